@@ -1,0 +1,172 @@
+"""The one way to start a process: argument lists only, output captured or streamed line by line."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Timer
+
+from rocwright.errors import InputError
+
+LINE_LIMIT = 64 * 1024
+"""Longest line kept from a process, in bytes; a longer one is cut into pieces of this size."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """How a process ended: its exit status (negative for a signal), output, and wall time in seconds."""
+
+    argv: tuple[str, ...]
+    returncode: int
+    stdout: str
+    stderr: str
+    seconds: float
+    timed_out: bool = False
+
+    @property
+    def ok(self) -> bool:
+        return self.returncode == 0
+
+
+def run(
+    argv: Sequence[str | Path],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes | None = None,
+    timeout: float | None = None,
+) -> Finished:
+    """Run to the end and capture both outputs as text.
+
+    Raises InputError where the program is not installed; never raises for a non-zero exit or a time-out.
+    """
+    words = tuple(str(word) for word in argv)
+    begun = time.monotonic()
+    try:
+        with subprocess.Popen(
+            words,
+            cwd=cwd,
+            env=env,
+            stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        ) as process:
+            timed_out = False
+            try:
+                out, err = process.communicate(stdin, timeout=timeout)
+            except subprocess.TimeoutExpired:
+                timed_out = True
+                kill_group(process)
+                out, err = process.communicate()
+            except BaseException:
+                kill_group(process)
+                raise
+    except FileNotFoundError as error:
+        raise not_installed(words[0]) from error
+    return Finished(
+        argv=words,
+        returncode=process.returncode,
+        stdout=out.decode(errors="replace"),
+        stderr=err.decode(errors="replace"),
+        seconds=time.monotonic() - begun,
+        timed_out=timed_out,
+    )
+
+
+def stream(
+    argv: Sequence[str | Path],
+    on_line: Callable[[str], None],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    timeout: float | None = None,
+    on_start: Callable[[subprocess.Popen[bytes]], None] | None = None,
+) -> Finished:
+    """Run to the end, both outputs merged and handed to `on_line` as each line (or part ended by CR) comes.
+
+    Raises InputError where the program is not installed; never raises for a non-zero exit or a time-out.
+    """
+    words = tuple(str(word) for word in argv)
+    begun = time.monotonic()
+    expired: list[bool] = []
+    try:
+        process = subprocess.Popen(
+            words,
+            cwd=cwd,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    except FileNotFoundError as error:
+        raise not_installed(words[0]) from error
+
+    def expire() -> None:
+        expired.append(True)
+        kill_group(process)
+
+    timer = Timer(timeout, expire) if timeout is not None else None
+    with process:
+        try:
+            if timer is not None:
+                timer.daemon = True
+                timer.start()
+            if on_start is not None:
+                on_start(process)
+            assert process.stdout is not None
+            for line in split_lines(process.stdout.fileno()):
+                on_line(line)
+            process.wait()
+        except BaseException:
+            kill_group(process)
+            raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+    return Finished(
+        argv=words,
+        returncode=process.returncode,
+        stdout="",
+        stderr="",
+        seconds=time.monotonic() - begun,
+        timed_out=bool(expired),
+    )
+
+
+def split_lines(descriptor: int) -> Iterator[str]:
+    """Lines from a file descriptor as they come; a carriage return ends a line too (ninja, pip)."""
+    held = b""
+    while chunk := os.read(descriptor, 65536):
+        held += chunk
+        *whole, held = held.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        for line in whole:
+            yield line.decode(errors="replace")
+        while len(held) > LINE_LIMIT:
+            yield held[:LINE_LIMIT].decode(errors="replace")
+            held = held[LINE_LIMIT:]
+    if held:
+        yield held.decode(errors="replace")
+
+
+def kill_group(process: subprocess.Popen[bytes]) -> None:
+    """SIGKILL the process and all that it started in its session."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError):
+        process.kill()
+
+
+def not_installed(program: str) -> InputError:
+    return InputError(
+        f"{program} is not installed",
+        cause=f"the command {program!r} was not found on PATH",
+        next_step=f"install it (on Debian and Ubuntu: apt-get install {Path(program).name}), then try again",
+    )

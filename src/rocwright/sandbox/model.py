@@ -1,0 +1,63 @@
+"""What a step asks of a sandbox, and how it ended; no engine is named here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mount:
+    """A host file or folder seen in the sandbox at the absolute path `target`."""
+
+    source: Path
+    target: str
+    writable: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One command and everything that it may see.
+
+    `root` is a root file system folder, seen read-only; /tmp, /run, /dev and /proc are the sandbox's own.
+    `env` is the whole environment. `memory` is in bytes, `seconds` a wall-clock limit.
+    `devices` are host device nodes or folders handed through (/dev/kfd, /dev/dri).
+    """
+
+    root: Path
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    workdir: str = "/"
+    mounts: tuple[Mount, ...] = ()
+    network: bool = False
+    memory: int | None = None
+    seconds: float | None = None
+    devices: tuple[str, ...] = ()
+
+
+class Ended(StrEnum):
+    """The closed set of ways in which a job ends."""
+
+    EXITED = "exited"
+    SIGNALLED = "signalled"
+    TIMED_OUT = "timed out"
+    OUT_OF_MEMORY = "out of memory"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How a job ended. `code` is the exit status, or the signal's number where `ended` says signalled.
+
+    `peak_memory` is in bytes, None where nothing could measure it.
+    """
+
+    ended: Ended
+    code: int
+    seconds: float
+    peak_memory: int | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.ended is Ended.EXITED and self.code == 0
