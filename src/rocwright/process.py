@@ -170,3 +170,36 @@ def not_installed(program: str) -> InputError:
         cause=f"the command {program!r} was not found on PATH",
         next_step=f"install it (on Debian and Ubuntu: apt-get install {Path(program).name}), then try again",
     )
+
+
+def attach(
+    argv: Sequence[str | Path], *, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> int:
+    """Run to the end on the caller's own terminal; the exit status (negative for a signal).
+
+    Raises InputError where the program is not installed.
+    """
+    words = tuple(str(word) for word in argv)
+    try:
+        return subprocess.run(words, cwd=cwd, env=env, check=False).returncode
+    except FileNotFoundError as error:
+        raise not_installed(words[0]) from error
+
+
+def detach(argv: Sequence[str | Path], *, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+    """Start a companion process that outlives the caller, without input or output.
+
+    Raises InputError where the program is not installed.
+    """
+    words = tuple(str(word) for word in argv)
+    try:
+        return subprocess.Popen(
+            words,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except FileNotFoundError as error:
+        raise not_installed(words[0]) from error

@@ -1,0 +1,93 @@
+"""The command `rocwright`: parses, calls, prints. A verb's module is imported when the verb is used."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+import click
+
+VERBS = {
+    "init": "Write rocwright.toml: this stack, for this GPU, on this base.",
+    "lock": "rocwright.toml -> rocwright.lock: every commit, package and hash.",
+    "plan": "What a build would run, what is in the store, and why.",
+    "why": "The inputs of a step's key, and which differ from the last time.",
+    "build": "Build what the lock says and is not in the store yet.",
+    "verify": "Check and try what is built; write evidence.",
+    "logs": "The log of a step.",
+    "shell": "A shell in the sandbox of a step, as it was.",
+    "history": "Earlier runs on this machine.",
+    "store": "What is kept: ls, du, verify, gc.",
+    "sandbox": "Which sandbox engines work here, and why the others do not.",
+    "targets": "GPUs by any name, and the ones in this machine.",
+    "exec-step": "Run one step given nothing but the store.",
+    "completion": "Shell completion for bash, zsh or fish.",
+}
+
+
+class Verbs(click.Group):
+    """A group whose commands are imported only when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        module = importlib.import_module(f"rocwright.cli.{cmd_name.replace('-', '_')}")
+        command: click.Command = module.command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in VERBS and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], VERBS, n=2)
+            hint = f" Did you mean {' or '.join(near)}?" if near else ""
+            ctx.fail(f"There is no command {args[0]!r}.{hint}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        # written from the table: help imports no verb
+        with formatter.section("Commands"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="rocwright", prog_name="rocwright")
+@click.option("--debug", is_flag=True, help="Show tracebacks of failures.")
+@click.pass_context
+def cli(context: click.Context, debug: bool) -> None:
+    """The ROCm machine-learning stack for AMD GPUs, built reproducibly.
+
+    A GPU, a stack, a base: rocwright answers with a lock, a plan, and artifacts that it has checked.
+    """
+    context.obj = {"debug": debug}
+
+
+def main() -> None:
+    """Run the command line; every failure ends with its class's exit code, and no traceback."""
+    debug = "--debug" in sys.argv
+    try:
+        code = cli.main(standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except click.exceptions.Abort:
+        click.echo("stopped", err=True)
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    except Exception as error:
+        from rocwright.cli.tell import tell_any
+
+        if debug:
+            raise
+        sys.exit(tell_any(error))

@@ -1,0 +1,26 @@
+"""Where a step runs: a job, an engine to run it in, and how it ended; nothing is left behind."""
+
+from rocwright.sandbox.engine import Engine, Launch, Scene
+from rocwright.sandbox.model import Ended, Job, Mount, Outcome
+from rocwright.sandbox.probe import ENGINES, Probe, choose, probe, probe_all
+from rocwright.sandbox.runner import interactive, make_writable, run
+from rocwright.sandbox.state import sweep
+
+__all__ = [
+    "ENGINES",
+    "Ended",
+    "Engine",
+    "Job",
+    "Launch",
+    "Mount",
+    "Outcome",
+    "Probe",
+    "Scene",
+    "choose",
+    "interactive",
+    "make_writable",
+    "probe",
+    "probe_all",
+    "run",
+    "sweep",
+]

@@ -1,0 +1,178 @@
+"""A Debian root file system from an exact set of packages, made by mmdebstrap without a network."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from email.utils import format_datetime
+from pathlib import Path
+
+import zstandard
+
+from rocwright import process
+from rocwright.errors import CheckError, InputError, OutOfDiskError, SandboxError
+from rocwright.files import CHUNK, sha256_bytes, sha256_file
+from rocwright.plan.model import BaseAction
+
+EPOCH = 1735689600
+"""SOURCE_DATE_EPOCH of everything rocwright packs (2025-01-01): the same tree gives the same bytes."""
+
+COMPRESSION = 3
+
+
+def make_root(
+    action: BaseAction,
+    packages: Sequence[tuple[str, Path]],
+    target: Path,
+    scratch: Path,
+    on_line: Callable[[str], None],
+) -> None:
+    """Write the root file system of `packages` ((file name, path) of each .deb) to `target`, a .tar.zst.
+
+    Nothing but these packages is used; the same set gives the same bytes.
+    Raises InputError without mmdebstrap, SandboxError where it may not work, CheckError where it fails.
+    """
+    repository = scratch / "packages"
+    repository.mkdir(parents=True)
+    for filename, path in packages:
+        # apt reads the archive's own names; a link costs no room
+        (repository / filename).symlink_to(path)
+    names = write_index(repository, action.suite)
+    on_line(f"base: {len(names)} packages, no network")
+    log: list[str] = []
+    with target.open("wb") as file, tempfile.TemporaryDirectory(dir=scratch) as temporary:
+        compressor = zstandard.ZstdCompressor(level=COMPRESSION, threads=os.cpu_count() or 1)
+        with compressor.stream_writer(file, closefd=False) as packed:
+            code = _mmdebstrap(
+                _command(action, repository, names), Path(temporary), packed.write, log, on_line
+            )
+    if code != 0:
+        raise _explain(log)
+    shutil.rmtree(repository)
+
+
+def _command(action: BaseAction, repository: Path, names: Sequence[str]) -> list[str]:
+    command = [
+        "mmdebstrap",
+        "--variant=essential",
+        "--format=tar",
+        f"--architectures={action.architecture}",
+        f"--include={','.join(names)}",
+        # device nodes are the sandbox's; without them any user may unpack the archive
+        "--skip=output/dev",
+        "--skip=check/empty",
+        '--aptopt=APT::Install-Recommends "false"',
+        "--dpkgopt=path-exclude=/usr/share/man/*",
+        "--dpkgopt=path-exclude=/usr/share/doc/*",
+        "--dpkgopt=path-include=/usr/share/doc/*/copyright",
+        action.suite,
+        "-",
+        f"deb [trusted=yes] copy://{repository} ./",
+    ]
+    return ["unshare", "--net", "--", *command] if os.geteuid() == 0 else command
+
+
+def _mmdebstrap(
+    command: Sequence[str],
+    temporary: Path,
+    write: Callable[[bytes], int],
+    log: list[str],
+    on_line: Callable[[str], None],
+) -> int:
+    temporary.chmod(0o755)
+    env = {
+        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "HOME": str(temporary),
+        "TMPDIR": str(temporary),
+        "LC_ALL": "C.UTF-8",
+        "SOURCE_DATE_EPOCH": str(EPOCH),
+    }
+
+    def note(line: str) -> None:
+        log.append(line)
+        on_line(line)
+
+    try:
+        running = subprocess.Popen(
+            command,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except FileNotFoundError as error:
+        raise process.not_installed(command[0]) from error
+    with running, ThreadPoolExecutor(1) as pool:
+        try:
+            assert running.stdout is not None
+            assert running.stderr is not None
+            told = pool.submit(_tell, running.stderr.fileno(), note)
+            while chunk := running.stdout.read(CHUNK):
+                write(chunk)
+            told.result()
+            return running.wait()
+        except BaseException:
+            process.kill_group(running)
+            raise
+
+
+def _tell(descriptor: int, note: Callable[[str], None]) -> None:
+    for line in process.split_lines(descriptor):
+        note(line)
+
+
+def write_index(repository: Path, suite: str) -> list[str]:
+    """Write `Packages` and `Release` of a flat repository; gives the names of its packages, sorted."""
+    files = sorted(repository.glob("*.deb"))
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        stanzas = list(pool.map(_stanza, files))
+    index = "\n".join(stanzas).encode()
+    (repository / "Packages").write_bytes(index)
+    # mmdebstrap takes the essential packages from the suite of this name only
+    (repository / "Release").write_text(
+        f"Suite: {suite}\nCodename: {suite}\nDate: {format_datetime(datetime.fromtimestamp(EPOCH, UTC))}\n"
+        f"SHA256:\n {sha256_bytes(index)} {len(index)} Packages\n"
+    )
+    return sorted(stanza.split("Package: ", 1)[1].split("\n", 1)[0] for stanza in stanzas)
+
+
+def _stanza(path: Path) -> str:
+    shown = process.run(["dpkg-deb", "--field", path])
+    if not shown.ok:
+        raise InputError(
+            f"{path.name} is not a Debian package",
+            cause=shown.stderr.strip(),
+            next_step="run rocwright lock again",
+        )
+    size = path.stat().st_size
+    return f"{shown.stdout.rstrip()}\nFilename: ./{path.name}\nSize: {size}\nSHA256: {sha256_file(path)}\n"
+
+
+def _explain(log: Sequence[str]) -> CheckError | SandboxError | OutOfDiskError:
+    errors = [line for line in log if line.startswith("E:") or "dpkg: error" in line]
+    text = "\n".join(log)
+    cause = errors[0].removeprefix("E:").strip() if errors else "see the log"
+    if "No space left on device" in text:
+        return OutOfDiskError(
+            "the root file system did not fit on the disk",
+            cause=cause,
+            next_step="free some room, or set ROCWRIGHT_HOME to a larger disk",
+        )
+    if any(word in text for word in ("unprivileged user namespaces", "newuidmap", "must be root", "subuid")):
+        return SandboxError(
+            "mmdebstrap may not make a root file system as this user",
+            cause=cause,
+            next_step="install uidmap and give the user ranges in /etc/subuid and /etc/subgid, or be root",
+        )
+    return CheckError(
+        "the root file system could not be made from the packages of the lock",
+        cause=cause,
+        detail="\n".join(errors[:20]),
+        next_step="rocwright logs shows all; rocwright lock takes a newer set",
+    )

@@ -1,0 +1,87 @@
+"""Root file systems, unpacked once a digest and kept for all sandboxes of this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import zstandard
+from filelock import FileLock
+
+from rocwright import process
+from rocwright.errors import InternalError, OutOfDiskError
+from rocwright.store.model import Store
+
+
+def unpacked_root(store: Store, sha256: str, folder: Path, on_line: Callable[[str], None]) -> Path:
+    """The folder of the root file system whose archive has that digest, unpacked if it is not there yet.
+
+    The archive is checked while it is unpacked, and the folder appears whole or not at all.
+    """
+    target = folder / sha256
+    if target.is_dir():
+        return target
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / f"{sha256}.lock"):
+        if target.is_dir():
+            return target
+        on_line("base: unpacking the root file system")
+        temporary = Path(tempfile.mkdtemp(dir=folder, prefix=".unpacking-"))
+        try:
+            _unpack(store, sha256, temporary)
+            temporary.chmod(0o755)
+            temporary.rename(target)
+        except BaseException:
+            remove_tree(temporary)
+            raise
+    return target
+
+
+def _unpack(store: Store, sha256: str, target: Path) -> None:
+    command = ["tar", "--extract", "--numeric-owner", "--preserve-permissions", "--directory", str(target)]
+    command += ["--xattrs", "--xattrs-include=*"] if os.geteuid() == 0 else ["--no-same-owner"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    ) as running:
+        assert running.stdin is not None
+        assert running.stderr is not None
+        try:
+            decompressor = zstandard.ZstdDecompressor().decompressobj()
+            with contextlib.suppress(BrokenPipeError), running.stdin as pipe:
+                for chunk in store.chunks(sha256):
+                    pipe.write(decompressor.decompress(chunk))
+            said = running.stderr.read().decode(errors="replace")
+        except BaseException:
+            process.kill_group(running)
+            raise
+    if running.returncode == 0:
+        return
+    if "No space left on device" in said:
+        raise OutOfDiskError(
+            "the root file system did not fit on the disk",
+            cause=said.strip().splitlines()[0],
+            next_step="free some room, or set ROCWRIGHT_HOME to a larger disk",
+        )
+    raise InternalError(
+        "a root file system could not be unpacked",
+        cause=said.strip()[:500],
+        next_step="run the command again; if it stays so, report it",
+    )
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a folder even where packages made some of its folders unwritable."""
+
+    def make_writable(function: Callable[[str], object], name: str, _: BaseException) -> None:
+        with contextlib.suppress(OSError):
+            Path(name).parent.chmod(0o700)
+            Path(name).chmod(0o700)
+            function(name)
+
+    if path.exists():
+        shutil.rmtree(path, onerror=lambda f, n, e: make_writable(f, n, e[1]))

@@ -1,0 +1,38 @@
+"""What an action needs besides its step: the store, the machine's folders, the sandbox, how many jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rocwright.build.workspace import Workspace
+from rocwright.home import Home
+from rocwright.store.local import LocalStore
+from rocwright.store.model import Output
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """`inputs` maps each input's name to the outputs behind it; `engine` is asked for by name or chosen."""
+
+    store: LocalStore
+    home: Home
+    workspace: Workspace
+    inputs: Mapping[str, Sequence[Output]]
+    on_line: Callable[[str], None]
+    jobs: int = 1
+    memory: int | None = None
+    limit: float | None = None
+    engine: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """What an action gives: files to keep by output name, and how it went."""
+
+    outputs: Mapping[str, Path]
+    engine: str = ""
+    peak_memory: int | None = None
+    compiler_cache: Mapping[str, int] | None = None
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,214 @@
+"""What one sees while steps run: a live line each on a terminal, quiet plain lines elsewhere."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.table import Table
+
+_COUNTERS = (
+    re.compile(r"^\s*\[\s*(?P<done>\d+)/(?P<all>\d+)\]"),
+    re.compile(r"^\s*\[\s*(?P<percent>\d{1,3})%\]"),
+)
+PLAIN_EVERY = 20.0
+"""Seconds between two plain lines about the same step."""
+
+
+def parse_counter(line: str) -> tuple[int, int] | None:
+    """Done and total from ninja's `[12/345]` or make's `[ 12%]`; None where the line has neither."""
+    for pattern in _COUNTERS:
+        match = pattern.match(line)
+        if match is None:
+            continue
+        if "all" in pattern.groupindex:
+            done, total = int(match["done"]), int(match["all"])
+        else:
+            done, total = int(match["percent"]), 100
+        return (done, total) if 0 <= done <= total and total else None
+    return None
+
+
+def duration(seconds: float) -> str:
+    """Seconds for people: 4.2 s, 3 min 20 s, 1 h 02 min."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    if seconds < 3600:
+        return f"{int(seconds // 60)} min {int(seconds % 60):02d} s"
+    return f"{int(seconds // 3600)} h {int(seconds % 3600 // 60):02d} min"
+
+
+def size(count: float) -> str:
+    """Bytes for people, in binary units."""
+    for unit in ("B", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.2f} GiB"
+
+
+@dataclass(slots=True)
+class Running:
+    """A step under way. `expected` is how long it took before, in seconds, 0 where that is not known."""
+
+    name: str
+    jobs: int
+    expected: float = 0
+    begun: float = field(default_factory=time.monotonic)
+    counter: tuple[int, int] | None = None
+    counting_since: float = 0
+    last: str = ""
+    told: float = field(default_factory=time.monotonic)
+
+    def note(self, line: str) -> None:
+        """Take a line of its output in."""
+        found = parse_counter(line)
+        if found is not None:
+            if self.counter is None or found[0] < self.counter[0]:
+                self.counting_since = time.monotonic()
+            self.counter = found
+        if line.strip():
+            self.last = line.strip()
+
+    @property
+    def share(self) -> float | None:
+        """How much is done, 0 to 1, from its counter, else from what it took before."""
+        if self.counter is not None:
+            return self.counter[0] / self.counter[1]
+        if self.expected:
+            return min((time.monotonic() - self.begun) / self.expected, 0.99)
+        return None
+
+    @property
+    def left(self) -> float | None:
+        """Seconds left, or None where nothing tells."""
+        if self.counter is not None and self.counter[0] > 2:
+            spent = time.monotonic() - self.counting_since
+            return spent / self.counter[0] * (self.counter[1] - self.counter[0])
+        if self.expected:
+            return max(self.expected - (time.monotonic() - self.begun), 0)
+        return None
+
+    def describe(self) -> str:
+        """One line: counter, share, time left."""
+        parts = []
+        if self.counter is not None:
+            parts.append(f"{self.counter[0]:,}/{self.counter[1]:,}" if self.counter[1] != 100 else "")
+            parts.append(f"{100 * self.counter[0] / self.counter[1]:.0f} %")
+        parts.append(duration(time.monotonic() - self.begun))
+        if self.left is not None:
+            parts.append(f"{duration(self.left)} left")
+        elif self.counter is None:
+            parts.append("no history")
+        return " · ".join(part for part in parts if part)
+
+
+class Progress(Protocol):
+    """What the scheduler tells."""
+
+    def __enter__(self) -> Progress: ...
+    def __exit__(self, *_: object) -> None: ...
+    def say(self, text: str) -> None: ...
+    def started(self, running: Running) -> None: ...
+    def line(self, running: Running, text: str) -> None: ...
+    def ended(self, running: Running, text: str) -> None: ...
+
+
+class PlainProgress:
+    """Lines on standard error: a step begins, now and then how far it is, how it ended."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def say(self, text: str) -> None:
+        with self._lock:
+            print(text, file=sys.stderr, flush=True)
+
+    def started(self, running: Running) -> None:
+        self.say(f"  {running.name}: begins" + (f", {running.jobs} jobs" if running.jobs > 1 else ""))
+
+    def line(self, running: Running, text: str) -> None:
+        running.note(text)
+        if time.monotonic() - running.told >= PLAIN_EVERY:
+            running.told = time.monotonic()
+            self.say(f"  {running.name}: {running.describe()}")
+
+    def ended(self, running: Running, text: str) -> None:
+        self.say(f"  {running.name}: {text}")
+
+
+class LiveProgress:
+    """A line for each running step, redrawn in place; what has ended stays above."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, Running] = {}
+        self._lock = Lock()
+        self._live: Live | None = None
+
+    def __enter__(self) -> Progress:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._live = Live(
+            get_renderable=self._table, console=Console(stderr=True), refresh_per_second=4, transient=True
+        )
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def _table(self) -> Table:
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table.grid(padding=(0, 1))
+        for _ in range(3):
+            table.add_column(no_wrap=True)
+        table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+        with self._lock:
+            for running in self._running.values():
+                bar = ProgressBar(
+                    total=1, completed=running.share or 0, width=20, pulse=running.share is None
+                )
+                words = f"{running.describe()} · {running.jobs} job{'s' if running.jobs != 1 else ''}"
+                table.add_row(f"  {running.name}", bar, words, Text(running.last, style="dim"))
+        return table
+
+    def say(self, text: str) -> None:
+        if self._live is not None:
+            self._live.console.print(text, markup=False, highlight=False)
+
+    def started(self, running: Running) -> None:
+        with self._lock:
+            self._running[running.name] = running
+
+    def line(self, running: Running, text: str) -> None:
+        with self._lock:
+            running.note(text)
+
+    def ended(self, running: Running, text: str) -> None:
+        with self._lock:
+            self._running.pop(running.name, None)
+        self.say(f"  {running.name}: {text}")
+
+
+def choose_progress() -> Progress:
+    """Live on a terminal, plain elsewhere."""
+    return LiveProgress() if sys.stderr.isatty() else PlainProgress()

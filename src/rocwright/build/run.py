@@ -1,0 +1,245 @@
+"""A run step: the recipe's commands in a sandbox that sees its inputs and nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter, deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rocwright import sandbox
+from rocwright.bases.debian import EPOCH
+from rocwright.bases.roots import unpacked_root
+from rocwright.build.context import Context, Made
+from rocwright.build.workspace import BUILD, CCACHE, IN, OUT
+from rocwright.catalog.load import DATA
+from rocwright.errors import (
+    CheckError,
+    CompileError,
+    OutOfDiskError,
+    OutOfMemoryError,
+    RocwrightError,
+    StepTimeoutError,
+)
+from rocwright.plan.model import OutputSpec, RunAction
+from rocwright.sandbox.model import Ended, Job, Mount, Outcome
+from rocwright.sources.archive import unpack
+
+GUARDS = "/rocwright"
+COMPILER_CACHE_SIZE = "20GiB"
+
+_FIRST_ERROR = re.compile(
+    r"(\berror:|CMake Error|^FAILED:|Traceback \(most|fatal error|ModuleNotFoundError|undefined reference)"
+)
+_CACHE_OUTCOMES = {
+    "direct_cache_hit": "hit",
+    "preprocessed_cache_hit": "hit",
+    "cache_miss": "miss",
+    "uncacheable": "uncacheable",
+}
+
+
+def environment(action: RunAction, jobs: int) -> dict[str, str]:
+    """The whole environment of a run step. What depends on the machine (jobs, caches) changes no output."""
+    fixed = {
+        # compilers through ccache, wherever the base keeps its links
+        "PATH": "/usr/lib/ccache:/usr/lib64/ccache:/usr/lib/ccache/bin:/usr/local/bin:/usr/bin:/bin",
+        "HOME": f"{BUILD}/home",
+        "TMPDIR": "/tmp",  # noqa: S108 - the sandbox's own
+        "LANG": "C.UTF-8",
+        "LC_ALL": "C.UTF-8",
+        "TZ": "UTC",
+        "SHELL": "/bin/sh",
+        "USER": "builder",
+        "SOURCE_DATE_EPOCH": str(EPOCH),
+        "PYTHONNOUSERSITE": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONHASHSEED": "0",
+        "PIP_NO_INDEX": "1",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "SRC": f"{BUILD}/src",
+        "OUT": OUT,
+        "IN": IN,
+    }
+    machine = {
+        "JOBS": str(jobs),
+        "MAX_JOBS": str(jobs),
+        "CMAKE_BUILD_PARALLEL_LEVEL": str(jobs),
+        "MAKEFLAGS": f"-j{jobs}",
+        "CCACHE_DIR": CCACHE,
+        "CCACHE_COMPILERCHECK": "content",
+        "CCACHE_MAXSIZE": COMPILER_CACHE_SIZE,
+        "CCACHE_STATSLOG": f"{BUILD}/ccache.log",
+        "CCACHE_TEMPDIR": "/tmp/ccache",  # noqa: S108 - the sandbox's own
+        "CCACHE_UMASK": "000",
+    }
+    return fixed | machine | action.env
+
+
+def prepare(action: RunAction, context: Context) -> Job:
+    """Lay out the sandbox of a run step: the root, the tree in /build/src, the inputs under /in."""
+    root_digest = context.inputs["root"][0].sha256
+    root = unpacked_root(context.store, root_digest, context.home.roots, context.on_line)
+    workspace = context.workspace
+    for output in context.inputs.get("src", ()):
+        unpack(
+            context.store.verified(output.sha256), workspace.source, filename=output.filename, wrapped=False
+        )
+    mounts = [
+        Mount(source=workspace.build, target=BUILD, writable=True),
+        Mount(source=workspace.out, target=OUT, writable=True),
+        Mount(source=DATA / "guards", target=GUARDS),
+    ]
+    for name, outputs in context.inputs.items():
+        if name in ("root", "src"):
+            continue
+        for output in outputs:
+            path = context.store.verified(output.sha256)
+            mounts.append(Mount(source=path, target=f"{IN}/{name}/{output.filename}"))
+    cache = context.home.compiler_cache
+    cache.mkdir(parents=True, exist_ok=True)
+    mounts.append(Mount(source=cache, target=CCACHE, writable=True))
+    for folder in (workspace.build, workspace.out, cache):
+        sandbox.make_writable(folder)
+    env = environment(action, context.jobs)
+    env["CCACHE_NAMESPACE"] = _compiler_namespace(root, action.compiler_reads)
+    return Job(
+        root=root,
+        argv=("/bin/sh", "-eu", "-c", "\n".join(action.commands)),
+        env=env,
+        workdir=f"{BUILD}/src",
+        mounts=tuple(mounts),
+        memory=context.memory,
+        seconds=context.limit,
+    )
+
+
+def _compiler_namespace(root: Path, globs: tuple[str, ...]) -> str:
+    """A name that changes with files that compilers read unseen by ccache (HIP's device libraries)."""
+    hasher = hashlib.sha256()
+    for pattern in globs:
+        for path in sorted(root.glob(pattern)):
+            if path.is_file():
+                hasher.update(f"{path.relative_to(root)}\0".encode())
+                with path.open("rb") as file:
+                    hasher.update(hashlib.file_digest(file, "sha256").digest())
+    return hasher.hexdigest()[:16]
+
+
+def run_run(action: RunAction, context: Context) -> Made:
+    """Guard, run, collect. Raises CompileError, OutOfMemoryError, StepTimeoutError, CheckError, ..."""
+    job = prepare(action, context)
+    engine = sandbox.choose(context.engine, sandbox.probe_all(context.home.probes))
+    context.on_line(f"sandbox {engine.name}, {context.jobs} jobs")
+    for package in action.guard:
+        guard(engine, job, package, context)
+    for command in action.commands:
+        context.on_line(f"$ {command}")
+    log: deque[str] = deque(maxlen=4000)
+    errors: list[str] = []
+
+    def note(line: str) -> None:
+        log.append(line)
+        if len(errors) < 12 and (errors or _FIRST_ERROR.search(line)):
+            errors.append(line)
+        context.on_line(line)
+
+    outcome = sandbox.run(engine, job, note)
+    if not outcome.ok:
+        raise _explain(outcome, job, errors, list(log))
+    outputs = {spec.name: _collect(context.workspace.out, spec) for spec in action.outputs}
+    return Made(
+        outputs=outputs,
+        engine=engine.name,
+        peak_memory=outcome.peak_memory,
+        compiler_cache=_cache_statistics(context.workspace.build / "ccache.log"),
+    )
+
+
+def guard(engine: sandbox.Engine, job: Job, package: str, context: Context) -> None:
+    """Stop before compiling unless exactly one working copy of `package` is found. Raises CheckError."""
+    context.on_line(f"guard: one {package}, and it imports")
+    lines: list[str] = []
+    words = ("python3", f"{GUARDS}/single_package.py", package, "--workdir", job.workdir)
+    with _changed(job, argv=words) as guarded:
+        outcome = sandbox.run(engine, guarded, lines.append)
+    for line in lines:
+        context.on_line(line)
+    if not outcome.ok:
+        raise CheckError(
+            next((line.partition("] ")[2] for line in lines if line.startswith("error[")), "")
+            or f"{package} is not in a state to build against",
+            cause=_labelled(lines, "cause") or f"the guard of {package} ended with {outcome.code}",
+            detail="\n".join(lines[:60]),
+            next_step=_labelled(lines, "next") or "look at what the guard says above",
+            subject=package,
+        )
+
+
+def _labelled(lines: list[str], label: str) -> str:
+    return next(
+        (line.strip().removeprefix(label).strip() for line in lines if line.strip().startswith(label)), ""
+    )
+
+
+@contextmanager
+def _changed(job: Job, *, argv: tuple[str, ...]) -> Iterator[Job]:
+    from dataclasses import replace
+
+    yield replace(job, argv=argv)
+
+
+def _explain(outcome: Outcome, job: Job, errors: list[str], log: list[str]) -> RocwrightError:
+    detail = "\n".join(errors or log[-12:])
+    match outcome.ended:
+        case Ended.OUT_OF_MEMORY:
+            return OutOfMemoryError(
+                "the step was ended because it wanted more memory than it may have",
+                cause=f"its limit was {(job.memory or 0) / 1024**3:.1f} GiB with {job.env['JOBS']} jobs",
+                detail=detail,
+                next_step=f"rocwright build --jobs {max(1, int(job.env['JOBS']) // 2)}",
+            )
+        case Ended.TIMED_OUT:
+            return StepTimeoutError(
+                f"the step did not end within {(job.seconds or 0) / 60:.0f} minutes",
+                cause="it hangs, or this machine is much slower than the recipe thinks",
+                detail="\n".join(log[-12:]),
+                next_step="rocwright logs shows the last lines; raise the step's limit in the recipe",
+            )
+        case Ended.EXITED | Ended.SIGNALLED:
+            if any("No space left on device" in line for line in log):
+                return OutOfDiskError(
+                    "the disk filled up during the build",
+                    cause=next(line for line in log if "No space left on device" in line)[:300],
+                    next_step="free some room (rocwright store gc --dry-run), then run again",
+                )
+            how = "status" if outcome.ended is Ended.EXITED else "signal"
+            return CompileError(
+                f"the build commands ended with {how} {outcome.code}",
+                cause=errors[0].strip()[:300] if errors else "see the end of the log",
+                detail=detail,
+                next_step="rocwright logs STEP shows all of it; rocwright shell STEP opens its sandbox",
+            )
+
+
+def _collect(out: Path, spec: OutputSpec) -> Path:
+    found = sorted(path for path in out.glob(spec.pattern) if path.is_file() and not path.is_symlink())
+    if len(found) != 1:
+        names = ", ".join(sorted(path.name for path in out.iterdir())) or "nothing"
+        raise CheckError(
+            f"the build made {len(found)} files that match {spec.pattern}, one expected",
+            cause=f"in the output folder: {names}",
+            next_step="correct the recipe's commands or its output pattern",
+        )
+    return found[0]
+
+
+def _cache_statistics(log: Path) -> dict[str, int]:
+    if not log.exists():
+        return {}
+    counts = Counter(
+        _CACHE_OUTCOMES[line] for line in log.read_text(errors="replace").split() if line in _CACHE_OUTCOMES
+    )
+    return dict(counts)

@@ -1,0 +1,5 @@
+"""python -m gfx_smoke"""
+
+from gfx_smoke import main
+
+main()

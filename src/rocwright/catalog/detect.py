@@ -1,0 +1,79 @@
+"""Which AMD GPUs are in this machine, read from the kernel; no ROCm needs to be installed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rocwright.catalog.load import Catalog
+from rocwright.catalog.model import Target
+
+FALLBACK = "gfx1151"
+"""The target taken where `auto` finds no GPU: code can be built and checked for it all the same."""
+
+AMD = "0x1002"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A GPU in this machine: its target (None where the catalog has none), PCI id, where that was read."""
+
+    target: str | None
+    pci_id: str
+    source: str
+
+
+def target_of_version(version: int) -> str:
+    """The name of a gfx_target_version: 110501 -> gfx1151, 90010 -> gfx90a.
+
+    Source: the kernel's KFD topology (major * 10000 + minor * 100 + stepping, the last two in hexadecimal).
+    """
+    return f"gfx{version // 10000}{version // 100 % 100:x}{version % 100:x}"
+
+
+def find_gpus(catalog: Catalog, sysfs: Path = Path("/sys")) -> list[Found]:
+    """GPUs from the KFD topology, else from PCI ids of the DRM devices; the strongest first."""
+    return _from_topology(sysfs) or _from_pci(catalog, sysfs)
+
+
+def _from_topology(sysfs: Path) -> list[Found]:
+    found: list[tuple[int, Found]] = []
+    for path in sorted((sysfs / "class/kfd/kfd/topology/nodes").glob("*/properties")):
+        try:
+            words = dict(line.split(maxsplit=1) for line in path.read_text().splitlines() if " " in line)
+            version, simds = int(words.get("gfx_target_version", 0)), int(words.get("simd_count", 0))
+        except (OSError, ValueError):
+            continue
+        if version and simds:
+            pci_id = f"1002:{int(words.get('device_id', 0)):04x}"
+            found.append((simds, Found(target_of_version(version), pci_id, "KFD topology")))
+    return [one for _, one in sorted(found, key=lambda pair: -pair[0])]
+
+
+def _from_pci(catalog: Catalog, sysfs: Path) -> list[Found]:
+    by_id: dict[str, Target] = {pci: target for target in catalog.targets.values() for pci in target.pci_ids}
+    found = []
+    for device in sorted((sysfs / "class/drm").glob("card[0-9]*/device")):
+        try:
+            vendor, number = (device / "vendor").read_text().strip(), (device / "device").read_text().strip()
+        except OSError:
+            continue
+        if vendor == AMD:
+            pci_id = f"1002:{int(number, 16):04x}"
+            target = by_id.get(pci_id)
+            found.append(Found(target.name if target else None, pci_id, "PCI id"))
+    return list(dict.fromkeys(found))
+
+
+def chosen_targets(asked: Sequence[str], catalog: Catalog, sysfs: Path = Path("/sys")) -> tuple[str, ...]:
+    """The targets asked for; `auto` (or nothing) stands for the GPU of this machine, else gfx1151."""
+    names = [name for one in asked or ("auto",) for name in one.split(",") if name]
+    chosen = []
+    for name in names:
+        if name == "auto":
+            known = [one.target for one in find_gpus(catalog, sysfs) if one.target in catalog.targets]
+            chosen.append(known[0] if known and known[0] else FALLBACK)
+        else:
+            chosen.append(catalog.target(name).name)
+    return tuple(dict.fromkeys(chosen))

@@ -1,0 +1,148 @@
+"""Reading the catalog: facts in TOML files, one a component, base and stack."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from rocwright.catalog.model import Base, Component, Stack, SystemPackages, Target
+from rocwright.errors import InputError
+from rocwright.models import Frozen
+
+DATA = Path(__file__).parent / "data"
+
+MOST_TOML_BYTES = 64 * 1024 * 1024
+
+Model = TypeVar("Model", bound=Frozen)
+Entry = TypeVar("Entry")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalog:
+    """All facts, by name. `folder` holds the files that recipes and checks refer to."""
+
+    folder: Path
+    targets: Mapping[str, Target]
+    bases: Mapping[str, Base]
+    components: Mapping[str, Component]
+    stacks: Mapping[str, Stack]
+    system: SystemPackages
+
+    def target(self, name: str) -> Target:
+        return lookup("GPU target", name, self.targets)
+
+    def component(self, name: str) -> Component:
+        return lookup("component", name, self.components)
+
+    def stack(self, name: str) -> Stack:
+        return lookup("stack", name, self.stacks)
+
+    def base(self, name: str) -> tuple[Base, str]:
+        """The base and release that `debian:sid` names."""
+        family, _, release = name.partition(":")
+        base = lookup("base", family, self.bases)
+        if release not in base.releases:
+            known = [f"{base.name}:{one}" for one in base.releases]
+            raise InputError(
+                f"unknown base {name!r}",
+                cause=f"{base.name} has the releases {', '.join(base.releases)}",
+                next_step=f"use {' or '.join(known)}",
+            )
+        return base, release
+
+    def system_packages(self, family: str, names: Iterable[str]) -> tuple[str, ...]:
+        """The packages of a family of bases for the catalog's names."""
+        found: list[str] = []
+        for name in names:
+            packages = lookup("system package", name, self.system.packages)
+            if family not in packages:
+                raise InputError(
+                    f"the system package {name!r} has no name on {family}",
+                    cause=f"catalog/data/system.toml knows it on {', '.join(packages)}",
+                    next_step="add its name there",
+                )
+            found += packages[family]
+        return tuple(sorted(set(found)))
+
+
+@cache
+def builtin_catalog() -> Catalog:
+    """The catalog that comes with rocwright."""
+    return load_catalog(DATA)
+
+
+def load_catalog(folder: Path) -> Catalog:
+    """The catalog in a folder. Raises InputError that names the file and what is wrong in it."""
+    return Catalog(
+        folder=folder,
+        targets=_table(read_toml(folder / "targets.toml"), "target", Target, folder / "targets.toml"),
+        bases=_folder(folder / "bases", Base),
+        components=_folder(folder / "components", Component),
+        stacks=_folder(folder / "stacks", Stack),
+        system=parse(SystemPackages, {"packages": read_toml(folder / "system.toml")}, folder / "system.toml"),
+    )
+
+
+def _folder(folder: Path, model: type[Model]) -> dict[str, Model]:
+    found = [parse(model, read_toml(path), path) for path in sorted(folder.glob("*.toml"))]
+    return {getattr(one, "name"): one for one in found}  # noqa: B009 - every model here has a name
+
+
+def _table(data: Mapping[str, object], name: str, model: type[Model], path: Path) -> dict[str, Model]:
+    rows = data.get(name)
+    found = [parse(model, row, path) for row in rows] if isinstance(rows, list) else []
+    return {getattr(one, "name"): one for one in found}  # noqa: B009
+
+
+def read_toml(path: Path) -> dict[str, object]:
+    """A TOML file as data. Raises InputError where it is not there, too large, or not TOML."""
+    try:
+        if path.stat().st_size > MOST_TOML_BYTES:
+            raise InputError(f"{path} is too large to be read", next_step="a file of this kind has some KiB")
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise InputError(f"{path} does not exist", next_step="check the name") from error
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path} is not UTF-8 text", cause=str(error), next_step="look at the file"
+        ) from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be read", cause=str(error), next_step="check its rights") from error
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        cause = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
+        raise InputError(f"{path} is not valid TOML", cause=cause, next_step="correct that place") from error
+
+
+def parse(model: type[Model], data: object, path: Path) -> Model:
+    """`data` as a model. Raises InputError that names every place that is wrong."""
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        places = [
+            f"{'.'.join(str(part) for part in fault['loc']) or 'the whole'}: {fault['msg']}"
+            for fault in error.errors()[:8]
+        ]
+        raise InputError(
+            f"{path} does not say what a {model.__name__.lower()} must say",
+            cause="; ".join(places),
+            next_step="correct these places",
+        ) from error
+
+
+def lookup(kind: str, name: str, known: Mapping[str, Entry]) -> Entry:
+    """The entry of that name. Raises InputError with the nearest names."""
+    if name in known:
+        return known[name]
+    near = get_close_matches(name, known, n=3, cutoff=0.5)
+    raise InputError(
+        f"unknown {kind} {name!r}",
+        cause=f"near it: {', '.join(near)}" if near else f"known: {', '.join(sorted(known))}",
+        next_step=f"use one of the known names{f', perhaps {near[0]}' if near else ''}",
+    )

@@ -1,0 +1,57 @@
+"""`rocwright build`."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from rocwright.cli.common import json_option, project_options, say, the_project
+
+
+@click.command("build")
+@project_options
+@click.option(
+    "--jobs", "-j", type=click.IntRange(min=1), help="Most processes at once; all cores by default."
+)
+@click.option("--engine", help="The sandbox engine, by name; otherwise the first that works here.")
+@click.option("--verify", "verify_too", is_flag=True, help="Check and try what is built.")
+@json_option
+def command(
+    stack: str | None,
+    gpus: tuple[str, ...],
+    base: str | None,
+    jobs: int | None,
+    engine: str | None,
+    verify_too: bool,
+    as_json: bool,
+) -> None:
+    """Build what the lock says and is not in the store yet.
+
+    With a STACK no project file is needed. What is finished is kept: the same command goes on from there.
+    """
+    from rocwright.build.progress import choose_progress
+    from rocwright.build.scheduler import Options
+    from rocwright.cli.report import as_data, show_failures, show_plan_line, show_summary
+    from rocwright.cli.tell import print_json
+    from rocwright.flow import build, current_lock, planned
+
+    project = the_project(stack, gpus, base)
+    locked = current_lock(project, say)
+    show_plan_line(locked, planned(project, locked)[1])
+    options = Options(jobs=jobs or os.cpu_count() or 1, engine=engine)
+    with choose_progress() as progress:
+        built = build(project, locked, options, progress)
+    findings = []
+    if verify_too and not built.failures:
+        from rocwright.verify.run import verify
+
+        findings = verify(project, locked, engine, say)
+    if as_json:
+        print_json(as_data(project, built, findings))
+    elif not built.failures:
+        show_summary(project, locked, built, findings)
+    if built.failures:
+        raise SystemExit(show_failures(built.failures))
+    if any(not one.ok for one in findings):
+        raise SystemExit(12)

@@ -1,0 +1,52 @@
+"""`rocwright exec-step`: the local runner and a cluster run this same command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from rocwright.errors import RocwrightError
+from rocwright.home import Home
+
+
+@click.command("exec-step")
+@click.argument("key")
+@click.option("--store", "url", required=True, help="The store's URL: file:///...")
+@click.option("--jobs", default=1, type=click.IntRange(min=1), help="Processes at once.")
+@click.option("--memory", type=click.IntRange(min=1), help="Most memory in bytes.")
+@click.option("--engine", help="The sandbox engine, by name.")
+@click.option(
+    "--report", type=click.Path(path_type=Path), help="Write the record, or the error, here as JSON."
+)
+def command(
+    key: str, url: str, jobs: int, memory: int | None, engine: str | None, report: Path | None
+) -> None:
+    """Run one step given nothing but the store; its outputs are put there, if absent."""
+    from rocwright.build.exec_step import die_with_parent, execute
+    from rocwright.cli.tell import as_known
+    from rocwright.files import write_atomic
+    from rocwright.store import open_store
+
+    if report is not None:
+        die_with_parent()
+    try:
+        record = execute(
+            key, open_store(url), Home.default(), click.echo, jobs=jobs, memory=memory, engine=engine
+        )
+    except Exception as error:
+        told = as_known(error)
+        if report is None:
+            raise
+        if not isinstance(error, RocwrightError):
+            import traceback
+
+            click.echo(traceback.format_exc())
+        write_atomic(report, json.dumps({"error": told.as_dict()}))
+        raise SystemExit(told.failure.exit_code) from None
+    if report is not None:
+        write_atomic(report, json.dumps({"record": record.model_dump(mode="json")}))
+    else:
+        for output in record.outputs:
+            click.echo(f"{output.sha256}  {output.size}  {output.filename}")

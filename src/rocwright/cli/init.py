@@ -1,0 +1,41 @@
+"""`rocwright init`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rocwright.cli.common import complete, say
+
+
+@click.command("init")
+@click.option("--stack", required=True, shell_complete=complete("stack"), help="Such as llama-vulkan.")
+@click.option(
+    "--gpu", "gpus", multiple=True, shell_complete=complete("gpu"), help="Such as gfx1151; or auto."
+)
+@click.option("--base", shell_complete=complete("base"), help="Such as debian:sid.")
+@click.option("--force", is_flag=True, help="Write over a rocwright.toml that is there.")
+def command(stack: str, gpus: tuple[str, ...], base: str | None, force: bool) -> None:
+    """Write rocwright.toml: this stack, for these GPUs, on this base."""
+    from rocwright.catalog.detect import chosen_targets
+    from rocwright.catalog.load import builtin_catalog
+    from rocwright.errors import InputError
+    from rocwright.resolve.files import PROJECT, write_request
+    from rocwright.resolve.lock import check_request
+    from rocwright.resolve.model import Request
+
+    catalog = builtin_catalog()
+    chosen = catalog.stack(stack)
+    request = Request(stack=stack, gpu=chosen_targets(gpus, catalog), base=base or chosen.bases[0])
+    check_request(request, catalog)
+    path = Path.cwd() / PROJECT
+    if path.exists() and not force:
+        raise InputError(
+            f"{PROJECT} is already here",
+            cause="it may hold pins of yours",
+            next_step="edit it, or write over it: rocwright init --force ...",
+        )
+    write_request(path, request)
+    say(f"{PROJECT}: {stack} for {', '.join(request.gpu)} on {request.base}")
+    say("next: rocwright lock, then rocwright build")

@@ -1,0 +1,123 @@
+"""What a build says: the lock and the plan in a line each, the table at the end, failures together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rocwright.build.progress import duration, size
+from rocwright.cli.tell import print_table, tell
+from rocwright.errors import RocwrightError
+from rocwright.flow import Built, Project
+from rocwright.plan.decide import Decision, State
+from rocwright.resolve.model import Lock
+
+if TYPE_CHECKING:
+    from rocwright.verify.model import Finding
+
+
+def show_plan_line(lock: Lock, decisions: Sequence[Decision]) -> None:
+    """The lock and the plan, a line each."""
+    versions = [f"{name} {version} (of the base)" for name, version in lock.provided.items()]
+    versions += [f"{one.name} {one.version}" for one in lock.components]
+    label = click.style("lock", bold=True)
+    click.echo(
+        f"{label}   {' · '.join(versions)} · {', '.join(lock.request.gpu)} · {lock.request.base} "
+        f"@ {lock.created[:10]}",
+        err=True,
+    )
+    running = [one for one in decisions if one.state is State.RUN]
+    label = click.style("plan", bold=True)
+    if not running:
+        click.echo(f"{label}   {len(decisions)} steps, nothing to do", err=True)
+        return
+    needed = sum(one.step.needs.disk for one in running)
+    reasons = ", ".join(f"{one.step.name} ({one.reasons[0]})" for one in running[:4])
+    more = f", {len(running) - 4} more" if len(running) > 4 else ""
+    click.echo(
+        f"{label}   {len(decisions)} steps, {len(running)} to run: {reasons}{more}; about {size(needed)} of disk",
+        err=True,
+    )
+
+
+def show_failures(failures: Sequence[tuple[str, RocwrightError]]) -> int:
+    """Every failure, together; gives the exit code of the first."""
+    for name, error in failures:
+        tell(error, name)
+        click.echo(
+            f"  {click.style('look', bold=True)}   rocwright logs {name} · rocwright shell {name}", err=True
+        )
+    return failures[0][1].failure.exit_code
+
+
+def show_summary(project: Project, lock: Lock, built: Built, findings: Sequence[Finding]) -> None:
+    """The short tables at the end: times, artifacts, what was verified and on what, where things lie."""
+    if built.run.steps:
+        click.echo()
+        rows = [_step_row(one) for one in built.run.steps]
+        print_table(("step", "outcome", "time", "sandbox", "jobs", "compiler cache"), rows, right=(2, 4))
+    click.echo()
+    print_table(
+        ("artifact", "size", "sha256"),
+        [(one.output.filename, size(one.output.size), one.output.sha256) for one in built.artifacts],
+        right=(1,),
+    )
+    if findings:
+        click.echo()
+        print_table(
+            ("check", "outcome", "on", "detail"),
+            [
+                (
+                    f"{one.component}: {one.name}",
+                    "ok" if one.ok else "FAILED",
+                    one.device or "-",
+                    one.detail,
+                )
+                for one in findings
+            ],
+        )
+    click.echo()
+    click.echo(f"artifacts    {project.output / project.request.stack}")
+    if any(one.path.suffix == ".whl" for one in built.artifacts):
+        click.echo(f"wheel index  {project.output / 'simple'}")
+    if built.run.steps:
+        click.echo(f"logs         {project.home.runs / built.run.id}")
+    click.echo(f"next         {_next(project, built, findings)}")
+
+
+def _step_row(one: Any) -> tuple[str, ...]:
+    counts = one.compiler_cache
+    total = counts.get("hit", 0) + counts.get("miss", 0)
+    cache = f"{counts.get('hit', 0)} of {total} hit" if total else ""
+    return (
+        one.name,
+        one.outcome,
+        duration(one.seconds),
+        one.engine,
+        str(one.jobs) if one.engine else "",
+        cache,
+    )
+
+
+def _next(project: Project, built: Built, findings: Sequence[Finding]) -> str:
+    steps = [] if findings else ["rocwright verify"]
+    places = {"dist": str(project.output / "simple"), "out": str(project.output / project.request.stack)}
+    steps += [text.format_map(places) for text in project.catalog.stack(project.request.stack).next]
+    return "\n             ".join(steps)
+
+
+def as_data(project: Project, built: Built, findings: Sequence[Finding]) -> dict[str, Any]:
+    """The same for `--json`."""
+    return {
+        "run": built.run.model_dump(mode="json"),
+        "artifacts": [
+            {"step": one.step.name, "path": str(one.path), **one.output.model_dump(mode="json")}
+            for one in built.artifacts
+        ],
+        "failures": [{"step": name, **error.as_dict()} for name, error in built.failures],
+        "findings": [one.model_dump(mode="json") for one in findings],
+        "output": str(project.output),
+        "logs": str(project.home.runs / built.run.id),
+    }

@@ -1,0 +1,77 @@
+"""Printing: errors as a friend would tell them, tables, JSON."""
+
+from __future__ import annotations
+
+import errno
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import click
+
+from rocwright.errors import InputError, InternalError, OutOfDiskError, RocwrightError
+
+
+def tell(error: RocwrightError, subject: str = "") -> None:
+    """Print an error: class, what, detail, cause, next step."""
+    head = click.style(f"error[{error.failure.value}]", fg="red", bold=True)
+    click.echo(f"{head} {f'{subject}: ' if subject else ''}{error.what}", err=True)
+    for line in error.detail.splitlines():
+        click.echo(f"  {line}", err=True)
+    for label, text in (("cause", error.cause), ("next", error.next_step)):
+        if text:
+            click.echo(f"  {click.style(label, bold=True):<5}  {text}", err=True)
+
+
+def tell_any(error: Exception) -> int:
+    """Print any failure; gives the exit code of its class."""
+    told = as_known(error)
+    tell(told)
+    return told.failure.exit_code
+
+
+def as_known(error: Exception) -> RocwrightError:
+    """Any failure as one that a user can read; what nobody foresaw is a fault of rocwright."""
+    match error:
+        case RocwrightError():
+            return error
+        case OSError() if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return OutOfDiskError(
+                "the disk is full",
+                cause=str(error),
+                next_step="free some room (rocwright store gc --dry-run shows what can go), then run again",
+            )
+        case PermissionError():
+            return InputError(
+                f"{error.filename} may not be read or written",
+                cause=str(error),
+                next_step="check its rights, or set ROCWRIGHT_HOME to a folder of yours",
+            )
+        case _:
+            return InternalError(
+                f"{type(error).__name__}: {error}",
+                cause="a fault of rocwright",
+                next_step="run again with `rocwright --debug ...` and report what it prints",
+            )
+
+
+def print_json(data: Any) -> None:
+    """Data on standard output as JSON."""
+    click.echo(json.dumps(data, indent=2, default=str))
+
+
+def print_table(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[int] = ()) -> None:
+    """Columns as wide as what they hold; `right` columns are aligned to the right."""
+    texts = [[str(cell) for cell in row] for row in rows]
+    widths = [max((len(row[i]) for row in [list(header), *texts]), default=0) for i in range(len(header))]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = [
+            cell.rjust(width) if i in right else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        ]
+        return "  ".join(padded).rstrip()
+
+    click.echo(click.style(line(header), bold=True))
+    for row in texts:
+        click.echo(line(row))

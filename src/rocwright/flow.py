@@ -1,0 +1,181 @@
+"""The way of the data from Python: a request, its lock, its plan, a build; the command line calls these."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from rocwright.build.progress import Progress
+from rocwright.build.runs import Run, new_run_id, runs, save_run
+from rocwright.build.scheduler import Options, Outcome, check_room, run_steps
+from rocwright.catalog.load import Catalog, builtin_catalog
+from rocwright.errors import RocwrightError
+from rocwright.files import write_atomic
+from rocwright.home import Home
+from rocwright.plan.decide import Decision, State, decide
+from rocwright.plan.make import make_plan
+from rocwright.plan.model import Plan, Step
+from rocwright.resolve.files import LOCK, PROJECT, read_lock, read_request, write_lock
+from rocwright.resolve.model import Lock, Request
+from rocwright.store.local import LocalStore
+from rocwright.store.model import DamagedBlobError, Output
+
+ROUNDS = 3
+"""How often a build plans anew after it found something damaged in the store."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """What is asked for, and where its lock and its artifacts lie."""
+
+    request: Request
+    lock_path: Path
+    output: Path
+    home: Home = field(default_factory=Home.default)
+    catalog: Catalog = field(default_factory=builtin_catalog)
+
+    @property
+    def store(self) -> LocalStore:
+        return LocalStore(self.home.store)
+
+    @property
+    def last_plan(self) -> Path:
+        """Where the plan that was built last for this stack and base is kept, to say what changed since."""
+        base = self.request.base.replace(":", "-")
+        return self.home.path / "plans" / f"{self.request.stack}-{base}.json"
+
+
+def project_in(folder: Path, home: Home | None = None) -> Project:
+    """The project whose rocwright.toml is in `folder`. Raises InputError."""
+    return Project(
+        request=read_request(folder / PROJECT),
+        lock_path=folder / LOCK,
+        output=folder / "rocwright-out",
+        home=home or Home.default(),
+    )
+
+
+def project_of(request: Request, folder: Path, home: Home | None = None) -> Project:
+    """A project without a project file: its lock is kept in the home folder."""
+    home = home or Home.default()
+    name = "-".join([request.stack, request.base.replace(":", "-"), *request.gpu])
+    return Project(
+        request=request,
+        lock_path=home.path / "locks" / f"{name}.lock",
+        output=folder / "rocwright-out",
+        home=home,
+    )
+
+
+def lock(project: Project, on_line: Callable[[str], None]) -> Lock:
+    """Resolve, and write the lock. Raises what resolving raises; the old lock stays where it fails."""
+    from rocwright.resolve.lock import make_lock
+
+    made = make_lock(project.request, project.catalog, project.store, project.home, on_line)
+    write_lock(project.lock_path, made)
+    return made
+
+
+def current_lock(project: Project, on_line: Callable[[str], None]) -> Lock:
+    """The lock as it is, or a new one where there is none yet."""
+    if project.lock_path.exists():
+        return read_lock(project.lock_path, project.request)
+    return lock(project, on_line)
+
+
+def planned(project: Project, locked: Lock) -> tuple[Plan, list[Decision]]:
+    """The plan of a lock, and what a build would do with each step."""
+    plan = make_plan(locked, project.catalog)
+    return plan, decide(plan, project.store, last_plan(project))
+
+
+def last_plan(project: Project) -> Plan | None:
+    """The plan that was built last, if it can be read."""
+    with contextlib.suppress(OSError, ValidationError):
+        return Plan.model_validate_json(project.last_plan.read_bytes())
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artifact:
+    """A finished output of a plan: the step that made it, the output, and where it was laid out."""
+
+    step: Step
+    output: Output
+    path: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """What a build did."""
+
+    run: Run
+    artifacts: tuple[Artifact, ...]
+    failures: tuple[tuple[str, RocwrightError], ...]
+
+
+def build(project: Project, locked: Lock, options: Options, progress: Progress) -> Built:
+    """Run what must run; lay the artifacts out in the project's output folder.
+
+    Raises OutOfDiskError before anything starts where there is no room. Failures of steps are not raised:
+    they are in the result, all together.
+    """
+    from rocwright.build.layout import lay_out
+
+    begun, started, run_id = time.monotonic(), datetime.now(UTC), new_run_id()
+    store = project.store
+    outcome = Outcome()
+    for _ in range(ROUNDS):
+        plan, decisions = planned(project, locked)
+        if not any(one.state is State.RUN for one in decisions):
+            outcome.failures = []
+            break
+        check_room(decisions, project.home)
+        told = run_steps(
+            decisions,
+            store,
+            project.home,
+            options,
+            project.home.runs / run_id,
+            expected_seconds(project),
+            progress,
+        )
+        outcome.steps += told.steps
+        outcome.failures = told.failures
+        write_atomic(project.last_plan, plan.model_dump_json(by_alias=True))
+        if not any(isinstance(error, DamagedBlobError) for _, error in told.failures):
+            break
+        progress.say("the store held something damaged: it was moved aside and is made anew")
+    cached = sum(one.state is State.CACHED for one in decisions)
+    run = Run(
+        id=run_id,
+        command="build",
+        started=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        seconds=round(time.monotonic() - begun, 3),
+        stack=project.request.stack,
+        gpu=project.request.gpu,
+        base=project.request.base,
+        outcome="failed" if outcome.failures else "built",
+        cached=cached,
+        steps=tuple(outcome.steps),
+    )
+    if outcome.steps:
+        save_run(project.home.runs, run)
+    artifacts = () if outcome.failures else lay_out(project, plan)
+    return Built(run=run, artifacts=artifacts, failures=tuple(outcome.failures))
+
+
+def expected_seconds(project: Project) -> dict[str, float]:
+    """How long each step took when it was last built on this machine."""
+    found: dict[str, float] = {}
+    for run in runs(project.home.runs):
+        for step in run.steps:
+            if step.outcome == "built":
+                found.setdefault(step.name, step.seconds)
+    return found

@@ -1,0 +1,60 @@
+"""Where rocwright keeps things on this machine."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The folder of this machine's state: `$ROCWRIGHT_HOME`, else `$XDG_CACHE_HOME/rocwright`, else ~/.cache.
+
+    Everything in it can be made again; deleting it loses time, never truth.
+    """
+
+    path: Path
+
+    @classmethod
+    def default(cls) -> Home:
+        named = os.environ.get("ROCWRIGHT_HOME")
+        if named:
+            return cls(Path(named).absolute())
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        return cls(cache / "rocwright")
+
+    @property
+    def store(self) -> Path:
+        """Content-addressed artifacts and records."""
+        return self.path / "store"
+
+    @property
+    def roots(self) -> Path:
+        """Root file systems, unpacked, by the digest of their archive."""
+        return self.path / "roots"
+
+    @property
+    def work(self) -> Path:
+        """Build folders of steps under way, and of those that failed."""
+        return self.path / "work"
+
+    @property
+    def runs(self) -> Path:
+        """One folder a run: its record and the logs of its steps."""
+        return self.path / "runs"
+
+    @property
+    def apt(self) -> Path:
+        """Private apt folders, one a suite."""
+        return self.path / "apt"
+
+    @property
+    def compiler_cache(self) -> Path:
+        """ccache's folder, kept outside every sandbox's life."""
+        return self.path / "ccache"
+
+    @property
+    def probes(self) -> Path:
+        """What the sandbox engines of this machine were found to do."""
+        return self.path / "sandboxes.json"

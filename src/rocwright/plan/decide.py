@@ -1,0 +1,113 @@
+"""Which steps of a plan must run, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+from rocwright.models import Frozen
+from rocwright.plan.model import Plan, Step
+from rocwright.store.model import Store
+
+
+class State(StrEnum):
+    """The closed set of what a build does with a step."""
+
+    RUN = "run"
+    CACHED = "in store"
+    UNNEEDED = "not needed"
+
+
+class Decision(Frozen):
+    """What will be done with a step, and the reasons in words."""
+
+    step: Step
+    state: State
+    reasons: tuple[str, ...] = ()
+
+
+def decide(plan: Plan, store: Store, before: Plan | None = None) -> list[Decision]:
+    """A decision for each step, in the plan's order.
+
+    Only what an artifact still needs is run: a step whose outputs nobody needs now is left alone, even where
+    its outputs have been removed.
+    """
+    by_key = {step.key: step for step in plan.steps}
+    names = {step.name: key for key, step in by_key.items()}
+    cached = {key for key in by_key if _in_store(store, key)}
+    must: set[str] = set()
+    waiting = [names[name] for name in plan.artifacts]
+    while waiting:
+        key = waiting.pop()
+        if key in cached or key in must:
+            continue
+        must.add(key)
+        waiting += [item.key for item in by_key[key].inputs]
+    last = {step.name: step for step in before.steps} if before else {}
+    decisions = []
+    for key, step in by_key.items():
+        if key in must:
+            reasons = _reasons(
+                step, key, last.get(step.name), store, {by_key[one].name for one in must}, by_key
+            )
+            decisions.append(Decision(step=step, state=State.RUN, reasons=reasons))
+        else:
+            state = State.CACHED if key in cached else State.UNNEEDED
+            decisions.append(Decision(step=step, state=state))
+    return decisions
+
+
+def _in_store(store: Store, key: str) -> bool:
+    record = store.record(key)
+    return record is not None and all(store.has(one.sha256, one.size) for one in record.outputs)
+
+
+def _reasons(
+    step: Step, key: str, before: Step | None, store: Store, running: set[str], by_key: Mapping[str, Step]
+) -> tuple[str, ...]:
+    if store.record(key) is not None:
+        return ("its output is no longer in the store",)
+    if before is None:
+        return ("never built",)
+    found = differences(step, before, by_key)
+    return tuple(found) or ("not finished last time",)
+
+
+def differences(step: Step, before: Step, by_key: Mapping[str, Step]) -> list[str]:
+    """What changed between two definitions of a step, in words."""
+    old, new = before.action.material(), step.action.material()
+    found = [
+        f"{name}: {change}"
+        for name in sorted({*old, *new})
+        if old.get(name) != new.get(name)
+        for change in [_change(old.get(name), new.get(name))]
+    ]
+    had = {(item.name, item.output): item.key for item in before.inputs}
+    for item in step.inputs:
+        was = had.pop((item.name, item.output), None)
+        if was != item.key:
+            made_by = by_key[item.key].name if item.key in by_key else item.key[:12]
+            found.append(f"input {item.name} ({made_by}) {'changed' if was else 'added'}")
+    found += [f"input {name} removed" for name, _ in had]
+    return found
+
+
+def _change(old: Any, new: Any) -> str:
+    match old, new:
+        case dict(), dict():
+            names = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
+            return ", ".join(
+                f"{name} {_short(old.get(name))} -> {_short(new.get(name))}" for name in names[:5]
+            )
+        case list(), list():
+            added = [one for one in new if one not in old]
+            removed = [one for one in old if one not in new]
+            return f"{len(added)} added, {len(removed)} removed" if added or removed else "order changed"
+        case _:
+            return f"{_short(old)} -> {_short(new)}"
+
+
+def _short(value: Any) -> str:
+    text = "(none)" if value is None else str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

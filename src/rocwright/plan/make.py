@@ -1,0 +1,177 @@
+"""Lock -> plan: one step for each thing to fetch, make or build, with its key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rocwright.catalog.load import Catalog
+from rocwright.catalog.model import Component, Image
+from rocwright.errors import InputError
+from rocwright.plan.model import (
+    BaseAction,
+    Edit,
+    FetchAction,
+    ImageAction,
+    Input,
+    Needs,
+    Plan,
+    RunAction,
+    Step,
+    TreeAction,
+)
+from rocwright.resolve.constraints import version_in
+from rocwright.resolve.model import Lock, LockedComponent, LockedRoot
+
+UNPACKED = 5
+"""A root file system takes about this many times the size of its packages, archive and folder together."""
+
+
+def make_plan(lock: Lock, catalog: Catalog) -> Plan:
+    """The steps that turn a lock into artifacts, each after what it needs."""
+    base = catalog.bases[lock.roots[0].base]
+    steps: list[Step] = []
+    roots: dict[str, Step] = {}
+    for root in lock.roots:
+        made = list(_root_steps(root))
+        roots[root.role] = made[-1]
+        steps += made
+    artifacts: list[str] = []
+    for locked in lock.components:
+        component = catalog.component(locked.name)
+        source, tree = _source_steps(component, locked)
+        built = _run_step(component, locked, lock, tree, roots["build"], base.compiler_reads)
+        steps += [source, tree, built]
+        artifacts.append(built.name)
+        if component.image is not None:
+            image = _image_step(component.image, component, locked, lock, built, roots["run"])
+            steps.append(image)
+            artifacts.append(image.name)
+    return Plan(steps=tuple(_unique(steps)), artifacts=tuple(artifacts))
+
+
+def _unique(steps: Iterable[Step]) -> list[Step]:
+    return list({step.key: step for step in steps}.values())
+
+
+def _root_steps(root: LockedRoot) -> tuple[Step, Step]:
+    size = sum(pin.size for pin in root.packages)
+    packages = Step(
+        name=f"packages/{root.role}",
+        component=f"{root.base}:{root.suite}",
+        action=FetchAction(files=root.packages),
+        needs=Needs(disk=size, seconds=10),
+    )
+    made = Step(
+        name=f"root/{root.role}",
+        component=f"{root.base}:{root.suite}",
+        action=BaseAction(suite=root.suite, architecture=root.architecture),
+        inputs=(Input(name="packages", key=packages.key, output="*"),),
+        needs=Needs(memory=512 * 1024**2, disk=UNPACKED * size, seconds=60, limit=3600),
+    )
+    return packages, made
+
+
+def _source_steps(component: Component, locked: LockedComponent) -> tuple[Step, Step]:
+    size = sum(pin.size for pin in locked.files)
+    source = Step(
+        name=f"source/{component.name}",
+        component=component.name,
+        action=FetchAction(files=locked.files),
+        needs=Needs(disk=size, seconds=5),
+    )
+    tree = Step(
+        name=f"tree/{component.name}",
+        component=component.name,
+        action=TreeAction(
+            subdir=locked.subdir, series=locked.series, edits=edits_for(component.edit, locked.version)
+        ),
+        inputs=(Input(name="source", key=source.key, output="*"),),
+        needs=Needs(disk=10 * size, seconds=5, limit=3600),
+    )
+    return source, tree
+
+
+def edits_for(edits: Iterable[Edit], version: str) -> tuple[Edit, ...]:
+    """The edits whose version range holds this version."""
+    return tuple(edit for edit in edits if version_in(version, edit.versions))
+
+
+def _run_step(
+    component: Component,
+    locked: LockedComponent,
+    lock: Lock,
+    tree: Step,
+    root: Step,
+    compiler_reads: tuple[str, ...],
+) -> Step:
+    targets = ";".join(lock.request.gpu)
+    env = {
+        name: expand(value, {"version": locked.version, "targets": targets}, f"{component.name}: {name}")
+        for name, value in component.env.items()
+    }
+    resources = component.resources
+    return Step(
+        name=component.name,
+        component=component.name,
+        action=RunAction(
+            commands=component.run,
+            env=env,
+            outputs=component.output,
+            guard=component.guard,
+            compiler_reads=compiler_reads,
+        ),
+        inputs=(
+            Input(name="root", key=root.key, output="root"),
+            Input(name="src", key=tree.key, output="tree"),
+        ),
+        needs=Needs(
+            cores=64, memory=resources.memory_per_job, disk=resources.disk, seconds=resources.seconds
+        ),
+    )
+
+
+def expand(text: str, values: dict[str, str], subject: str) -> str:
+    """`{version}` and `{targets}` in a recipe's environment. Raises InputError for any other name."""
+    try:
+        return text.format_map(values)
+    except (KeyError, ValueError, IndexError, AttributeError) as error:
+        raise InputError(
+            f"{subject} = {text!r} cannot be filled in",
+            cause=f"{error} is not one of {', '.join(values)}",
+            next_step="correct the recipe",
+        ) from error
+
+
+def _image_step(
+    image: Image, component: Component, locked: LockedComponent, lock: Lock, built: Step, root: Step
+) -> Step:
+    run = lock.root("run")
+    assert run is not None
+    return Step(
+        name=f"image/{component.name}",
+        component=component.name,
+        action=ImageAction(
+            name=f"{component.name}-{lock.request.stack}",
+            prefix=image.prefix,
+            entrypoint=image.entrypoint,
+            env=image.env,
+            architecture=run.architecture,
+            labels={
+                "org.opencontainers.image.title": f"{component.name} ({lock.request.stack})",
+                "org.opencontainers.image.description": component.summary,
+                "org.opencontainers.image.version": locked.version,
+                "org.opencontainers.image.licenses": component.license,
+                "org.opencontainers.image.source": component.homepage,
+                "org.opencontainers.image.base.name": f"{run.base}:{run.suite}",
+                "rocwright.source.place": locked.place,
+                "rocwright.source.sha256": ",".join(pin.sha256 for pin in locked.files),
+                "rocwright.step.key": built.key,
+                "rocwright.root.key": root.key,
+            },
+        ),
+        inputs=(
+            Input(name="root", key=root.key, output="root"),
+            Input(name="archive", key=built.key, output="archive"),
+        ),
+        needs=Needs(disk=1024**3, seconds=10, limit=3600),
+    )

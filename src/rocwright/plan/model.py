@@ -1,0 +1,221 @@
+"""Steps: self-contained commands with named inputs, and the plan that they form."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from rocwright.files import sha256_bytes
+from rocwright.models import Frozen, canonical_json
+
+KEY_SCHEMA = 1
+"""Raised when the meaning of a step's definition changes; every key changes with it."""
+
+
+class DebianOrigin(Frozen):
+    """A binary package, in the archive that this machine's apt is set up for, as seen from `architecture`."""
+
+    kind: Literal["debian"] = "debian"
+    suite: str
+    package: str
+    version: str
+    architecture: str
+
+
+class DebianSourceOrigin(Frozen):
+    """A file of a source package, likewise."""
+
+    kind: Literal["debian-source"] = "debian-source"
+    suite: str
+    package: str
+    version: str
+    architecture: str
+
+
+class IndexOrigin(Frozen):
+    """A file of a project on the Python package index that pip is set up for."""
+
+    kind: Literal["index"] = "index"
+    project: str
+    version: str
+
+
+class GitOrigin(Frozen):
+    """The tree of a commit, submodules included, packed the same way everywhere."""
+
+    kind: Literal["git"] = "git"
+    url: str
+    commit: str
+
+
+class BuiltinOrigin(Frozen):
+    """A tree that rocwright itself carries."""
+
+    kind: Literal["builtin"] = "builtin"
+    name: str
+
+
+Origin = Annotated[
+    DebianOrigin | DebianSourceOrigin | IndexOrigin | GitOrigin | BuiltinOrigin, Field(discriminator="kind")
+]
+
+
+class FilePin(Frozen):
+    """One exact file: its name, hex sha256 and size in bytes, and where it can be had."""
+
+    filename: str
+    sha256: str
+    size: int
+    origin: Origin
+
+
+class Edit(Frozen):
+    """Replace each match of `regex` in `file`; any number of matches but `expect` is an error."""
+
+    file: str
+    regex: str
+    replacement: str = Field(alias="with")
+    expect: int = 1
+    versions: str = Field(default="", alias="for")
+    why: str
+
+
+class OutputSpec(Frozen):
+    """An output: the one file in the output folder that `pattern` matches."""
+
+    name: str
+    pattern: str
+
+
+class FetchAction(Frozen):
+    """Get files from outside; each becomes an output named by its sha256."""
+
+    kind: Literal["fetch"] = "fetch"
+    files: tuple[FilePin, ...]
+
+    def material(self) -> Any:
+        # where a file comes from cannot change what it is
+        return {"kind": self.kind, "files": sorted(pin.sha256 for pin in self.files)}
+
+
+class BaseAction(Frozen):
+    """Make a root file system of exactly the packages among the inputs."""
+
+    kind: Literal["base"] = "base"
+    family: Literal["debian"] = "debian"
+    suite: str
+    architecture: str
+
+    def material(self) -> Any:
+        return self.model_dump(mode="json")
+
+
+class TreeAction(Frozen):
+    """Unpack sources, keep `subdir`, apply series and edits in order; the output is the tree."""
+
+    kind: Literal["tree"] = "tree"
+    subdir: str = ""
+    series: tuple[str, ...] = ()
+    edits: tuple[Edit, ...] = ()
+
+    def material(self) -> Any:
+        data = self.model_dump(mode="json")
+        # a reworded reason is not another source
+        data["edits"] = [edit.model_dump(mode="json", exclude={"why", "versions"}) for edit in self.edits]
+        return data
+
+
+class RunAction(Frozen):
+    """Run commands in a sandbox, in the source tree; the inputs are under $IN, outputs go to $OUT.
+
+    `guard` names packages of which one working copy must be found before anything is compiled;
+    `compiler_reads` are globs of files in the root whose change makes the compiler cache start anew.
+    """
+
+    kind: Literal["run"] = "run"
+    commands: tuple[str, ...]
+    env: dict[str, str] = {}
+    outputs: tuple[OutputSpec, ...]
+    guard: tuple[str, ...] = ()
+    compiler_reads: tuple[str, ...] = ()
+
+    def material(self) -> Any:
+        # neither guards nor the compiler cache change what is made
+        return self.model_dump(mode="json", exclude={"guard", "compiler_reads"})
+
+
+class ImageAction(Frozen):
+    """Pack a root file system and archives on top of it as an OCI image layout."""
+
+    kind: Literal["image"] = "image"
+    name: str
+    prefix: str
+    entrypoint: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    labels: dict[str, str] = {}
+    architecture: str
+
+    def material(self) -> Any:
+        return self.model_dump(mode="json")
+
+
+Action = Annotated[
+    FetchAction | BaseAction | TreeAction | RunAction | ImageAction, Field(discriminator="kind")
+]
+
+
+class Input(Frozen):
+    """An output of another step, seen under `name`. `output` is "*" for all outputs of that step."""
+
+    name: str
+    key: str
+    output: str
+
+
+class Needs(Frozen):
+    """What a step needs of a machine, in bytes and seconds; never part of its key.
+
+    `memory` is for one job; `seconds` is what it took on the two-core machine where it was measured.
+    """
+
+    cores: int = 1
+    memory: int = 0
+    disk: int = 0
+    seconds: float = 0
+    limit: float = 12 * 3600
+
+
+class Step(Frozen):
+    """One node of a plan: self-contained, so that it can run anywhere that has the store."""
+
+    name: str
+    component: str
+    action: Action
+    inputs: tuple[Input, ...] = ()
+    needs: Needs = Needs()
+
+    @property
+    def kind(self) -> str:
+        return self.action.kind
+
+    @property
+    def key(self) -> str:
+        """The sha256 over everything that can change the output: the action and the keys of its inputs."""
+        return self._digest([[item.name, item.key, item.output] for item in self.inputs])
+
+    def content_key(self, digests: dict[str, list[str]]) -> str:
+        """The same over the digests of the inputs, by input name: equal inputs, equal key."""
+        return self._digest([[item.name, digests[item.name]] for item in self.inputs])
+
+    def _digest(self, inputs: Any) -> str:
+        return sha256_bytes(
+            canonical_json({"schema": KEY_SCHEMA, "action": self.action.material(), "inputs": inputs})
+        )
+
+
+class Plan(Frozen):
+    """Steps in an order in which each comes after what it needs; `artifacts` are the steps asked for."""
+
+    steps: tuple[Step, ...]
+    artifacts: tuple[str, ...]

@@ -1,0 +1,174 @@
+"""Which versions fit together: constraints of the catalog, pins of the user, what the base provides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import InvalidVersion, Version
+from resolvelib import AbstractProvider, BaseReporter, ResolutionImpossible, Resolver
+
+from rocwright.catalog.load import Catalog
+from rocwright.errors import ConflictError, InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """`who` wants `name` in a version of `specifier`, and the `source` of that fact."""
+
+    name: str
+    specifier: str
+    who: str
+    source: str = ""
+
+    def __str__(self) -> str:
+        told = f"{self.who} needs {self.name} {self.specifier or '(any version)'}"
+        return f"{told}   [{self.source}]" if self.source else told
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A version that can be had: from the catalog's releases, or `provided` by the base."""
+
+    name: str
+    version: str
+    provided: str = ""
+
+
+def solve(
+    catalog: Catalog,
+    wanted: Sequence[str],
+    pins: Mapping[str, str],
+    provided: Mapping[str, tuple[str, str]],
+) -> dict[str, Candidate]:
+    """One version of each component wanted and of all that they need.
+
+    `provided` maps a component to its version and the words for where it is. Raises InputError for an unknown
+    component or version (with the nearest), ConflictError with the chain of reasons.
+    """
+    for name, version in pins.items():
+        _check_pin(catalog, name, version, provided)
+    requirements = [Requirement(name, "", "the stack") for name in wanted]
+    requirements += [Requirement(name, f"=={version}", "rocwright.toml") for name, version in pins.items()]
+    try:
+        result = Resolver(_Provider(catalog, provided), BaseReporter()).resolve(requirements)
+    except ResolutionImpossible as error:
+        raise _conflict(error, pins, provided) from error
+    return dict(result.mapping)
+
+
+def _check_pin(catalog: Catalog, name: str, version: str, provided: Mapping[str, tuple[str, str]]) -> None:
+    try:
+        SpecifierSet(f"=={version}")
+    except InvalidSpecifier as error:
+        raise InputError(
+            f"{version!r} is not a version of {name}",
+            cause="versions look like 0.21.0",
+            next_step="correct [versions] in rocwright.toml",
+        ) from error
+    if name in provided:
+        return
+    known = [release.version for release in catalog.component(name).release]
+    if not any(Version(one) in SpecifierSet(f"=={version}") for one in known):
+        raise InputError(
+            f"{name} {version} is not known",
+            cause=f"the catalog has {name} {', '.join(known)}",
+            next_step=f"use {nearest_version(version, known)}, or add the release to {name}.toml",
+        )
+
+
+def nearest_version(version: str, known: Sequence[str]) -> str:
+    """The known version closest to `version`, part by part."""
+    try:
+        asked = Version(version).release
+    except InvalidVersion:
+        return known[-1]
+
+    def distance(one: str) -> tuple[int, ...]:
+        release = Version(one).release
+        width = max(len(release), len(asked))
+        return tuple(
+            abs(a - b)
+            for a, b in zip(
+                release + (0,) * (width - len(release)), asked + (0,) * (width - len(asked)), strict=True
+            )
+        )
+
+    return min(known, key=distance)
+
+
+class _Provider(AbstractProvider[Requirement, Candidate, str]):
+    def __init__(self, catalog: Catalog, provided: Mapping[str, tuple[str, str]]) -> None:
+        self.catalog = catalog
+        self.provided = provided
+
+    def identify(self, requirement_or_candidate: Requirement | Candidate) -> str:
+        return requirement_or_candidate.name
+
+    def get_preference(
+        self, identifier: str, resolutions: Any, candidates: Any, information: Any, backtrack_causes: Any
+    ) -> tuple[bool, str]:
+        return identifier not in self.provided, identifier
+
+    def find_matches(
+        self,
+        identifier: str,
+        requirements: Mapping[str, Iterator[Requirement]],
+        incompatibilities: Mapping[str, Iterator[Candidate]],
+    ) -> Iterable[Candidate]:
+        refused = {candidate.version for candidate in incompatibilities[identifier]}
+        specifiers = [requirement.specifier for requirement in requirements[identifier]]
+        return [
+            candidate
+            for candidate in self._candidates(identifier)
+            if candidate.version not in refused
+            and all(Version(candidate.version) in SpecifierSet(one, prereleases=True) for one in specifiers)
+        ]
+
+    def _candidates(self, name: str) -> list[Candidate]:
+        if name in self.provided:
+            version, where = self.provided[name]
+            return [Candidate(name, version, where)]
+        if name not in self.catalog.components:
+            return []
+        known = sorted(
+            self.catalog.component(name).release, key=lambda one: Version(one.version), reverse=True
+        )
+        return [Candidate(name, release.version) for release in known]
+
+    def is_satisfied_by(self, requirement: Requirement, candidate: Candidate) -> bool:
+        return Version(candidate.version) in SpecifierSet(requirement.specifier, prereleases=True)
+
+    def get_dependencies(self, candidate: Candidate) -> list[Requirement]:
+        if candidate.provided:
+            return []
+        releases = self.catalog.component(candidate.name).release
+        release = next(one for one in releases if one.version == candidate.version)
+        who = f"{candidate.name} {candidate.version}"
+        return [Requirement(name, spec, who, release.source) for name, spec in release.needs.items()]
+
+
+def _conflict(error: Any, pins: Mapping[str, str], provided: Mapping[str, tuple[str, str]]) -> ConflictError:
+    chain = [str(cause.requirement) for cause in error.causes]
+    names = sorted({cause.requirement.name for cause in error.causes})
+    for name in names:
+        if name in provided:
+            version, where = provided[name]
+            chain.append(f"{where} provides {name} {version}, and no other")
+    asked = sorted({*names, *(cause.parent.name for cause in error.causes if cause.parent is not None)})
+    pinned = [f"{name} = {pins[name]!r}" for name in asked if name in pins]
+    return ConflictError(
+        f"no version of {', '.join(names)} satisfies all that is asked",
+        cause="these cannot all hold",
+        detail="\n".join(f"- {one}" for one in dict.fromkeys(chain)),
+        next_step=f"loosen [versions] in rocwright.toml ({', '.join(pinned)})"
+        if pinned
+        else "choose another base (rocwright init --base), or add a release that fits to the catalog",
+    )
+
+
+def version_in(version: str, specifier: str) -> bool:
+    """Whether a version lies in a range such as `<0.22`; every version lies in the empty one."""
+    return not specifier or Version(version) in SpecifierSet(specifier, prereleases=True)

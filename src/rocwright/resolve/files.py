@@ -1,0 +1,122 @@
+"""rocwright.toml and rocwright.lock on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import tomlkit
+
+from rocwright.catalog.load import parse, read_toml
+from rocwright.errors import InputError
+from rocwright.files import write_atomic
+from rocwright.plan.model import FilePin
+from rocwright.resolve.model import LOCK_SCHEMA, Lock, Request
+
+PROJECT = "rocwright.toml"
+LOCK = "rocwright.lock"
+
+HEADER = (
+    "Written by `rocwright lock`. Every commit, package and hash of this stack; commit it, do not edit it."
+)
+
+
+def read_request(path: Path) -> Request:
+    """The project file. Raises InputError that says what is wrong in it."""
+    if not path.exists():
+        raise InputError(
+            f"there is no {path.name} in {path.parent}",
+            cause="a stack, a GPU and a base must be named",
+            next_step="rocwright init --stack llama-vulkan --gpu gfx1151 --base debian:sid, "
+            "or name a stack: rocwright build STACK --gpu GPU --base BASE",
+        )
+    return parse(Request, read_toml(path), path)
+
+
+def write_request(path: Path, request: Request) -> None:
+    """Write the project file."""
+    document = tomlkit.document()
+    document.add(
+        tomlkit.comment("What rocwright builds here; `rocwright lock` answers it with exact versions.")
+    )
+    document["stack"] = request.stack
+    document["gpu"] = list(request.gpu)
+    document["base"] = request.base
+    if request.versions:
+        document["versions"] = dict(request.versions)
+    else:
+        document.add(tomlkit.nl())
+        document.add(tomlkit.comment("[versions]"))
+        document.add(
+            tomlkit.comment('torchvision = "0.21.0"     # pins; what is not pinned is the newest that fits')
+        )
+    write_atomic(path, tomlkit.dumps(document))
+
+
+def read_lock(path: Path, request: Request | None = None) -> Lock:
+    """The lock, which must fit the request.
+
+    Raises InputError for a newer schema, a damaged file, another request.
+    """
+    data = read_toml(path)
+    schema = data.get("schema")
+    if isinstance(schema, int) and schema > LOCK_SCHEMA:
+        raise InputError(
+            f"{path} has the schema {schema}; this rocwright knows up to {LOCK_SCHEMA}",
+            cause="a newer rocwright wrote it",
+            next_step="upgrade rocwright, or lock anew with this one: rocwright lock",
+        )
+    lock = parse(Lock, data, path)
+    if request is not None and lock.request != request:
+        changed = [
+            f"{name} {getattr(lock.request, name)!r} -> {getattr(request, name)!r}"
+            for name in Request.model_fields
+            if getattr(lock.request, name) != getattr(request, name)
+        ]
+        raise InputError(
+            f"{path.name} does not fit {PROJECT}",
+            cause="changed since it was locked: " + "; ".join(changed),
+            next_step="rocwright lock",
+        )
+    return lock
+
+
+def write_lock(path: Path, lock: Lock) -> None:
+    """Write the lock: one line a file, so that a change reads well in a diff."""
+    document = tomlkit.document()
+    document.add(tomlkit.comment(HEADER))
+    document["schema"] = lock.schema_version
+    document["rocwright"] = lock.rocwright
+    document["created"] = lock.created
+    document["request"] = _plain(lock.request.model_dump())
+    if lock.provided:
+        document["provided"] = dict(lock.provided)
+    components = tomlkit.aot()
+    for component in lock.components:
+        row = tomlkit.item(_plain(component.model_dump(exclude={"files"})))
+        row["files"] = _lines(component.files)
+        components.append(row)
+    document["components"] = components
+    roots = tomlkit.aot()
+    for root in lock.roots:
+        row = tomlkit.item(_plain(root.model_dump(exclude={"packages"})))
+        row["packages"] = _lines(root.packages)
+        roots.append(row)
+    document["roots"] = roots
+    write_atomic(path, tomlkit.dumps(document))
+
+
+def _lines(pins: Iterable[FilePin]) -> tomlkit.items.Array:
+    array = tomlkit.array()
+    for pin in pins:
+        table = tomlkit.inline_table()
+        table.update({"filename": pin.filename, "sha256": pin.sha256, "size": pin.size})
+        origin = tomlkit.inline_table()
+        origin.update(pin.origin.model_dump())
+        table["origin"] = origin
+        array.append(table)
+    return array.multiline(True)
+
+
+def _plain(data: dict[str, object]) -> dict[str, object]:
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in data.items()}

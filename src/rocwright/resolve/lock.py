@@ -1,0 +1,146 @@
+"""Constraints and facts -> a lock: every commit, package, version and hash."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from rocwright import __version__
+from rocwright.catalog.load import Catalog
+from rocwright.catalog.model import Base, Component
+from rocwright.errors import ConflictError, InputError
+from rocwright.home import Home
+from rocwright.resolve.constraints import Candidate, solve
+from rocwright.resolve.model import Lock, LockedComponent, LockedRoot, Request
+from rocwright.sources.debian import DebianArchive
+from rocwright.sources.places import Reach, locate
+from rocwright.store.model import Store
+
+
+def make_lock(
+    request: Request, catalog: Catalog, store: Store, home: Home, on_line: Callable[[str], None]
+) -> Lock:
+    """Answer a request with one exact version of everything. Raises InputError, ConflictError, FetchError."""
+    base, release = check_request(request, catalog)
+    stack = catalog.stack(request.stack)
+    archive = _Archive(home, base, release, on_line)
+    provided = {
+        name: (archive().package_version(one.package), f"{request.base} (package {one.package})")
+        for name, one in base.provides.items()
+        if _needed(catalog, stack.components, name)
+    }
+    on_line("lock: choosing versions that fit together")
+    chosen = solve(catalog, stack.components, request.versions, provided)
+    reach = Reach(store=store, archive=archive, carried=catalog.folder / "sources")
+    components = [
+        _component(catalog.component(name), chosen[name], reach, on_line) for name in stack.components
+    ]
+    roots = _roots(catalog, [catalog.component(name) for name in stack.components], request, archive, on_line)
+    return Lock(
+        rocwright=__version__,
+        created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        request=request,
+        provided={name: candidate.version for name, candidate in chosen.items() if candidate.provided},
+        roots=roots,
+        components=tuple(components),
+    )
+
+
+def check_request(request: Request, catalog: Catalog) -> tuple[Base, str]:
+    """The base and release of a request whose every name is known. Raises InputError with the nearest."""
+    stack = catalog.stack(request.stack)
+    for gpu in request.gpu:
+        catalog.target(gpu)
+    base, release = catalog.base(request.base)
+    if request.base not in stack.bases:
+        raise InputError(
+            f"the stack {stack.name} has no recipe on {request.base}",
+            cause=f"it is known on {', '.join(stack.bases)}",
+            next_step=f"rocwright init --stack {stack.name} --base {stack.bases[0]}",
+        )
+    for gpu in request.gpu:
+        if stack.targets and gpu not in stack.targets:
+            raise ConflictError(
+                f"the stack {stack.name} cannot be built for {gpu}",
+                cause=f"it serves {', '.join(stack.targets)}",
+                next_step="choose another stack",
+            )
+    return base, release
+
+
+class _Archive:
+    """The suite's archive, refreshed at its first use."""
+
+    def __init__(self, home: Home, base: Base, release: str, on_line: Callable[[str], None]) -> None:
+        machine = platform.machine()
+        if machine not in base.architecture:
+            raise InputError(
+                f"{base.name} has no recipe for {machine} machines",
+                cause=f"known: {', '.join(base.architecture)}",
+                next_step="use another machine",
+            )
+        self.architecture = base.architecture[machine]
+        self.archive = DebianArchive(home.apt, release, self.architecture)
+        self.fresh = False
+        self.on_line = on_line
+
+    def __call__(self) -> DebianArchive:
+        if not self.fresh:
+            self.on_line(f"lock: package lists of {self.archive.suite}")
+            self.archive.refresh()
+            self.fresh = True
+        return self.archive
+
+
+def _needed(catalog: Catalog, components: tuple[str, ...], name: str) -> bool:
+    return any(name in release.needs for one in components for release in catalog.component(one).release)
+
+
+def _component(
+    component: Component, candidate: Candidate, reach: Reach, on_line: Callable[[str], None]
+) -> LockedComponent:
+    on_line(f"lock: the source of {component.name} {candidate.version}")
+    release = next(one for one in component.release if one.version == candidate.version)
+    found = locate(component.name, candidate.version, release.places, reach)
+    for reason in found.passed_over:
+        on_line(f"lock: passed over: {reason}")
+    return LockedComponent(
+        name=component.name,
+        version=candidate.version,
+        place=found.place,
+        passed_over=found.passed_over,
+        subdir=found.subdir,
+        series=found.series,
+        files=found.files,
+    )
+
+
+def _roots(
+    catalog: Catalog,
+    components: list[Component],
+    request: Request,
+    archive: _Archive,
+    on_line: Callable[[str], None],
+) -> tuple[LockedRoot, ...]:
+    base, release = catalog.base(request.base)
+    names = {"build": [name for one in components for name in one.system.build]}
+    if any(one.image for one in components):
+        names["run"] = [name for one in components for name in one.system.run]
+    if any(check.kind == "script" for one in components for check in one.check):
+        names["check"] = [name for one in components for name in (*one.system.run, *one.system.check)]
+    roots = []
+    for role, wanted in names.items():
+        on_line(f"lock: the packages to {role}")
+        packages = archive().resolve((*base.common, *catalog.system_packages(base.family, wanted)))
+        roots.append(
+            LockedRoot(
+                role=role,
+                base=base.name,
+                family=base.family,
+                suite=release,
+                architecture=archive.architecture,
+                packages=packages,
+            )
+        )
+    return tuple(roots)

@@ -1,0 +1,73 @@
+"""The bubblewrap engine: no daemon, no storage, some milliseconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from rocwright.sandbox.engine import (
+    HOSTNAME,
+    STEP_DOWN_CAPABILITIES,
+    USER,
+    Launch,
+    Scene,
+    ask_version,
+    is_root,
+    step_down,
+)
+from rocwright.sandbox.layout import SCRATCH
+
+
+@dataclass(frozen=True, slots=True)
+class Bubblewrap:
+    """bwrap, as root or as any user that may make user namespaces."""
+
+    name: str = "bubblewrap"
+    isolates: bool = True
+
+    def version(self) -> str:
+        return ask_version("bwrap", "--version").removeprefix("bubblewrap ")
+
+    def launch(self, scene: Scene) -> Launch:
+        as_root = is_root()
+        user, command = _as_root(scene) if as_root else (_AS_USER, scene.command)
+        return Launch(argv=("bwrap", *_APART, *_network(scene), *_files(scene), *user, "--", *command))
+
+
+_APART = (
+    *("--die-with-parent", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
+    *("--hostname", HOSTNAME),
+)
+_AS_USER = ("--unshare-user", "--uid", str(USER), "--gid", str(USER), "--cap-drop", "ALL")
+
+
+def _network(scene: Scene) -> tuple[str, ...]:
+    apart = () if scene.network else ("--unshare-net",)
+    return apart if scene.terminal else (*apart, "--new-session")
+
+
+def _files(scene: Scene) -> tuple[str, ...]:
+    words = ["--ro-bind", str(scene.skeleton), "/", "--proc", "/proc", "--dev", "/dev"]
+    words += ["--ro-bind", "/sys", "/sys"]
+    for place in ("/tmp", "/run", "/dev/shm"):  # noqa: S108 - inside, each job has its own
+        words += ["--perms", "1777", "--tmpfs", place]
+    for folder in _missing(scene):
+        words += ["--perms", "0755", "--dir", folder]
+    for mount in scene.mounts:
+        words += ["--bind" if mount.writable else "--ro-bind", str(mount.source), mount.target]
+    for device in scene.devices:
+        words += ["--dev-bind", device, device]
+    return tuple(words)
+
+
+def _missing(scene: Scene) -> list[str]:
+    """Folders above mount points in the scratch folders, which bwrap would make for root alone."""
+    targets = [PurePosixPath(mount.target) for mount in scene.mounts]
+    above = {each for target in targets if target.parts[1] in SCRATCH for each in target.parents}
+    return sorted(str(each) for each in above if len(each.parts) > 2)
+
+
+def _as_root(scene: Scene) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """bwrap cannot be root outside and a plain user inside without handing root's files to that user."""
+    added = (word for capability in STEP_DOWN_CAPABILITIES for word in ("--cap-add", capability))
+    return ("--cap-drop", "ALL", *added), (*step_down(scene), *scene.command)

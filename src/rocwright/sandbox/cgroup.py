@@ -1,0 +1,168 @@
+"""A memory cgroup of a sandbox's own, of version 1 or 2: limit, peak, out of memory, and a sure kill."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+MOUNT = Path("/sys/fs/cgroup")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cgroup:
+    """A cgroup folder. `path` is its name below the hierarchy, as container engines take it."""
+
+    folder: Path
+    path: str
+    version: int
+
+    @property
+    def procs(self) -> Path:
+        return self.folder / "cgroup.procs"
+
+    def used(self) -> int:
+        """Bytes that cannot be dropped under pressure: anonymous and shared memory."""
+        stat = _table(self.folder / "memory.stat")
+        if self.version == 1:
+            return stat.get("total_rss", 0) + stat.get("total_shmem", 0)
+        return stat.get("anon", 0) + stat.get("shmem", 0)
+
+    def most(self) -> int:
+        """A lower bound of the peak of `used`, from the kernel's own peak less the file cache now held."""
+        name = "memory.max_usage_in_bytes" if self.version == 1 else "memory.peak"
+        stat = _table(self.folder / "memory.stat")
+        cache = stat.get("total_cache", 0) if self.version == 1 else stat.get("file", 0)
+        shared = stat.get("total_shmem" if self.version == 1 else "shmem", 0)
+        return max(0, _number(self.folder / name) - (cache - shared))
+
+    def limit(self, memory: int) -> None:
+        """Let the processes have `memory` bytes and no swap. Raises OSError where the kernel refuses."""
+        names = (
+            ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes")
+            if self.version == 1
+            else ("memory.max", "memory.swap.max")
+        )
+        (self.folder / names[0]).write_text(str(memory))
+        with contextlib.suppress(OSError):
+            (self.folder / names[1]).write_text(str(memory if self.version == 1 else 0))
+
+    def oom_kills(self) -> int:
+        """Processes killed for memory so far, below this cgroup too (version 2 only)."""
+        name = "memory.oom_control" if self.version == 1 else "memory.events"
+        return _table(self.folder / name).get("oom_kill", 0)
+
+    def watch(self) -> int | None:
+        """An event descriptor that turns readable at the first lack of memory below (version 1), or None."""
+        if self.version != 1:
+            return None
+        event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        try:
+            with (self.folder / "memory.oom_control").open() as control:
+                (self.folder / "cgroup.event_control").write_text(f"{event} {control.fileno()}")
+        except OSError:
+            os.close(event)
+            return None
+        return event
+
+
+def places(name: str) -> list[Cgroup]:
+    """Where a cgroup `name` of this process could be, best first: below its own, or beside it."""
+    found = []
+    for hierarchy, own, version in _hierarchies():
+        parents = [own] if version == 1 else [own, own.parent]
+        for parent in dict.fromkeys(parents):
+            folder = hierarchy / parent.relative_to("/") / name
+            found.append(Cgroup(folder=folder, path=str(parent / name), version=version))
+    return found
+
+
+def create(name: str) -> Cgroup | None:
+    """A new cgroup `name`; None where none may be made."""
+    for place in places(name):
+        limit = place.folder / ("memory.limit_in_bytes" if place.version == 1 else "memory.max")
+        with contextlib.suppress(OSError):
+            place.folder.mkdir()
+            if os.access(limit, os.W_OK) and os.access(place.procs, os.W_OK):
+                return place
+            place.folder.rmdir()
+    return None
+
+
+def _hierarchies() -> list[tuple[Path, Path, int]]:
+    """Mount point, this process's cgroup, and version of each hierarchy that may count memory."""
+    found = []
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/cgroup").read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            if "memory" in controllers.split(","):
+                found.append((MOUNT / "memory", Path(path), 1))
+            elif not controllers and unified():
+                found.append((MOUNT, Path(path), 2))
+    return found
+
+
+def unified() -> bool:
+    """True where the machine has cgroups of version 2 alone."""
+    return (MOUNT / "cgroup.controllers").exists()
+
+
+def kill(folder: Path) -> None:
+    """SIGKILL all processes in a cgroup and below, until none is left (at most some seconds)."""
+    for _ in range(100):
+        pids = [
+            int(word) for at, _, _ in os.walk(folder) for word in _text(Path(at) / "cgroup.procs").split()
+        ]
+        if not pids:
+            return
+        for pid in pids:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.02)
+
+
+def remove(path: str) -> None:
+    """Remove the cgroup `path` and those below it from every hierarchy, once it is empty."""
+    hierarchies = [MOUNT, *(each for each in _children(MOUNT) if each.is_dir() and not each.is_symlink())]
+    for hierarchy in hierarchies:
+        folder = hierarchy / path.lstrip("/")
+        if folder != hierarchy and folder.is_dir():
+            for at, _, _ in os.walk(folder, topdown=False):
+                _remove_one(Path(at))
+
+
+def _remove_one(folder: Path) -> None:
+    for _ in range(50):
+        try:
+            folder.rmdir()
+        except FileNotFoundError:
+            return
+        except OSError:
+            time.sleep(0.02)
+        else:
+            return
+
+
+def _children(folder: Path) -> list[Path]:
+    with contextlib.suppress(OSError):
+        return list(folder.iterdir())
+    return []
+
+
+def _text(path: Path) -> str:
+    with contextlib.suppress(OSError):
+        return path.read_text()
+    return ""
+
+
+def _number(path: Path) -> int:
+    text = _text(path).strip()
+    return int(text) if text.isdigit() else 0
+
+
+def _table(path: Path) -> dict[str, int]:
+    pairs = (line.split() for line in _text(path).splitlines())
+    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit()}

@@ -1,0 +1,58 @@
+"""The docker engine: podman's command line, with an imported image of the skeleton alone."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from rocwright.errors import SandboxError
+from rocwright.files import sha256_bytes
+from rocwright.sandbox.containers import run_flags
+from rocwright.sandbox.engine import Launch, Scene, ask_version
+
+_IMPORT = """set -eu
+docker image inspect "$1" > /dev/null 2>&1 && exit
+tar -C "$2" --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -c . | docker import - "$1" > /dev/null
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Docker:
+    """docker with a daemon on this machine, which must see the same files."""
+
+    name: str = "docker"
+    isolates: bool = True
+
+    def version(self) -> str:
+        try:
+            return ask_version("docker", "version", "--format", "{{.Server.Version}}")
+        except SandboxError as error:
+            if "not installed" in error.what:
+                raise
+            raise SandboxError(
+                "docker does not answer",
+                cause=f"its daemon cannot be reached ({error.cause})",
+                next_step="start the daemon (systemctl start docker) or let the user use it (group docker)",
+            ) from error
+
+    def launch(self, scene: Scene) -> Launch:
+        image = image_name(scene.skeleton)
+        return Launch(
+            prepare=(("/bin/sh", "-c", _IMPORT, "sh", image, str(scene.skeleton)),),
+            argv=("docker", "run", "--pull", "never", *run_flags(scene), image, *scene.command),
+            undo=(("docker", "rm", "--force", scene.name),),
+            joins_cgroup=False,
+            counted=False,
+        )
+
+
+def image_name(skeleton: Path) -> str:
+    """A name for the image of a skeleton: the same for the same folders, links and modes."""
+    lines = []
+    for at, folders, files in os.walk(skeleton):
+        for name in (*folders, *files):
+            path = Path(at, name)
+            link = path.readlink() if path.is_symlink() else ""
+            lines.append(f"{path.relative_to(skeleton)}\0{path.lstat().st_mode:o}\0{link}")
+    return f"rocwright-skeleton:{sha256_bytes(chr(10).join(sorted(lines)).encode())[:16]}"

@@ -1,0 +1,57 @@
+"""The podman engine: a root file system of mounts, no image."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from shutil import which
+
+from rocwright.sandbox import cgroup
+from rocwright.sandbox.containers import run_flags, ulimits
+from rocwright.sandbox.engine import USER, Launch, Scene, ask_version, is_root
+
+
+@dataclass(frozen=True, slots=True)
+class Podman:
+    """podman, as root or as a user with subordinate ids."""
+
+    name: str = "podman"
+    isolates: bool = True
+
+    def version(self) -> str:
+        return ask_version("podman", "--version").removeprefix("podman version ")
+
+    def launch(self, scene: Scene) -> Launch:
+        base = ("podman", *_runtime())
+        place, joins = _cgroup(scene)
+        user = () if is_root() else (f"--userns=keep-id:uid={USER},gid={USER}",)
+        own = (
+            "--read-only-tmpfs=false",
+            "--no-hosts",
+            "--passwd=false",
+            "--shm-size=0",
+            "--pull=never",
+            *ulimits(),
+            *place,
+            *user,
+        )
+        command = ("--rootfs", str(scene.skeleton), *scene.command)
+        return Launch(
+            argv=(*base, "run", *own, *run_flags(scene), *command),
+            undo=((*base, "rm", "--force", "--ignore", "--time", "0", scene.name),),
+            joins_cgroup=joins,
+        )
+
+
+def _runtime() -> tuple[str, ...]:
+    """crun refuses machines with cgroups of both versions; runc does not."""
+    words = ("--cgroup-manager", "cgroupfs")
+    return words if cgroup.unified() or which("runc") is None else ("--runtime", "runc", *words)
+
+
+def _cgroup(scene: Scene) -> tuple[tuple[str, ...], bool]:
+    """The container below the scene's cgroup, or, where crun can do it, in it with no other."""
+    if cgroup.unified() and which("crun") is not None:
+        return ("--cgroups=disabled",), True
+    if scene.cgroup is not None:
+        return ("--cgroup-parent", scene.cgroup), False
+    return (), False

@@ -1,0 +1,182 @@
+"""Which engines work on this machine: each is tried with a real job, and the answer is kept."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rocwright.errors import InputError, RocwrightError, SandboxError
+from rocwright.files import write_atomic
+from rocwright.sandbox.bubblewrap import Bubblewrap
+from rocwright.sandbox.buildah import Buildah
+from rocwright.sandbox.docker import Docker
+from rocwright.sandbox.engine import USER, Engine
+from rocwright.sandbox.host import Host
+from rocwright.sandbox.model import Job, Mount
+from rocwright.sandbox.nspawn import Nspawn
+from rocwright.sandbox.podman import Podman
+from rocwright.sandbox.runner import make_writable, run
+
+ENGINES: Mapping[str, Engine] = {
+    engine.name: engine for engine in (Podman(), Docker(), Buildah(), Bubblewrap(), Nspawn(), Host())
+}
+"""Every engine by name, in the order of preference; the host is never chosen unasked."""
+
+_LIMIT = 60.0
+_CHECK = """
+test "$(id -u)" = "$2" || echo "the user inside is $(id -u) and not $2"
+test ! -e "$1" || echo "files of the host are visible"
+test -w / && echo "the root can be written"
+while IFS=: read -r name rest; do
+  case "$name" in *lo | *'|'*) ;; *) echo "the network interface $name is visible" ;; esac
+done < /proc/net/dev
+echo written > /out/file || echo "a writable mount cannot be written"
+test "$(env | grep -c -v -e ^PATH= -e ^PWD= -e ^SHLVL= -e ^_=)" = 0 || echo "the environment is not clean"
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """What came of trying an engine: `reason` says why it does not work, `seconds` how long a job takes."""
+
+    engine: str
+    ok: bool
+    version: str
+    reason: str
+    seconds: float
+
+
+def probe(engine: Engine) -> Probe:
+    """Run a job in an engine and see that it is apart from the host."""
+    begun = time.monotonic()
+    version = ""
+    try:
+        version = engine.version()
+        reason = _try(engine)
+    except RocwrightError as error:
+        reason = "; ".join(part for part in (error.what, error.cause) if part)
+    seconds = round(time.monotonic() - begun, 3)
+    return Probe(engine=engine.name, ok=not reason, version=version, reason=reason, seconds=seconds)
+
+
+def _try(engine: Engine) -> str:
+    """Why the engine does not hold what it should; nothing where it does."""
+    if not engine.isolates:
+        return ""
+    said: list[str] = []
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="rocwright-probe-") as secret:
+        out = Path(secret, "out")
+        out.mkdir()
+        make_writable(out)
+        job = Job(
+            root=Path("/"),
+            argv=("/bin/sh", "-c", _CHECK, "sh", secret, str(USER)),
+            env={"PATH": "/usr/bin:/bin"},
+            mounts=(Mount(source=out, target="/out", writable=True),),
+            seconds=_LIMIT,
+        )
+        outcome = run(engine, job, said.append)
+    if said:
+        return "; ".join(said[-3:])
+    return "" if outcome.ok else f"a trial job ended: {outcome.ended} {outcome.code}"
+
+
+def probe_all(cache_file: Path, engines: Sequence[Engine] = tuple(ENGINES.values())) -> list[Probe]:
+    """Probe the engines, in their order.
+
+    One that worked is tried again when its version, the kernel or the user has changed; one that did not is
+    tried every time, as the user may have mended it.
+    """
+    kept = _read(cache_file)
+    with ThreadPoolExecutor(max_workers=len(engines)) as pool:
+        probes = list(pool.map(lambda engine: _kept_or_probed(engine, kept), engines))
+    entries = {each.engine: _entry(each, kept.get(each.engine)) for each in probes}
+    if entries != kept:
+        write_atomic(cache_file, json.dumps(entries, indent=2) + "\n")
+    return probes
+
+
+def _kept_or_probed(engine: Engine, kept: Mapping[str, dict[str, object]]) -> Probe:
+    entry = kept.get(engine.name)
+    if entry is not None and entry.get("machine") == _machine():
+        try:
+            found = Probe(**entry["probe"])  # type: ignore[arg-type]
+            if found.ok and found.version == engine.version():
+                return found
+        except (RocwrightError, TypeError, KeyError):
+            pass
+    return probe(engine)
+
+
+def _entry(found: Probe, before: dict[str, object] | None) -> dict[str, object]:
+    probed = asdict(found)
+    if before is not None and before.get("probe") == probed and before.get("machine") == _machine():
+        return before
+    when = datetime.now(UTC).isoformat(timespec="seconds")
+    return {"when": when, "machine": _machine(), "probe": probed}
+
+
+def _machine() -> str:
+    return f"{os.uname().release} uid {os.geteuid()}"
+
+
+def _read(cache_file: Path) -> dict[str, dict[str, object]]:
+    try:
+        data = json.loads(cache_file.read_text())
+    except (OSError, ValueError):
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def choose(name: str | None, probes: Sequence[Probe]) -> Engine:
+    """The engine asked for, or else the first that works and isolates.
+
+    Raises InputError for an unknown name, SandboxError where the one named, or every one, does not work.
+    """
+    found = {each.engine: each for each in probes}
+    if name is None:
+        for engine in ENGINES.values():
+            if engine.isolates and engine.name in found and found[engine.name].ok:
+                return engine
+        raise _none_works(probes)
+    if name not in ENGINES:
+        raise _unknown(name)
+    if not ENGINES[name].isolates or (name in found and found[name].ok):
+        return ENGINES[name]
+    raise SandboxError(
+        f"the sandbox {name} does not work here",
+        cause=found[name].reason if name in found else "it was not tried",
+        next_step=_instead(probes),
+    )
+
+
+def _none_works(probes: Sequence[Probe]) -> SandboxError:
+    why = [f"{each.engine}: {each.reason}" for each in probes if not each.ok]
+    return SandboxError(
+        "no sandbox works on this machine",
+        cause="; ".join(why) or "none was tried",
+        next_step="install bubblewrap or podman, or ask for `host` by name and go without isolation",
+        detail="\n".join(why),
+    )
+
+
+def _unknown(name: str) -> InputError:
+    near = difflib.get_close_matches(name.lower(), ENGINES, n=2, cutoff=0.4)
+    return InputError(
+        f"there is no sandbox {name!r}",
+        cause=f"did you mean {' or '.join(near)}?" if near else "",
+        next_step=f"name one of {', '.join(ENGINES)}",
+    )
+
+
+def _instead(probes: Sequence[Probe]) -> str:
+    working = [each.engine for each in probes if each.ok and ENGINES[each.engine].isolates]
+    return f"use one that works: {', '.join(working)}" if working else "install bubblewrap or podman"

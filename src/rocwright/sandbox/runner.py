@@ -1,0 +1,219 @@
+"""Runs a job in an engine: limits, output, outcome, and nothing left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from subprocess import Popen
+from threading import Event, Timer
+
+from rocwright import process
+from rocwright.errors import InputError, SandboxError
+from rocwright.sandbox import cgroup, inside, reaper, state
+from rocwright.sandbox.engine import USER, Engine, Launch, Scene, host_environment, is_root, last_line
+from rocwright.sandbox.layout import make_layout
+from rocwright.sandbox.memory import MemoryWatch
+from rocwright.sandbox.model import Ended, Job, Outcome
+
+_JOIN = 'echo 0 > "$0" && exec "$@"'
+"""Enters a cgroup before the engine starts, so that no process is ever outside it."""
+
+
+def run(engine: Engine, job: Job, on_line: Callable[[str], None]) -> Outcome:
+    """Run a job to its end; each line of its merged output goes to `on_line` as it comes.
+
+    A status of 128+n is read as signal n: it is how shells, and most engines, tell of one.
+    Raises SandboxError where the engine could not start the job, InputError where the job asks for what is
+    not there.
+    """
+    token = inside.new_token()
+    with _opened(engine, job, inside.told(job, token), terminal=False) as box:
+        return _run(box, job, inside.Reader(token=token, on_line=on_line))
+
+
+def interactive(engine: Engine, job: Job) -> int:
+    """Run a job on the caller's terminal; its exit status. Only the isolation holds, not the limits."""
+    with _opened(engine, job, inside.plain(job), terminal=True) as box:
+        status = process.attach(box.argv, cwd=box.folder, env=host_environment(box.name))
+        box.ended = True
+        return 128 - status if status < 0 else status
+
+
+def make_writable(path: Path) -> None:
+    """Let a job write to a host folder or file and all in it; to be called before it is mounted writable.
+
+    As root the job is user 1000 of the host, so the tree is given to that user. Otherwise every engine maps
+    the caller to user 1000, and the caller's own files are writable as they are.
+    """
+    if not is_root():
+        return
+    for at, folders, files in os.walk(path):
+        for name in (".", *folders, *files):
+            _give(Path(at, name))
+    _give(path)
+
+
+def _give(path: Path) -> None:
+    found = path.lstat()
+    if (found.st_uid, found.st_gid) != (USER, USER):
+        os.chown(path, USER, USER, follow_symlinks=False)
+
+
+@dataclass(slots=True)
+class _Box:
+    """A sandbox under way."""
+
+    engine: Engine
+    folder: Path
+    group: cgroup.Cgroup | None
+    launch: Launch
+    ended: bool = False
+    late: Event = field(default_factory=Event)
+    launcher: Popen[bytes] | None = None
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        if self.group is None or not self.launch.joins_cgroup:
+            return self.launch.argv
+        return ("/bin/sh", "-c", _JOIN, str(self.group.procs), *self.launch.argv)
+
+    def kill(self) -> None:
+        if self.launcher is not None:
+            process.kill_group(self.launcher)
+        state.kill_all(self.name, self.group.folder if self.group else None)
+
+    def expire(self) -> None:
+        self.late.set()
+        self.kill()
+
+    def pids(self) -> list[int]:
+        return state.marked_with(self.name)
+
+
+@contextmanager
+def _opened(engine: Engine, job: Job, command: tuple[str, ...], *, terminal: bool) -> Iterator[_Box]:
+    """Make a sandbox ready, and leave nothing of it."""
+    reaper.ensure()
+    folder = state.new_folder()
+    box = None
+    try:
+        box = _make(engine, job, command, folder, terminal=terminal)
+        _execute(box, box.launch.prepare)
+        yield box
+    finally:
+        if box is not None and box.ended:
+            _close(box)
+        else:
+            state.dispose(folder)
+
+
+def _make(engine: Engine, job: Job, command: tuple[str, ...], folder: Path, *, terminal: bool) -> _Box:
+    layout = make_layout(job, folder)
+    group = cgroup.create(folder.name)
+    if group is not None and job.memory is not None:
+        group.limit(job.memory)
+    scene = Scene(
+        name=folder.name,
+        folder=folder,
+        skeleton=layout.skeleton,
+        mounts=layout.mounts,
+        command=command,
+        network=job.network,
+        devices=job.devices,
+        cgroup=group.path if group else None,
+        terminal=terminal,
+    )
+    launch = engine.launch(scene)
+    state.write_record(folder, launch.undo, group)
+    return _Box(engine=engine, folder=folder, group=group, launch=launch)
+
+
+def _close(box: _Box) -> None:
+    _execute(box, box.launch.finish)
+    if box.group is not None:
+        cgroup.kill(box.group.folder)
+    state.forget(box.folder, box.group.path if box.group else None)
+
+
+def _execute(box: _Box, commands: tuple[tuple[str, ...], ...]) -> None:
+    for argv in commands:
+        done = process.run(argv, cwd=box.folder, env=host_environment(box.name), timeout=120)
+        if not done.ok:
+            raise SandboxError(
+                f"{box.engine.name} could not make the sandbox ready",
+                cause=last_line(done.stderr) or f"{argv[0]} ended with status {done.returncode}",
+                next_step="rocwright doctor tells which sandboxes work here",
+                detail=done.stderr.strip(),
+            )
+
+
+def _run(box: _Box, job: Job, reader: inside.Reader) -> Outcome:
+    begun = time.monotonic()
+    timer = Timer(job.seconds, box.expire) if job.seconds is not None else None
+
+    def started(launcher: Popen[bytes]) -> None:
+        box.launcher = launcher
+        if timer is not None:
+            timer.daemon = True
+            timer.start()
+
+    counted = box.group if box.launch.counted else None
+    watch = MemoryWatch(counted, limit=job.memory, pids=box.pids, on_excess=box.kill)
+    with watch, contextlib.ExitStack() as stack:
+        if timer is not None:
+            stack.callback(timer.cancel)
+        env = host_environment(box.name)
+        done = process.stream(box.argv, reader.line, cwd=box.folder, env=env, on_start=started)
+    box.ended = reader.status is not None and not box.late.is_set()
+    code = reader.status if reader.status is not None else _as_shell(done.returncode)
+    if not reader.begun and not box.late.is_set() and not watch.exhausted:
+        raise _nowhere(job) if reader.nowhere else _no_start(box, done.returncode, reader.noise)
+    return Outcome(
+        ended=_ended(box, watch, code),
+        code=code - 128 if _signal(code) else code,
+        seconds=time.monotonic() - begun,
+        peak_memory=watch.peak,
+    )
+
+
+def _ended(box: _Box, watch: MemoryWatch, code: int) -> Ended:
+    if box.late.is_set():
+        return Ended.TIMED_OUT
+    if watch.exhausted and code != 0:
+        return Ended.OUT_OF_MEMORY
+    return Ended.SIGNALLED if _signal(code) else Ended.EXITED
+
+
+def _as_shell(returncode: int) -> int:
+    return 128 - returncode if returncode < 0 else returncode
+
+
+def _signal(code: int) -> bool:
+    return code - 128 in {int(each) for each in signal.valid_signals()}
+
+
+def _nowhere(job: Job) -> InputError:
+    return InputError(
+        f"there is no folder {job.workdir} in the sandbox",
+        cause=f"neither the root {job.root} nor a mount brings it",
+        next_step="mount a folder there, or run the job elsewhere",
+    )
+
+
+def _no_start(box: _Box, returncode: int, noise: list[str]) -> SandboxError:
+    return SandboxError(
+        f"{box.engine.name} could not start the job",
+        cause=last_line("\n".join(noise)) or f"it ended with status {returncode} and said nothing",
+        next_step="rocwright doctor tells which sandboxes work here; --sandbox chooses another",
+        detail="\n".join(noise[-20:]),
+    )

@@ -1,0 +1,187 @@
+"""What a sandbox leaves on the machine, and its removal, by its owner or by whoever outlives the owner.
+
+Each sandbox has a folder whose name carries the owner's process id and start time. The folder holds the
+skeleton and a record of the commands that undo the sandbox; it is there before anything else and goes last.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import shutil
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from rocwright import process
+from rocwright.errors import RocwrightError, SandboxError
+from rocwright.sandbox import cgroup
+from rocwright.sandbox.engine import MARK, host_environment
+
+_PREFIX = "rocwright"
+_RECORD = "record.json"
+_count = itertools.count(1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """A process, told from a later one with the same number by its start time in clock ticks."""
+
+    pid: int
+    start: int
+
+    def alive(self) -> bool:
+        return start_time(self.pid) == self.start
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Record:
+    undo: list[list[str]]
+    cgroup: dict[str, str] | None
+
+
+def this_process() -> Owner:
+    """The owner of the sandboxes that are made now."""
+    pid = os.getpid()
+    return Owner(pid=pid, start=start_time(pid) or 0)
+
+
+def start_time(pid: int) -> int | None:
+    """When a process started, in clock ticks since boot; None for one that is gone or awaits its parent."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in {"Z", "X"} else int(fields[19])
+
+
+def home() -> Path:
+    """The folder of all sandboxes of this user. Raises SandboxError where it is another user's."""
+    if set_by_user := os.environ.get("ROCWRIGHT_RUNTIME_DIR"):
+        folder = Path(set_by_user)
+    elif os.geteuid() == 0:
+        folder = Path("/run/rocwright")
+    elif runtime := os.environ.get("XDG_RUNTIME_DIR"):
+        folder = Path(runtime) / "rocwright"
+    else:
+        folder = Path(f"/tmp/rocwright-{os.geteuid()}")  # noqa: S108 - its owner and mode are checked below
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
+        raise SandboxError(
+            f"{folder} belongs to somebody else",
+            cause="the folder for running sandboxes must be one's own",
+            next_step="remove it, or set ROCWRIGHT_RUNTIME_DIR to a folder of yours",
+        )
+    return folder
+
+
+def new_folder() -> Path:
+    """A fresh folder for one sandbox; its name is the sandbox's name."""
+    owner = this_process()
+    folder = home() / f"{_PREFIX}-{owner.pid}-{owner.start}-{next(_count)}"
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+def owner_of(name: str) -> Owner | None:
+    """The owner that a sandbox's name tells."""
+    words = name.split("-")
+    if len(words) == 4 and words[0] == _PREFIX and all(word.isdigit() for word in words[1:]):
+        return Owner(pid=int(words[1]), start=int(words[2]))
+    return None
+
+
+def write_record(folder: Path, undo: tuple[tuple[str, ...], ...], group: cgroup.Cgroup | None) -> None:
+    """Keep what undoes the sandbox; to be called before the first command is run."""
+    record = {"undo": undo, "cgroup": group and {"folder": str(group.folder), "path": group.path}}
+    temporary = folder / f"{_RECORD}.new"
+    temporary.write_text(json.dumps(record))
+    temporary.replace(folder / _RECORD)
+
+
+def dispose(folder: Path) -> None:
+    """Kill all that runs in a sandbox, undo what its engine did, and remove its folder. May be repeated."""
+    record = _read_record(folder)
+    group = record.cgroup
+    kill_all(folder.name, Path(group["folder"]) if group else None)
+    for argv in record.undo:
+        _undo(argv, folder.name)
+    kill_all(folder.name, None)
+    forget(folder, group["path"] if group else None)
+
+
+def _undo(argv: list[str], name: str) -> None:
+    """Run a command, again if need be: what was just killed may hold its mounts for some moments more."""
+    for wait in (0.05, 0.1, 0.2, 0.4, 0.8, 0.0):
+        with contextlib.suppress(RocwrightError):
+            if process.run(argv, env=host_environment(name), timeout=60).ok:
+                return
+        time.sleep(wait)
+
+
+def forget(folder: Path, group: str | None) -> None:
+    """Remove the cgroup and the folder of a sandbox in which nothing runs."""
+    paths = {place.path for place in cgroup.places(folder.name)} | ({group} if group else set())
+    for path in paths:
+        cgroup.remove(path)
+    _unmount_below(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def kill_all(name: str, group: Path | None) -> None:
+    """SIGKILL the processes that carry a sandbox's mark, and those in its cgroup."""
+    for _ in range(100):
+        marked = _marked(name)
+        for pid in marked:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        if not marked:
+            break
+        time.sleep(0.02)
+    if group is not None:
+        cgroup.kill(group)
+
+
+def marked_with(name: str) -> list[int]:
+    """Processes that carry the mark of sandbox `name`."""
+    return _marked(name)
+
+
+def sweep() -> list[str]:
+    """Remove the sandboxes whose owner is gone; their names."""
+    gone = []
+    for folder in sorted(home().iterdir()):
+        owner = owner_of(folder.name)
+        if owner is not None and not owner.alive():
+            dispose(folder)
+            gone.append(folder.name)
+    return gone
+
+
+def _read_record(folder: Path) -> _Record:
+    with contextlib.suppress(OSError, ValueError):
+        return _Record(**json.loads((folder / _RECORD).read_text()))
+    return _Record(undo=[], cgroup=None)
+
+
+def _marked(name: str) -> list[int]:
+    wanted = f"{MARK}={name}".encode()
+    found = []
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with contextlib.suppress(OSError):
+                if wanted in Path(entry.path, "environ").read_bytes().split(b"\0"):
+                    found.append(int(entry.name))
+    return found
+
+
+def _unmount_below(folder: Path) -> None:
+    """Detach mounts below a folder before it is removed: what is mounted there is not ours to remove."""
+    with contextlib.suppress(OSError):
+        points = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+        for point in sorted(points, reverse=True):
+            if point.startswith(f"{folder}/"):
+                process.run(("umount", "-l", point))

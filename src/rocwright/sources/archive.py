@@ -1,0 +1,196 @@
+"""Archives from strangers, unpacked without ever leaving the folder; trees packed the same everywhere."""
+
+from __future__ import annotations
+
+import io
+import lzma
+import os
+import stat
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+import zstandard
+
+from rocwright.errors import FetchError
+from rocwright.files import CHUNK
+
+MOST_BYTES = 40 * 1024**3
+"""Unpacked size past which an archive is refused as a bomb."""
+
+MOST_MEMBERS = 2_000_000
+
+_BROKEN = (tarfile.TarError, zipfile.BadZipFile, zstandard.ZstdError, lzma.LZMAError, zlib.error, EOFError)
+
+
+def unpack(
+    archive: Path, target: Path, *, filename: str = "", subdir: str = "", wrapped: bool = True
+) -> None:
+    """Unpack a tar (gz, bz2, xz, zst) or zip archive into `target`.
+
+    Where a tar is `wrapped`, the folder around it all is left out; only what lies under `subdir` is kept,
+    where one is given. Raises FetchError, before anything is written outside `target`, for absolute names,
+    `..`, links that lead out, devices, and bombs.
+    """
+    name = filename or archive.name
+    target.mkdir(parents=True, exist_ok=True)
+    try:
+        if name.endswith((".zip", ".whl")):
+            _unpack_zip(archive, target, name, subdir)
+        else:
+            _unpack_tar(archive, target, name, subdir, wrapped)
+    except _BROKEN as error:
+        raise FetchError(
+            f"{name} is not a whole archive",
+            cause=f"{type(error).__name__}: {error}",
+            next_step="the source is broken where it was published; name another source place, or report it",
+            subject=name,
+        ) from error
+    if subdir and not any(target.iterdir()):
+        raise FetchError(
+            f"{name} has nothing under {subdir}",
+            cause="the archive is laid out differently in this version",
+            next_step="correct `subdir` of the source in the recipe",
+            subject=name,
+        )
+
+
+def _unpack_tar(archive: Path, target: Path, name: str, subdir: str, wrapped: bool) -> None:
+    with _tar_stream(archive) as tar:
+        wrapper = "" if wrapped else None
+        size = 0
+        for count, member in enumerate(tar):
+            size += max(member.size, 0)
+            if count >= MOST_MEMBERS or size > MOST_BYTES:
+                raise _hostile(name, member.name, "it unpacks to more than any source tree")
+            parts = _parts(name, member.name)
+            if not parts:
+                continue
+            if wrapper == "":
+                wrapper = parts[0]
+            kept = _kept(parts, wrapper, subdir)
+            if kept:
+                _extract(tar, member, kept, wrapper, subdir, target, name)
+
+
+def _extract(
+    tar: tarfile.TarFile,
+    member: tarfile.TarInfo,
+    kept: list[str],
+    wrapper: str | None,
+    subdir: str,
+    target: Path,
+    name: str,
+) -> None:
+    if member.ischr() or member.isblk() or member.isfifo():
+        raise _hostile(name, member.name, "it is a device or a pipe")
+    changes = {"name": "/".join(kept)}
+    if member.islnk():
+        linked = _kept(_parts(name, member.linkname), wrapper, subdir)
+        if not linked:
+            raise _hostile(name, member.name, f"it links to {member.linkname}, outside of what is kept")
+        changes["linkname"] = "/".join(linked)
+    try:
+        tar.extract(member.replace(**changes, deep=False), target, filter="data")  # type: ignore[arg-type]
+    except tarfile.FilterError as error:
+        raise _hostile(name, member.name, str(error)) from error
+
+
+def _kept(parts: list[str], wrapper: str | None, subdir: str) -> list[str] | None:
+    if wrapper is not None and parts[0] == wrapper:
+        parts = parts[1:]
+    return _below(parts, subdir) or None
+
+
+def _tar_stream(archive: Path) -> tarfile.TarFile:
+    with archive.open("rb") as file:
+        magic = file.read(4)
+    if magic == b"\x28\xb5\x2f\xfd":
+        reader = zstandard.ZstdDecompressor().stream_reader(archive.open("rb"), closefd=True)
+        return tarfile.open(fileobj=io.BufferedReader(reader, CHUNK), mode="r|")
+    return tarfile.open(archive, mode="r|*")
+
+
+def _unpack_zip(archive: Path, target: Path, name: str, subdir: str) -> None:
+    with zipfile.ZipFile(archive) as bundle:
+        members = bundle.infolist()
+        if len(members) > MOST_MEMBERS or sum(member.file_size for member in members) > MOST_BYTES:
+            raise _hostile(name, "", "it unpacks to more than any source tree")
+        for member in members:
+            kept = _below(_parts(name, member.filename), subdir)
+            if not kept or member.is_dir():
+                continue
+            if stat.S_ISLNK(member.external_attr >> 16):
+                raise _hostile(name, member.filename, "it is a link")
+            path = target.joinpath(*kept)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with bundle.open(member) as source, path.open("wb") as file:
+                while chunk := source.read(CHUNK):
+                    file.write(chunk)
+            path.chmod(0o755 if (member.external_attr >> 16) & 0o111 else 0o644)
+
+
+def _parts(archive: str, name: str) -> list[str]:
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or "\\" in name or "\0" in name:
+        raise _hostile(archive, name, "its name leads out of the folder")
+    return [part for part in path.parts if part != "."]
+
+
+def _below(parts: list[str], subdir: str) -> list[str] | None:
+    if not subdir:
+        return parts
+    wanted = list(PurePosixPath(subdir).parts)
+    return parts[len(wanted) :] or None if parts[: len(wanted)] == wanted else None
+
+
+def _hostile(archive: str, member: str, why: str) -> FetchError:
+    return FetchError(
+        f"{archive} is refused: its member {member!r} is not safe to unpack",
+        cause=why,
+        next_step="do not use this archive; look at where it came from, and name another source place",
+        subject=archive,
+    )
+
+
+def pack(folder: Path, target: Path, *, epoch: int) -> None:
+    """Pack the tree under `folder` as .tar.zst: sorted, no owners, one time (`epoch`), modes 644 and 755.
+
+    The same tree gives the same bytes on every machine.
+    """
+    compressor = zstandard.ZstdCompressor(level=3)
+    with (
+        target.open("wb") as file,
+        compressor.stream_writer(file, closefd=False) as packed,
+        tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as tar,
+    ):
+        for path in walk(folder):
+            tar_add(tar, path, str(path.relative_to(folder)), epoch)
+
+
+def tar_add(tar: tarfile.TarFile, path: Path, name: str, epoch: int) -> None:
+    """Add one file, link or folder to a tar with nothing of this machine in its header."""
+    info = tar.gettarinfo(path, arcname=name)
+    info.uid = info.gid = 0
+    info.uname = info.gname = ""
+    info.mtime = epoch
+    if info.islnk():
+        info.type, info.linkname, info.size = tarfile.REGTYPE, "", path.stat().st_size
+    if not info.issym():
+        info.mode = 0o755 if info.isdir() or info.mode & 0o100 else 0o644
+    if info.isreg():
+        with path.open("rb") as file:
+            tar.addfile(info, file)
+    else:
+        tar.addfile(info)
+
+
+def walk(folder: Path) -> Iterator[Path]:
+    """Everything under `folder`, folders before what they hold, in the order of bytes."""
+    with os.scandir(folder) as entries:
+        for entry in sorted(entries, key=lambda entry: os.fsencode(entry.name)):
+            yield Path(entry.path)
+            if entry.is_dir(follow_symlinks=False):
+                yield from walk(Path(entry.path))

@@ -1,0 +1,292 @@
+"""The Debian archive that this machine is set up for, for any suite: package sets, packages, source packages.
+
+mmdebstrap finds the mirror and the keys by itself and leaves a private apt folder; from then on apt does the
+work with that folder, so that proxies and credentials of the machine's apt hold here too.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+from filelock import FileLock
+
+from rocwright import process
+from rocwright.errors import ConflictError, FetchError, InputError, NetworkError
+from rocwright.files import sha256_file, write_atomic
+from rocwright.plan.model import DebianOrigin, DebianSourceOrigin, FilePin
+
+OPTIONS = """\
+Acquire::Check-Valid-Until "false";
+Acquire::Retries "3";
+Acquire::Languages "none";
+Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";
+Acquire::IndexTargets::deb::DEP-11-icons::DefaultEnabled "false";
+APT::Sandbox::User "root";
+APT::Install-Recommends "false";
+Dir::Log "/dev/null";
+"""
+"""A frozen snapshot's Release file is past its date; its packages are pinned by hash all the same."""
+
+_INST = re.compile(r"^Inst (\S+) \((\S+) ")
+_MISSING = re.compile(r"^E: (?:Unable to locate package|Package '?)\s*([a-z0-9][a-z0-9+.-]+)", re.MULTILINE)
+_SUITE = re.compile(r"[a-z][a-z0-9-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePackage:
+    """A source package of a suite: its version and files."""
+
+    name: str
+    version: str
+    files: tuple[FilePin, ...]
+
+
+class DebianArchive:
+    """One suite of the Debian archive, through a private apt folder. `components` are the archive's areas."""
+
+    def __init__(self, folder: Path, suite: str, architecture: str, components: Sequence[str] = ("main",)):
+        if not _SUITE.fullmatch(suite):
+            raise InputError(f"{suite!r} is not the name of a Debian suite", next_step="use trixie or sid")
+        self.folder = folder / f"{suite}-{architecture}"
+        self.suite = suite
+        self.architecture = architecture
+        self.components = tuple(components)
+
+    # the private apt folder
+
+    def refresh(self) -> None:
+        """Make the apt folder if need be, and get the newest package lists. Raises NetworkError."""
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        with self._lock():
+            if not (self.folder / "etc/apt/rocwright.conf").exists():
+                self._create()
+            done = self._apt("apt-get", "update", "--error-on=any")
+        if not done.ok:
+            raise NetworkError(
+                f"the package lists of Debian {self.suite} could not be fetched",
+                cause=_last_error(done.stderr),
+                next_step="check the network and the machine's own apt (apt-get update), then try again",
+            )
+
+    def _lock(self) -> FileLock:
+        return FileLock(self.folder.with_suffix(".lock"))
+
+    def _create(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+        done = process.run(
+            [
+                "mmdebstrap",
+                "--simulate",
+                "--variant=custom",
+                f"--architectures={self.architecture}",
+                f"--components={','.join(self.components)}",
+                '--aptopt=Acquire::Check-Valid-Until "false"',
+                self.suite,
+                self.folder,
+            ],
+            timeout=600,
+        )
+        if not done.ok:
+            raise NetworkError(
+                f"mmdebstrap cannot reach an archive with the suite {self.suite}",
+                cause=_last_error(done.stderr),
+                next_step="check the network; on other systems install the Debian archive's keys "
+                "(apt-get install debian-archive-keyring)",
+            )
+        listed = self.folder / "etc/apt/sources.list"
+        binary = [line for line in listed.read_text().splitlines() if line.startswith("deb ")]
+        listed.write_text("\n".join([*binary, *(f"deb-src {line[4:]}" for line in binary)]) + "\n")
+        for name in ("etc/apt/preferences.d", "var/cache/apt/archives/partial", "var/lib/apt/lists/partial"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        write_atomic(self.folder / "etc/apt/rocwright.conf", self._configuration())
+
+    def _configuration(self) -> str:
+        trusted = Path("/usr/share/keyrings")
+        keys = Path("/etc/apt/trusted.gpg.d")
+        parts = keys if any(keys.glob("debian-archive-*")) else trusted
+        return (
+            f'Dir "{self.folder}/";\n'
+            f'Dir::State::status "{self.folder}/var/lib/dpkg/status";\n'
+            f'Dir::Etc::TrustedParts "{parts}/";\n'
+            f'APT::Architecture "{self.architecture}";\n'
+            f'APT::Architectures {{ "{self.architecture}"; }};\n' + OPTIONS
+        )
+
+    def _apt(
+        self, program: str, *words: str, cwd: Path | None = None, timeout: float = 1800
+    ) -> process.Finished:
+        configuration = self.folder / "etc/apt/rocwright.conf"
+        return process.run([program, f"--config-file={configuration}", *words], cwd=cwd, timeout=timeout)
+
+    # what there is
+
+    def resolve(self, packages: Iterable[str]) -> tuple[FilePin, ...]:
+        """The exact set that installs `packages` on top of the essential ones, in the order of names.
+
+        Raises InputError for a package that the suite has not, ConflictError where no set exists.
+        """
+        wanted = sorted(set(packages))
+        done = self._apt("apt-get", "--simulate", "install", "--", "?essential", "apt", *wanted)
+        if not done.ok:
+            raise self._explain(done.stderr + done.stdout, wanted)
+        chosen = [match.groups() for line in done.stdout.splitlines() if (match := _INST.match(line))]
+        shown = self._apt("apt-cache", "show", *(f"{name}={version}" for name, version in chosen))
+        stanzas = {
+            (stanza["Package"], stanza["Version"]): stanza
+            for stanza in parse_stanzas(shown.stdout)
+            if stanza["Architecture"] in (self.architecture, "all")
+        }
+        pins = []
+        for name, version in chosen:
+            stanza = stanzas[name.split(":")[0], version]
+            pins.append(self._pin(stanza))
+        return tuple(sorted(pins, key=lambda pin: pin.filename))
+
+    def _pin(self, stanza: dict[str, str]) -> FilePin:
+        return FilePin(
+            filename=Path(stanza["Filename"]).name,
+            sha256=stanza["SHA256"],
+            size=int(stanza["Size"]),
+            origin=DebianOrigin(
+                suite=self.suite,
+                package=stanza["Package"],
+                version=stanza["Version"],
+                architecture=self.architecture,
+            ),
+        )
+
+    def _explain(self, output: str, wanted: Sequence[str]) -> InputError | ConflictError:
+        missing = sorted(set(_MISSING.findall(output)))
+        if missing:
+            names = self._apt("apt-cache", "pkgnames").stdout.split()
+            nearest = {name: get_close_matches(name, names, n=3, cutoff=0.75) for name in missing}
+            return InputError(
+                f"Debian {self.suite} has no package {', '.join(missing)}",
+                cause="; ".join(f"near {name}: {', '.join(near)}" for name, near in nearest.items() if near)
+                or "the name is not known there",
+                next_step="correct the name in the catalog's system.toml or in the recipe's needs",
+            )
+        return ConflictError(
+            f"no set of packages of Debian {self.suite} satisfies {', '.join(wanted)}",
+            cause=_last_error(output),
+            detail="\n".join(line for line in output.splitlines() if " : " in line or line.startswith("E:")),
+            next_step="ask for another suite, or wait for the archive to settle (sid is in motion)",
+        )
+
+    def package_version(self, package: str) -> str:
+        """The upstream version of the newest package of that name. Raises InputError where there is none."""
+        shown = self._apt("apt-cache", "show", "--no-all-versions", package)
+        stanza = next(parse_stanzas(shown.stdout), None)
+        if stanza is None:
+            raise self._explain(f"E: Unable to locate package {package}", [package])
+        return upstream_version(stanza["Version"])
+
+    def source(self, package: str, version: str | None = None) -> SourcePackage:
+        """The newest source package of that name, or the version named. Raises FetchError."""
+        shown = self._apt("apt-cache", "showsrc", package)
+        found = [
+            stanza
+            for stanza in parse_stanzas(shown.stdout)
+            if stanza.get("Package") == package and (version is None or stanza["Version"] == version)
+        ]
+        if not found:
+            raise FetchError(
+                f"Debian {self.suite} has no source package {package}{f' {version}' if version else ''}",
+                cause="the archive has moved on, or the name is not known there",
+                next_step="run rocwright lock again, or name another source place in the recipe",
+            )
+        stanza = found[-1]
+        origin = DebianSourceOrigin(
+            suite=self.suite, package=package, version=stanza["Version"], architecture=self.architecture
+        )
+        rows = (line.split() for line in stanza["Checksums-Sha256"].splitlines() if line.strip())
+        files = tuple(
+            FilePin(filename=name, sha256=digest, size=int(size), origin=origin)
+            for digest, size, name in rows
+        )
+        return SourcePackage(name=package, version=stanza["Version"], files=files)
+
+    # getting it
+
+    def download(self, pins: Sequence[FilePin], folder: Path) -> None:
+        """Download packages or source files by name and version into `folder`; the caller checks the hashes.
+
+        Raises FetchError that names what the archive does not carry any more.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        binaries = [pin.origin for pin in pins if isinstance(pin.origin, DebianOrigin)]
+        sources = {
+            f"{pin.origin.package}={pin.origin.version}"
+            for pin in pins
+            if isinstance(pin.origin, DebianSourceOrigin)
+        }
+        failed = ""
+        if binaries:
+            words = [f"{origin.package}={origin.version}" for origin in binaries]
+            done = self._apt("apt-get", "download", "--", *words, cwd=folder)
+            failed = "" if done.ok else done.stderr
+        for source in sorted(sources):
+            done = self._apt("apt-get", "source", "--download-only", "--", source, cwd=folder)
+            failed += "" if done.ok else done.stderr
+        if failed:
+            raise FetchError(
+                f"Debian {self.suite} did not give all packages of the lock",
+                cause=_last_error(failed),
+                detail="\n".join(line for line in failed.splitlines() if line.startswith("E:"))[:4000],
+                next_step="if the archive has moved on: rocwright lock; if the network failed: try again",
+            )
+        _plain_names(folder)
+
+
+def upstream_version(version: str) -> str:
+    """Upstream's version in a Debian version: 1:2.6.0+dfsg-7 -> 2.6.0."""
+    return re.split(r"[+~]", version.split(":")[-1].rsplit("-", 1)[0])[0]
+
+
+def _plain_names(folder: Path) -> None:
+    # apt writes the colon of an epoch as %3a; the archive's own file names leave the epoch out
+    for path in folder.glob("*_*%3a*"):
+        name, version, rest = path.name.split("_", 2)
+        path.rename(folder / f"{name}_{version.split('%3a', 1)[1]}_{rest}")
+
+
+def parse_stanzas(text: str) -> Iterator[dict[str, str]]:
+    """Stanzas of a Debian control file: field name -> value, continuation lines kept."""
+    for block in re.split(r"\n\s*\n", text):
+        stanza: dict[str, str] = {}
+        name = ""
+        for line in block.splitlines():
+            if line[:1] in (" ", "\t"):
+                stanza[name] = f"{stanza.get(name, '')}\n{line.strip()}"
+            elif ":" in line:
+                name, value = line.split(":", 1)
+                stanza[name] = value.strip()
+        if stanza:
+            yield stanza
+
+
+def _last_error(output: str) -> str:
+    errors = [line for line in output.splitlines() if line.startswith("E:")]
+    return (errors or output.strip().splitlines() or ["no message"])[-1].removeprefix("E:").strip()
+
+
+def check_pin(path: Path, pin: FilePin) -> None:
+    """Raise FetchError unless the file is exactly what the lock says."""
+    size = path.stat().st_size if path.exists() else -1
+    found = sha256_file(path) if size == pin.size else ""
+    if found != pin.sha256:
+        raise FetchError(
+            f"{pin.filename} is not what the lock says",
+            cause=f"size {size}, sha256 {found[:12] or 'not computed'}; the lock says {pin.size}, "
+            f"{pin.sha256[:12]}"
+            if size >= 0
+            else "it was not downloaded",
+            next_step="try again; if it stays so, the source has been changed: look before you trust it, "
+            "then rocwright lock",
+            subject=pin.filename,
+        )

@@ -1,0 +1,69 @@
+"""Fetch once, verify, keep: files of a lock, from outside into the store."""
+
+from __future__ import annotations
+
+import shutil
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rocwright.catalog.load import DATA
+from rocwright.errors import FetchError
+from rocwright.plan.model import (
+    BuiltinOrigin,
+    DebianOrigin,
+    DebianSourceOrigin,
+    FilePin,
+    GitOrigin,
+    IndexOrigin,
+)
+from rocwright.sources import git, index
+from rocwright.sources.debian import DebianArchive, check_pin
+from rocwright.sources.places import pack_builtin
+from rocwright.store.model import Store
+
+
+def fetch(
+    pins: Sequence[FilePin],
+    store: Store,
+    apt: Path,
+    scratch: Path,
+    on_line: Callable[[str], None],
+) -> None:
+    """Bring every file that the store has not yet. Raises FetchError where one is not what the lock says."""
+    missing = [pin for pin in pins if not store.has(pin.sha256, pin.size)]
+    if not missing:
+        return
+    size = sum(pin.size for pin in missing)
+    on_line(f"fetch: {len(missing)} files, {size / 1024**2:.1f} MiB")
+    scratch.mkdir(parents=True, exist_ok=True)
+    packages: defaultdict[tuple[str, str], list[FilePin]] = defaultdict(list)
+    for pin in missing:
+        match pin.origin:
+            case DebianOrigin() | DebianSourceOrigin():
+                packages[pin.origin.suite, pin.origin.architecture].append(pin)
+            case IndexOrigin():
+                index.download(pin, scratch)
+            case GitOrigin():
+                git.pack_commit(pin.origin.url, pin.origin.commit, scratch)
+            case BuiltinOrigin():
+                _carried(pin, store)
+                continue
+        on_line(f"fetch: {pin.filename}")
+    for (suite, architecture), wanted in packages.items():
+        DebianArchive(apt, suite, architecture).download(wanted, scratch)
+    for pin in missing:
+        if not isinstance(pin.origin, BuiltinOrigin):
+            check_pin(scratch / pin.filename, pin)
+            store.put_file(scratch / pin.filename, move=True)
+    shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _carried(pin: FilePin, store: Store) -> None:
+    assert isinstance(pin.origin, BuiltinOrigin)
+    if pack_builtin(pin.origin.name, DATA / "sources", store).sha256 != pin.sha256:
+        raise FetchError(
+            f"the source of {pin.origin.name} is not what the lock says",
+            cause="this rocwright carries another version of it than the one that made the lock",
+            next_step="rocwright lock",
+        )

@@ -1,0 +1,84 @@
+"""Git repositories: a tag's commit, and the tree of a commit packed the same way everywhere."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from rocwright import process
+from rocwright.bases.debian import EPOCH
+from rocwright.errors import FetchError, InputError, NetworkError
+from rocwright.files import sha256_file
+from rocwright.plan.model import FilePin, GitOrigin
+from rocwright.sources.archive import pack
+
+REACH_SECONDS = 20
+"""How long a repository may take to answer before the next source place is tried."""
+
+
+def _environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_DIR")}
+    return kept | {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8", "GIT_LFS_SKIP_SMUDGE": "1"}
+
+
+def resolve_tag(url: str, tag: str, expected: str = "") -> str:
+    """The commit that a tag names, peeled. Raises NetworkError, FetchError where there is no such tag or it
+    is not the commit `expected`."""
+    if url.startswith("-") or tag.startswith("-"):
+        raise InputError(f"{url} {tag} cannot be a git source", next_step="correct the recipe's source")
+    done = process.run(
+        ["git", "ls-remote", "--", url, f"refs/tags/{tag}", f"refs/tags/{tag}^{{}}"],
+        env=_environment(),
+        timeout=REACH_SECONDS,
+    )
+    if not done.ok:
+        cause = "no answer in time" if done.timed_out else (done.stderr.strip().splitlines() or [""])[-1]
+        raise NetworkError(f"{url} cannot be reached", cause=cause, next_step="check the network")
+    rows = (line.partition("\t") for line in done.stdout.splitlines())
+    commits = {name: commit for commit, _, name in rows}
+    commit = commits.get(f"refs/tags/{tag}^{{}}") or commits.get(f"refs/tags/{tag}")
+    if commit is None:
+        raise FetchError(
+            f"{url} has no tag {tag}",
+            cause="the release does not exist, or the tag was removed",
+            next_step="correct the version",
+        )
+    if expected and commit != expected:
+        raise FetchError(
+            f"the tag {tag} of {url} has moved",
+            cause=f"it names {commit[:12]}; the catalog knows it as {expected[:12]}",
+            next_step="find out why before you trust it; then correct the catalog",
+        )
+    return commit
+
+
+def pack_commit(url: str, commit: str, folder: Path) -> FilePin:
+    """Fetch a commit with its submodules and pack its tree into `folder`. Raises NetworkError."""
+    tree = folder / f"{commit}.tree"
+    shutil.rmtree(tree, ignore_errors=True)
+    tree.mkdir(parents=True)
+    for words in (
+        ["init", "--quiet"],
+        ["fetch", "--quiet", "--depth", "1", "--", url, commit],
+        ["-c", "advice.detachedHead=false", "checkout", "--quiet", "FETCH_HEAD"],
+        ["submodule", "--quiet", "update", "--init", "--recursive", "--depth", "1"],
+    ):
+        done = process.run(["git", "-C", tree, *words], env=_environment(), timeout=3600)
+        if not done.ok:
+            raise NetworkError(
+                f"{url} does not give commit {commit[:12]}",
+                cause=(done.stderr.strip().splitlines() or ["no message"])[-1],
+                next_step="try again; if the commit is gone upstream, name another source place",
+            )
+    for git in sorted(tree.rglob(".git")):
+        shutil.rmtree(git) if git.is_dir() else git.unlink()
+    packed = folder / f"{commit}.tar.zst"
+    pack(tree, packed, epoch=EPOCH)
+    shutil.rmtree(tree)
+    return FilePin(
+        filename=packed.name,
+        sha256=sha256_file(packed),
+        size=packed.stat().st_size,
+        origin=GitOrigin(url=url, commit=commit),
+    )

@@ -1,0 +1,88 @@
+"""The Python package index that this machine's pip is set up for."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from rocwright import process
+from rocwright.errors import FetchError, NetworkError
+from rocwright.plan.model import FilePin, IndexOrigin
+
+_SETTING = re.compile(r"^(?:\S*\.)?index-url='([^']+)'$", re.MULTILINE)
+
+
+def _client() -> object:
+    from pypi_simple import PYPI_SIMPLE_ENDPOINT, PyPISimple
+
+    listed = process.run([sys.executable, "-m", "pip", "config", "list"], timeout=60)
+    found = _SETTING.findall(listed.stdout)
+    return PyPISimple(endpoint=found[-1] if found else PYPI_SIMPLE_ENDPOINT)
+
+
+def find_sdist(project: str, version: str) -> FilePin:
+    """The source distribution of a release, with its hash and size. Raises FetchError, NetworkError."""
+    import requests
+    from pypi_simple import NoSuchProjectError, PyPISimple
+
+    client = _client()
+    assert isinstance(client, PyPISimple)
+    try:
+        page = client.get_project_page(project, timeout=60)
+    except NoSuchProjectError as error:
+        raise FetchError(
+            f"the package index has no project {project}",
+            cause="the name, or the index that pip is set up for, is another",
+            next_step="check the recipe's source, and pip config list",
+        ) from error
+    except requests.RequestException as error:
+        raise _unreachable(error) from error
+    for package in page.packages:
+        if package.package_type == "sdist" and package.version == version:
+            if "sha256" not in package.digests or package.size is None:
+                break
+            return FilePin(
+                filename=package.filename,
+                sha256=package.digests["sha256"],
+                size=package.size,
+                origin=IndexOrigin(project=project, version=version),
+            )
+    raise FetchError(
+        f"the package index has no source distribution of {project} {version} with a sha256",
+        cause="the release has wheels only, was withdrawn, or the index is too old to give hashes",
+        next_step="name another source place in the recipe",
+    )
+
+
+def download(pin: FilePin, folder: Path) -> None:
+    """Download one file of a project into `folder`; the caller checks the hash.
+
+    Raises FetchError, NetworkError.
+    """
+    import requests
+    from pypi_simple import PyPISimple
+
+    assert isinstance(pin.origin, IndexOrigin)
+    client = _client()
+    assert isinstance(client, PyPISimple)
+    try:
+        page = client.get_project_page(pin.origin.project, timeout=60)
+        package = next((one for one in page.packages if one.filename == pin.filename), None)
+        if package is None:
+            raise FetchError(
+                f"the package index has no {pin.filename} any more",
+                cause="the release was withdrawn",
+                next_step="rocwright lock takes what is there now",
+            )
+        client.download_package(package, folder / pin.filename, verify=False, timeout=120)
+    except requests.RequestException as error:
+        raise _unreachable(error) from error
+
+
+def _unreachable(error: Exception) -> NetworkError:
+    return NetworkError(
+        "the package index does not answer",
+        cause=type(error).__name__,
+        next_step="check the network and pip's settings (pip config list), then try again",
+    )

@@ -1,0 +1,127 @@
+"""From the places that a recipe names to one exact source: the first place that can be reached."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rocwright.bases.debian import EPOCH
+from rocwright.catalog.model import BuiltinPlace, DebianPlace, GitPlace, IndexPlace, Place
+from rocwright.errors import FetchError, NetworkError
+from rocwright.files import sha256_file
+from rocwright.plan.model import BuiltinOrigin, FilePin
+from rocwright.sources import git, index
+from rocwright.sources.archive import pack
+from rocwright.sources.debian import DebianArchive, upstream_version
+from rocwright.store.model import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Located:
+    """One exact source: its files, where they are, and why other places were passed over."""
+
+    files: tuple[FilePin, ...]
+    place: str
+    subdir: str = ""
+    series: tuple[str, ...] = ()
+    passed_over: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """What looking for sources needs: the store for what is fetched on the way, the archive of the suite."""
+
+    store: Store
+    archive: Callable[[], DebianArchive]
+    carried: Path
+
+
+def locate(name: str, version: str, places: Sequence[Place], reach: Reach) -> Located:
+    """The first of `places` that has the release. Raises FetchError that says why each of them does not."""
+    reasons: list[str] = []
+    for place in places:
+        try:
+            found = _locate(place, version, reach)
+        except (NetworkError, FetchError) as error:
+            reasons.append(f"{describe(place)}: {error.what} ({error.cause})")
+            continue
+        return Located(
+            files=found.files,
+            place=found.place,
+            subdir=found.subdir,
+            series=found.series,
+            passed_over=tuple(reasons),
+        )
+    raise FetchError(
+        f"no source of {name} {version} can be reached",
+        cause="each place that the recipe knows was tried",
+        detail="\n".join(f"- {reason}" for reason in reasons),
+        next_step="check the network, or add a place to the recipe",
+        subject=name,
+    )
+
+
+def describe(place: Place) -> str:
+    """A place in words."""
+    match place:
+        case GitPlace():
+            return f"git {place.git} {place.tag}"
+        case IndexPlace():
+            return f"source distribution {place.sdist} {place.version}"
+        case DebianPlace():
+            return f"Debian source package {place.debian}"
+        case BuiltinPlace():
+            return "carried by rocwright"
+
+
+def _locate(place: Place, version: str, reach: Reach) -> Located:
+    match place:
+        case GitPlace():
+            commit = git.resolve_tag(place.git, place.tag, place.commit)
+            with tempfile.TemporaryDirectory(prefix="rocwright-git-") as folder:
+                pin = git.pack_commit(place.git, commit, Path(folder))
+                reach.store.put_file(Path(folder) / pin.filename)
+            return Located(files=(pin,), place=f"{describe(place)} (commit {commit})")
+        case IndexPlace():
+            pin = index.find_sdist(place.sdist, place.version)
+            return Located(files=(pin,), place=describe(place), subdir=place.subdir)
+        case DebianPlace():
+            return _locate_debian(place, version, reach)
+        case BuiltinPlace():
+            pin = pack_builtin(place.builtin, reach.carried, reach.store)
+            return Located(files=(pin,), place=describe(place))
+
+
+def _locate_debian(place: DebianPlace, version: str, reach: Reach) -> Located:
+    archive = reach.archive()
+    package = archive.source(place.debian)
+    if upstream_version(package.version) != version:
+        raise FetchError(
+            f"Debian {archive.suite} has {place.debian} {package.version}",
+            cause=f"{version} is asked for",
+            next_step="ask for another suite",
+        )
+    wanted = (".orig.tar.", ".debian.tar.") if place.series else (".orig.tar.",)
+    files = tuple(pin for pin in package.files if any(part in pin.filename for part in wanted))
+    return Located(
+        files=tuple(sorted(files, key=lambda pin: ".debian.tar." in pin.filename)),
+        place=f"{describe(place)} {package.version} ({archive.suite})",
+        series=place.series,
+    )
+
+
+def pack_builtin(name: str, carried: Path, store: Store) -> FilePin:
+    """Pack a tree that rocwright carries, and keep it in the store."""
+    with tempfile.TemporaryDirectory(prefix="rocwright-pack-") as folder:
+        packed = Path(folder) / f"{name}.tar.zst"
+        pack(carried / name, packed, epoch=EPOCH)
+        pin = FilePin(
+            filename=packed.name,
+            sha256=sha256_file(packed),
+            size=packed.stat().st_size,
+            origin=BuiltinOrigin(name=name),
+        )
+        store.put_file(packed)
+    return pin

@@ -1,0 +1,104 @@
+"""What a store holds and what it can do; local and remote stores share this interface."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from rocwright.errors import FailureClass, RocwrightError
+from rocwright.models import Frozen
+
+SCHEMA = 1
+
+
+class Output(Frozen):
+    """One thing that a step made: its name in the step, its file name, hex sha256 and size in bytes."""
+
+    name: str
+    filename: str
+    sha256: str
+    size: int
+
+
+class Record(Frozen):
+    """Which outputs a key gave, and how: never part of any key.
+
+    `content_key` is the key over the digests of the inputs; `reused` names the key whose identical inputs
+    made this one needless to run. Times are UTC ISO 8601, `seconds` wall time, `peak_memory` bytes.
+    """
+
+    schema_version: int = SCHEMA
+    key: str
+    content_key: str
+    step: str
+    kind: str
+    outputs: tuple[Output, ...]
+    started: str
+    seconds: float
+    engine: str = ""
+    peak_memory: int | None = None
+    jobs: int = 1
+    reused: str = ""
+    compiler_cache: dict[str, int] = {}
+    notes: tuple[str, ...] = ()
+
+    def output(self, name: str) -> Output:
+        """The output of that name; KeyError where the step has none."""
+        for output in self.outputs:
+            if output.name == name:
+                return output
+        raise KeyError(name)
+
+
+class DamagedBlobError(RocwrightError):
+    """A stored file is not what its name says; it has been moved aside and will not be used."""
+
+    failure = FailureClass.INTERNAL
+
+
+class Store(Protocol):
+    """Content-addressed files, and the record of which key gave which. Nothing in it is ever edited."""
+
+    @property
+    def url(self) -> str: ...
+
+    def put_file(self, path: Path, *, move: bool = False) -> tuple[str, int]:
+        """Keep a file; gives its sha256 and size. With `move` the file at `path` is taken, not copied."""
+        ...
+
+    def has(self, sha256: str, size: int | None = None) -> bool:
+        """Whether that file is there (and of that size); its bytes are looked at when it is read."""
+        ...
+
+    def verified(self, sha256: str) -> Path:
+        """The local path of a file whose bytes were just checked. Raises DamagedBlobError, KeyError."""
+        ...
+
+    def chunks(self, sha256: str) -> Iterator[bytes]:
+        """The bytes of a file, checked as they pass: DamagedBlobError at the end where they are wrong."""
+        ...
+
+    def record(self, key: str) -> Record | None:
+        """What that key gave, or None."""
+        ...
+
+    def put_record(self, record: Record) -> Record:
+        """Keep a record if its key has none; gives the one that is kept."""
+        ...
+
+    def step(self, key: str) -> bytes | None:
+        """The definition of a step, as put."""
+        ...
+
+    def put_step(self, key: str, definition: bytes) -> None:
+        """Keep the definition of a step under its key, if absent."""
+        ...
+
+    def forget(self, key: str) -> None:
+        """Drop a record whose outputs are gone or damaged."""
+        ...
+
+    def records(self) -> Sequence[Record]:
+        """All records."""
+        ...

@@ -1,0 +1,134 @@
+"""ELF files: sections by name, and the GPU that an AMDGPU code object's header says it is for."""
+
+from __future__ import annotations
+
+import io
+import struct
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import IO, cast
+
+from elftools.elf.elffile import ELFFile
+
+from rocwright.errors import CheckError
+
+MAGIC = b"\x7fELF"
+HEADER_SIZE = 64
+MOST_SECTIONS = 200_000
+
+_CLASS64, _LITTLE, _OSABI_AMDGPU_HSA, _EM_AMDGPU = 2, 1, 64, 224
+_MACH = 0xFF
+_SHF_COMPRESSED = 0x800
+_GENERIC_VERSION_SHIFT = 24
+
+# e_ident[EI_ABIVERSION]: 1 is code object version 3, 2 is 4, and so on (LLVM AMDGPUUsage, "Header").
+_ABI_V3, _ABI_V4 = 1, 2
+# Feature masks: (name, mask, value that says off, value that says on); any other says unsupported or either.
+_FEATURES_V3 = (("sramecc", 0x200, None, 0x200), ("xnack", 0x100, None, 0x100))
+_FEATURES_V4 = (("sramecc", 0xC00, 0x800, 0xC00), ("xnack", 0x300, 0x200, 0x300))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuHeader:
+    """What an AMDGPU ELF header says: `gfx90a`, with `("sramecc+", "xnack-")` where they are fixed.
+
+    `generic_version` is 0 but for generic targets; `abi` is the code object version, 3 and up.
+    """
+
+    target: str
+    features: tuple[str, ...]
+    generic_version: int
+    abi: int
+
+
+@cache
+def machines() -> Mapping[int, str]:
+    """Processor names by EF_AMDGPU_MACH value, from the catalog."""
+    text = (resources.files("rocwright.catalog") / "data" / "elf_machines.toml").read_text(encoding="utf-8")
+    return {value: name for name, value in tomllib.loads(text)["machines"].items()}
+
+
+def is_gpu_elf(header: bytes) -> bool:
+    """Whether a file that begins with `header` is itself an AMDGPU ELF file."""
+    return header.startswith(MAGIC) and header[18:20] == _EM_AMDGPU.to_bytes(2, "little")
+
+
+def gpu_header(header: bytes, subject: str) -> GpuHeader:
+    """Read the first 64 bytes of an AMDGPU code object.
+
+    Raises CheckError where they are no such header, or name a machine that the catalog does not know.
+    Source of the layout: LLVM AMDGPUUsage, "ELF Code Object", "Header".
+    """
+    if len(header) < HEADER_SIZE or not header.startswith(MAGIC):
+        raise _wrong(subject, "it does not begin with an ELF header")
+    machine = int.from_bytes(header[18:20], "little")
+    if (header[4], header[5], machine) != (_CLASS64, _LITTLE, _EM_AMDGPU):
+        raise _wrong(subject, f"it is ELF for machine {machine}, not 64-bit AMDGPU ({_EM_AMDGPU})")
+    if header[7] != _OSABI_AMDGPU_HSA:
+        raise _wrong(subject, f"its OS ABI is {header[7]}, not AMDGPU HSA ({_OSABI_AMDGPU_HSA})")
+    abi = header[8]
+    if abi < _ABI_V3:
+        raise _wrong(subject, "it is code object version 2, whose header does not name the GPU")
+    (flags,) = struct.unpack_from("<I", header, 48)
+    mach = flags & _MACH
+    target = machines().get(mach)
+    if target is None:
+        raise CheckError(
+            f"the catalog does not know the GPU of a code object: EF_AMDGPU_MACH is {mach:#05x}",
+            cause="the target is newer than rocwright's table, or the file is damaged",
+            next_step="add the machine to catalog/data/elf_machines.toml",
+            subject=subject,
+        )
+    features = []
+    for name, mask, off, on in _FEATURES_V4 if abi >= _ABI_V4 else _FEATURES_V3:
+        if flags & mask == on:
+            features.append(f"{name}+")
+        elif flags & mask == off:
+            features.append(f"{name}-")
+    return GpuHeader(
+        target=target,
+        features=tuple(features),
+        generic_version=flags >> _GENERIC_VERSION_SHIFT,
+        abi=abi + 2,
+    )
+
+
+def sections(file: io.RawIOBase, name: str, subject: str) -> list[tuple[int, int]]:
+    """Offset and size in the file of each section called `name` that has bytes there.
+
+    Raises CheckError for an ELF file whose tables cannot be read, or whose section lies outside the file.
+    """
+    size = file.seek(0, io.SEEK_END)
+    file.seek(0)
+    try:
+        elf = ELFFile(cast("IO[bytes]", file))
+        count = elf.num_sections()
+        if count > MOST_SECTIONS:
+            raise _wrong(subject, f"it claims {count:,} sections")
+        found = [
+            (section["sh_offset"], section["sh_size"], section["sh_flags"])
+            for section in elf.iter_sections()
+            if section.name == name and section["sh_type"] != "SHT_NOBITS"
+        ]
+    except CheckError:
+        raise
+    except Exception as error:  # the parser meets damaged tables with errors of many kinds
+        raise _wrong(subject, f"its tables cannot be read: {error or type(error).__name__}") from error
+    for offset, length, flags in found:
+        if offset + length > size:
+            raise _wrong(subject, f"section {name} ends at byte {offset + length:,}, the file at {size:,}")
+        if flags & _SHF_COMPRESSED:
+            raise _wrong(subject, f"section {name} is compressed as a whole, which no HIP runtime reads")
+    return [(offset, length) for offset, length, _ in found]
+
+
+def _wrong(subject: str, why: str) -> CheckError:
+    return CheckError(
+        f"not a sound ELF file: {why}",
+        cause="the file is cut short, damaged, or not what its name says",
+        next_step="build it or get it again",
+        subject=subject,
+    )

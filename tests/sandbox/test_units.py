@@ -1,0 +1,169 @@
+"""The parts that need no engine: layout, command lines, reading, cgroups, choice."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from conftest import job
+
+from rocwright.errors import InputError, SandboxError
+from rocwright.sandbox import ENGINES, Ended, Mount, Probe, Scene, choose, probe_all, run
+from rocwright.sandbox import cgroup as cgroups
+from rocwright.sandbox.docker import Docker, image_name
+from rocwright.sandbox.host import Host
+from rocwright.sandbox.inside import Reader
+from rocwright.sandbox.layout import make_layout
+from rocwright.sandbox.memory import total
+
+
+def test_a_skeleton_holds_links_and_empty_points(tiny_root: Path, tmp_path: Path) -> None:
+    (tmp_path / "box").mkdir()
+    mount = Mount(source=tmp_path, target="/work/in")
+    layout = make_layout(job("true", root=tiny_root, mounts=(mount,)), tmp_path / "box")
+    assert (layout.skeleton / "bin").readlink() == Path("usr/bin")
+    assert (layout.skeleton / "work" / "in").is_dir()
+    assert (layout.skeleton / "tmp").stat().st_mode & 0o7777 == 0o1777
+    assert all(
+        path.is_symlink() or path.is_dir() or path.stat().st_size == 0 for path in layout.skeleton.rglob("*")
+    )
+    targets = [each.target for each in layout.mounts]
+    assert targets.index("/usr") < targets.index("/work/in") and "/etc/marker" in targets
+
+
+def test_a_mount_replaces_what_the_root_has_there(tiny_root: Path, tmp_path: Path) -> None:
+    (tmp_path / "box").mkdir()
+    mounts = (Mount(source=Path("/usr"), target="/usr"), Mount(source=tmp_path, target="/bin/x"))
+    layout = make_layout(job("true", root=tiny_root, mounts=mounts), tmp_path / "box")
+    assert [each.source for each in layout.mounts if each.target == "/usr"] == [Path("/usr")]
+    assert [each.target for each in layout.mounts if each.source == tmp_path] == ["/usr/bin/x"]
+
+
+@pytest.mark.parametrize("target", ["/", "relative", "/proc/x", "/dev/x", "/a/../../b"])
+def test_some_places_take_no_mount(target: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="nothing can be mounted"):
+        make_layout(job("true", mounts=(Mount(source=tmp_path, target=target),)), tmp_path)
+
+
+def test_the_hosts_data_is_no_part_of_its_root(tmp_path: Path) -> None:
+    layout = make_layout(job("true"), tmp_path)
+    tops = {each.target.split("/")[1] for each in layout.mounts}
+    assert {"usr", "etc"} <= tops and not tops & {"home", "root", "var", "srv", "mnt", "work"}
+
+
+def test_docker_gets_one_command_line(tmp_path: Path) -> None:
+    skeleton = tmp_path / "root"
+    (skeleton / "usr").mkdir(parents=True)
+    scene = Scene(
+        name="rocwright-1-2-3",
+        folder=tmp_path,
+        skeleton=skeleton,
+        mounts=(
+            Mount(source=Path("/base/usr"), target="/usr"),
+            Mount(source=Path("/o u t"), target="/out", writable=True),
+        ),
+        command=("/bin/sh", "-c", "true; $HOME"),
+    )
+    launch = Docker().launch(scene)
+    words = " ".join(launch.argv)
+    assert launch.argv[:2] == ("docker", "run") and launch.argv[-3:] == scene.command
+    assert launch.argv[-4] == image_name(skeleton)
+    assert "--volume /base/usr:/usr:ro --volume /o u t:/out:rw" in words
+    for flag in ("--read-only", "--network none", "--cap-drop all", "--user 1000:1000", "--rm"):
+        assert flag in words
+    assert launch.undo == (("docker", "rm", "--force", "rocwright-1-2-3"),)
+    assert launch.prepare[0][3:] == ("sh", image_name(skeleton), str(skeleton))
+
+
+def test_a_skeletons_image_is_named_by_what_is_in_it(tmp_path: Path) -> None:
+    names = []
+    for word in ("one", "two", "three"):
+        (tmp_path / word / "usr").mkdir(parents=True)
+        (tmp_path / word / "bin").symlink_to("usr/bin" if word != "three" else "usr/sbin")
+        names.append(image_name(tmp_path / word))
+    assert names[0] == names[1] != names[2]
+
+
+def test_a_reader_keeps_the_engines_words_apart() -> None:
+    lines: list[str] = []
+    reader = Reader(token="T", on_line=lines.append)
+    for line in ("engine warns", "T begin", "a", "", "cut offT end 7", "engine mourns"):
+        reader.line(line)
+    assert lines == ["a", "", "cut off"]
+    assert (reader.noise, reader.begun, reader.status) == (["engine warns"], True, 7)
+
+
+def test_a_cgroup_of_version_2_is_read(tmp_path: Path) -> None:
+    (tmp_path / "memory.stat").write_text("anon 700\nfile 500\nshmem 100\n")
+    (tmp_path / "memory.peak").write_text("2000\n")
+    (tmp_path / "memory.events").write_text("low 0\noom 2\noom_kill 1\n")
+    group = cgroups.Cgroup(folder=tmp_path, path="/x", version=2)
+    group.limit(4096)
+    assert (group.used(), group.most(), group.oom_kills(), group.watch()) == (800, 1600, 1, None)
+    assert (tmp_path / "memory.max").read_text() == "4096"
+    assert (tmp_path / "memory.swap.max").read_text() == "0"
+
+
+def test_memory_is_added_up_without_a_cgroup() -> None:
+    assert total([os.getpid()], None) > 5 * 2**20
+    assert total([os.getpid()], 1) > 2**20
+
+
+def test_without_a_cgroup_the_memory_limit_still_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cgroups, "places", lambda name: [])
+    hungry = job("sh", "-c", "head -c 400M /dev/zero | tail -n 1 | sleep 20", memory=100 * 2**20)
+    outcome = run(Host(), hungry, lambda line: None)
+    assert outcome.ended is Ended.OUT_OF_MEMORY and outcome.seconds < 15
+
+
+def _probes(**reasons: str) -> list[Probe]:
+    return [
+        Probe(engine=name, ok=not reason, version="1", reason=reason, seconds=0.1)
+        for name, reason in reasons.items()
+    ]
+
+
+def test_the_first_that_works_is_chosen() -> None:
+    probes = _probes(podman="broken", docker="no daemon", buildah="", bubblewrap="", host="")
+    assert choose(None, probes).name == "buildah"
+    assert choose("bubblewrap", probes).name == "bubblewrap"
+
+
+def test_the_host_is_used_only_when_asked_for() -> None:
+    probes = _probes(podman="broken", bubblewrap="no user namespaces", host="")
+    with pytest.raises(SandboxError) as caught:
+        choose(None, probes)
+    assert "podman: broken" in caught.value.cause and "no user namespaces" in caught.value.cause
+    assert choose("host", probes).name == "host"
+
+
+def test_one_that_does_not_work_is_refused_with_its_reason() -> None:
+    with pytest.raises(SandboxError) as caught:
+        choose("docker", _probes(docker="no daemon", bubblewrap=""))
+    assert caught.value.cause == "no daemon" and "bubblewrap" in caught.value.next_step
+
+
+def test_an_unknown_name_gets_the_nearest() -> None:
+    with pytest.raises(InputError) as caught:
+        choose("podmann", [])
+    assert "podman" in caught.value.cause and "nspawn" in caught.value.next_step
+
+
+def test_a_probe_is_kept_until_something_changes(tmp_path: Path) -> None:
+    cache = tmp_path / "probes.json"
+    first = probe_all(cache, [ENGINES["host"]])
+    kept = json.loads(cache.read_text())
+    kept["host"]["probe"]["seconds"] = 42.0
+    cache.write_text(json.dumps(kept))
+    assert probe_all(cache, [ENGINES["host"]])[0].seconds == 42.0
+    kept["host"]["machine"] = "another kernel"
+    cache.write_text(json.dumps(kept))
+    assert probe_all(cache, [ENGINES["host"]])[0] == first[0]
+
+
+def test_the_host_runs_with_the_given_environment_and_limits() -> None:
+    lines: list[str] = []
+    outcome = run(Host(), job("env", env={"ONLY": "this"}), lines.append)
+    assert outcome.ok and lines == ["ONLY=this"]
+    outcome = run(Host(), job("sleep", "50", seconds=0.3), lines.append)
+    assert outcome.ended is Ended.TIMED_OUT
