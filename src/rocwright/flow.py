@@ -179,3 +179,12 @@ def expected_seconds(project: Project) -> dict[str, float]:
             if step.outcome == "built":
                 found.setdefault(step.name, step.seconds)
     return found
+
+
+def kept_keys(home: Home) -> set[str]:
+    """The keys of every plan that was built last for its stack and base: a clean-up leaves them alone."""
+    keys: set[str] = set()
+    for path in (home.path / "plans").glob("*.json"):
+        with contextlib.suppress(OSError, ValidationError):
+            keys |= {step.key for step in Plan.model_validate_json(path.read_bytes()).steps}
+    return keys

@@ -36,9 +36,8 @@ def test_a_source_tree_in_the_working_directory_is_told_as_a_page(place: Place) 
     assert lines[1].endswith("<- wins")
     assert lines[2].split() == [f"{place.site}/torch", "2.6.0", "site-packages,", "installed", "by", "pip"]
     assert lines[3].startswith(f"  cause  Python takes {place.workdir}/torch, which has no compiled _C")
-    assert lines[4] == (
-        f"  next   keep {place.site}/torch; run the step in another directory, or remove {place.workdir}/torch"
-    )
+    elsewhere = f"run the step in another directory, or remove {place.workdir}/torch"
+    assert lines[4] == f"  next   keep {place.site}/torch; {elsewhere}"
 
 
 def test_the_working_directory_does_not_count_where_python_leaves_it_out(place: Place) -> None:
@@ -98,7 +97,7 @@ def editable_install(place: Place, tree: Path, mode: str) -> None:
     (tree / "setup.py").write_text(
         "from setuptools import setup\nsetup(name='torch', version='2.7.0', packages=['torch'])\n"
     )
-    build = f"from setuptools import build_meta as b; print(b.build_editable('out', {{'editable_mode': '{mode}'}}))"
+    build = f"from setuptools import build_meta as b; b.build_editable('out', {{'editable_mode': '{mode}'}})"
     subprocess.run([sys.executable, "-c", build], cwd=tree, check=True, capture_output=True)
     with zipfile.ZipFile(next((tree / "out").glob("*.whl"))) as wheel:
         wheel.extractall(place.site)

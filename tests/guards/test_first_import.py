@@ -70,7 +70,8 @@ def test_a_missing_library_has_its_own_advice(place: Place) -> None:
 
 
 def test_a_failed_import_by_a_pth_file_at_start_up_is_the_first_traceback(place: Place) -> None:
-    init = "import sys\nif hasattr(sys, 'again'):\n    raise RuntimeError('second')\nsys.again = 1\nraise OSError('one')\n"
+    init = "import sys\nif hasattr(sys, 'again'):\n    raise RuntimeError('second')\n"
+    init += "sys.again = 1\nraise OSError('one')\n"
     copy_of_torch(place.site, "2.6.0", init=init)
     (place.site / "early.pth").write_text("import torch\n")
     error = json.loads(place.guard("--json").stdout)["errors"][0]

@@ -103,12 +103,8 @@ def write_index(folder: Path, wheels: list[Path]) -> None:
             for one in sorted(project.glob("*.whl"))
         )
         _write_page(project / "index.html", rows)
-    _write_page(
-        folder / "index.html",
-        "".join(
-            f'<a href="{one.name}/">{one.name}</a><br>\n' for one in sorted(folder.iterdir()) if one.is_dir()
-        ),
-    )
+    projects = [page.parent.name for page in sorted(folder.glob("*/index.html"))]
+    _write_page(folder / "index.html", "".join(f'<a href="{one}/">{one}</a><br>\n' for one in projects))
 
 
 def _write_page(path: Path, body: str) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter, deque
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from rocwright import sandbox
@@ -78,15 +77,18 @@ def environment(action: RunAction, jobs: int) -> dict[str, str]:
     return fixed | machine | action.env
 
 
+def lay_out(context: Context) -> None:
+    """Unpack the step's tree into its workspace."""
+    for output in context.inputs.get("src", ()):
+        path = context.store.verified(output.sha256)
+        unpack(path, context.workspace.source, filename=output.filename, wrapped=False)
+
+
 def prepare(action: RunAction, context: Context) -> Job:
-    """Lay out the sandbox of a run step: the root, the tree in /build/src, the inputs under /in."""
+    """The sandbox of a run step: the root, the tree in /build/src, the inputs under /in."""
     root_digest = context.inputs["root"][0].sha256
     root = unpacked_root(context.store, root_digest, context.home.roots, context.on_line)
     workspace = context.workspace
-    for output in context.inputs.get("src", ()):
-        unpack(
-            context.store.verified(output.sha256), workspace.source, filename=output.filename, wrapped=False
-        )
     mounts = [
         Mount(source=workspace.build, target=BUILD, writable=True),
         Mount(source=workspace.out, target=OUT, writable=True),
@@ -99,9 +101,11 @@ def prepare(action: RunAction, context: Context) -> Job:
             path = context.store.verified(output.sha256)
             mounts.append(Mount(source=path, target=f"{IN}/{name}/{output.filename}"))
     cache = context.home.compiler_cache
-    cache.mkdir(parents=True, exist_ok=True)
+    if not cache.exists():
+        cache.mkdir(parents=True)
+        sandbox.make_writable(cache)
     mounts.append(Mount(source=cache, target=CCACHE, writable=True))
-    for folder in (workspace.build, workspace.out, cache):
+    for folder in (workspace.build, workspace.out):
         sandbox.make_writable(folder)
     env = environment(action, context.jobs)
     env["CCACHE_NAMESPACE"] = _compiler_namespace(root, action.compiler_reads)
@@ -130,6 +134,7 @@ def _compiler_namespace(root: Path, globs: tuple[str, ...]) -> str:
 
 def run_run(action: RunAction, context: Context) -> Made:
     """Guard, run, collect. Raises CompileError, OutOfMemoryError, StepTimeoutError, CheckError, ..."""
+    lay_out(context)
     job = prepare(action, context)
     engine = sandbox.choose(context.engine, sandbox.probe_all(context.home.probes))
     context.on_line(f"sandbox {engine.name}, {context.jobs} jobs")
@@ -163,8 +168,7 @@ def guard(engine: sandbox.Engine, job: Job, package: str, context: Context) -> N
     context.on_line(f"guard: one {package}, and it imports")
     lines: list[str] = []
     words = ("python3", f"{GUARDS}/single_package.py", package, "--workdir", job.workdir)
-    with _changed(job, argv=words) as guarded:
-        outcome = sandbox.run(engine, guarded, lines.append)
+    outcome = sandbox.run(engine, replace(job, argv=words), lines.append)
     for line in lines:
         context.on_line(line)
     if not outcome.ok:
@@ -182,13 +186,6 @@ def _labelled(lines: list[str], label: str) -> str:
     return next(
         (line.strip().removeprefix(label).strip() for line in lines if line.strip().startswith(label)), ""
     )
-
-
-@contextmanager
-def _changed(job: Job, *, argv: tuple[str, ...]) -> Iterator[Job]:
-    from dataclasses import replace
-
-    yield replace(job, argv=argv)
 
 
 def _explain(outcome: Outcome, job: Job, errors: list[str], log: list[str]) -> RocwrightError:

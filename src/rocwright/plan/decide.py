@@ -27,17 +27,19 @@ class Decision(Frozen):
     reasons: tuple[str, ...] = ()
 
 
-def decide(plan: Plan, store: Store, before: Plan | None = None) -> list[Decision]:
+def decide(
+    plan: Plan, store: Store, before: Plan | None = None, wanted: tuple[str, ...] = ()
+) -> list[Decision]:
     """A decision for each step, in the plan's order.
 
-    Only what an artifact still needs is run: a step whose outputs nobody needs now is left alone, even where
-    its outputs have been removed.
+    Only what a wanted step (the plan's artifacts, where none is named) still needs is run: a step whose
+    outputs nobody needs now is left alone, even where its outputs have been removed.
     """
     by_key = {step.key: step for step in plan.steps}
     names = {step.name: key for key, step in by_key.items()}
     cached = {key for key in by_key if _in_store(store, key)}
     must: set[str] = set()
-    waiting = [names[name] for name in plan.artifacts]
+    waiting = [names[name] for name in wanted or plan.artifacts]
     while waiting:
         key = waiting.pop()
         if key in cached or key in must:

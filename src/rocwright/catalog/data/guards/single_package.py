@@ -44,7 +44,9 @@ SHARED_LIBRARIES = ("libtorch*", "libc10*", "libcaffe2*", "libshm*")
 STATES = {"file": "a single file", "zip": "in a zip file", "namespace": "no __init__.py"}
 
 REGISTERED_AGAIN = r"cannot initialize type \"?[^\n\"]+\"?: an object with that name is already defined"
-REGISTERED_TWICE = r"generic_type: type \"[^\n\"]+\" is already registered"
+REGISTERED_TWICE = (
+    r"generic_type: type \"[^\n\"]+\" is already registered|SystemError: .*method: bad call flags"
+)
 
 KNOWN: tuple[tuple[str, str, str], ...] = (
     (
@@ -233,8 +235,8 @@ def why_two(copies: list[Data]) -> str:
     else:
         told = f"Python takes {first['path']} ({first['from']})"
     return (
-        f"{told}; a build may compile against one copy and load the other, and both in one process give "
-        "'generic_type: type ... is already registered'"
+        f"{told}; a build may compile against one copy and load the other, and one process that loads both "
+        "ends with 'generic_type: type ... is already registered', 'bad call flags' or a crash"
     )
 
 

@@ -1,0 +1,59 @@
+"""The sandbox of a step, opened for a person."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+
+from rocwright import sandbox
+from rocwright.build.context import Context
+from rocwright.build.exec_step import resolve_inputs
+from rocwright.build.run import lay_out, prepare
+from rocwright.build.workspace import Workspace
+from rocwright.home import Home
+from rocwright.plan.model import RunAction, Step
+from rocwright.store.local import LocalStore
+
+
+def open_shell(
+    step: Step,
+    store: LocalStore,
+    home: Home,
+    engine: str | None,
+    script: str | None,
+    say: Callable[[str], None],
+) -> int:
+    """A shell (or `script`) where the step's commands run; gives its exit status.
+
+    Raises InputError where what the step needs is not in the store.
+    """
+    assert isinstance(step.action, RunAction)
+    workspace = Workspace.of(home, step.key)
+    context = Context(
+        store=store,
+        home=home,
+        workspace=workspace,
+        inputs=resolve_inputs(store, step),
+        on_line=say,
+        engine=engine,
+    )
+    with store.lock(step.key):
+        if workspace.source.is_dir():
+            say(f"the tree is as the last build left it ({workspace.source})")
+        else:
+            workspace.create()
+            lay_out(context)
+        job = replace(prepare(step.action, context), seconds=None, memory=None)
+        chosen = sandbox.choose(engine, sandbox.probe_all(home.probes))
+        if script is not None:
+            outcome = sandbox.run(
+                chosen, replace(job, argv=("/bin/sh", "-c", script)), lambda line: print(line, flush=True)
+            )
+            return outcome.code
+        say(f"sandbox {chosen.name}; the step's commands:")
+        for command in step.action.commands:
+            say(f"  {command}")
+        terminal = {"TERM": "xterm-256color"} if sys.stdin.isatty() else {}
+        argv = ("/bin/sh", "-c", "if command -v bash >/dev/null; then exec bash -i; else exec sh -i; fi")
+        return sandbox.interactive(chosen, replace(job, argv=argv, env=dict(job.env) | terminal))

@@ -1,0 +1,58 @@
+"""`rocwright plan`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rocwright.cli.common import json_option, project_options, say, the_project
+
+
+@click.command("plan")
+@project_options
+@click.option(
+    "--graph", type=click.Path(path_type=Path, dir_okay=False), help="Draw the plan into this SVG file."
+)
+@json_option
+def command(
+    stack: str | None, gpus: tuple[str, ...], base: str | None, graph: Path | None, as_json: bool
+) -> None:
+    """What a build would run, what is in the store, and for each step that would run: why."""
+    from rocwright.cli.tell import print_json, print_table
+    from rocwright.files import write_atomic
+    from rocwright.flow import current_lock, planned
+    from rocwright.plan.decide import State
+    from rocwright.plan.graph import svg
+
+    project = the_project(stack, gpus, base)
+    _, decisions = planned(project, current_lock(project, say))
+    if graph is not None:
+        title = f"{project.request.stack} · {', '.join(project.request.gpu)} · {project.request.base}"
+        write_atomic(graph, svg(decisions, title))
+        say(f"drawn into {graph}")
+    if as_json:
+        print_json(
+            [
+                {
+                    "name": one.step.name,
+                    "kind": one.step.kind,
+                    "key": one.step.key,
+                    "state": one.state.value,
+                    "reasons": one.reasons,
+                    "inputs": [item.model_dump() for item in one.step.inputs],
+                }
+                for one in decisions
+            ]
+        )
+        return
+    print_table(
+        ("step", "key", "", "why"),
+        [(one.step.name, one.step.key[:12], one.state.value, "; ".join(one.reasons)) for one in decisions],
+    )
+    running = sum(one.state is State.RUN for one in decisions)
+    click.echo(
+        f"\n{len(decisions)} steps, {running} to run"
+        if running
+        else f"\n{len(decisions)} steps, nothing to do"
+    )

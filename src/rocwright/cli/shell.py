@@ -1,0 +1,44 @@
+"""`rocwright shell STEP`."""
+
+from __future__ import annotations
+
+import click
+
+from rocwright.cli.common import project_options, say, the_project
+
+
+@click.command("shell")
+@click.argument("step")
+@project_options
+@click.option("--engine", help="The sandbox engine, by name.")
+@click.option("--command", "-c", "script", help="Run this in the sandbox instead of an interactive shell.")
+def command(
+    step: str,
+    stack: str | None,
+    gpus: tuple[str, ...],
+    base: str | None,
+    engine: str | None,
+    script: str | None,
+) -> None:
+    """A shell in the sandbox of a failed or finished step: its root, its tree, its environment.
+
+    After a failure the tree is as the failure left it; otherwise it is laid out anew. What is changed in
+    there is thrown away by the next build of the step.
+    """
+    from rocwright.build.inspect import open_shell
+    from rocwright.cli.why import find_step
+    from rocwright.errors import InputError
+    from rocwright.flow import current_lock, planned
+
+    project = the_project(stack, gpus, base)
+    plan, _ = planned(project, current_lock(project, say))
+    runnable = [one.name for one in plan.steps if one.kind == "run"]
+    if step in {one.name for one in plan.steps} - set(runnable):
+        raise InputError(
+            f"{step} does not run in a sandbox",
+            cause="only steps that run a recipe's commands have one",
+            next_step=f"rocwright shell {runnable[0]}",
+        )
+    chosen = find_step(step, runnable)
+    found = next(one for one in plan.steps if one.name == chosen)
+    raise SystemExit(open_shell(found, project.store, project.home, engine, script, say))

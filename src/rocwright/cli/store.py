@@ -1,0 +1,122 @@
+"""`rocwright store ls|du|verify|gc`."""
+
+from __future__ import annotations
+
+import click
+
+from rocwright.cli.common import json_option
+
+
+@click.group("store")
+def command() -> None:
+    """What is kept on this machine: artifacts, sources, root file systems."""
+
+
+@command.command("ls")
+@json_option
+def ls(as_json: bool) -> None:
+    """Every record: which step, when, which outputs."""
+    from rocwright.build.progress import duration, size
+    from rocwright.cli.tell import print_json, print_table
+
+    records = sorted(_store().records(), key=lambda one: one.started, reverse=True)
+    records = [one for one in records if one.key != one.content_key]
+    if as_json:
+        print_json([one.model_dump(mode="json") for one in records])
+        return
+    print_table(
+        ("when", "step", "key", "time", "outputs", "size"),
+        [
+            (
+                one.started,
+                one.step,
+                one.key[:12],
+                duration(one.seconds),
+                one.outputs[0].filename if len(one.outputs) == 1 else f"{len(one.outputs)} files",
+                size(sum(output.size for output in one.outputs)),
+            )
+            for one in records
+        ],
+        right=(3, 5),
+    )
+
+
+@command.command("du")
+@json_option
+def du(as_json: bool) -> None:
+    """Bytes by kind."""
+    from rocwright.build.progress import size
+    from rocwright.cli.tell import print_json, print_table
+    from rocwright.home import Home
+    from rocwright.store.keep import usage
+
+    rows = usage(_store())
+    if as_json:
+        print_json([one.model_dump() for one in rows])
+        return
+    print_table(
+        ("kind of step", "files", "size"),
+        [(one.kind, str(one.files), size(one.size)) for one in rows],
+        right=(1, 2),
+    )
+    click.echo(f"\n{size(sum(one.size for one in rows))} in {Home.default().store}")
+    click.echo(
+        f"unpacked root file systems lie in {Home.default().roots}, the compiler cache in "
+        f"{Home.default().compiler_cache}"
+    )
+
+
+@command.command("verify")
+@json_option
+def verify(as_json: bool) -> None:
+    """Read every file and compare it with its name; what is damaged is moved aside and made anew when needed."""
+    from rocwright.build.progress import size
+    from rocwright.cli.tell import print_json
+    from rocwright.store.keep import check_whole
+
+    verdict = check_whole(_store())
+    if as_json:
+        print_json(verdict.model_dump())
+    else:
+        click.echo(f"{verdict.files} files, {size(verdict.size)}: {len(verdict.damaged)} damaged")
+        for sha256 in verdict.damaged:
+            click.echo(f"  {sha256} moved aside")
+        for name in verdict.incomplete:
+            click.echo(f"  {name}: will be made anew when it is needed")
+    if verdict.damaged:
+        raise SystemExit(12)
+
+
+@command.command("gc")
+@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@click.option("--keep", "days", default=30.0, show_default=True, help="Keep what was made in so many days.")
+@json_option
+def gc(dry_run: bool, days: float, as_json: bool) -> None:
+    """Remove what no plan built last needs and what is older than --keep days."""
+    from rocwright.bases.roots import remove_tree
+    from rocwright.build.progress import size
+    from rocwright.cli.tell import print_json
+    from rocwright.flow import kept_keys
+    from rocwright.home import Home
+    from rocwright.store.keep import remove, rubbish
+
+    home, store = Home.default(), _store()
+    roots = [path for path in home.roots.glob("*") if path.is_dir() and not path.name.startswith(".")]
+    found = rubbish(store, kept_keys(home), days, roots)
+    if not dry_run:
+        remove(store, found, remove_tree)
+    if as_json:
+        print_json(found.model_dump() | {"removed": not dry_run})
+        return
+    verb = "would be freed" if dry_run else "freed"
+    click.echo(
+        f"{size(found.size)} {verb}: {len(found.records)} records, {len(found.blobs)} files, "
+        f"{len(found.folders)} unpacked root file systems"
+    )
+
+
+def _store():  # type: ignore[no-untyped-def]
+    from rocwright.home import Home
+    from rocwright.store.local import LocalStore
+
+    return LocalStore(Home.default().store)

@@ -1,0 +1,78 @@
+"""`rocwright why STEP`."""
+
+from __future__ import annotations
+
+import click
+
+from rocwright.cli.common import json_option, project_options, say, the_project
+
+
+@click.command("why")
+@click.argument("step")
+@project_options
+@json_option
+def command(step: str, stack: str | None, gpus: tuple[str, ...], base: str | None, as_json: bool) -> None:
+    """The inputs of a step's key, and which of them differ from the last time."""
+    from rocwright.cli.tell import print_json
+    from rocwright.flow import current_lock, last_plan, planned
+    from rocwright.plan.decide import differences
+
+    project = the_project(stack, gpus, base)
+    plan, decisions = planned(project, current_lock(project, say))
+    chosen = find_step(step, [one.step.name for one in decisions])
+    decision = next(one for one in decisions if one.step.name == chosen)
+    last = last_plan(project)
+    before = next((one for one in last.steps if one.name == chosen), None) if last else None
+    by_key = {one.key: one for one in plan.steps}
+    changed = differences(decision.step, before, by_key) if before else []
+    material = decision.step.action.material()
+    if as_json:
+        print_json(
+            {
+                "name": chosen,
+                "key": decision.step.key,
+                "state": decision.state.value,
+                "reasons": decision.reasons,
+                "action": material,
+                "inputs": [item.model_dump() for item in decision.step.inputs],
+                "last_key": before.key if before else None,
+                "changed": changed,
+            }
+        )
+        return
+    click.echo(f"{chosen}   key {decision.step.key}")
+    click.echo(f"{decision.state.value}{': ' if decision.reasons else ''}{'; '.join(decision.reasons)}\n")
+    click.echo("the key is made from")
+    for name, value in material.items():
+        for line in _lines(name, value):
+            click.echo(f"  {line}")
+    for item in decision.step.inputs:
+        made_by = by_key[item.key].name if item.key in by_key else "?"
+        click.echo(f"  input {item.name:<10} {item.key[:12]}  {made_by}")
+    if before is None:
+        click.echo("\nit has not been built before")
+    elif changed:
+        click.echo("\nchanged since the last time")
+        for line in changed:
+            click.echo(f"  {line}")
+    else:
+        click.echo("\nnothing changed since the last time")
+
+
+def _lines(name: str, value: object) -> list[str]:
+    match value:
+        case dict():
+            return [f"{name} {key} = {one}" for key, one in sorted(value.items())]
+        case list() if len(value) > 6:
+            return [f"{name}: {len(value)} entries"]
+        case list():
+            return [f"{name}: {one}" for one in value]
+        case _:
+            return [f"{name}: {value}"]
+
+
+def find_step(name: str, known: list[str]) -> str:
+    """The step of that name. Raises InputError with the nearest names."""
+    from rocwright.catalog.load import lookup
+
+    return lookup("step", name, {one: one for one in known})

@@ -1,0 +1,253 @@
+"""Checks and smoke tests of what is built, and the evidence that they leave."""
+
+from __future__ import annotations
+
+import json
+import platform
+import shlex
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rocwright import sandbox
+from rocwright.bases.roots import unpacked_root
+from rocwright.build.progress import PlainProgress, Progress
+from rocwright.build.runs import LogFile, new_run_id
+from rocwright.build.scheduler import Options, check_room, run_steps
+from rocwright.catalog.model import Check, Component
+from rocwright.errors import InputError
+from rocwright.files import write_atomic
+from rocwright.flow import Project, expected_seconds
+from rocwright.plan.decide import State, decide
+from rocwright.plan.make import make_plan
+from rocwright.plan.model import Plan
+from rocwright.resolve.model import Lock
+from rocwright.sandbox.model import Ended, Job, Mount
+from rocwright.sources.archive import unpack
+from rocwright.store.model import Output
+from rocwright.verify.model import Finding
+from rocwright.verify.tiny_gguf import write_tiny_model
+from rocwright.wheels.codeobjects import check_targets, code_objects
+
+MARK = "ROCWRIGHT-CHECK "
+"""A check script prints this and one JSON object for each thing that it found."""
+
+GPU_DEVICES = ("/dev/kfd", "/dev/dri")
+
+
+def verify(
+    project: Project,
+    lock: Lock,
+    engine: str | None,
+    say: Callable[[str], None],
+    progress: Progress | None = None,
+) -> list[Finding]:
+    """Run every check of every component of the stack and keep the findings as evidence.
+
+    Raises InputError where the stack is not built; a check that fails is a finding, not an error.
+    """
+    plan = make_plan(lock, project.catalog)
+    artifacts = _artifacts(project, plan)
+    run_id = new_run_id()
+    root = _check_root(project, plan, engine, project.home.runs / run_id, progress or PlainProgress(), say)
+    findings: list[Finding] = []
+    for locked in lock.components:
+        component = project.catalog.component(locked.name)
+        for check in component.check:
+            say(f"  check {component.name}: {check.name}")
+            bench = _Bench(project, lock, component, artifacts, root, engine, project.home.runs / run_id)
+            found = bench.machine_code(check) if check.kind == "machine-code" else bench.script(check)
+            findings += found
+            for one in found:
+                say(f"    {'ok' if one.ok else 'FAILED':<6} {one.name}  {one.detail}")
+    _keep_evidence(project, findings, run_id)
+    return findings
+
+
+def _artifacts(project: Project, plan: Plan) -> dict[str, Output]:
+    """The main output of each component, by the component's name."""
+    found: dict[str, Output] = {}
+    for step in plan.steps:
+        if step.name not in plan.artifacts:
+            continue
+        record = project.store.record(step.key)
+        if record is None or not all(project.store.has(one.sha256, one.size) for one in record.outputs):
+            raise InputError(
+                f"{step.name} is not built as the lock says",
+                cause="nothing can be verified that is not there",
+                next_step="rocwright build",
+            )
+        if step.name == step.component:
+            found[step.component] = record.outputs[0]
+    return found
+
+
+def _check_root(
+    project: Project,
+    plan: Plan,
+    engine: str | None,
+    logs: Path,
+    progress: Progress,
+    say: Callable[[str], None],
+) -> Path | None:
+    step = next((one for one in plan.steps if one.name == "root/check"), None)
+    if step is None:
+        return None
+    decisions = decide(plan, project.store, wanted=(step.name,))
+    if any(one.state is State.RUN for one in decisions):
+        check_room(decisions, project.home)
+        with progress:
+            told = run_steps(
+                decisions, project.store, project.home, Options(), logs, expected_seconds(project), progress
+            )
+        if told.failures:
+            raise told.failures[0][1]
+    record = project.store.record(step.key)
+    assert record is not None
+    return unpacked_root(project.store, record.output("root").sha256, project.home.roots, say)
+
+
+class _Bench:
+    """One component on the bench: its artifacts, the root file system to try them in, the sandbox."""
+
+    def __init__(
+        self,
+        project: Project,
+        lock: Lock,
+        component: Component,
+        artifacts: dict[str, Output],
+        root: Path | None,
+        engine: str | None,
+        logs: Path,
+    ) -> None:
+        self.project, self.lock, self.component = project, lock, component
+        self.artifacts, self.root, self.engine, self.logs = artifacts, root, engine, logs
+        self.artifact = artifacts[component.name]
+
+    def finding(
+        self, check: Check, name: str, ok: bool, detail: str, device: str, engine: str = ""
+    ) -> Finding:
+        return Finding(
+            component=self.component.name,
+            check=check.name,
+            name=name,
+            ok=ok,
+            detail=detail,
+            device=device,
+            artifact=self.artifact.filename,
+            sha256=self.artifact.sha256,
+            when=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            machine=f"{platform.machine()} Linux {platform.release()}",
+            engine=engine,
+        )
+
+    def machine_code(self, check: Check) -> list[Finding]:
+        """Whether the code objects are for the targets asked for, and no other."""
+        with self._named_artifact() as path:
+            wanted = self.lock.request.gpu
+            problems = check_targets(path, wanted)
+            objects = code_objects(path)
+        told = f"{len(objects)} code objects, each exactly {', '.join(wanted)}"
+        return [self.finding(check, check.name, not problems, "; ".join(problems) or told, "")]
+
+    @contextmanager
+    def _named_artifact(self) -> Iterator[Path]:
+        with tempfile.TemporaryDirectory(prefix="rocwright-verify-") as folder:
+            path = Path(folder) / self.artifact.filename
+            path.symlink_to(self.project.store.verified(self.artifact.sha256))
+            yield path
+
+    def script(self, check: Check) -> list[Finding]:
+        """Run a program of the catalog on the artifacts, in the run-time root file system."""
+        assert self.root is not None
+        engine = sandbox.choose(self.engine, sandbox.probe_all(self.project.home.probes))
+        log = LogFile(self.logs / f"verify-{self.component.name}-{check.name}.log")
+        findings: list[Finding] = []
+        tail: list[str] = []
+
+        def on_line(line: str) -> None:
+            log.line(line)
+            if line.startswith(MARK):
+                findings.append(self._told(check, line, engine.name))
+            elif line.strip():
+                tail[:] = [*tail[-5:], line]
+
+        with tempfile.TemporaryDirectory(prefix="rocwright-verify-") as folder:
+            outcome = sandbox.run(engine, self._job(check, Path(folder)), on_line)
+        log.close()
+        if not outcome.ok and all(one.ok for one in findings):
+            how = "" if outcome.ended is Ended.EXITED else f"{outcome.ended.value}, "
+            detail = f"ended with {how}{outcome.code}: {' | '.join(tail)[-400:]}"
+            findings.append(self.finding(check, check.name, False, detail, "", engine.name))
+        if outcome.ok and not findings:
+            findings.append(self.finding(check, check.name, False, "the check said nothing", "", engine.name))
+        return findings
+
+    def _told(self, check: Check, line: str, engine: str) -> Finding:
+        try:
+            data = json.loads(line.removeprefix(MARK))
+            name, ok = str(data["name"]), data["ok"] is True
+            detail, device = str(data.get("detail", "")), str(data.get("device", ""))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return self.finding(check, check.name, False, f"cannot be read: {line[:200]}", "", engine)
+        return self.finding(check, name, ok, detail, device, engine)
+
+    def _job(self, check: Check, folder: Path) -> Job:
+        work = folder / "work"
+        work.mkdir()
+        mounts = [Mount(source=self.project.catalog.folder, target="/catalog")]
+        values = {"artifact": "/artifact", "model": "/model/tiny.gguf", "python": "python3"}
+        commands: list[str] = []
+        if check.wheels:
+            commands.append(
+                "python3 -m pip install --quiet --no-deps --no-index --target /work/site /wheels/*.whl"
+            )
+            for output in self.artifacts.values():
+                path = self.project.store.verified(output.sha256)
+                mounts.append(Mount(source=path, target=f"/wheels/{output.filename}"))
+        elif self.component.kind == "archive":
+            path = self.project.store.verified(self.artifact.sha256)
+            unpack(path, folder / "artifact", filename=self.artifact.filename)
+            mounts.append(Mount(source=folder / "artifact", target="/artifact"))
+        if check.model:
+            (folder / "model").mkdir()
+            write_tiny_model(folder / "model" / "tiny.gguf")
+            mounts.append(Mount(source=folder / "model", target="/model"))
+        words = [word.format_map(values) for word in check.arguments]
+        commands.append(shlex.join(["exec", "python3", f"/catalog/{check.script}", *words]))
+        sandbox.make_writable(work)
+        mounts.append(Mount(source=work, target="/work", writable=True))
+        return Job(
+            root=self.root or Path("/"),
+            argv=("/bin/sh", "-eu", "-c", "\n".join(commands)),
+            env=_environment() | {name: value.format_map(values) for name, value in check.env.items()},
+            workdir="/work",
+            mounts=tuple(mounts),
+            seconds=check.seconds,
+            devices=tuple(name for name in GPU_DEVICES if Path(name).exists()),
+        )
+
+
+def _environment() -> dict[str, str]:
+    return {
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "HOME": "/work",
+        "TMPDIR": "/tmp",  # noqa: S108 - the sandbox's own
+        "XDG_CACHE_HOME": "/tmp/cache",  # noqa: S108
+        "LANG": "C.UTF-8",
+        "TZ": "UTC",
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONNOUSERSITE": "1",
+        "PIP_NO_INDEX": "1",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    }
+
+
+def _keep_evidence(project: Project, findings: Sequence[Finding], run_id: str) -> None:
+    for digest in sorted({one.sha256 for one in findings}):
+        mine = [one.model_dump(mode="json") for one in findings if one.sha256 == digest]
+        path = project.home.path / "evidence" / digest / f"{run_id}.json"
+        write_atomic(path, json.dumps(mine, indent=1) + "\n")
