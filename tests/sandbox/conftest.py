@@ -1,19 +1,16 @@
 """The engines of this machine, and jobs that see the host's own programs."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sandbox_jobs import Run
 
 from rocwright.sandbox import ENGINES, Engine, Job, Outcome, Probe, probe_all, run, state
 
-ENV = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "TZ": "XYZ-05:30"}
-
 MUST_WORK = {"podman", "buildah", "bubblewrap", "nspawn"}
 """Engines that continuous integration may not skip, where it is root."""
-
-Run = Callable[..., tuple[Outcome, list[str]]]
 
 
 @pytest.fixture(scope="session")
@@ -40,14 +37,6 @@ def leaves_nothing() -> Iterator[None]:
     yield
     ours = [each.name for each in state.home().iterdir() if state.owner_of(each.name) == state.this_process()]
     assert ours == []
-
-
-def job(*argv: str, root: Path = Path("/"), env: dict[str, str] | None = None, **rest: object) -> Job:
-    return Job(root=root, argv=argv, env=ENV if env is None else env, **rest)  # type: ignore[arg-type]
-
-
-def shell(script: str, **rest: object) -> Job:
-    return job("sh", "-c", script, **rest)  # type: ignore[arg-type]
 
 
 @pytest.fixture

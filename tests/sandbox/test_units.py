@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from conftest import job
+from sandbox_jobs import job
 
 from rocwright.errors import InputError, SandboxError
 from rocwright.sandbox import ENGINES, Ended, Mount, Probe, Scene, choose, probe_all, run

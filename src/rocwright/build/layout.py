@@ -90,7 +90,7 @@ class _Stamps:
 
 
 def write_index(folder: Path, wheels: list[Path]) -> None:
-    """Add wheels to a simple repository (PEP 503) in a folder: `pip install --index-url file://FOLDER NAME`."""
+    """Add wheels to a simple repository (PEP 503) in a folder: `pip install --index-url file://...`."""
     for wheel in wheels:
         project = folder / canonicalize_name(wheel.name.split("-")[0])
         project.mkdir(parents=True, exist_ok=True)

@@ -67,8 +67,8 @@ def check_room(decisions: Sequence[Decision], home: Home) -> int:
                 for one in sorted(decisions, key=lambda one: -one.step.needs.disk)[:4]
                 if one.state is State.RUN
             ),
-            next_step="free some room (rocwright store gc --dry-run shows what can go), or set ROCWRIGHT_HOME "
-            "to a larger disk",
+            next_step="free some room (rocwright store gc --dry-run shows what can go), "
+            "or set ROCWRIGHT_HOME to a larger disk",
         )
     return needed
 

@@ -37,7 +37,8 @@ def show_plan_line(lock: Lock, decisions: Sequence[Decision]) -> None:
     reasons = ", ".join(f"{one.step.name} ({one.reasons[0]})" for one in running[:4])
     more = f", {len(running) - 4} more" if len(running) > 4 else ""
     click.echo(
-        f"{label}   {len(decisions)} steps, {len(running)} to run: {reasons}{more}; about {size(needed)} of disk",
+        f"{label}   {len(decisions)} steps, {len(running)} to run: {reasons}{more}; "
+        f"about {size(needed)} of disk",
         err=True,
     )
 

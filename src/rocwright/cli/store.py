@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from rocwright.cli.common import json_option
+
+if TYPE_CHECKING:
+    from rocwright.store.local import LocalStore
 
 
 @click.group("store")
@@ -69,7 +74,7 @@ def du(as_json: bool) -> None:
 @command.command("verify")
 @json_option
 def verify(as_json: bool) -> None:
-    """Read every file and compare it with its name; what is damaged is moved aside and made anew when needed."""
+    """Read every file and compare it with its name; the damaged are moved aside and made anew."""
     from rocwright.build.progress import size
     from rocwright.cli.tell import print_json
     from rocwright.store.keep import check_whole
@@ -115,7 +120,7 @@ def gc(dry_run: bool, days: float, as_json: bool) -> None:
     )
 
 
-def _store():  # type: ignore[no-untyped-def]
+def _store() -> LocalStore:
     from rocwright.home import Home
     from rocwright.store.local import LocalStore
 

@@ -12,7 +12,7 @@ _FILL = {State.RUN: "#fde68a", State.CACHED: "#bbf7d0", State.UNNEEDED: "#e5e7eb
 
 
 def svg(decisions: Sequence[Decision], title: str) -> str:
-    """The steps from left to right, each right of all that it needs; the colour says what a build would do."""
+    """The steps from left to right, each right of what it needs; the colour says what a build would do."""
     by_key = {one.step.key: one for one in decisions}
     column: dict[str, int] = {}
     for key, one in by_key.items():
@@ -37,9 +37,8 @@ def svg(decisions: Sequence[Decision], title: str) -> str:
         _legend(),
     ]
     for key, one in by_key.items():
-        for item in {item.key: item for item in one.step.inputs}.values():
-            if item.key in place:
-                parts.append(_arrow(place[item.key], place[key]))
+        needed = dict.fromkeys(item.key for item in one.step.inputs if item.key in place)
+        parts += [_arrow(place[each], place[key]) for each in needed]
     parts += [_box(one, *place[key]) for key, one in by_key.items()]
     return "\n".join([*parts, "</svg>", ""])
 

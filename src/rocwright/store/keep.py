@@ -80,7 +80,8 @@ def rubbish(store: LocalStore, keep: set[str], days: float, folders: list[Path])
     `folders` are unpacked root file systems, named by the digest of their archive: rubbish when that is.
     """
     oldest = time.time() - days * DAY
-    kept, gone = [], []
+    kept: list[Record] = []
+    gone: list[Record] = []
     for record in store.records():
         fresh = _modified(store, record) >= oldest
         (kept if record.key in keep or record.content_key in keep or fresh else gone).append(record)

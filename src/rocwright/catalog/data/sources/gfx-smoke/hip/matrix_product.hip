@@ -91,8 +91,8 @@ Result run(const char* name, double epsilon) {
         if (!(error <= result.error)) result.error = error;
         largest = std::max(largest, std::fabs(expected[i]));
     }
-    // k fp32 roundings of a sum that wanders within a few units, and one rounding to T.
-    result.tolerance = k * static_cast<double>(FLT_EPSILON) + epsilon * largest;
+    // k roundings of a sum no larger than the largest, each by half a unit of fp32, and one rounding to T.
+    result.tolerance = (k * static_cast<double>(FLT_EPSILON) / 2 + epsilon) * largest;
     return result;
 }
 
