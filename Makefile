@@ -1,0 +1,56 @@
+# `make quickstart` and `make test` are all that a fresh machine needs: Python 3.11 or newer, git and make.
+
+PYTHON ?= python3
+BIN    := .venv/bin
+
+.PHONY: quickstart test fast real lint format docs bench requirements clean
+
+quickstart: .venv/ready
+	@tools/prepare build
+	@$(BIN)/rocwright build llama-vulkan --gpu auto --verify
+
+test: lint docs fast real
+
+fast: .venv/ready
+	@tools/prepare test
+	$(BIN)/pytest -q -n 2 --dist loadgroup -m "not real"
+
+real: .venv/ready
+	@tools/prepare test
+	$(BIN)/pytest -q -m real --durations=15
+
+lint: .venv/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: .venv/ready
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: .venv/docs
+	$(BIN)/mkdocs build --strict --quiet --site-dir .venv/site
+
+bench: .venv/ready
+	@tools/prepare test
+	$(BIN)/python -m benchmarks
+
+# hashes of everything that development installs; run it after changing pyproject.toml (needs uv)
+requirements:
+	for group in dev docs; do uv pip compile -q --generate-hashes --no-emit-index-url --no-emit-find-links \
+	    --no-header --python-version 3.11 pyproject.toml --group $$group -o requirements/$$group.txt; done
+
+.venv/ready: requirements/dev.txt pyproject.toml
+	@tools/prepare build
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo "installing rocwright into .venv"
+	@$(BIN)/python -m pip install -q --require-hashes -r requirements/dev.txt
+	@$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
+	@touch $@
+
+.venv/docs: .venv/ready requirements/docs.txt
+	@$(BIN)/python -m pip install -q --require-hashes -r requirements/docs.txt
+	@touch $@
+
+clean:
+	rm -rf .venv rocwright-out
