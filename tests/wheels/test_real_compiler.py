@@ -48,8 +48,28 @@ def compile_for(
 ) -> Path:
     out = folder / "vector_add.o"
     offload = [f"--offload-arch={target}" for target in targets]
-    run("hipcc", "-std=c++20", "-O2", "-x", "hip", *offload, *flags, "-c", SOURCE, "-o", out, env=env)
+    # A fixed id of the unit, else it is a hash that changes with every flag, and the code with it.
+    run(
+        "hipcc",
+        "-std=c++20",
+        "-O2",
+        "-cuid=x",
+        "-x",
+        "hip",
+        *offload,
+        *flags,
+        "-c",
+        SOURCE,
+        "-o",
+        out,
+        env=env,
+    )
     return out
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compile_for(tmp_path_factory.mktemp("plain"))
 
 
 def readelf_flags(folder: Path, content: bytes) -> str:
@@ -59,12 +79,11 @@ def readelf_flags(folder: Path, content: bytes) -> str:
     return str(flags)
 
 
-def test_the_targets_of_a_compiled_file_are_those_that_llvm_names(tmp_path: Path) -> None:
-    path = compile_for(tmp_path)
-    content = path.read_bytes()
-    found = code_objects(path)
+def test_the_targets_of_a_compiled_file_are_those_that_llvm_names(compiled: Path, tmp_path: Path) -> None:
+    content = compiled.read_bytes()
+    found = code_objects(compiled)
     assert [one.target for one in found] == list(TARGETS)
-    assert check_targets(path, TARGETS) == []
+    assert check_targets(compiled, TARGETS) == []
     starts = [match.start() for match in re.finditer(re.escape(elf.MAGIC), content)][1:]
     assert len(starts) == len(found)
     for one, start in zip(found, starts, strict=True):
@@ -74,12 +93,11 @@ def test_the_targets_of_a_compiled_file_are_those_that_llvm_names(tmp_path: Path
 
 
 @pytest.mark.parametrize("version", ["2", "3"])
-def test_what_clang_compresses_unpacks_to_the_same_code(tmp_path: Path, version: str) -> None:
-    plain = code_objects(compile_for(tmp_path))
+def test_what_clang_compresses_unpacks_to_the_same_code(compiled: Path, tmp_path: Path, version: str) -> None:
     packed = compile_for(tmp_path, "--offload-compress", env={"COMPRESSED_BUNDLE_FORMAT_VERSION": version})
     content = packed.read_bytes()
     assert content[content.index(b"CCOB") + 4] == int(version)
-    assert code_objects(packed) == plain
+    assert code_objects(packed) == code_objects(compiled)
 
 
 def test_features_that_are_fixed_are_read_from_name_and_header_alike(tmp_path: Path) -> None:
@@ -91,8 +109,8 @@ def test_features_that_are_fixed_are_read_from_name_and_header_alike(tmp_path: P
     ]
 
 
-def test_a_wheel_around_a_compiled_file_is_checked_exactly(tmp_path: Path) -> None:
-    wheel = write_wheel(tmp_path / "x-1-py3-none-any.whl", {"x/y.so": compile_for(tmp_path).read_bytes()})
+def test_a_wheel_around_a_compiled_file_is_checked_exactly(compiled: Path, tmp_path: Path) -> None:
+    wheel = write_wheel(tmp_path / "x-1-py3-none-any.whl", {"x/y.so": compiled.read_bytes()})
     assert check_targets(wheel, TARGETS) == []
     assert check_targets(wheel, TARGETS[:2]) == [
         "x/y.so: code for gfx803, which was not asked for (1 of 1 bundles)"

@@ -74,7 +74,11 @@ def _command(action: BaseAction, repository: Path, names: Sequence[str]) -> list
         "-",
         f"deb [trusted=yes] copy://{repository} ./",
     ]
-    return ["unshare", "--net", "--", *command] if os.geteuid() == 0 else command
+    if os.geteuid() != 0:
+        return command
+    # no network; and whatever ends us ends it, with all that it mounted
+    alone = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    return ["setpriv", "--pdeathsig", "SIGKILL", *alone, "--", *command]
 
 
 def _mmdebstrap(

@@ -103,11 +103,11 @@ def gc(dry_run: bool, days: float, as_json: bool) -> None:
     from rocwright.cli.tell import print_json
     from rocwright.flow import kept_keys
     from rocwright.home import Home
-    from rocwright.store.keep import remove, rubbish
+    from rocwright.store.keep import leftovers, remove, rubbish
 
     home, store = Home.default(), _store()
     roots = [path for path in home.roots.glob("*") if path.is_dir() and not path.name.startswith(".")]
-    found = rubbish(store, kept_keys(home), days, roots)
+    found = rubbish(store, kept_keys(home), days, [*roots, *leftovers(home, days)])
     if not dry_run:
         remove(store, found, remove_tree)
     if as_json:
@@ -116,7 +116,7 @@ def gc(dry_run: bool, days: float, as_json: bool) -> None:
     verb = "would be freed" if dry_run else "freed"
     click.echo(
         f"{size(found.size)} {verb}: {len(found.records)} records, {len(found.blobs)} files, "
-        f"{len(found.folders)} unpacked root file systems"
+        f"{len(found.folders)} folders"
     )
 
 

@@ -34,6 +34,7 @@ Dir::Log "/dev/null";
 
 _INST = re.compile(r"^Inst (\S+) \((\S+) ")
 _MISSING = re.compile(r"^E: (?:Unable to locate package|Package '?)\s*([a-z0-9][a-z0-9+.-]+)", re.MULTILINE)
+_NO_NETWORK = ("Could not resolve", "Could not connect", "Temporary failure resolving", "Unable to connect")
 _SUITE = re.compile(r"[a-z][a-z0-9-]*")
 
 
@@ -233,6 +234,12 @@ class DebianArchive:
         for source in sorted(sources):
             done = self._apt("apt-get", "source", "--download-only", "--", source, cwd=folder)
             failed += "" if done.ok else done.stderr
+        if any(sign in failed for sign in _NO_NETWORK):
+            raise NetworkError(
+                f"the archive of Debian {self.suite} does not answer",
+                cause=_last_error(failed),
+                next_step="check the network and the machine's own apt, then try again: what came is kept",
+            )
         if failed:
             raise FetchError(
                 f"Debian {self.suite} did not give all packages of the lock",

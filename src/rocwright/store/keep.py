@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
+from rocwright.home import Home
 from rocwright.models import Frozen
 from rocwright.store.local import LocalStore
 from rocwright.store.model import DamagedBlobError, Record
@@ -74,10 +75,18 @@ class Rubbish(Frozen):
     size: int
 
 
+def leftovers(home: Home, days: float) -> list[Path]:
+    """Build folders of failed steps and half-unpacked roots that are older than `days`."""
+    oldest = time.time() - days * DAY
+    found = [*home.work.glob("*"), *home.roots.glob(".unpacking-*")]
+    return sorted(path for path in found if path.is_dir() and path.stat().st_mtime < oldest)
+
+
 def rubbish(store: LocalStore, keep: set[str], days: float, folders: list[Path]) -> Rubbish:
     """Records older than `days` whose keys are not in `keep`, and the files that only they need.
 
-    `folders` are unpacked root file systems, named by the digest of their archive: rubbish when that is.
+    `folders` are unpacked root file systems, named by the digest of their archive: rubbish when that is;
+    and leftovers of builds, whose names are no such digest.
     """
     oldest = time.time() - days * DAY
     kept: list[Record] = []

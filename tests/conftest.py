@@ -1,0 +1,99 @@
+"""Fixtures of all tests: a home folder that is never the user's, stores, a tiny root, a sandbox that works."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from rocwright.bases.roots import remove_tree
+from rocwright.home import Home
+from rocwright.sandbox import probe_all
+from rocwright.store.local import LocalStore
+from tests.making import make_tiny_root
+
+
+@pytest.fixture(autouse=True)
+def no_test_touches_the_users_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROCWRIGHT_HOME", str(tmp_path / "home"))
+
+
+@pytest.fixture(scope="session")
+def probed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the sandboxes of this machine were found to do: found once, for all tests."""
+    cache = tmp_path_factory.mktemp("probed") / "sandboxes.json"
+    probe_all(cache)
+    return cache
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    """The home folder of one test."""
+    home = Home(tmp_path / "home")
+    home.path.mkdir()
+    yield home
+    remove_tree(home.path)
+
+
+@pytest.fixture
+def store(home: Home) -> LocalStore:
+    """The store of one test."""
+    return LocalStore(home.store)
+
+
+@pytest.fixture
+def engine(home: Home, probed: Path) -> str:
+    """bubblewrap, where it works: the conformance suite says that the others do the same."""
+    shutil.copy(probed, home.probes)
+    found = {one.engine: one for one in probe_all(home.probes)}["bubblewrap"]
+    if not found.ok:
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"bubblewrap: {found.reason}")
+        pytest.skip(f"bubblewrap: {found.reason}")
+    return "bubblewrap"
+
+
+@pytest.fixture(scope="session")
+def tiny_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A root file system with a shell and some tools, as .tar.zst."""
+    folder = tmp_path_factory.mktemp("tiny-root")
+    make_tiny_root(folder / "root.tar.zst", folder)
+    return folder / "root.tar.zst"
+
+
+@pytest.fixture(scope="session")
+def python_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with a Python."""
+    folder = tmp_path_factory.mktemp("python-root")
+    make_tiny_root(folder / "root.tar.zst", folder, python=True)
+    return folder / "root.tar.zst"
+
+
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def rocwright(home: Home, tmp_path: Path) -> Command:
+    """Run the command as a user does, in an empty folder."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+
+    def run(
+        *words: str, env: dict[str, str] | None = None, before: Sequence[str] = ()
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*before, sys.executable, "-m", "rocwright", *words],
+            cwd=folder,
+            env=os.environ | {"ROCWRIGHT_HOME": str(home.path)} | (env or {}),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+
+    return run

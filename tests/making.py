@@ -1,0 +1,228 @@
+"""Small steps, plans, locks, records and trees, made by hand for the tests."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from rocwright.catalog.load import Catalog, builtin_catalog
+from rocwright.plan.model import (
+    BaseAction,
+    BuiltinOrigin,
+    DebianOrigin,
+    FetchAction,
+    FilePin,
+    Input,
+    Needs,
+    OutputSpec,
+    Plan,
+    RunAction,
+    Step,
+    TreeAction,
+)
+from rocwright.resolve.model import Lock, LockedComponent, LockedRoot, Request
+from rocwright.sources.archive import pack
+from rocwright.store.local import LocalStore
+from rocwright.store.model import Output, Record
+
+EPOCH = 1735689600
+
+
+def digest(text: str) -> str:
+    """A sha256 that stands for something."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def deb(name: str, version: str = "1.0-1", size: int = 1000) -> FilePin:
+    """A package of a lock."""
+    return FilePin(
+        filename=f"{name}_{version}_amd64.deb",
+        sha256=digest(f"{name} {version}"),
+        size=size,
+        origin=DebianOrigin(suite="sid", package=name, version=version, architecture="amd64"),
+    )
+
+
+def builtin(name: str, sha256: str | None = None, size: int = 100) -> FilePin:
+    """A tree that rocwright carries."""
+    return FilePin(
+        filename=f"{name}.tar.zst",
+        sha256=sha256 or digest(name),
+        size=size,
+        origin=BuiltinOrigin(name=name),
+    )
+
+
+def small_plan() -> Plan:
+    """Packages, a root, a source, a tree with one edit, and one component built of them."""
+    packages = Step(name="packages/build", component="debian:sid", action=FetchAction(files=(deb("base"),)))
+    root = Step(
+        name="root/build",
+        component="debian:sid",
+        action=BaseAction(suite="sid", architecture="amd64"),
+        inputs=(Input(name="packages", key=packages.key, output="*"),),
+    )
+    source = Step(name="source/hello", component="hello", action=FetchAction(files=(builtin("hello"),)))
+    tree = Step(
+        name="tree/hello",
+        component="hello",
+        action=TreeAction(subdir="src"),
+        inputs=(Input(name="source", key=source.key, output="*"),),
+    )
+    made = Step(
+        name="hello",
+        component="hello",
+        action=RunAction(
+            commands=("make -j$JOBS", "cp hello $OUT/"),
+            env={"VERSION": "1.0"},
+            outputs=(OutputSpec(name="program", pattern="hello"),),
+        ),
+        inputs=(
+            Input(name="root", key=root.key, output="root"),
+            Input(name="src", key=tree.key, output="tree"),
+        ),
+    )
+    return Plan(steps=(packages, root, source, tree, made), artifacts=("hello",))
+
+
+def chain(length: int) -> Plan:
+    """A plan in which each step needs the one before it, and the one a hundred before it."""
+    steps: list[Step] = []
+    for number in range(length):
+        inputs = [Input(name="last", key=steps[-1].key, output="out")] if steps else []
+        if number >= 100:
+            inputs.append(Input(name="older", key=steps[-100].key, output="out"))
+        action = RunAction(
+            commands=(f"make {number}",), outputs=(OutputSpec(name="out", pattern=f"{number}.txt"),)
+        )
+        steps.append(Step(name=f"s{number}", component="c", action=action, inputs=tuple(inputs)))
+    return Plan(steps=tuple(steps), artifacts=(steps[-1].name,))
+
+
+def lock_of(
+    stack: str, *gpus: str, base: str = "", catalog: Catalog | None = None, size: int = 1000
+) -> Lock:
+    """A lock with invented packages and sources for a stack of the catalog."""
+    catalog = catalog or builtin_catalog()
+    found = catalog.stack(stack)
+    components = [catalog.component(name) for name in found.components]
+    roles = ["build"]
+    roles += ["run"] if any(one.image for one in components) else []
+    roles += ["check"] if any(check.kind == "script" for one in components for check in one.check) else []
+    chosen = base or found.bases[0]
+    name, _, suite = chosen.partition(":")
+    return Lock(
+        rocwright="0.1.0",
+        created="2025-01-01T00:00:00Z",
+        request=Request(stack=stack, gpu=gpus or ("gfx1151",), base=chosen),
+        roots=tuple(
+            LockedRoot(
+                role=role,
+                base=name,
+                family="debian",
+                suite=suite,
+                architecture="amd64",
+                packages=(deb("libc6", size=size), deb(f"only-to-{role}", size=size)),
+            )
+            for role in roles
+        ),
+        components=tuple(
+            LockedComponent(
+                name=one.name,
+                version=one.release[0].version,
+                place="invented",
+                files=(builtin(one.name),),
+            )
+            for one in components
+        ),
+    )
+
+
+def record_of(step: Step, *outputs: Output, **more: object) -> Record:
+    """A record as if the step had been run."""
+    data: dict[str, object] = {
+        "key": step.key,
+        "content_key": step.key,
+        "step": step.name,
+        "kind": step.kind,
+        "outputs": outputs,
+        "started": "2025-01-01T00:00:00Z",
+        "seconds": 1.0,
+    }
+    return Record.model_validate(data | more)
+
+
+def put_output(store: LocalStore, step: Step, name: str, data: bytes, folder: Path) -> Output:
+    """Keep `data` as the one output of `step`, with its record."""
+    path = folder / f"{step.key[:8]}-{name}"
+    path.write_bytes(data)
+    sha256, size = store.put_file(path, move=True)
+    output = Output(name=name, filename=path.name, sha256=sha256, size=size)
+    store.put_record(record_of(step, output))
+    return output
+
+
+def write_tree(folder: Path, files: Mapping[str, str]) -> Path:
+    """Files with their text, below `folder`."""
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+# a root file system of a few programs of this machine
+
+PROGRAMS = (
+    *("sh", "env", "chroot", "cat", "cp", "mv", "rm", "mkdir", "ls", "sleep", "head", "tail", "tr", "id"),
+    *("date", "touch", "sha256sum", "wc", "sort", "grep", "sed", "uname", "ln", "test", "kill", "true"),
+)
+
+
+def make_tiny_root(target: Path, scratch: Path, *, python: bool = False) -> None:
+    """Pack a root file system with a shell and some tools of this machine; with `python`, that too."""
+    root = scratch / "root"
+    for folder in ("usr/bin", "usr/sbin", "usr/lib", "usr/lib64", "etc"):
+        (root / folder).mkdir(parents=True)
+    for name in ("bin", "sbin", "lib", "lib64"):
+        (root / name).symlink_to(f"usr/{name}")
+    (root / "etc" / "passwd").write_text("root:x:0:0::/:/bin/sh\n")
+    search = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin:/usr/bin:/bin"
+    programs = {name: Path(str(shutil.which(name, path=search))).resolve() for name in PROGRAMS}
+    for name, path in programs.items():
+        shutil.copy(path, root / "usr" / ("sbin" if name == "chroot" else "bin") / name)
+    binaries = list(programs.values())
+    if python:
+        binaries += _copy_python(root)
+    for library in _libraries(binaries):
+        place = root / "usr" / str(library).removeprefix("/").removeprefix("usr/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(library, place)
+    pack(root, target, epoch=EPOCH)
+    shutil.rmtree(root)
+
+
+def _copy_python(root: Path) -> list[Path]:
+    """The interpreter that runs the tests and the modules that it needs, as /usr/bin/python3."""
+    stdlib = Path(sysconfig.get_path("stdlib"))
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    program = Path(os.path.realpath(sys.executable))
+    shutil.copy(program, root / "usr/bin/python3")
+    unwanted = shutil.ignore_patterns(
+        *("__pycache__", "site-packages", "dist-packages", "test", "tests", "idlelib", "lib2to3"),
+        *("ensurepip", "tkinter", "pydoc_data", "turtledemo", "config-*", "distutils"),
+    )
+    shutil.copytree(stdlib, root / "usr/lib" / version, ignore=unwanted)
+    return [program, *(root / "usr/lib" / version / "lib-dynload").glob("*.so")]
+
+
+def _libraries(programs: Iterable[Path]) -> set[Path]:
+    shown = subprocess.run(["ldd", *map(str, programs)], capture_output=True, text=True, check=False)
+    words = [word for line in shown.stdout.splitlines() for word in line.split()]
+    return {Path(word) for word in words if word.startswith("/") and not word.endswith(":")}
