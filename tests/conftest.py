@@ -1,4 +1,4 @@
-"""Fixtures of all tests: a home folder that is never the user's, stores, a tiny root, a sandbox that works."""
+"""Fixtures of all tests: a home folder that is never the user's, stores, a tiny root, a working sandbox."""
 
 from __future__ import annotations
 

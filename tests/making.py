@@ -19,7 +19,6 @@ from rocwright.plan.model import (
     FetchAction,
     FilePin,
     Input,
-    Needs,
     OutputSpec,
     Plan,
     RunAction,
@@ -105,9 +104,7 @@ def chain(length: int) -> Plan:
     return Plan(steps=tuple(steps), artifacts=(steps[-1].name,))
 
 
-def lock_of(
-    stack: str, *gpus: str, base: str = "", catalog: Catalog | None = None, size: int = 1000
-) -> Lock:
+def lock_of(stack: str, *gpus: str, base: str = "", catalog: Catalog | None = None, size: int = 1000) -> Lock:
     """A lock with invented packages and sources for a stack of the catalog."""
     catalog = catalog or builtin_catalog()
     found = catalog.stack(stack)

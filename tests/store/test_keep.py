@@ -6,13 +6,14 @@ import os
 import time
 from pathlib import Path
 
+from tests.making import put_output, record_of, small_plan
+
 from rocwright.bases.roots import remove_tree
 from rocwright.home import Home
 from rocwright.plan.model import Plan
 from rocwright.store.keep import check_whole, leftovers, remove, rubbish, usage
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output, Record
-from tests.making import put_output, record_of, small_plan
 
 
 def filled(store: LocalStore, folder: Path) -> tuple[Plan, dict[str, Output]]:

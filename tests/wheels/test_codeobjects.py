@@ -16,7 +16,7 @@ from rocwright.wheels import streams
 from rocwright.wheels.bundle import parse_entry_id
 from rocwright.wheels.codeobjects import check_targets, code_objects
 from rocwright.wheels.elf import machines
-from wheels.fatbin import (
+from tests.wheels.fatbin import (
     compressed_bundle,
     entry_id,
     fatbin,

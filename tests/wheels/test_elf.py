@@ -7,7 +7,7 @@ import pytest
 
 from rocwright.errors import CheckError
 from rocwright.wheels.elf import gpu_header, machines, sections
-from wheels.fatbin import gpu_elf, host_elf
+from tests.wheels.fatbin import gpu_elf, host_elf
 
 
 @pytest.mark.parametrize(("mach", "name"), sorted(machines().items()))

@@ -15,7 +15,7 @@ import pytest
 from rocwright import catalog
 from rocwright.wheels import elf
 from rocwright.wheels.codeobjects import check_targets, code_objects
-from wheels.fatbin import gpu_elf, write_wheel
+from tests.wheels.fatbin import gpu_elf, write_wheel
 
 pytestmark = [
     pytest.mark.real,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from packaging.version import InvalidVersion, Version
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from rocwright.models import Frozen
 from rocwright.plan.model import Edit, OutputSpec
@@ -68,13 +69,21 @@ class BuiltinPlace(Frozen):
 Place = GitPlace | IndexPlace | DebianPlace | BuiltinPlace
 
 
+def _check_version(value: str) -> str:
+    try:
+        Version(value)
+    except InvalidVersion as error:
+        raise ValueError(f"{value!r} is not a version such as 0.21.0 (PEP 440)") from error
+    return value
+
+
 class Release(Frozen):
     """One version of a component: the places that have it, in order of trust, and what it needs of others.
 
     `needs` maps a component to a version specifier; `source` tells where that fact is from.
     """
 
-    version: str
+    version: Annotated[str, AfterValidator(_check_version)]
     places: tuple[Place, ...]
     needs: dict[str, str] = {}
     source: str

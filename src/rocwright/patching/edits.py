@@ -30,7 +30,8 @@ def _apply_edit(tree: Path, edit: Edit, subject: str) -> str:
             subject=edit.file,
         )
     try:
-        before = path.read_text(errors="surrogateescape")
+        # as bytes: line ends and characters that the edit does not touch stay as they are
+        before = path.read_bytes().decode(errors="surrogateescape")
     except (FileNotFoundError, IsADirectoryError) as error:
         raise PatchError(
             f"{subject}: the edit of {edit.file} finds no such file",
@@ -49,7 +50,7 @@ def _apply_edit(tree: Path, edit: Edit, subject: str) -> str:
             f"versions that need it (why it is there: {edit.why})",
             subject=edit.file,
         )
-    path.write_text(after, errors="surrogateescape")
+    path.write_bytes(after.encode(errors="surrogateescape"))
     return f"edit {edit.file}: {count} changed ({edit.why})"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import lzma
 import os
@@ -22,7 +23,13 @@ MOST_BYTES = 40 * 1024**3
 
 MOST_MEMBERS = 2_000_000
 
-_BROKEN = (tarfile.TarError, zipfile.BadZipFile, zstandard.ZstdError, lzma.LZMAError, zlib.error, EOFError)
+_BROKEN = (
+    *(tarfile.TarError, zipfile.BadZipFile, zstandard.ZstdError, lzma.LZMAError, zlib.error, EOFError),
+    # encrypted members, unknown methods, names that are no text, links to nothing
+    *(RuntimeError, ValueError, KeyError),
+)
+_SENSELESS = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EINVAL)
+"""What the system answers to a file that is a folder too, a name that no disk takes, a place before the start."""
 
 
 def unpack(
@@ -30,9 +37,9 @@ def unpack(
 ) -> None:
     """Unpack a tar (gz, bz2, xz, zst) or zip archive into `target`.
 
-    Where a tar is `wrapped`, the folder around it all is left out; only what lies under `subdir` is kept,
-    where one is given. Raises FetchError, before anything is written outside `target`, for absolute names,
-    `..`, links that lead out, devices, and bombs.
+    Where a tar is `wrapped`, the folder around it all, if there is one, is left out; only what lies under
+    `subdir` is kept, where one is given. Raises FetchError, before anything is written outside `target`, for
+    absolute names, `..`, links that lead out, devices, and bombs.
     """
     name = filename or archive.name
     target.mkdir(parents=True, exist_ok=True)
@@ -42,12 +49,11 @@ def unpack(
         else:
             _unpack_tar(archive, target, name, subdir, wrapped)
     except _BROKEN as error:
-        raise FetchError(
-            f"{name} is not a whole archive",
-            cause=f"{type(error).__name__}: {error}",
-            next_step="the source is broken where it was published; name another source place, or report it",
-            subject=name,
-        ) from error
+        raise _not_whole(name, error) from error
+    except OSError as error:
+        if error.errno not in _SENSELESS:
+            raise
+        raise _not_whole(name, error) from error
     if subdir and not any(target.iterdir()):
         raise FetchError(
             f"{name} has nothing under {subdir}",
@@ -55,6 +61,15 @@ def unpack(
             next_step="correct `subdir` of the source in the recipe",
             subject=name,
         )
+
+
+def _not_whole(name: str, error: Exception) -> FetchError:
+    return FetchError(
+        f"{name} is not a whole archive",
+        cause=f"{type(error).__name__}: {error}"[:500],
+        next_step="the source is broken where it was published; name another source place, or report it",
+        subject=name,
+    )
 
 
 def _unpack_tar(archive: Path, target: Path, name: str, subdir: str, wrapped: bool) -> None:
@@ -69,7 +84,7 @@ def _unpack_tar(archive: Path, target: Path, name: str, subdir: str, wrapped: bo
             if not parts:
                 continue
             if wrapper == "":
-                wrapper = parts[0]
+                wrapper = parts[0] if len(parts) > 1 or member.isdir() else None
             kept = _kept(parts, wrapper, subdir)
             if kept:
                 _extract(tar, member, kept, wrapper, subdir, target, name)

@@ -17,7 +17,7 @@ from filelock import FileLock
 
 from rocwright import process
 from rocwright.errors import ConflictError, FetchError, InputError, NetworkError
-from rocwright.files import sha256_file, write_atomic
+from rocwright.files import write_atomic
 from rocwright.plan.model import DebianOrigin, DebianSourceOrigin, FilePin
 
 OPTIONS = """\
@@ -280,20 +280,3 @@ def parse_stanzas(text: str) -> Iterator[dict[str, str]]:
 def _last_error(output: str) -> str:
     errors = [line for line in output.splitlines() if line.startswith("E:")]
     return (errors or output.strip().splitlines() or ["no message"])[-1].removeprefix("E:").strip()
-
-
-def check_pin(path: Path, pin: FilePin) -> None:
-    """Raise FetchError unless the file is exactly what the lock says."""
-    size = path.stat().st_size if path.exists() else -1
-    found = sha256_file(path) if size == pin.size else ""
-    if found != pin.sha256:
-        raise FetchError(
-            f"{pin.filename} is not what the lock says",
-            cause=f"size {size}, sha256 {found[:12] or 'not computed'}; the lock says {pin.size}, "
-            f"{pin.sha256[:12]}"
-            if size >= 0
-            else "it was not downloaded",
-            next_step="try again; if it stays so, the source has been changed: look before you trust it, "
-            "then rocwright lock",
-            subject=pin.filename,
-        )

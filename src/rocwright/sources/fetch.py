@@ -18,7 +18,8 @@ from rocwright.plan.model import (
     IndexOrigin,
 )
 from rocwright.sources import git, index
-from rocwright.sources.debian import DebianArchive, check_pin
+from rocwright.sources.debian import DebianArchive
+from rocwright.sources.pins import check_pin
 from rocwright.sources.places import pack_builtin
 from rocwright.store.model import Store
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 import sys
+import tempfile
 from pathlib import Path
 
 from rocwright import process
 from rocwright.errors import FetchError, NetworkError
 from rocwright.plan.model import FilePin, IndexOrigin
+from rocwright.sources.pins import check_pin
+from rocwright.store.model import Store
 
 _SETTING = re.compile(r"^(?:\S*\.)?index-url='([^']+)'$", re.MULTILINE)
 
@@ -21,8 +24,11 @@ def _client() -> object:
     return PyPISimple(endpoint=found[-1] if found else PYPI_SIMPLE_ENDPOINT)
 
 
-def find_sdist(project: str, version: str) -> FilePin:
-    """The source distribution of a release, with its hash and size. Raises FetchError, NetworkError."""
+def find_sdist(project: str, version: str, store: Store) -> FilePin:
+    """The source distribution of a release, with its hash and size. Raises FetchError, NetworkError.
+
+    An index that does not tell sizes makes it be downloaded at once, into the store.
+    """
     import requests
     from pypi_simple import NoSuchProjectError, PyPISimple
 
@@ -40,19 +46,30 @@ def find_sdist(project: str, version: str) -> FilePin:
         raise _unreachable(error) from error
     for package in page.packages:
         if package.package_type == "sdist" and package.version == version:
-            if "sha256" not in package.digests or package.size is None:
+            if "sha256" not in package.digests:
                 break
-            return FilePin(
+            pin = FilePin(
                 filename=package.filename,
                 sha256=package.digests["sha256"],
-                size=package.size,
+                size=package.size or 0,
                 origin=IndexOrigin(project=project, version=version),
             )
+            return pin if package.size else _measured(pin, store)
     raise FetchError(
         f"the package index has no source distribution of {project} {version} with a sha256",
         cause="the release has wheels only, was withdrawn, or the index is too old to give hashes",
         next_step="name another source place in the recipe",
     )
+
+
+def _measured(pin: FilePin, store: Store) -> FilePin:
+    with tempfile.TemporaryDirectory(prefix="rocwright-index-") as folder:
+        download(pin, Path(folder))
+        path = Path(folder) / pin.filename
+        measured = pin.model_copy(update={"size": path.stat().st_size})
+        check_pin(path, measured)
+        store.put_file(path)
+    return measured
 
 
 def download(pin: FilePin, folder: Path) -> None:

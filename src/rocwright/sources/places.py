@@ -45,7 +45,7 @@ def locate(name: str, version: str, places: Sequence[Place], reach: Reach) -> Lo
         try:
             found = _locate(place, version, reach)
         except (NetworkError, FetchError) as error:
-            reasons.append(f"{describe(place)}: {error.what} ({error.cause})")
+            reasons.append(f"{describe(place)}: {_why(error)}")
             continue
         return Located(
             files=found.files,
@@ -61,6 +61,11 @@ def locate(name: str, version: str, places: Sequence[Place], reach: Reach) -> Lo
         next_step="check the network, or add a place to the recipe",
         subject=name,
     )
+
+
+def _why(error: NetworkError | FetchError) -> str:
+    # that a place cannot be reached is said by its cause already
+    return error.cause if isinstance(error, NetworkError) else f"{error.what} ({error.cause})"
 
 
 def describe(place: Place) -> str:
@@ -85,7 +90,7 @@ def _locate(place: Place, version: str, reach: Reach) -> Located:
                 reach.store.put_file(Path(folder) / pin.filename)
             return Located(files=(pin,), place=f"{describe(place)} (commit {commit})")
         case IndexPlace():
-            pin = index.find_sdist(place.sdist, place.version)
+            pin = index.find_sdist(place.sdist, place.version, reach.store)
             return Located(files=(pin,), place=describe(place), subdir=place.subdir)
         case DebianPlace():
             return _locate_debian(place, version, reach)

@@ -182,7 +182,8 @@ class _Bench:
             detail = f"ended with {how}{outcome.code}: {' | '.join(tail)[-400:]}"
             findings.append(self.finding(check, check.name, False, detail, "", engine.name))
         if outcome.ok and not findings:
-            findings.append(self.finding(check, check.name, False, "the check said nothing", "", engine.name))
+            # a check without lines of its own speaks by its exit status
+            findings.append(self.finding(check, check.name, True, " ".join(tail)[:300], "cpu", engine.name))
         return findings
 
     def _told(self, check: Check, line: str, engine: str) -> Finding:
@@ -201,9 +202,10 @@ class _Bench:
         values = {"artifact": "/artifact", "model": "/model/tiny.gguf", "python": "python3"}
         commands: list[str] = []
         if check.wheels:
-            commands.append(
-                "python3 -m pip install --quiet --no-deps --no-index --target /work/site /wheels/*.whl"
-            )
+            commands += [
+                "python3 -m pip install --quiet --no-deps --no-index --target /work/site /wheels/*.whl",
+                "export PYTHONPATH=/work/site",
+            ]
             for output in self.artifacts.values():
                 path = self.project.store.verified(output.sha256)
                 mounts.append(Mount(source=path, target=f"/wheels/{output.filename}"))

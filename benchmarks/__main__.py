@@ -1,0 +1,87 @@
+"""`python -m benchmarks [NAME..]`: measure, print the table, keep it in RESULTS.md and results.json."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from benchmarks import machine, results
+from benchmarks.measure import BenchError
+from benchmarks.place import GFX_SMOKE, TORCH, bench_home
+from benchmarks.results import Entry, Measured
+from benchmarks.rows import ccache, fresh, noop, plan, recipe_line, start, store
+
+ROWS: Mapping[str, Callable[[int | None], Sequence[Measured]]] = {
+    "help": start.measure,
+    "plan": plan.measure,
+    "store": store.measure,
+    "fresh:gfx-smoke": fresh.fresh(GFX_SMOKE, "gfx-smoke", 5),
+    "fresh:torchaudio": fresh.fresh(TORCH, "torchaudio", 2),
+    "noop": noop.measure,
+    "recipe-line": recipe_line.measure,
+    "ccache": ccache.measure,
+}
+"""Every row, the quick ones first."""
+
+ORDER = ("fresh", "noop", "recipe-line", "help", "plan", "store", "ccache")
+"""The rows in the table."""
+
+
+def main() -> int:
+    """Measure what is named, or everything; 1 where a row could not be measured."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(ROWS)} (fresh: both)")
+    parser.add_argument("--runs", type=int, help="pairs for each row, in place of each row's own number")
+    options = parser.parse_args()
+    unknown = [name for name in options.names if not _chosen([name])]
+    if unknown:
+        parser.error(f"no row is called {', '.join(unknown)}; there are {', '.join(ROWS)}")
+    failed = False
+    for name in _chosen(options.names):
+        try:
+            found = _measure(name, options.runs)
+        except BenchError as error:
+            print(f"  {name} could not be measured: {error}", flush=True)
+            failed = True
+            continue
+        results.write(results.read() | found, ORDER)
+        for row in found.values():
+            print(f"  {_line(row)}", flush=True)
+    print(f"\n{_table(list(results.read().values()))}\n\nwritten to {results.PAGE}")
+    return 1 if failed else 0
+
+
+def _chosen(names: Sequence[str]) -> list[str]:
+    """Rows by name or by what stands before the colon; all where none is named."""
+    return [row for row in ROWS if not names or row in names or row.partition(":")[0] in names]
+
+
+def _measure(name: str, runs: int | None) -> dict[str, Entry]:
+    others, before, begun = machine.others(), machine.load(), time.monotonic()
+    busy = f", {others:.0%} of the cores are taken by others" if others > results.QUIET else ""
+    print(f"{name} ...{busy}", flush=True)
+    found = ROWS[name](runs)
+    print(f"  took {time.monotonic() - begun:.0f} s", flush=True)
+    where, after = machine.describe(bench_home().path), machine.load()
+    return {row.name: results.entry(row, where, before, after, others) for row in found}
+
+
+def _line(row: Entry) -> str:
+    reached = {True: "reached", False: "NOT REACHED", None: "-"}[row.reached]
+    return f"{row.name}: {row.figure} ({row.range}, {row.runs} runs), goal {row.goal}: {reached}. {row.note}"
+
+
+def _table(rows: Sequence[Entry]) -> str:
+    words = {True: "yes", False: "NO", None: "-"}
+    cells = [("row", "goal", "figure", "least to most", "runs", "reached")]
+    cells += [(r.name, r.goal, r.figure, r.range, str(r.runs), words[r.reached]) for r in rows]
+    widths = [max(len(row[at]) for row in cells) for at in range(len(cells[0]))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in cells
+    )
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

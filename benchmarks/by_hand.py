@@ -1,0 +1,83 @@
+"""A step's commands as a person would type them: tar, then bubblewrap with the same root and environment."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+from benchmarks.measure import BenchError, timed
+from benchmarks.place import Scratch
+from rocwright.build.context import Context
+from rocwright.build.exec_step import resolve_inputs
+from rocwright.build.run import prepare
+from rocwright.build.workspace import Workspace
+from rocwright.plan.model import RunAction, Step
+from rocwright.sandbox.model import Job
+
+_OWN = {"proc", "sys", "dev", "run", "tmp", "build", "out", "ccache"}
+
+
+def job_of(scratch: Scratch, step: Step, jobs: int) -> Job:
+    """The sandbox that rocwright would make for a step: its root, command and whole environment."""
+    assert isinstance(step.action, RunAction)
+    workspace = Workspace.of(scratch.home, step.key)
+    workspace.create()
+    context = Context(
+        store=scratch.store,
+        home=scratch.home,
+        workspace=workspace,
+        inputs=resolve_inputs(scratch.store, step),
+        on_line=lambda _: None,
+        jobs=jobs,
+    )
+    job = prepare(step.action, context)
+    workspace.remove()
+    if any(mount.target.startswith("/in/") for mount in job.mounts):
+        raise BenchError(f"{step.name} takes inputs that the commands typed by hand would not have")
+    return job
+
+
+def by_hand(scratch: Scratch, step: Step, *, jobs: int, env: Mapping[str, str] | None = None) -> float:
+    """Wall seconds of a step's commands typed by hand, with an empty compiler cache; `env` is added."""
+    folder = scratch.path / "by-hand"
+    scratch.drop(folder)
+    folder.mkdir()
+    file = folder / "type-this.sh"
+    job = job_of(scratch, step, jobs)
+    file.write_text(script(job, tree=scratch.input_of(step, "src"), env=env or {}, folder=folder))
+    took = timed(["/bin/sh", "-eu", file], log=scratch.log)
+    for path in (folder / "out").iterdir():
+        print(f"    by hand: {path.name} in {took:.1f} s", flush=True)
+    scratch.drop(folder)
+    return took
+
+
+def script(job: Job, *, tree: Path, env: Mapping[str, str], folder: Path) -> str:
+    """The whole of what is typed."""
+    root = job.root.resolve()
+    bwrap = ["bwrap", "--die-with-parent", "--new-session", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
+    bwrap += ["--unshare-net", "--unshare-user", "--uid", "1000", "--gid", "1000", "--hostname", "rocwright"]
+    for entry in sorted(root.iterdir()):
+        if entry.name in _OWN:
+            continue
+        if entry.is_symlink():
+            bwrap += ["--symlink", str(entry.readlink()), f"/{entry.name}"]
+        elif entry.is_dir():
+            bwrap += ["--ro-bind", str(entry), f"/{entry.name}"]
+    bwrap += ["--proc", "/proc", "--dev", "/dev", "--ro-bind", "/sys", "/sys"]
+    bwrap += ["--perms", "1777", "--tmpfs", "/tmp", "--tmpfs", "/run"]
+    for name in ("build", "out", "ccache"):
+        bwrap += ["--bind", str(folder / name), f"/{name}"]
+    bwrap += ["--chdir", job.workdir, "--clearenv"]
+    for name, value in {**job.env, **env}.items():
+        bwrap += ["--setenv", name, value]
+    places = [folder / "build" / name for name in ("src", "home", "tmp")]
+    return "\n".join(
+        [
+            shlex.join(["mkdir", "-p", *map(str, [*places, folder / "out", folder / "ccache"])]),
+            shlex.join(["tar", "--zstd", "-xf", str(tree), "-C", str(folder / "build" / "src")]),
+            shlex.join([*bwrap, "--", *job.argv]),
+            "",
+        ]
+    )

@@ -1,0 +1,181 @@
+"""Where benchmarks work: a home whose stacks are built once, and scratch homes that share its files."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.measure import BenchError, timed
+from rocwright.bases.roots import remove_tree
+from rocwright.catalog.load import Catalog, builtin_catalog
+from rocwright.flow import Project, project_of
+from rocwright.home import Home
+from rocwright.plan.make import make_plan
+from rocwright.plan.model import Plan, Step
+from rocwright.resolve.files import read_lock
+from rocwright.resolve.model import Lock, Request
+from rocwright.store.local import LocalStore
+
+BIN = Path(sys.executable).parent
+ENGINE = "bubblewrap"
+"""The sandbox of every row; the commands typed by hand use it too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack:
+    """A stack as it is asked for on the command line."""
+
+    name: str
+    gpu: tuple[str, ...]
+    base: str
+
+    @property
+    def words(self) -> list[str]:
+        return [self.name, "--gpu", ",".join(self.gpu), "--base", self.base]
+
+
+GFX_SMOKE = Stack(name="gfx-smoke", gpu=("gfx803", "gfx1103", "gfx1151"), base="debian:sid")
+TORCH = Stack(name="torch-extensions", gpu=("gfx1151",), base="debian:trixie")
+LLAMA = Stack(name="llama-vulkan", gpu=("gfx1151",), base="debian:sid")
+
+
+def bench_home() -> Home:
+    """`$ROCWRIGHT_BENCH_HOME`, else ~/.cache/rocwright-bench."""
+    named = os.environ.get("ROCWRIGHT_BENCH_HOME")
+    return Home(Path(named).absolute() if named else Path.home() / ".cache" / "rocwright-bench")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scratch:
+    """A home of a row's own, removed after it: what it forgets or builds is lost nowhere else."""
+
+    path: Path
+
+    @property
+    def home(self) -> Home:
+        return Home(self.path / "home")
+
+    @property
+    def store(self) -> LocalStore:
+        return LocalStore(self.home.store)
+
+    @property
+    def folder(self) -> Path:
+        """Where commands are typed; artifacts are laid out below it."""
+        return self.path / "project"
+
+    @property
+    def log(self) -> Path:
+        return self.path / "log"
+
+    def rocwright(self, *words: str | Path) -> float:
+        """Wall seconds of a rocwright command with this home."""
+        env = {"ROCWRIGHT_HOME": str(self.home.path)}
+        return timed([BIN / "rocwright", *words], log=self.log, env=env, cwd=self.folder)
+
+    def build(self, stack: Stack) -> float:
+        """Wall seconds of `rocwright build`."""
+        return self.rocwright("build", *stack.words, "--engine", ENGINE)
+
+    def project(self, stack: Stack, catalog: Catalog | None = None) -> Project:
+        request = Request(stack=stack.name, gpu=stack.gpu, base=stack.base)
+        made = project_of(request, self.folder, self.home)
+        return Project(
+            request=made.request,
+            lock_path=made.lock_path,
+            output=made.output,
+            home=made.home,
+            catalog=catalog or builtin_catalog(),
+        )
+
+    def plan(self, stack: Stack) -> Plan:
+        return make_plan(self.lock(stack), builtin_catalog())
+
+    def lock(self, stack: Stack) -> Lock:
+        return read_lock(self.project(stack).lock_path)
+
+    def step(self, stack: Stack, name: str) -> Step:
+        found = [step for step in self.plan(stack).steps if step.name == name]
+        if not found:
+            raise BenchError(f"the plan of {stack.name} has no step {name}")
+        return found[0]
+
+    def input_of(self, step: Step, name: str) -> Path:
+        """The stored file behind an input of a step."""
+        item = next(item for item in step.inputs if item.name == name)
+        record = self.store.record(item.key)
+        if record is None:
+            raise BenchError(f"{step.name}: its input {name} is not in the store")
+        return self.store.verified(record.output(item.output).sha256)
+
+    def root_of(self, step: Step) -> Path:
+        """The unpacked root file system of a step."""
+        return (self.home.roots / self.input_of(step, "root").name).resolve()
+
+    def unbuild(self, step: Step) -> None:
+        """Forget that a step was ever built, and drop what it made; its inputs stay."""
+        record = self.store.record(step.key)
+        for key in {step.key, *([record.content_key] if record else [])}:
+            self.store.forget(key)
+        for output in record.outputs if record else ():
+            self.store.remove_blob(output.sha256)
+        self.drop(self.folder / "rocwright-out")
+
+    def empty_compiler_cache(self) -> None:
+        self.drop(self.home.compiler_cache)
+
+    def drop(self, path: Path) -> None:
+        remove_tree(path)
+
+
+@contextmanager
+def scratch(*stacks: Stack) -> Iterator[Scratch]:
+    """A scratch home with the stacks built: files of the store are hard links, roots are shared.
+
+    What is not built in the benchmarks' home is built there first.
+    """
+    base = bench_home()
+    for stack in stacks:
+        _ensure(base, stack)
+    made = Scratch(path=base.path / "bench" / f"scratch-{os.getpid()}")
+    remove_tree(made.path)
+    try:
+        made.folder.mkdir(parents=True)
+        _share(base, made.home)
+        yield made
+    finally:
+        remove_tree(made.path)
+
+
+def _ensure(base: Home, stack: Stack) -> None:
+    """Build the stack in the benchmarks' home: an instant where it is there."""
+    folder = base.path / "bench" / "project"
+    folder.mkdir(parents=True, exist_ok=True)
+    log = base.path / "bench" / f"{stack.name}.log"
+    words: list[str | Path] = [BIN / "rocwright", "build", *stack.words, "--engine", ENGINE]
+    took = timed(words, log=log, env={"ROCWRIGHT_HOME": str(base.path)}, cwd=folder)
+    if took > 10:
+        print(f"  {stack.name} was not built yet: built in {took:.0f} s", flush=True)
+
+
+def _share(base: Home, home: Home) -> None:
+    """A home like `base`, whose changes stay its own: stored files are never edited, so links are safe."""
+    home.path.mkdir(parents=True)
+    LocalStore(base.store)
+    shutil.copytree(base.store / "blobs", home.store / "blobs", copy_function=os.link)
+    for name in ("records", "steps"):
+        shutil.copytree(base.store / name, home.store / name)
+    for name in ("tmp", "damaged", "locks"):
+        (home.store / name).mkdir()
+    shutil.copy(base.store / "format.json", home.store / "format.json")
+    for name in ("plans", "locks"):
+        shutil.copytree(base.path / name, home.path / name)
+    if base.probes.exists():
+        shutil.copy(base.probes, home.probes)
+    home.roots.symlink_to(base.roots)
+    home.apt.symlink_to(base.apt)

@@ -1,0 +1,51 @@
+"""`build` of an unbuilt component against the same commands typed by hand in the same sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from benchmarks.by_hand import by_hand
+from benchmarks.measure import paired, seconds
+from benchmarks.place import Scratch, Stack, scratch
+from benchmarks.results import Measured
+from rocwright.store.model import Record
+
+
+def fresh(stack: Stack, component: str, runs: int) -> Callable[[int | None], Sequence[Measured]]:
+    """The row of a component; `runs` pairs unless more or fewer are asked for."""
+
+    def measure(asked: int | None) -> Sequence[Measured]:
+        with scratch(stack) as place:
+            return [_measure(place, stack, component, asked or runs)]
+
+    return measure
+
+
+def _measure(place: Scratch, stack: Stack, component: str, runs: int) -> Measured:
+    step = place.step(stack, component)
+    records: list[Record] = []
+
+    def built() -> float:
+        place.unbuild(step)
+        place.empty_compiler_cache()
+        took = place.build(stack)
+        record = place.store.record(step.key)
+        assert record is not None
+        assert not record.reused
+        records.append(record)
+        return took
+
+    def typed() -> float:
+        return by_hand(place, step, jobs=records[-1].jobs)
+
+    place.root_of(step)
+    pairs = paired(built, typed, runs)
+    steps = [record.seconds for record in records]
+    return Measured(
+        name=f"fresh:{component}",
+        what=f"`build` of an unbuilt {component} against the same commands typed by hand in bubblewrap",
+        values=pairs.ratios,
+        most=1.03,
+        note=f"build {seconds(pairs.a)} (of it the step {seconds(steps)}), by hand {seconds(pairs.b)}; "
+        f"{records[-1].jobs} jobs; an empty compiler cache for each run of either; roots and sources there",
+    )

@@ -1,0 +1,63 @@
+"""`build` with nothing to do, three stacks, against `buildah build --layers` with nothing to do."""
+
+from __future__ import annotations
+
+import shutil
+from collections import defaultdict
+from collections.abc import Sequence
+
+from benchmarks.containers import Containers
+from benchmarks.measure import BenchError, paired, seconds
+from benchmarks.place import GFX_SMOKE, LLAMA, TORCH, Scratch, bench_home, scratch
+from benchmarks.results import Measured
+
+STACKS = (LLAMA, TORCH, GFX_SMOKE)
+JOBS = 2
+
+
+def measure(runs: int | None) -> Sequence[Measured]:
+    """One row."""
+    with scratch(*STACKS) as place:
+        containers = Containers(place)
+        try:
+            return [_measure(place, containers, runs or 11)]
+        finally:
+            containers.close()
+
+
+def _measure(place: Scratch, containers: Containers, runs: int) -> Measured:
+    cache = place.path / "ccache"
+    if bench_home().compiler_cache.exists():
+        shutil.copytree(bench_home().compiler_cache, cache)
+    for stack in STACKS:
+        containers.prepare(stack)
+        print(f"    buildah builds {stack.name} once", flush=True)
+        containers.build(stack, cache, jobs=JOBS)
+    single: dict[str, list[float]] = defaultdict(list)
+
+    def rocwright() -> float:
+        for stack in STACKS:
+            single[f"build {stack.name}"].append(place.build(stack))
+            if "nothing to do" not in place.log.read_text():
+                raise BenchError(f"{stack.name}: there was something to do")
+        return sum(single[f"build {stack.name}"][-1] for stack in STACKS)
+
+    def buildah() -> float:
+        for stack in STACKS:
+            single[f"buildah {stack.name}"].append(containers.build(stack, cache, jobs=JOBS))
+            said = place.log.read_text()
+            if said.count("Using cache") < sum(line.startswith("STEP") for line in said.splitlines()) // 2:
+                raise BenchError(f"{stack.name}: buildah had something to do")
+        return sum(single[f"buildah {stack.name}"][-1] for stack in STACKS)
+
+    pairs = paired(rocwright, buildah, runs, warm=1)
+    each = "; ".join(f"{name} {seconds(values[1:])}" for name, values in single.items())
+    return Measured(
+        name="noop",
+        what="`build` with nothing to do, three stacks, against `buildah build --layers` with nothing to do "
+        "on equal Containerfiles that copy the same sources",
+        values=pairs.ratios,
+        most=1,
+        note=f"{seconds(pairs.a)} against {seconds(pairs.b)} for the three ({each}); "
+        "roots are local images, imported before",
+    )

@@ -1,0 +1,26 @@
+"""Whether a file that came from outside is the one that the lock names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rocwright.errors import FetchError
+from rocwright.files import sha256_file
+from rocwright.plan.model import FilePin
+
+
+def check_pin(path: Path, pin: FilePin) -> None:
+    """Raise FetchError unless the file is exactly what the lock says."""
+    size = path.stat().st_size if path.exists() else -1
+    found = sha256_file(path) if size == pin.size else ""
+    if found != pin.sha256:
+        raise FetchError(
+            f"{pin.filename} is not what the lock says",
+            cause=f"size {size}, sha256 {found[:12] or 'not computed'}; the lock says {pin.size}, "
+            f"{pin.sha256[:12]}"
+            if size >= 0
+            else "it was not downloaded",
+            next_step="try again; if it stays so, the source has been changed: look before you trust it, "
+            "then rocwright lock",
+            subject=pin.filename,
+        )

@@ -1,0 +1,217 @@
+"""Keys: over everything that can change a step's output, and nothing else."""
+
+from __future__ import annotations
+
+import string
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.making import deb, digest, small_plan
+
+from rocwright.plan.model import (
+    Action,
+    BaseAction,
+    Edit,
+    FetchAction,
+    GitOrigin,
+    ImageAction,
+    IndexOrigin,
+    Input,
+    Needs,
+    OutputSpec,
+    RunAction,
+    Step,
+    TreeAction,
+)
+
+GOLDEN = {
+    "packages/build": "f57bd5575c432beeb478a8abfc424cde50b24c10258bd3ad23d3cb6b7ae2bba9",
+    "root/build": "538b3dbd1848aa7283a795073ded83f6513b42fbd50c1a0934c0fe26d5254727",
+    "source/hello": "660ed8efaa00007ab32b2c440dd4d5e1548ef50f2a9146b3d1fffe5dd8290c43",
+    "tree/hello": "3e169e8fcae3005ed795e664abfd0cfc7085c87c71ded034cfdf4aa26ffd72ac",
+    "hello": "27dd10de8b07e5665f2b651785e3c0bb0f69a0f1aed85f6485cfa4c7d1a3f1ce",
+}
+"""Keys of `making.small_plan`.
+
+They change only when the meaning of a step's definition changes, and then KEY_SCHEMA must be raised in the
+same commit: everything that anybody has built is built anew. A refactoring that changes them is wrong.
+"""
+
+
+def test_the_keys_of_a_plan_are_those_written_down_here() -> None:
+    assert {step.name: step.key for step in small_plan().steps} == GOLDEN
+
+
+EDIT = Edit.model_validate({"file": "a.c", "regex": "x", "with": "y", "why": "it must be y"})
+ACTIONS: list[Action] = [
+    FetchAction(files=(deb("one"), deb("two"))),
+    BaseAction(suite="sid", architecture="amd64"),
+    TreeAction(subdir="src", series=("one.patch",), edits=(EDIT,)),
+    RunAction(
+        commands=("make",),
+        env={"A": "1"},
+        outputs=(OutputSpec(name="out", pattern="*.whl"),),
+        guard=("torch",),
+        compiler_reads=("usr/lib/*.bc",),
+    ),
+    ImageAction(
+        name="image",
+        prefix="/opt/x",
+        entrypoint=("/opt/x/y",),
+        env={"A": "1"},
+        labels={"l": "1"},
+        architecture="amd64",
+    ),
+]
+CHANGES = {
+    "fetch": [{"files": (deb("one"),)}, {"files": (deb("one"), deb("two", "2.0-1"))}],
+    "base": [{"suite": "trixie"}, {"architecture": "arm64"}],
+    "tree": [
+        {"subdir": "other"},
+        {"series": ()},
+        {"series": ("two.patch",)},
+        {"edits": ()},
+        {"edits": (EDIT.model_copy(update={"file": "b.c"}),)},
+        {"edits": (EDIT.model_copy(update={"regex": "z"}),)},
+        {"edits": (EDIT.model_copy(update={"replacement": "z"}),)},
+        {"edits": (EDIT.model_copy(update={"expect": 2}),)},
+        {"edits": (EDIT, EDIT)},
+    ],
+    "run": [
+        {"commands": ("make all",)},
+        {"commands": ("make", "make")},
+        {"env": {"A": "2"}},
+        {"env": {"A": "1", "B": "2"}},
+        {"env": {}},
+        {"outputs": (OutputSpec(name="out", pattern="*"),)},
+        {"outputs": (OutputSpec(name="other", pattern="*.whl"),)},
+    ],
+    "image": [
+        {"name": "other"},
+        {"prefix": "/usr"},
+        {"entrypoint": ()},
+        {"env": {}},
+        {"labels": {"l": "2"}},
+        {"architecture": "arm64"},
+    ],
+}
+FREE = {
+    "fetch": [
+        {"files": (deb("two"), deb("one"))},
+        {"files": tuple(
+            pin.model_copy(update={"origin": GitOrigin(url="u", commit="c"), "filename": "renamed"})
+            for pin in (deb("one"), deb("two"))
+        )},
+    ],
+    "tree": [
+        {"edits": (EDIT.model_copy(update={"why": "a better reason"}),)},
+        {"edits": (EDIT.model_copy(update={"versions": "<2"}),)},
+    ],
+    "run": [{"guard": ()}, {"guard": ("torch", "numpy")}, {"compiler_reads": ()}],
+}  # fmt: skip
+
+
+def step_of(action: Action) -> Step:
+    return Step(
+        name="step",
+        component="component",
+        action=action,
+        inputs=(Input(name="root", key=digest("root"), output="root"),),
+    )
+
+
+def cases(table: dict[str, list[dict[str, object]]]) -> list[object]:
+    return [
+        pytest.param(action, change, id=f"{action.kind}-{'-'.join(change)}-{count}")
+        for action in ACTIONS
+        for count, change in enumerate(table.get(action.kind, []))
+    ]
+
+
+@pytest.mark.parametrize(("action", "change"), cases(CHANGES))
+def test_each_thing_that_can_change_the_output_changes_the_key(
+    action: Action, change: dict[str, object]
+) -> None:
+    assert step_of(action.model_copy(update=change)).key != step_of(action).key
+
+
+@pytest.mark.parametrize(("action", "change"), cases(FREE))
+def test_what_cannot_change_the_output_leaves_the_key(action: Action, change: dict[str, object]) -> None:
+    assert step_of(action.model_copy(update=change)).key == step_of(action).key
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.kind)
+def test_every_field_of_an_action_is_said_to_change_its_key_or_not_to(action: Action) -> None:
+    decided = {name for table in (CHANGES, FREE) for change in table.get(action.kind, []) for name in change}
+    assert decided == set(type(action).model_fields) - {"kind", "family"}
+
+
+def test_names_and_needs_of_a_step_are_not_in_its_key() -> None:
+    step = step_of(ACTIONS[3])
+    other = step.model_copy(
+        update={"name": "renamed", "component": "other", "needs": Needs(cores=8, memory=1, disk=2, limit=3)}
+    )
+    assert other.key == step.key
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"name": "src"}, {"key": digest("another root")}, {"output": "*"}],
+    ids=lambda one: next(iter(one)),
+)
+def test_another_input_is_another_key(change: dict[str, str]) -> None:
+    step = step_of(ACTIONS[3])
+    changed = step.model_copy(update={"inputs": (step.inputs[0].model_copy(update=change),)})
+    assert changed.key != step.key
+
+
+def test_where_a_file_comes_from_does_not_matter_but_which_file_it_is_does() -> None:
+    pin = deb("one")
+    index = IndexOrigin(project="one", version="1")
+    moved = step_of(FetchAction(files=(pin.model_copy(update={"origin": index}),)))
+    other = step_of(FetchAction(files=(pin.model_copy(update={"sha256": digest("other")}),)))
+    assert moved.key == step_of(FetchAction(files=(pin,))).key
+    assert other.key != moved.key
+
+
+words = st.text(string.printable, max_size=8)
+runs = st.builds(
+    RunAction,
+    commands=st.lists(words, max_size=3).map(tuple),
+    env=st.dictionaries(words, words, max_size=3),
+    outputs=st.lists(st.builds(OutputSpec, name=words, pattern=words), max_size=2).map(tuple),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(one=runs, other=runs)
+def test_two_definitions_have_one_key_exactly_when_they_are_equal(one: RunAction, other: RunAction) -> None:
+    assert (step_of(one).key == step_of(other).key) == (one == other)
+
+
+@settings(max_examples=50, deadline=None)
+@given(action=runs)
+def test_a_definition_keeps_its_key_when_it_is_written_and_read(action: RunAction) -> None:
+    step = step_of(action)
+    assert Step.model_validate_json(step.model_dump_json(by_alias=True)).key == step.key
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.kind)
+def test_every_kind_of_step_keeps_its_key_when_it_is_written_and_read(action: Action) -> None:
+    step = step_of(action)
+    assert Step.model_validate_json(step.model_dump_json(by_alias=True)) == step
+
+
+def test_equal_inputs_give_an_equal_content_key_whatever_steps_made_them() -> None:
+    made = {"root": [digest("bytes")]}
+    one = step_of(ACTIONS[3])
+    other = one.model_copy(update={"inputs": (Input(name="root", key=digest("elsewhere"), output="root"),)})
+    assert one.key != other.key
+    assert one.content_key(made) == other.content_key(made)
+    assert one.content_key(made) != one.content_key({"root": [digest("other bytes")]})
+
+
+def test_a_step_without_inputs_has_one_key_for_definition_and_content() -> None:
+    step = small_plan().steps[0]
+    assert step.content_key({}) == step.key

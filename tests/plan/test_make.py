@@ -1,0 +1,139 @@
+"""From a lock to steps, for every stack of the catalog."""
+
+from __future__ import annotations
+
+import pytest
+from tests.making import lock_of
+
+from rocwright.catalog.load import builtin_catalog
+from rocwright.errors import InputError
+from rocwright.plan.make import edits_for, expand, make_plan
+from rocwright.plan.model import Edit, Plan, RunAction
+
+STACKS = sorted(builtin_catalog().stacks)
+
+
+def plan_of(stack: str, *gpus: str) -> Plan:
+    return make_plan(lock_of(stack, *gpus), builtin_catalog())
+
+
+def keys(plan: Plan) -> dict[str, str]:
+    return {step.name: step.key for step in plan.steps}
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_each_step_comes_after_what_it_needs(stack: str) -> None:
+    seen: set[str] = set()
+    for step in plan_of(stack).steps:
+        assert {item.key for item in step.inputs} <= seen, step.name
+        seen.add(step.key)
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_names_and_keys_of_steps_are_unique(stack: str) -> None:
+    plan = plan_of(stack)
+    assert (
+        len({step.name for step in plan.steps}) == len({step.key for step in plan.steps}) == len(plan.steps)
+    )
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_the_artifacts_are_the_components_and_their_images(stack: str) -> None:
+    catalog = builtin_catalog()
+    wanted = set()
+    for name in catalog.stack(stack).components:
+        wanted |= {name, f"image/{name}"} if catalog.component(name).image else {name}
+    assert set(plan_of(stack).artifacts) == wanted
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_a_stack_has_one_root_for_each_role_and_its_builds_share_one(stack: str) -> None:
+    plan, lock = plan_of(stack), lock_of(stack)
+    roots = {step.name: step.key for step in plan.steps if step.kind == "base"}
+    assert set(roots) == {f"root/{root.role}" for root in lock.roots}
+    builds = [step for step in plan.steps if step.kind == "run"]
+    assert {item.key for step in builds for item in step.inputs if item.name == "root"} == {
+        roots["root/build"]
+    }
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_a_plan_is_the_same_when_it_is_made_again(stack: str) -> None:
+    assert plan_of(stack) == plan_of(stack)
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_no_name_is_left_unfilled_in_an_environment(stack: str) -> None:
+    for step in plan_of(stack).steps:
+        if isinstance(step.action, RunAction):
+            assert not [value for value in step.action.env.values() if "{" in value]
+
+
+def test_what_has_no_machine_code_for_a_gpu_is_built_once_for_all() -> None:
+    assert keys(plan_of("llama-vulkan", "gfx1103")) == keys(plan_of("llama-vulkan", "gfx1151"))
+
+
+def test_what_has_machine_code_is_built_for_each_set_of_gpus() -> None:
+    one, other = keys(plan_of("gfx-smoke", "gfx803")), keys(plan_of("gfx-smoke", "gfx1151"))
+    assert {name for name in one if one[name] != other[name]} == {"gfx-smoke"}
+
+
+def test_the_gpus_asked_for_reach_the_build() -> None:
+    step = next(step for step in plan_of("gfx-smoke", "gfx803", "gfx1151").steps if step.kind == "run")
+    assert isinstance(step.action, RunAction)
+    assert "gfx803;gfx1151" in step.action.env.values()
+
+
+def test_a_new_package_in_a_root_changes_that_root_and_what_is_built_in_it() -> None:
+    lock = lock_of("torch-extensions")
+    build = lock.root("build")
+    assert build is not None
+    fewer = build.model_copy(update={"packages": build.packages[:1]})
+    others = tuple(root for root in lock.roots if root is not build)
+    changed = keys(make_plan(lock.model_copy(update={"roots": (fewer, *others)}), builtin_catalog()))
+    before = keys(make_plan(lock, builtin_catalog()))
+    assert {name for name in before if before[name] != changed[name]} == {
+        "packages/build", "root/build", "torchvision", "torchaudio",
+    }  # fmt: skip
+
+
+def test_another_commit_of_one_source_leaves_the_other_component_alone() -> None:
+    lock = lock_of("torch-extensions")
+    first, second = lock.components
+    other = first.model_copy(update={"files": lock_of("gfx-smoke").components[0].files})
+    changed = keys(make_plan(lock.model_copy(update={"components": (other, second)}), builtin_catalog()))
+    before = keys(make_plan(lock, builtin_catalog()))
+    assert {name for name in before if before[name] != changed[name]} == {
+        f"source/{first.name}", f"tree/{first.name}", first.name,
+    }  # fmt: skip
+
+
+def test_the_day_on_which_the_lock_was_made_is_in_no_key() -> None:
+    lock = lock_of("gfx-smoke")
+    later = lock.model_copy(update={"created": "2030-01-01T00:00:00Z", "rocwright": "9"})
+    assert keys(make_plan(later, builtin_catalog())) == keys(make_plan(lock, builtin_catalog()))
+
+
+def test_a_plan_needs_the_room_that_its_packages_need() -> None:
+    small = sum(step.needs.disk for step in plan_of("gfx-smoke").steps)
+    large = make_plan(lock_of("gfx-smoke", size=10**9), builtin_catalog())
+    assert sum(step.needs.disk for step in large.steps) > small + 10**9
+
+
+def test_an_edit_is_taken_for_the_versions_that_it_names() -> None:
+    edit = Edit.model_validate({"file": "f", "regex": "r", "with": "w", "why": "y", "for": "<0.22"})
+    always = edit.model_copy(update={"versions": ""})
+    assert edits_for((edit, always), "0.21.0") == (edit, always)
+    assert edits_for((edit, always), "0.22.0") == (always,)
+
+
+def test_a_prerelease_lies_in_the_range_that_its_number_lies_in() -> None:
+    edit = Edit.model_validate({"file": "f", "regex": "r", "with": "w", "why": "y", "for": "<0.23"})
+    assert edits_for((edit,), "0.22.0rc1") == (edit,)
+
+
+def test_a_recipe_that_asks_for_an_unknown_name_is_told_which() -> None:
+    assert expand("v{version}", {"version": "1"}, "x") == "v1"
+    for text in ("{verzion}", "{version.__class__}{}", "{", "{0}"):
+        with pytest.raises(InputError, match="cannot be filled in"):
+            expand(text, {"version": "1"}, "hello: A")
