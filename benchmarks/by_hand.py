@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.measure import BenchError, timed
+from benchmarks.measure import BenchError, Took, timed
 from benchmarks.place import Scratch
 from rocwright.build.context import Context
 from rocwright.build.exec_step import resolve_inputs
@@ -38,8 +38,8 @@ def job_of(scratch: Scratch, step: Step, jobs: int) -> Job:
     return job
 
 
-def by_hand(scratch: Scratch, step: Step, *, jobs: int, env: Mapping[str, str] | None = None) -> float:
-    """Wall seconds of a step's commands typed by hand, with an empty compiler cache; `env` is added."""
+def by_hand(scratch: Scratch, step: Step, *, jobs: int, env: Mapping[str, str] | None = None) -> Took:
+    """A step's commands typed by hand, with an empty compiler cache; `env` is added."""
     folder = scratch.path / "by-hand"
     scratch.drop(folder)
     folder.mkdir()
@@ -48,7 +48,7 @@ def by_hand(scratch: Scratch, step: Step, *, jobs: int, env: Mapping[str, str] |
     file.write_text(script(job, tree=scratch.input_of(step, "src"), env=env or {}, folder=folder))
     took = timed(["/bin/sh", "-eu", file], log=scratch.log)
     for path in (folder / "out").iterdir():
-        print(f"    by hand: {path.name} in {took:.1f} s", flush=True)
+        print(f"    by hand: {path.name} in {took.wall:.1f} s", flush=True)
     scratch.drop(folder)
     return took
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.measure import BenchError, timed
+from benchmarks.measure import BenchError, Took, timed
 from rocwright.bases.roots import remove_tree
 from rocwright.catalog.load import Catalog, builtin_catalog
 from rocwright.flow import Project, project_of
@@ -73,13 +73,13 @@ class Scratch:
     def log(self) -> Path:
         return self.path / "log"
 
-    def rocwright(self, *words: str | Path) -> float:
-        """Wall seconds of a rocwright command with this home."""
+    def rocwright(self, *words: str | Path) -> Took:
+        """A rocwright command with this home."""
         env = {"ROCWRIGHT_HOME": str(self.home.path)}
         return timed([BIN / "rocwright", *words], log=self.log, env=env, cwd=self.folder)
 
-    def build(self, stack: Stack) -> float:
-        """Wall seconds of `rocwright build`."""
+    def build(self, stack: Stack) -> Took:
+        """`rocwright build`."""
         return self.rocwright("build", *stack.words, "--engine", ENGINE)
 
     def project(self, stack: Stack, catalog: Catalog | None = None) -> Project:
@@ -159,8 +159,8 @@ def _ensure(base: Home, stack: Stack) -> None:
     log = base.path / "bench" / f"{stack.name}.log"
     words: list[str | Path] = [BIN / "rocwright", "build", *stack.words, "--engine", ENGINE]
     took = timed(words, log=log, env={"ROCWRIGHT_HOME": str(base.path)}, cwd=folder)
-    if took > 10:
-        print(f"  {stack.name} was not built yet: built in {took:.0f} s", flush=True)
+    if took.wall > 10:
+        print(f"  {stack.name} was not built yet: built in {took.wall:.0f} s", flush=True)
 
 
 def _share(base: Home, home: Home) -> None:

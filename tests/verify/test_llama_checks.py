@@ -21,14 +21,17 @@ SCRIPT = Path(rocwright.__file__).parent / "catalog" / "data" / "checks" / "llam
 # Recorded from llama-server b11312 on lavapipe.
 DEVICES = """\
 Available devices:
-  Vulkan0: llvmpipe (LLVM 22.1.8, 256 bits) (24104 MiB, 24104 MiB free)
+  Vulkan0: llvmpipe (LLVM 22.1.8, 256 bits) (24105 MiB, 21431 MiB free)
 """
 NO_DEVICES = "Available devices:\n  (none)\n"
 ON_VULKAN = """\
-llama_model_load_from_file_impl: using device Vulkan0 (llvmpipe (LLVM 22.1.8, 256 bits)) (0000:00:00.0)
-load_tensors: offloaded 3/3 layers to GPU
+I llama_prepare_model_devices: using device Vulkan0 (llvmpipe (LLVM 22.1.8, 256 bits)) (unknown id)
+I load_tensors: offloading output layer to GPU
+I load_tensors: offloaded 3/3 layers to GPU
+I load_tensors:   CPU_Mapped model buffer size =     0.18 MiB
+I load_tensors:      Vulkan0 model buffer size =     1.44 MiB
 """
-ON_CPU = "load_tensors: offloaded 0/3 layers to GPU\n"
+ON_CPU = "I load_tensors:   CPU_Mapped model buffer size =     1.62 MiB\n"
 
 FAKE = """\
 #!{python}
@@ -150,8 +153,8 @@ def test_the_list_of_devices_is_read(check: ModuleType) -> None:
 
 
 def test_the_log_tells_where_the_layers_are(check: ModuleType) -> None:
-    assert check.placement(ON_VULKAN) == ("Vulkan0", 3, 3)
-    assert check.placement(ON_CPU) == (None, 0, 3)
+    assert check.placement(ON_VULKAN) == ({"CPU_Mapped", "Vulkan0"}, 3, 3)
+    assert check.placement(ON_CPU) == ({"CPU_Mapped"}, 0, 0)
 
 
 def test_a_tolerated_difference_passes_and_a_larger_or_undefined_one_does_not(check: ModuleType) -> None:
@@ -227,6 +230,11 @@ def test_layers_left_on_the_cpu_are_a_failure(bench: Bench) -> None:
 def test_a_reference_that_was_not_on_the_cpu_is_a_failure(bench: Bench) -> None:
     bench.plan["cpu"]["log"] = ON_VULKAN
     assert set(bench.failures()) == {"same-greedy-tokens", "logits-close"}
+
+
+def test_a_log_that_tells_nothing_is_a_failure(bench: Bench) -> None:
+    bench.plan["cpu"]["log"] = bench.plan["gpu"]["log"] = ""
+    assert set(bench.failures()) == {"same-greedy-tokens", "logits-close", "server-chat"}
 
 
 def test_a_server_that_dies_is_a_failure_with_its_last_words(bench: Bench) -> None:

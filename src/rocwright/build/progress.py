@@ -93,9 +93,8 @@ class Running:
         if self.counter is not None and self.counter[0] > 2:
             spent = time.monotonic() - self.counting_since
             return spent / self.counter[0] * (self.counter[1] - self.counter[0])
-        if self.expected:
-            return max(self.expected - (time.monotonic() - self.begun), 0)
-        return None
+        spent = time.monotonic() - self.begun
+        return self.expected - spent if spent < self.expected else None
 
     def describe(self) -> str:
         """One line: counter, share, time left."""
@@ -106,6 +105,8 @@ class Running:
         parts.append(duration(time.monotonic() - self.begun))
         if self.left is not None:
             parts.append(f"{duration(self.left)} left")
+        elif self.expected:
+            parts.append(f"longer than the {duration(self.expected)} of the last time")
         elif self.counter is None:
             parts.append("no history")
         return " · ".join(part for part in parts if part)

@@ -80,12 +80,14 @@ def _check_version(value: str) -> str:
 class Release(Frozen):
     """One version of a component: the places that have it, in order of trust, and what it needs of others.
 
-    `needs` maps a component to a version specifier; `source` tells where that fact is from.
+    `needs` maps a component to a version specifier, `env` adds to the recipe's environment for this release
+    alone; `source` tells where these facts are from.
     """
 
     version: Annotated[str, AfterValidator(_check_version)]
     places: tuple[Place, ...]
     needs: dict[str, str] = {}
+    env: dict[str, str] = {}
     source: str
 
 
@@ -150,6 +152,11 @@ class Component(Frozen):
     edit: tuple[Edit, ...] = ()
     check: tuple[Check, ...] = ()
     image: Image | None = None
+
+    def released(self, version: str) -> Release:
+        """The release of that version; KeyError where the recipe has none."""
+        found = {release.version: release for release in self.release}
+        return found[version]
 
     @property
     def targets_code(self) -> bool:

@@ -47,9 +47,7 @@ def show_failures(failures: Sequence[tuple[str, RocwrightError]]) -> int:
     """Every failure, together; gives the exit code of the first."""
     for name, error in failures:
         tell(error, name)
-        click.echo(
-            f"  {click.style('look', bold=True)}   rocwright logs {name} · rocwright shell {name}", err=True
-        )
+        click.echo(f"  {click.style('look', bold=True)}   rocwright logs {name}", err=True)
     return failures[0][1].failure.exit_code
 
 

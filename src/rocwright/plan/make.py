@@ -107,7 +107,7 @@ def _run_step(
     targets = ";".join(lock.request.gpu)
     env = {
         name: expand(value, {"version": locked.version, "targets": targets}, f"{component.name}: {name}")
-        for name, value in component.env.items()
+        for name, value in (component.env | component.released(locked.version).env).items()
     }
     resources = component.resources
     return Step(

@@ -144,8 +144,7 @@ class _Provider(AbstractProvider[Requirement, Candidate, str]):
     def get_dependencies(self, candidate: Candidate) -> list[Requirement]:
         if candidate.provided:
             return []
-        releases = self.catalog.component(candidate.name).release
-        release = next(one for one in releases if one.version == candidate.version)
+        release = self.catalog.component(candidate.name).released(candidate.version)
         who = f"{candidate.name} {candidate.version}"
         return [Requirement(name, spec, who, release.source) for name, spec in release.needs.items()]
 

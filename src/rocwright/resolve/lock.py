@@ -101,8 +101,8 @@ def _component(
     component: Component, candidate: Candidate, reach: Reach, on_line: Callable[[str], None]
 ) -> LockedComponent:
     on_line(f"lock: the source of {component.name} {candidate.version}")
-    release = next(one for one in component.release if one.version == candidate.version)
-    found = locate(component.name, candidate.version, release.places, reach)
+    places = component.released(candidate.version).places
+    found = locate(component.name, candidate.version, places, reach)
     for reason in found.passed_over:
         on_line(f"lock: passed over: {reason}")
     return LockedComponent(

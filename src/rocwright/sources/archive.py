@@ -29,7 +29,7 @@ _BROKEN = (
     *(RuntimeError, ValueError, KeyError),
 )
 _SENSELESS = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EINVAL)
-"""What the system answers to a file that is a folder too, a name that no disk takes, a place before the start."""
+"""What the system answers to a file that is a folder too, an overlong name, a place before the start."""
 
 
 def unpack(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -220,34 +221,47 @@ class DebianArchive:
         Raises FetchError that names what the archive does not carry any more.
         """
         folder.mkdir(parents=True, exist_ok=True)
-        binaries = [pin.origin for pin in pins if isinstance(pin.origin, DebianOrigin)]
-        sources = {
-            f"{pin.origin.package}={pin.origin.version}"
-            for pin in pins
-            if isinstance(pin.origin, DebianSourceOrigin)
-        }
-        failed = ""
-        if binaries:
-            words = [f"{origin.package}={origin.version}" for origin in binaries]
-            done = self._apt("apt-get", "download", "--", *words, cwd=folder)
-            failed = "" if done.ok else done.stderr
-        for source in sorted(sources):
-            done = self._apt("apt-get", "source", "--download-only", "--", source, cwd=folder)
-            failed += "" if done.ok else done.stderr
+        failed = self._download_packages(pins, folder) + self._download_sources(pins, folder)
+        _plain_names(folder)
+        # an archive may lack files of a source package that nobody asked for
+        if not failed or not _absent(pins, folder):
+            return
         if any(sign in failed for sign in _NO_NETWORK):
             raise NetworkError(
                 f"the archive of Debian {self.suite} does not answer",
                 cause=_last_error(failed),
                 next_step="check the network and the machine's own apt, then try again: what came is kept",
             )
-        if failed:
-            raise FetchError(
-                f"Debian {self.suite} did not give all packages of the lock",
-                cause=_last_error(failed),
-                detail="\n".join(line for line in failed.splitlines() if line.startswith("E:"))[:4000],
-                next_step="if the archive has moved on: rocwright lock; if the network failed: try again",
-            )
-        _plain_names(folder)
+        raise FetchError(
+            f"Debian {self.suite} did not give all files of the lock",
+            cause=f"it carries no {', '.join(_absent(pins, folder))}",
+            detail="\n".join(line for line in failed.splitlines() if line.startswith("E:"))[:4000],
+            next_step="the archive has moved on: rocwright lock takes what it carries now",
+        )
+
+    def _download_packages(self, pins: Sequence[FilePin], folder: Path) -> str:
+        origins = [pin.origin for pin in pins if isinstance(pin.origin, DebianOrigin)]
+        if not origins:
+            return ""
+        words = [f"{origin.package}={origin.version}" for origin in origins]
+        done = self._apt("apt-get", "download", "--", *words, cwd=folder)
+        return "" if done.ok else done.stderr
+
+    def _download_sources(self, pins: Sequence[FilePin], folder: Path) -> str:
+        wanted: defaultdict[str, list[str]] = defaultdict(list)
+        for pin in pins:
+            if isinstance(pin.origin, DebianSourceOrigin):
+                wanted[f"{pin.origin.package}={pin.origin.version}"].append(pin.filename)
+        failed = ""
+        for source, filenames in sorted(wanted.items()):
+            only = ["--tar-only"] if all(".orig.tar." in name for name in filenames) else []
+            done = self._apt("apt-get", "source", "--download-only", *only, "--", source, cwd=folder)
+            failed += "" if done.ok else done.stderr
+        return failed
+
+
+def _absent(pins: Sequence[FilePin], folder: Path) -> list[str]:
+    return [pin.filename for pin in pins if not (folder / pin.filename).exists()]
 
 
 def upstream_version(version: str) -> str:

@@ -17,8 +17,15 @@ REACH_SECONDS = 20
 """How long a repository may take to answer before the next source place is tried."""
 
 
+_LOCAL = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR")
+"""What git sets for its hooks: where another repository lies."""
+
+_AS_COMMITTED = ("core.autocrlf=false", "core.eol=lf", "core.symlinks=true", "core.attributesFile=/dev/null")
+"""No setting of the user's changes the bytes of a checkout; proxies and credentials stay."""
+
+
 def _environment() -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_DIR")}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_LOCAL)}
     return kept | {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8", "GIT_LFS_SKIP_SMUDGE": "1"}
 
 
@@ -64,7 +71,8 @@ def pack_commit(url: str, commit: str, folder: Path) -> FilePin:
         ["-c", "advice.detachedHead=false", "checkout", "--quiet", "FETCH_HEAD"],
         ["submodule", "--quiet", "update", "--init", "--recursive", "--depth", "1"],
     ):
-        done = process.run(["git", "-C", tree, *words], env=_environment(), timeout=3600)
+        settings = (word for setting in _AS_COMMITTED for word in ("-c", setting))
+        done = process.run(["git", "-C", tree, *settings, *words], env=_environment(), timeout=3600)
         if not done.ok:
             raise NetworkError(
                 f"{url} does not give commit {commit[:12]}",

@@ -6,6 +6,7 @@ import re
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rocwright import process
 from rocwright.errors import FetchError, NetworkError
@@ -13,29 +14,29 @@ from rocwright.plan.model import FilePin, IndexOrigin
 from rocwright.sources.pins import check_pin
 from rocwright.store.model import Store
 
-_SETTING = re.compile(r"^(?:\S*\.)?index-url='([^']+)'$", re.MULTILINE)
+if TYPE_CHECKING:
+    from pypi_simple import ProjectPage, PyPISimple
+
+_SETTING = re.compile(r"^(\S*)\.index-url='([^']+)'$", re.MULTILINE)
 
 
-def _client() -> object:
+def _client() -> PyPISimple:
     from pypi_simple import PYPI_SIMPLE_ENDPOINT, PyPISimple
 
     listed = process.run([sys.executable, "-m", "pip", "config", "list"], timeout=60)
-    found = _SETTING.findall(listed.stdout)
-    return PyPISimple(endpoint=found[-1] if found else PYPI_SIMPLE_ENDPOINT)
+    found = dict(_SETTING.findall(listed.stdout))
+    # the environment goes before pip's files
+    return PyPISimple(endpoint=found.get(":env:") or next(reversed(found.values()), PYPI_SIMPLE_ENDPOINT))
 
 
-def find_sdist(project: str, version: str, store: Store) -> FilePin:
-    """The source distribution of a release, with its hash and size. Raises FetchError, NetworkError.
-
-    An index that does not tell sizes makes it be downloaded at once, into the store.
-    """
+def _page(client: PyPISimple, project: str) -> ProjectPage:
+    """What the index tells of a project. Raises FetchError, NetworkError."""
     import requests
-    from pypi_simple import NoSuchProjectError, PyPISimple
+    from pypi_simple import NoSuchProjectError
+    from pypi_simple.errors import UnsupportedRepoVersionError
 
-    client = _client()
-    assert isinstance(client, PyPISimple)
     try:
-        page = client.get_project_page(project, timeout=60)
+        return client.get_project_page(project, timeout=60)
     except NoSuchProjectError as error:
         raise FetchError(
             f"the package index has no project {project}",
@@ -44,7 +45,20 @@ def find_sdist(project: str, version: str, store: Store) -> FilePin:
         ) from error
     except requests.RequestException as error:
         raise _unreachable(error) from error
-    for package in page.packages:
+    except (UnsupportedRepoVersionError, ValueError, TypeError, LookupError, AttributeError) as error:
+        raise NetworkError(
+            f"what the package index tells of {project} cannot be read",
+            cause=f"{type(error).__name__}: {error}"[:500],
+            next_step="check pip's settings (pip config list): is it an index, or a page to log in at?",
+        ) from error
+
+
+def find_sdist(project: str, version: str, store: Store) -> FilePin:
+    """The source distribution of a release, with its hash and size. Raises FetchError, NetworkError.
+
+    An index that does not tell sizes makes it be downloaded at once, into the store.
+    """
+    for package in _page(_client(), project).packages:
         if package.package_type == "sdist" and package.version == version:
             if "sha256" not in package.digests:
                 break
@@ -78,20 +92,18 @@ def download(pin: FilePin, folder: Path) -> None:
     Raises FetchError, NetworkError.
     """
     import requests
-    from pypi_simple import PyPISimple
 
     assert isinstance(pin.origin, IndexOrigin)
     client = _client()
-    assert isinstance(client, PyPISimple)
+    page = _page(client, pin.origin.project)
+    package = next((one for one in page.packages if one.filename == pin.filename), None)
+    if package is None:
+        raise FetchError(
+            f"the package index has no {pin.filename} any more",
+            cause="the release was withdrawn",
+            next_step="rocwright lock takes what is there now",
+        )
     try:
-        page = client.get_project_page(pin.origin.project, timeout=60)
-        package = next((one for one in page.packages if one.filename == pin.filename), None)
-        if package is None:
-            raise FetchError(
-                f"the package index has no {pin.filename} any more",
-                cause="the release was withdrawn",
-                next_step="rocwright lock takes what is there now",
-            )
         client.download_package(package, folder / pin.filename, verify=False, timeout=120)
     except requests.RequestException as error:
         raise _unreachable(error) from error

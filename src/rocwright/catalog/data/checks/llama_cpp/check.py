@@ -82,28 +82,28 @@ def parse_devices(text: str) -> list[Device]:
     return [Device(name=name, description=description) for name, description in found]
 
 
-def placement(log: str) -> tuple[str | None, int, int]:
-    """The device that the model was put on, the layers on it, and all layers, as the log tells."""
-    device = re.search(r"using device (\w+) \(", log)
+def placement(log: str) -> tuple[set[str], int, int]:
+    """The devices that hold weights, the layers off the CPU, and all layers, as the log tells."""
+    holders = set(re.findall(r"load_tensors: +(\w+) model buffer size =", log))
     layers = re.search(r"offloaded (\d+)/(\d+) layers to GPU", log)
     on, of = (int(layers[1]), int(layers[2])) if layers else (0, 0)
-    return (device[1] if device else None, on, of)
+    return holders, on, of
 
 
 def require_on_device(log: str, device: Device) -> None:
     """Raises CheckError unless the log shows every layer on `device`."""
-    used, on, of = placement(log)
-    if used != device.name:
-        raise CheckError(f"the log names {used or 'no device'}, not {device.name}")
+    holders, on, of = placement(log)
+    if f"using device {device.name} (" not in log or device.name not in holders:
+        raise CheckError(f"the weights were in {sorted(holders) or 'no known place'}, not on {device.name}")
     if on == 0 or on != of:
         raise CheckError(f"{on} of {of} layers were on {device.name}")
 
 
 def require_on_cpu(log: str) -> None:
-    """Raises CheckError if the log shows a device or a layer off the CPU."""
-    used, on, of = placement(log)
-    if used is not None or on > 0:
-        raise CheckError(f"the CPU's run used {used or 'a device'} ({on} of {of} layers)")
+    """Raises CheckError unless the log shows the weights on the CPU, and nowhere else."""
+    holders, on, of = placement(log)
+    if not holders or not all(name.startswith("CPU") for name in holders) or on > 0:
+        raise CheckError(f"the CPU's run had its weights in {sorted(holders)} ({on} of {of} layers)")
 
 
 def parse_answer(reply: dict[str, Any]) -> Answer:

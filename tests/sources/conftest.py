@@ -1,0 +1,129 @@
+"""Real git repositories, and a package index on this machine that can misbehave."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from hashlib import sha256
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+
+@dataclass
+class Repository:
+    """A git repository with one file; `commit` adds to its history."""
+
+    path: Path
+
+    @property
+    def url(self) -> str:
+        return str(self.path)
+
+    def git(self, *words: str) -> str:
+        who = [f"GIT_{role}_{what}=test" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")]
+        done = subprocess.run(
+            ["git", "-C", self.path, *words],
+            env=os.environ | dict(one.split("=") for one in who),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout.strip()
+
+    def commit(self, name: str, text: str) -> str:
+        (self.path / name).write_text(text)
+        self.git("add", name)
+        self.git("commit", "--quiet", "-m", name)
+        return self.git("rev-parse", "HEAD")
+
+
+def make_repository(path: Path) -> Repository:
+    path.mkdir()
+    made = Repository(path)
+    made.git("init", "--quiet", "--initial-branch=main")
+    made.commit("file", "one\n")
+    return made
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
+    """A repository, with the settings of no user of this machine."""
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    return make_repository(tmp_path / "upstream")
+
+
+@dataclass
+class Index:
+    """A package index: files by project, and what it does wrong."""
+
+    url: str = ""
+    files: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    form: str = "json"
+    hashes: bool = True
+    truncate: bool = False
+    page: bytes | None = None
+    wrong: bytes | None = None
+
+    def simple_page(self, project: str) -> tuple[str, bytes]:
+        rows = self.files[project]
+        if self.page is not None:
+            return ("application/vnd.pypi.simple.v1+json" if self.form == "json" else "text/html", self.page)
+        if self.form == "json":
+            told = [
+                {
+                    "filename": name,
+                    "url": f"{self.url}/files/{name}",
+                    "size": len(data),
+                    "hashes": {"sha256": sha256(data).hexdigest()} if self.hashes else {},
+                }
+                for name, data in rows.items()
+            ]
+            body = {"meta": {"api-version": "1.1"}, "name": project, "versions": [], "files": told}
+            return "application/vnd.pypi.simple.v1+json", json.dumps(body).encode()
+        links = [
+            f'<a href="{self.url}/files/{name}#sha256={sha256(data).hexdigest()}">{name}</a>'
+            for name, data in rows.items()
+        ]
+        return "text/html", f"<!DOCTYPE html><html><body>{''.join(links)}</body></html>".encode()
+
+
+@pytest.fixture
+def index(monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
+    """The package index that pip of this process is set up for."""
+    served = Index()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            words = self.path.strip("/").split("/")
+            everything = {name: data for rows in served.files.values() for name, data in rows.items()}
+            if words[0] == "simple" and words[-1] in served.files:
+                kind, body = served.simple_page(words[-1])
+            elif words[0] == "files" and words[-1] in everything:
+                kind, body = "application/octet-stream", served.wrong or everything[words[-1]]
+            else:
+                self.send_error(404)
+                return
+            self.send_response(200)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body[: len(body) // 2] if served.truncate and words[0] == "files" else body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    served.url = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    monkeypatch.setenv("PIP_INDEX_URL", f"{served.url}/simple")
+    yield served
+    server.shutdown()
+    server.server_close()

@@ -1,0 +1,178 @@
+"""The Debian archive: its texts, and (marked real) the archive itself."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.making import deb
+
+from rocwright.errors import FetchError, InputError
+from rocwright.plan.model import DebianOrigin, FilePin
+from rocwright.sources.debian import DebianArchive, parse_stanzas, upstream_version
+from rocwright.sources.pins import check_pin
+
+STANZAS = """\
+Package: hello
+Version: 2.10-5
+Description: a greeting
+ with two lines
+ .
+ and a third
+Depends: libc6 (>= 2.38), foo:any
+
+Package: other
+Checksums-Sha256:
+ aaaa 12 other_1.dsc
+ bbbb 34 other_1.orig.tar.gz
+
+
+"""
+
+
+def test_stanzas_are_read_with_colons_in_values_and_continued_lines() -> None:
+    hello, other = parse_stanzas(STANZAS)
+    assert hello == {
+        "Package": "hello",
+        "Version": "2.10-5",
+        "Description": "a greeting\nwith two lines\n.\nand a third",
+        "Depends": "libc6 (>= 2.38), foo:any",
+    }
+    assert other["Checksums-Sha256"].split() == [
+        "aaaa",
+        "12",
+        "other_1.dsc",
+        "bbbb",
+        "34",
+        "other_1.orig.tar.gz",
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "\n\n\n", "\n \n"])
+def test_a_text_without_stanzas_has_none(text: str) -> None:
+    assert [one for one in parse_stanzas(text) if any(one.values())] == []
+
+
+@given(text=st.text(max_size=200))
+def test_no_text_is_too_odd_to_be_read(text: str) -> None:
+    list(parse_stanzas(text))
+
+
+@pytest.mark.parametrize(
+    ("debian", "upstream"),
+    [
+        ("2.10-5", "2.10"),
+        ("1:2.6.0+dfsg-7", "2.6.0"),
+        ("2.6.0+dfsg-7+b1", "2.6.0"),
+        ("0.21.0-3", "0.21.0"),
+        ("2.0~rc1-1", "2.0"),
+        ("20240101", "20240101"),
+        ("6.4.1-1-2", "6.4.1-1"),
+    ],
+)
+def test_upstreams_version_is_read_from_debians(debian: str, upstream: str) -> None:
+    assert upstream_version(debian) == upstream
+
+
+def pin(data: bytes) -> FilePin:
+    return deb("hello").model_copy(update={"sha256": sha256(data).hexdigest(), "size": len(data)})
+
+
+def test_a_file_that_is_what_the_lock_says_passes(tmp_path: Path) -> None:
+    path = tmp_path / "hello.deb"
+    path.write_bytes(b"data")
+    check_pin(path, pin(b"data"))
+
+
+@pytest.mark.parametrize("data", [b"", b"dat", b"datA", b"data "])
+def test_a_file_that_is_not_is_refused_with_what_was_found(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "hello.deb"
+    path.write_bytes(data)
+    with pytest.raises(FetchError, match=r"hello_1\.0-1_amd64\.deb is not what the lock says") as caught:
+        check_pin(path, pin(b"data"))
+    assert f"size {len(data)}" in caught.value.cause
+
+
+def test_a_file_that_did_not_come_is_told_as_such(tmp_path: Path) -> None:
+    with pytest.raises(FetchError) as caught:
+        check_pin(tmp_path / "absent", pin(b"data"))
+    assert caught.value.cause == "it was not downloaded"
+
+
+@pytest.mark.parametrize("suite", ["", "../sid", "-t", "Sid", "sid trixie"])
+def test_what_is_no_name_of_a_suite_is_refused(tmp_path: Path, suite: str) -> None:
+    with pytest.raises(InputError, match="is not the name of a Debian suite"):
+        DebianArchive(tmp_path, suite, "amd64")
+
+
+# the archive itself
+
+
+@pytest.fixture(scope="module")
+def trixie(tmp_path_factory: pytest.TempPathFactory) -> DebianArchive:
+    archive = DebianArchive(tmp_path_factory.mktemp("apt"), "trixie", "amd64")
+    archive.refresh()
+    return archive
+
+
+@pytest.mark.real
+def test_a_set_of_packages_is_resolved_to_exact_files(trixie: DebianArchive) -> None:
+    pins = trixie.resolve(["hello"])
+    [hello] = [one for one in pins if one.filename.startswith("hello_")]
+    assert isinstance(hello.origin, DebianOrigin)
+    assert (hello.origin.package, hello.origin.suite) == ("hello", "trixie")
+    assert hello.filename == f"hello_{hello.origin.version}_amd64.deb"
+    assert len(hello.sha256) == 64
+    assert hello.size > 10_000
+    names = {one.filename.split("_")[0] for one in pins}
+    assert {"libc6", "dash", "apt", "base-files"} <= names
+    assert list(pins) == sorted(pins, key=lambda one: one.filename)
+    assert trixie.resolve(["hello"]) == pins
+
+
+@pytest.mark.real
+def test_what_is_downloaded_is_what_was_resolved(trixie: DebianArchive, tmp_path: Path) -> None:
+    wanted = [
+        one for one in trixie.resolve(["hello"]) if one.filename.startswith(("hello_", "dash_", "dpkg_"))
+    ]
+    trixie.download(wanted, tmp_path)
+    assert len(wanted) == 3
+    for one in wanted:
+        check_pin(tmp_path / one.filename, one)
+
+
+@pytest.mark.real
+def test_a_package_that_is_not_there_is_told_with_the_nearest_names(trixie: DebianArchive) -> None:
+    with pytest.raises(InputError, match="Debian trixie has no package helllo, zzyzx-absent") as caught:
+        trixie.resolve(["dash", "helllo", "zzyzx-absent"])
+    assert "near helllo: hello" in caught.value.cause
+
+
+@pytest.mark.real
+def test_a_version_that_the_archive_does_not_carry_is_told(trixie: DebianArchive, tmp_path: Path) -> None:
+    origin = DebianOrigin(suite="trixie", package="hello", version="0.0-1", architecture="amd64")
+    gone = deb("hello").model_copy(update={"origin": origin})
+    with pytest.raises(FetchError, match="did not give all packages of the lock") as caught:
+        trixie.download([gone], tmp_path)
+    assert "rocwright lock" in caught.value.next_step
+
+
+@pytest.mark.real
+def test_a_source_package_is_found_with_the_hashes_of_its_files(
+    trixie: DebianArchive, tmp_path: Path
+) -> None:
+    found = trixie.source("pytorch-audio")
+    assert any(".orig.tar." in one.filename for one in found.files)
+    trixie.download(found.files, tmp_path)
+    for one in found.files:
+        check_pin(tmp_path / one.filename, one)
+    with pytest.raises(FetchError, match="has no source package hello 0"):
+        trixie.source("hello", "0")
+
+
+@pytest.mark.real
+def test_the_version_that_a_base_provides_is_upstreams(trixie: DebianArchive) -> None:
+    assert trixie.package_version("python3-torch") == "2.6.0"

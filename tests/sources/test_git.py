@@ -1,0 +1,142 @@
+"""Git sources: a tag's commit, and the same bytes for a commit everywhere."""
+
+from __future__ import annotations
+
+import socket
+import time
+from pathlib import Path
+
+import pytest
+from tests.sources.conftest import Repository, make_repository
+
+from rocwright.errors import FetchError, InputError, NetworkError
+from rocwright.sources import git
+from rocwright.sources.archive import unpack
+from rocwright.sources.git import pack_commit, resolve_tag
+
+
+def test_a_tag_names_its_commit(repository: Repository) -> None:
+    repository.git("tag", "v1")
+    assert resolve_tag(repository.url, "v1") == repository.git("rev-parse", "HEAD")
+
+
+def test_an_annotated_tag_names_the_commit_and_not_itself(repository: Repository) -> None:
+    repository.git("tag", "-a", "-m", "release", "v1")
+    assert resolve_tag(repository.url, "v1") == repository.git("rev-parse", "HEAD")
+    assert repository.git("rev-parse", "v1") != repository.git("rev-parse", "HEAD")
+
+
+def test_only_the_whole_name_of_a_tag_counts(repository: Repository) -> None:
+    repository.git("tag", "other/v1")
+    repository.git("branch", "v1")
+    with pytest.raises(FetchError, match="has no tag v1"):
+        resolve_tag(repository.url, "v1")
+
+
+def test_a_tag_that_is_not_there_is_an_error(repository: Repository) -> None:
+    with pytest.raises(FetchError, match="has no tag v9"):
+        resolve_tag(repository.url, "v9")
+
+
+def test_a_tag_that_moved_is_refused_with_both_commits(repository: Repository) -> None:
+    repository.git("tag", "v1")
+    known = resolve_tag(repository.url, "v1")
+    moved = repository.commit("file", "two\n")
+    repository.git("tag", "--force", "v1")
+    with pytest.raises(FetchError, match=r"the tag v1 of .* has moved") as caught:
+        resolve_tag(repository.url, "v1", known)
+    assert known[:12] in caught.value.cause
+    assert moved[:12] in caught.value.cause
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1/x.git", "/nowhere/at/all", "https://x.invalid/y.git"])
+def test_a_repository_that_cannot_be_reached_is_a_network_failure(repository: Repository, url: str) -> None:
+    with pytest.raises(NetworkError, match="cannot be reached") as caught:
+        resolve_tag(url, "v1")
+    assert caught.value.cause
+
+
+def test_a_repository_that_does_not_answer_is_given_up(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(git, "REACH_SECONDS", 1)
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        begun = time.monotonic()
+        with pytest.raises(NetworkError) as caught:
+            resolve_tag(f"http://127.0.0.1:{deaf.getsockname()[1]}/x.git", "v1")
+    assert caught.value.cause == "no answer in time"
+    assert time.monotonic() - begun < 10
+
+
+@pytest.mark.parametrize(("url", "tag"), [("--upload-pack=touch /tmp/x", "v1"), ("/x", "--evil")])
+def test_words_that_git_would_take_for_options_are_refused(url: str, tag: str) -> None:
+    with pytest.raises(InputError):
+        resolve_tag(url, tag)
+
+
+def test_a_commit_is_packed_without_its_history(repository: Repository, tmp_path: Path) -> None:
+    first = repository.git("rev-parse", "HEAD")
+    repository.commit("file", "two\n")
+    pin = pack_commit(repository.url, first, tmp_path)
+    unpack(tmp_path / pin.filename, tmp_path / "out", wrapped=False)
+    assert {path.name: path.read_text() for path in (tmp_path / "out").iterdir()} == {"file": "one\n"}
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([pin.filename, "out", "upstream"])
+
+
+def test_a_commit_is_packed_to_the_same_bytes_every_time(repository: Repository, tmp_path: Path) -> None:
+    (repository.path / "run").write_text("#!/bin/sh\n")
+    (repository.path / "run").chmod(0o755)
+    (repository.path / "link").symlink_to("file")
+    repository.git("add", "run", "link")
+    commit = repository.commit("other", "text\n")
+    one, other = (pack_commit(repository.url, commit, tmp_path / name) for name in ("one", "other"))
+    assert one == other
+    unpack(tmp_path / "one" / one.filename, tmp_path / "out", wrapped=False)
+    assert (tmp_path / "out/run").stat().st_mode & 0o777 == 0o755
+    assert (tmp_path / "out/link").readlink() == Path("file")
+
+
+def test_a_users_own_git_settings_do_not_change_the_bytes(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = repository.git("rev-parse", "HEAD")
+    plain = pack_commit(repository.url, commit, tmp_path / "plain")
+    settings = tmp_path / "gitconfig"
+    settings.write_text("[core]\n\tautocrlf = true\n\tsymlinks = false\n\teol = crlf\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(settings))
+    assert pack_commit(repository.url, commit, tmp_path / "set").sha256 == plain.sha256
+
+
+def test_the_submodules_of_a_commit_come_along(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # git asks to be told that a submodule may lie on this machine
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "protocol.file.allow")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", "always")
+    inner = make_repository(tmp_path / "inner")
+    repository.git("submodule", "--quiet", "add", inner.url, "third_party/inner")
+    repository.git("commit", "--quiet", "-m", "submodule")
+    commit = repository.git("rev-parse", "HEAD")
+    inner.commit("file", "later\n")
+    pin = pack_commit(repository.url, commit, tmp_path)
+    unpack(tmp_path / pin.filename, tmp_path / "out", wrapped=False)
+    assert (tmp_path / "out/third_party/inner/file").read_text() == "one\n"
+    assert not list((tmp_path / "out").rglob(".git"))
+
+
+def test_a_commit_that_is_gone_is_told_with_its_repository(repository: Repository, tmp_path: Path) -> None:
+    with pytest.raises(NetworkError, match="does not give commit 000000000000"):
+        pack_commit(repository.url, "0" * 40, tmp_path)
+
+
+def test_the_git_variables_of_the_caller_do_not_redirect_it(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = repository.git("rev-parse", "HEAD")
+    other = make_repository(tmp_path / "other")
+    for name, value in (("GIT_DIR", ".git"), ("GIT_WORK_TREE", "."), ("GIT_INDEX_FILE", ".git/index")):
+        monkeypatch.setenv(name, str(other.path / value))
+    pin = pack_commit(repository.url, commit, tmp_path / "out")
+    assert pin.filename == f"{commit}.tar.zst"
+    assert (other.path / "file").read_text() == "one\n"
