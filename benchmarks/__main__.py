@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 
 from benchmarks import machine, results
@@ -43,6 +44,10 @@ def main() -> int:
             found = _measure(name, options.runs)
         except BenchError as error:
             print(f"  {name} could not be measured: {error}", flush=True)
+            failed = True
+            continue
+        except Exception:
+            print(f"  {name} could not be measured:\n{traceback.format_exc()}", flush=True)
             failed = True
             continue
         results.write(results.read() | found, ORDER)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.measure import BenchError, timed
+from benchmarks.measure import BenchError, Took, timed
 from benchmarks.place import ENGINE, Scratch, Stack
 from rocwright.catalog import load
 from rocwright.catalog.load import load_catalog
@@ -37,8 +37,8 @@ def with_comment(file: str, comment: str) -> Callable[[str], str]:
     return lambda text: f"{text}\n{lines}"
 
 
-def build_changed(scratch: Scratch, stack: Stack, catalog: Path) -> float:
-    """Wall seconds of `rocwright build` with that catalog."""
+def build_changed(scratch: Scratch, stack: Stack, catalog: Path) -> Took:
+    """`rocwright build` with that catalog."""
     argv: list[str | Path] = [sys.executable, "-m", "benchmarks.changed", catalog]
     argv += ["build", *stack.words, "--engine", ENGINE]
     home = str(Path(__file__).parents[1])

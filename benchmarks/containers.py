@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.by_hand import job_of
-from benchmarks.measure import BenchError, timed
+from benchmarks.measure import BenchError, Took, timed
 from benchmarks.place import Scratch, Stack
 from rocwright.plan.model import ImageAction, RunAction, Step
 from rocwright.sandbox.model import Job
@@ -45,10 +45,8 @@ class Containers:
                 self._run(["tar", "--zstd", "-xf", archive, "-C", source])
             self._import(self.scratch.input_of(step, "root"))
 
-    def build(
-        self, stack: Stack, cache: Path, *, jobs: int, change: Mapping[str, str] | None = None
-    ) -> float:
-        """Wall seconds of `buildah build --layers`; `change` gives a step's name another value of CHANGE."""
+    def build(self, stack: Stack, cache: Path, *, jobs: int, change: Mapping[str, str] | None = None) -> Took:
+        """`buildah build --layers`; `change` gives a step's name another value of CHANGE."""
         file = self.folder / f"{stack.name}.Containerfile"
         file.write_text(self._containerfile(stack, jobs, change or {}))
         cache.mkdir(parents=True, exist_ok=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from benchmarks.changed import build_changed, changed_catalog, with_comment, with_variable
 from benchmarks.containers import CHANGE
-from benchmarks.measure import seconds
+from benchmarks.measure import Took, seconds
 from benchmarks.place import TORCH, Scratch, scratch
 from benchmarks.results import Measured
 from rocwright.build.runs import StepRun
@@ -24,14 +24,14 @@ def measure(runs: int | None) -> Sequence[Measured]:
 
 
 def _measure(place: Scratch, runs: int) -> Measured:
-    cold: list[float] = []
-    warm: list[float] = []
+    cold: list[Took] = []
+    warm: list[Took] = []
     hits = ""
     for _ in range(runs):
         place.empty_compiler_cache()
         catalog = changed_catalog(place, COMPONENT, with_variable(CHANGE, secrets.token_hex(4)))
         cold.append(build_changed(place, TORCH, catalog))
-        print(f"    cold: {cold[-1]:.1f} s", flush=True)
+        print(f"    cold: {cold[-1].wall:.1f} s", flush=True)
         catalog = changed_catalog(place, COMPONENT, with_comment(FILE, secrets.token_hex(4)))
         warm.append(build_changed(place, TORCH, catalog))
         step = _step(place)
@@ -39,12 +39,12 @@ def _measure(place: Scratch, runs: int) -> Measured:
         hits = (
             f"{counts.get('hit', 0)} hits and {counts.get('miss', 0)} misses, the step {step.seconds:.1f} s"
         )
-        print(f"    warm: {warm[-1]:.1f} s, {hits}", flush=True)
+        print(f"    warm: {warm[-1].wall:.1f} s, {hits}", flush=True)
     return Measured(
         name="ccache",
         what=f"{COMPONENT} again with a warm compiler cache after a comment changed in one source file: "
         "times faster than cold",
-        values=[a / b for a, b in zip(cold, warm, strict=True)],
+        values=[a.wall / b.wall for a, b in zip(cold, warm, strict=True)],
         least=5,
         note=f"the whole `build`: {seconds(cold)} cold, {seconds(warm)} warm ({hits}); the change is one "
         f"more [[edit]] in the recipe, which ends {FILE.rpartition('/')[2]} with a comment",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from benchmarks.by_hand import by_hand
-from benchmarks.measure import paired, seconds
+from benchmarks.measure import Took, paired, processor, seconds
 from benchmarks.place import Scratch, Stack, scratch
 from benchmarks.results import Measured
 from rocwright.store.model import Record
@@ -25,7 +25,7 @@ def _measure(place: Scratch, stack: Stack, component: str, runs: int) -> Measure
     step = place.step(stack, component)
     records: list[Record] = []
 
-    def built() -> float:
+    def built() -> Took:
         place.unbuild(step)
         place.empty_compiler_cache()
         took = place.build(stack)
@@ -35,7 +35,7 @@ def _measure(place: Scratch, stack: Stack, component: str, runs: int) -> Measure
         records.append(record)
         return took
 
-    def typed() -> float:
+    def typed() -> Took:
         return by_hand(place, step, jobs=records[-1].jobs)
 
     place.root_of(step)
@@ -47,5 +47,6 @@ def _measure(place: Scratch, stack: Stack, component: str, runs: int) -> Measure
         values=pairs.ratios,
         most=1.03,
         note=f"build {seconds(pairs.a)} (of it the step {seconds(steps)}), by hand {seconds(pairs.b)}; "
+        f"processor time {processor(pairs.a)} against {processor(pairs.b)}; "
         f"{records[-1].jobs} jobs; an empty compiler cache for each run of either; roots and sources there",
     )

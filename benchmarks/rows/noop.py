@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from benchmarks.containers import Containers
-from benchmarks.measure import BenchError, paired, seconds
+from benchmarks.measure import BenchError, Took, paired, processor, seconds
 from benchmarks.place import GFX_SMOKE, LLAMA, TORCH, Scratch, bench_home, scratch
 from benchmarks.results import Measured
 
@@ -33,22 +33,22 @@ def _measure(place: Scratch, containers: Containers, runs: int) -> Measured:
         containers.prepare(stack)
         print(f"    buildah builds {stack.name} once", flush=True)
         containers.build(stack, cache, jobs=JOBS)
-    single: dict[str, list[float]] = defaultdict(list)
+    single: dict[str, list[Took]] = defaultdict(list)
 
-    def rocwright() -> float:
+    def rocwright() -> Took:
         for stack in STACKS:
             single[f"build {stack.name}"].append(place.build(stack))
             if "nothing to do" not in place.log.read_text():
                 raise BenchError(f"{stack.name}: there was something to do")
-        return sum(single[f"build {stack.name}"][-1] for stack in STACKS)
+        return sum((single[f"build {stack.name}"][-1] for stack in STACKS), Took(0, 0))
 
-    def buildah() -> float:
+    def buildah() -> Took:
         for stack in STACKS:
             single[f"buildah {stack.name}"].append(containers.build(stack, cache, jobs=JOBS))
             said = place.log.read_text()
             if said.count("Using cache") < sum(line.startswith("STEP") for line in said.splitlines()) // 2:
                 raise BenchError(f"{stack.name}: buildah had something to do")
-        return sum(single[f"buildah {stack.name}"][-1] for stack in STACKS)
+        return sum((single[f"buildah {stack.name}"][-1] for stack in STACKS), Took(0, 0))
 
     pairs = paired(rocwright, buildah, runs, warm=1)
     each = "; ".join(f"{name} {seconds(values[1:])}" for name, values in single.items())
@@ -59,5 +59,6 @@ def _measure(place: Scratch, containers: Containers, runs: int) -> Measured:
         values=pairs.ratios,
         most=1,
         note=f"{seconds(pairs.a)} against {seconds(pairs.b)} for the three ({each}); "
+        f"processor time {processor(pairs.a)} against {processor(pairs.b)}; "
         "roots are local images, imported before",
     )

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from benchmarks.by_hand import by_hand
 from benchmarks.changed import build_changed, changed_catalog, with_variable
 from benchmarks.containers import CHANGE, Containers
-from benchmarks.measure import BenchError, seconds
+from benchmarks.measure import BenchError, Took, processor, seconds
 from benchmarks.place import TORCH, Scratch, bench_home, scratch
 from benchmarks.results import Measured
 from rocwright.build.runs import StepRun
@@ -30,10 +30,10 @@ def measure(runs: int | None) -> Sequence[Measured]:
 
 def _measure(place: Scratch, containers: Containers, runs: int) -> list[Measured]:
     step = place.step(TORCH, COMPONENT)
-    built: list[float] = []
+    built: list[Took] = []
     alone: list[float] = []
-    typed: list[float] = []
-    layered: list[float] = []
+    typed: list[Took] = []
+    layered: list[Took] = []
     jobs = 1
     for count in range(runs):
         value = secrets.token_hex(4)
@@ -43,28 +43,29 @@ def _measure(place: Scratch, containers: Containers, runs: int) -> list[Measured
         ran = _ran(place)
         alone.append(ran.seconds)
         jobs = ran.jobs
-        print(f"    build: {built[-1]:.1f} s, of it the step {alone[-1]:.1f} s", flush=True)
+        print(f"    build: {built[-1].wall:.1f} s, of it the step {alone[-1]:.1f} s", flush=True)
         typed.append(by_hand(place, step, jobs=jobs, env={CHANGE: value}))
         if count == 0:
             _first(place, containers, jobs)
         layered.append(_layered(place, containers, jobs, value))
-        print(f"    buildah: {layered[-1]:.1f} s", flush=True)
+        print(f"    buildah: {layered[-1].wall:.1f} s", flush=True)
     return [
         Measured(
             name="recipe-line",
             what=f"one line of {COMPONENT}'s recipe changed: the whole `build` against the {COMPONENT} step "
             "alone, typed by hand in bubblewrap",
-            values=[a / b for a, b in zip(built, typed, strict=True)],
+            values=[a.wall / b.wall for a, b in zip(built, typed, strict=True)],
             most=1.05,
             note=f"build {seconds(built)}, of it the step as rocwright records it {seconds(alone)}; "
-            f"by hand {seconds(typed)}; only {COMPONENT} was run; {jobs} jobs, an empty compiler cache "
+            f"by hand {seconds(typed)}; processor time {processor(built)} against "
+            f"{processor(typed)}; only {COMPONENT} was run; {jobs} jobs, an empty compiler cache "
             "for each",
         ),
         Measured(
             name="recipe-line:buildah",
             what=f"the same change in one Containerfile with `buildah build --layers`, against the same "
             f"{COMPONENT} step typed by hand",
-            values=[c / b for c, b in zip(layered, typed, strict=True)],
+            values=[c.wall / b.wall for c, b in zip(layered, typed, strict=True)],
             note=f"{seconds(layered)}: torchaudio comes after it in the file and is built again too",
         ),
     ]
@@ -89,7 +90,7 @@ def _first(place: Scratch, containers: Containers, jobs: int) -> None:
     place.drop(cache)
 
 
-def _layered(place: Scratch, containers: Containers, jobs: int, value: str) -> float:
+def _layered(place: Scratch, containers: Containers, jobs: int, value: str) -> Took:
     cache = place.path / "ccache"
     took = containers.build(TORCH, cache, jobs=jobs, change={COMPONENT: value})
     place.drop(cache)

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.measure import paired, seconds, timed
+from benchmarks.measure import paired, processor, seconds, timed
 from benchmarks.place import BIN
 from benchmarks.results import Measured
 
@@ -28,6 +28,7 @@ def measure(runs: int | None) -> Sequence[Measured]:
             what='`rocwright --help` against a bare `python -c "import click"`',
             values=pairs.ratios,
             most=2,
-            note=f"{seconds(pairs.a)} against {seconds(pairs.b)}",
+            note=f"{seconds(pairs.a)} against {seconds(pairs.b)}; "
+            f"processor time {processor(pairs.a)} against {processor(pairs.b)}",
         )
     ]

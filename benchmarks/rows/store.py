@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks.measure import BenchError, Pairs, paired, seconds, timed
+from benchmarks.measure import BenchError, Pairs, Took, paired, processor, seconds, timed
 from benchmarks.place import bench_home
 from benchmarks.results import Measured
 from rocwright.bases.roots import remove_tree
@@ -44,7 +44,7 @@ def _measure(folder: Path, size: int, runs: int) -> list[Measured]:
     memory: dict[str, int] = {}
     digest = ""
 
-    def rocwright(verb: str, *words: str | Path) -> float:
+    def rocwright(verb: str, *words: str | Path) -> Took:
         argv = [sys.executable, "-m", __name__, verb, store.path, *words]
         took = _alone(lambda: timed(argv, log=log), back)
         told = json.loads(log.read_text())
@@ -53,12 +53,12 @@ def _measure(folder: Path, size: int, runs: int) -> list[Measured]:
         digest = told["sha256"]
         return took
 
-    def put() -> float:
+    def put() -> Took:
         for sha256, _ in list(store.blobs()):
             store.remove_blob(sha256)
         return rocwright("put", data)
 
-    def shell(text: str, *drop: Path) -> float:
+    def shell(text: str, *drop: Path) -> Took:
         return _alone(lambda: timed(["/bin/sh", "-eu", "-c", text], log=log), *drop)
 
     def words(*each: str | Path) -> str:
@@ -114,14 +114,15 @@ def _speed(name: str, what: str, pairs: Pairs, against: str) -> Measured:
     return Measured(
         name=name,
         what=f"{what}: speed as a part of the speed of cp plus sha256sum",
-        values=[b / a for a, b in zip(pairs.a, pairs.b, strict=True)],
+        values=[b.wall / a.wall for a, b in zip(pairs.a, pairs.b, strict=True)],
         least=0.8,
-        note=f"{seconds(pairs.a)} against {seconds(pairs.b)} for {against}; incompressible bytes, "
+        note=f"{seconds(pairs.a)} against {seconds(pairs.b)} for {against}; "
+        f"processor time {processor(pairs.a)} against {processor(pairs.b)}; incompressible bytes, "
         "same disk, files in the page cache as the size allows, whole processes",
     )
 
 
-def _alone(run: Callable[[], float], *drop: Path) -> float:
+def _alone(run: Callable[[], Took], *drop: Path) -> Took:
     """Run with nothing waiting to be written."""
     for path in drop:
         path.unlink(missing_ok=True)

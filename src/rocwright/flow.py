@@ -172,11 +172,11 @@ def build(project: Project, locked: Lock, options: Options, progress: Progress) 
 
 
 def expected_seconds(project: Project) -> dict[str, float]:
-    """How long each step took when it was last built on this machine."""
+    """How long each step of this stack took when it was last built on this machine."""
     found: dict[str, float] = {}
     for run in runs(project.home.runs):
         for step in run.steps:
-            if step.outcome == "built":
+            if run.stack == project.request.stack and step.outcome == "built":
                 found.setdefault(step.name, step.seconds)
     return found
 

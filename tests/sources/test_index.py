@@ -122,8 +122,16 @@ def test_a_project_that_was_withdrawn_is_told_as_such(
         download(pin, tmp_path)
 
 
-@pytest.mark.parametrize("page", [b"", b"<html>log in first</html>", b"[]", b'{"files": 3}', b"\xff\xfe"])
-@pytest.mark.parametrize("form", ["json", "html"])
+@pytest.mark.parametrize(
+    ("form", "page"),
+    [
+        ("json", b""),
+        ("json", b"[]"),
+        ("json", b'{"files": 3}'),
+        ("html", b"<html>log in first</html>"),
+        ("html", b"\xff\xfe"),
+    ],
+)
 def test_an_index_that_answers_nonsense_is_told_as_such(
     published: Index, store: LocalStore, form: str, page: bytes
 ) -> None:

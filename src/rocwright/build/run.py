@@ -215,10 +215,16 @@ def _explain(outcome: Outcome, job: Job, errors: list[str], log: list[str]) -> R
             how = "status" if outcome.ended is Ended.EXITED else "signal"
             return CompileError(
                 f"the build commands ended with {how} {outcome.code}",
-                cause=errors[0].strip()[:300] if errors else "see the end of the log",
+                cause=_likely(errors) or "see the end of the log",
                 detail=detail,
                 next_step="rocwright logs STEP shows all of it; rocwright shell STEP opens its sandbox",
             )
+
+
+def _likely(errors: list[str]) -> str:
+    """The line that says most: a compiler's or CMake's own error before ninja's FAILED."""
+    telling = [line for line in errors if re.search(r"error:|CMake Error|Error: ", line)]
+    return (telling or errors or [""])[0].strip()[:300]
 
 
 def _collect(out: Path, spec: OutputSpec) -> Path:

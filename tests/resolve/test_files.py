@@ -1,0 +1,325 @@
+"""rocwright.toml and rocwright.lock on disk, whoever wrote them."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomlkit
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.making import lock_of
+
+from rocwright.catalog import load
+from rocwright.catalog.load import builtin_catalog
+from rocwright.errors import ConflictError, InputError
+from rocwright.plan.make import make_plan
+from rocwright.plan.model import (
+    BuiltinOrigin,
+    DebianOrigin,
+    DebianSourceOrigin,
+    FilePin,
+    GitOrigin,
+    IndexOrigin,
+)
+from rocwright.resolve.files import read_lock, read_request, write_lock, write_request
+from rocwright.resolve.lock import check_request
+from rocwright.resolve.model import Lock, Request
+
+STACKS = sorted(builtin_catalog().stacks)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "rocwright.lock"
+
+
+# the lock
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_a_lock_is_read_as_it_was_written(path: Path, stack: str) -> None:
+    lock = lock_of(stack, "gfx803", "gfx1151")
+    write_lock(path, lock)
+    assert read_lock(path) == lock
+    assert make_plan(read_lock(path), builtin_catalog()) == make_plan(lock, builtin_catalog())
+
+
+words = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12)
+origins = st.one_of(
+    st.builds(GitOrigin, url=words, commit=words),
+    st.builds(IndexOrigin, project=words, version=words),
+    st.builds(BuiltinOrigin, name=st.just("gfx-smoke")),
+    st.builds(
+        DebianSourceOrigin,
+        suite=st.just("sid"),
+        package=st.just("p"),
+        version=st.just("1"),
+        architecture=st.just("amd64"),
+    ),
+    st.builds(
+        DebianOrigin,
+        suite=st.just("sid"),
+        package=st.just("p"),
+        version=st.just("1"),
+        architecture=st.just("amd64"),
+    ),
+)
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    place=words, passed=st.lists(words, max_size=3), origin=origins, versions=st.dictionaries(words, words)
+)
+def test_whatever_text_a_lock_holds_comes_back(
+    path: Path, place: str, passed: list[str], origin: Any, versions: dict[str, str]
+) -> None:
+    lock = lock_of("gfx-smoke")
+    pin = FilePin(filename="file.tar.gz", sha256="0" * 64, size=1, origin=origin)
+    changes = {"place": place, "passed_over": tuple(passed), "files": (pin, pin)}
+    component = lock.components[0].model_copy(update=changes)
+    request = lock.request.model_copy(update={"versions": versions})
+    lock = lock.model_copy(update={"components": (component,), "request": request, "provided": versions})
+    write_lock(path, lock)
+    assert read_lock(path, request) == lock
+
+
+def test_a_lock_has_a_line_for_each_file(path: Path) -> None:
+    lock = lock_of("gfx-smoke")
+    write_lock(path, lock)
+    lines = path.read_text().splitlines()
+    pins = [pin for root in lock.roots for pin in root.packages] + [
+        pin for component in lock.components for pin in component.files
+    ]
+    for pin in pins:
+        assert len([line for line in lines if pin.sha256 in line]) == 1
+
+
+def test_writing_the_same_lock_again_gives_the_same_bytes(path: Path) -> None:
+    write_lock(path, lock_of("torch-extensions"))
+    before = path.read_bytes()
+    write_lock(path, read_lock(path))
+    assert path.read_bytes() == before
+
+
+def test_a_lock_of_a_newer_schema_is_refused_even_where_it_says_things_unknown_here(path: Path) -> None:
+    path.write_text('schema = 2\nnew-thing = "x"\n')
+    with pytest.raises(InputError, match="has the schema 2; this rocwright knows up to 1") as caught:
+        read_lock(path)
+    assert "upgrade rocwright" in caught.value.next_step
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"gpu": ("gfx803",)}, "gpu ('gfx1151',) -> ('gfx803',)"),
+        ({"base": "debian:trixie"}, "base 'debian:sid' -> 'debian:trixie'"),
+        ({"stack": "llama-vulkan"}, "stack 'gfx-smoke' -> 'llama-vulkan'"),
+        ({"versions": {"torch": "2.6.0"}}, "versions {} -> {'torch': '2.6.0'}"),
+    ],
+    ids=lambda one: next(iter(one)) if isinstance(one, dict) else "",
+)
+def test_a_lock_that_does_not_fit_the_project_says_what_changed(
+    path: Path, change: dict[str, Any], told: str
+) -> None:
+    lock = lock_of("gfx-smoke")
+    write_lock(path, lock)
+    with pytest.raises(InputError, match=r"rocwright\.lock does not fit rocwright\.toml") as caught:
+        read_lock(path, lock.request.model_copy(update=change))
+    assert told in caught.value.cause
+    assert caught.value.next_step == "rocwright lock"
+
+
+def test_a_lock_that_is_not_there_is_told_by_path(path: Path) -> None:
+    with pytest.raises(InputError, match=r"rocwright\.lock does not exist"):
+        read_lock(path)
+
+
+# the project file
+
+
+@pytest.mark.parametrize("versions", [{}, {"torchvision": "0.21.0", "a.b": "1"}])
+def test_a_request_is_read_as_it_was_written(tmp_path: Path, versions: dict[str, str]) -> None:
+    request = Request(stack="gfx-smoke", gpu=("gfx803", "gfx1151"), base="debian:sid", versions=versions)
+    write_request(tmp_path / "rocwright.toml", request)
+    assert read_request(tmp_path / "rocwright.toml") == request
+
+
+def test_a_project_file_that_is_not_there_is_told_with_the_way_to_one(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"there is no rocwright\.toml") as caught:
+        read_request(tmp_path / "rocwright.toml")
+    assert "rocwright init" in caught.value.next_step
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('stack = "x"\nbase = "y"\n', "gpu"),
+        ('stack = "x"\ngpu = []\nbase = "y"\n', "gpu"),
+        ('stack = 3\ngpu = ["a"]\nbase = "y"\n', "stack"),
+        ('stack = "x"\ngpu = "gfx1151"\nbase = "y"\n', "gpu"),
+        ('stack = "x"\ngpu = ["a"]\nbase = "y"\nstakc = "z"\n', "stakc"),
+        ('stack = "x"\ngpu = ["a"]\nbase = "y"\nversions = { torch = 2.6 }\n', "versions.torch"),
+    ],
+)
+def test_each_place_that_is_wrong_is_named(tmp_path: Path, text: str, place: str) -> None:
+    (tmp_path / "rocwright.toml").write_text(text)
+    with pytest.raises(InputError, match=r"rocwright\.toml does not say what a request must say") as caught:
+        read_request(tmp_path / "rocwright.toml")
+    assert caught.value.cause.startswith(f"{place}")
+
+
+@pytest.mark.parametrize(
+    "change", [{"gpu": ("gfx9999",)}, {"stack": "lama-vulkan"}, {"base": "debian:sidd"}, {"base": "arch"}]
+)
+def test_names_that_are_not_known_are_refused_with_those_that_are(change: dict[str, Any]) -> None:
+    request = lock_of("gfx-smoke").request.model_copy(update=change)
+    with pytest.raises(InputError) as caught:
+        check_request(request, builtin_catalog())
+    assert str(next(iter(change.values()))).strip("(),'") in caught.value.what
+    assert caught.value.cause
+    assert caught.value.next_step
+
+
+def test_a_base_on_which_the_stack_has_no_recipe_is_refused_with_those_on_which_it_has() -> None:
+    request = lock_of("gfx-smoke").request.model_copy(update={"base": "debian:trixie"})
+    with pytest.raises(InputError, match="the stack gfx-smoke has no recipe on debian:trixie") as caught:
+        check_request(request, builtin_catalog())
+    assert "debian:sid" in caught.value.cause
+
+
+# hostile files
+
+
+HOSTILE = {
+    "not utf-8": b"stack = \"\xff\xfe\"\n",
+    "not toml": b"{{{",
+    "deep arrays": b"a = " + b"[" * 50_000,
+    "deep tables": b"a = " + b"{a=" * 50_000,
+    "deep keys": b"." .join([b"a"] * 50_000) + b" = 1",
+    "twice": b'stack = "a"\nstack = "b"\n',
+    "a number without end": b"a = " + b"9" * 10_000,
+    "no such day": b"a = 2024-02-31\n",
+    "null": b"a = \"\0\"\n",
+    "empty": b"",
+    "a table for a word": b"[stack]\n[gpu]\n[base]\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("data", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("read", [read_lock, read_request])
+def test_a_hostile_file_is_refused_by_name(path: Path, data: bytes, read: Any) -> None:
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=r"rocwright\.lock") as caught:
+        read(path)
+    assert caught.value.next_step
+
+
+def test_a_file_too_large_to_be_one_is_not_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load, "MOST_TOML_BYTES", 1000)
+    path.write_text("#" * 1001)
+    with pytest.raises(InputError, match="too large to be read"):
+        read_lock(path)
+
+
+def test_a_folder_in_the_place_of_a_file_is_told(path: Path) -> None:
+    path.mkdir()
+    with pytest.raises(InputError, match="cannot be read"):
+        read_lock(path)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.one_of(st.binary(max_size=200), st.text(max_size=200).map(str.encode)))
+def test_no_bytes_are_too_odd_to_be_refused_in_words(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+    for read in (read_lock, read_request):
+        with pytest.raises(InputError):
+            read(path)
+
+
+def places(data: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The way to each value in nested data."""
+    found = [at] if at else []
+    rows = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for key, value in rows:
+        found += places(value, (*at, key))
+    return found
+
+
+ODD = [0, -1, 2**70, True, 1.5, "", "x", "../../x", "/etc/passwd", "\0", [], ["x"], {}, {"x": 1}, "é" * 300]
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    stack=st.sampled_from(STACKS), seed=st.integers(0, 2**32), odd=st.sampled_from(ODD), drop=st.booleans()
+)
+def test_a_lock_in_which_anything_was_changed_is_refused_in_words_or_planned(
+    path: Path, stack: str, seed: int, odd: Any, drop: bool
+) -> None:
+    write_lock(path, lock_of(stack))
+    data = tomlkit.parse(path.read_text()).unwrap()
+    *way, last = random.Random(seed).choice(places(data))
+    inner = data
+    for key in way:
+        inner = inner[key]
+    if drop:
+        del inner[last]
+    else:
+        inner[last] = odd
+    try:
+        path.write_text(tomlkit.dumps(data))
+    except (ValueError, UnicodeError):
+        return
+    try:
+        make_plan(read_lock(path), builtin_catalog())
+    except (InputError, ConflictError) as error:
+        assert error.next_step
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("filename", "../../outside"),
+        ("filename", "/etc/passwd"),
+        ("filename", ".."),
+        ("filename", ""),
+        ("filename", "a\nb"),
+        ("sha256", "0" * 63),
+        ("sha256", "../../x"),
+        ("size", -1),
+    ],
+)
+def test_a_pin_that_could_lead_anywhere_else_is_refused(path: Path, field: str, value: object) -> None:
+    lock = lock_of("gfx-smoke")
+    write_lock(path, lock)
+    data = tomlkit.parse(path.read_text()).unwrap()
+    data["components"][0]["files"][0][field] = value
+    path.write_text(tomlkit.dumps(data))
+    with pytest.raises(InputError, match="does not say what a lock must say") as caught:
+        read_lock(path)
+    assert f"components.0.files.0.{field}" in caught.value.cause
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("suite", "../x"), ("architecture", "../../x"), ("package", "-o")]
+)
+def test_an_origin_that_is_no_name_of_debian_is_refused(path: Path, field: str, value: str) -> None:
+    lock = lock_of("gfx-smoke")
+    write_lock(path, lock)
+    data = tomlkit.parse(path.read_text()).unwrap()
+    data["roots"][0]["packages"][0]["origin"][field] = value
+    path.write_text(tomlkit.dumps(data))
+    with pytest.raises(InputError):
+        read_lock(path)
+
+
+def test_a_lock_without_a_root_to_build_in_is_refused(path: Path) -> None:
+    lock: Lock = lock_of("gfx-smoke")
+    write_lock(path, lock)
+    data = tomlkit.parse(path.read_text()).unwrap()
+    data["roots"] = []
+    path.write_text(tomlkit.dumps(data))
+    with pytest.raises(InputError):
+        make_plan(read_lock(path), builtin_catalog())
