@@ -6,7 +6,10 @@ import argparse
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from compileall import compile_dir
+from pathlib import Path
 
+import rocwright
 from benchmarks import machine, results
 from benchmarks.measure import BenchError
 from benchmarks.place import GFX_SMOKE, TORCH, bench_home
@@ -38,6 +41,8 @@ def main() -> int:
     unknown = [name for name in options.names if not _chosen([name])]
     if unknown:
         parser.error(f"no row is called {', '.join(unknown)}; there are {', '.join(ROWS)}")
+    # an installed package has its bytecode; a fresh checkout gets it here
+    compile_dir(Path(rocwright.__file__).parent, quiet=1)
     failed = False
     for name in _chosen(options.names):
         try:

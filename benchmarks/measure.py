@@ -57,7 +57,7 @@ def timed(
         before, begun = _children(), time.perf_counter()
         code = subprocess.run(
             words,
-            env=None if env is None else dict(os.environ) | dict(env),
+            env=_environment() | dict(env or {}),
             cwd=cwd,
             stdin=subprocess.DEVNULL,
             stdout=file,
@@ -94,6 +94,11 @@ def seconds(values: Sequence[float] | Sequence[Took]) -> str:
 def processor(values: Sequence[Took]) -> str:
     """The median of some processor times, for a note."""
     return _words(middle([value.cpu for value in values]))
+
+
+def _environment() -> dict[str, str]:
+    """As a user has it: where bytecode may be kept, as an installed package keeps it."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def _words(value: float) -> str:

@@ -25,6 +25,7 @@ from rocwright.plan.model import (
     Step,
     TreeAction,
 )
+from rocwright.resolve.fits import wanted_packages
 from rocwright.resolve.model import Lock, LockedComponent, LockedRoot, Request
 from rocwright.sources.archive import pack
 from rocwright.store.local import LocalStore
@@ -109,10 +110,8 @@ def lock_of(stack: str, *gpus: str, base: str = "", catalog: Catalog | None = No
     catalog = catalog or builtin_catalog()
     found = catalog.stack(stack)
     components = [catalog.component(name) for name in found.components]
-    roles = ["build"]
-    roles += ["run"] if any(one.image for one in components) else []
-    roles += ["check"] if any(check.kind == "script" for one in components for check in one.check) else []
     chosen = base or found.bases[0]
+    wanted = wanted_packages(catalog, components, catalog.base(chosen)[0])
     name, _, suite = chosen.partition(":")
     return Lock(
         rocwright="0.1.0",
@@ -125,9 +124,10 @@ def lock_of(stack: str, *gpus: str, base: str = "", catalog: Catalog | None = No
                 family="debian",
                 suite=suite,
                 architecture="amd64",
+                wanted=names,
                 packages=(deb("libc6", size=size), deb(f"only-to-{role}", size=size)),
             )
-            for role in roles
+            for role, names in wanted.items()
         ),
         components=tuple(
             LockedComponent(

@@ -66,7 +66,13 @@ def _measure(folder: Path, runs: int) -> list[Measured]:
         assert sum(one.state is State.RUN for one in decisions) >= COMPONENTS // 2
     making, deciding = _parts(project, lock, plan)
     log = folder / "log"
-    argv: list[str | Path] = [sys.executable, "-m", __name__, project.last_plan, project.home.store]
+    argv: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "benchmarks.decide_alone",
+        project.last_plan,
+        project.home.store,
+    ]
     outside = [timed(argv, log=log) for _ in range(runs + 1)]
     told = json.loads(log.read_text())
     what = f"a plan of {STEPS:,} steps, half of them in the store"
@@ -196,19 +202,3 @@ def _lock() -> Lock:
 
 def _digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()
-
-
-def _process(path: Path, store: Path, begun: float, imported: float) -> None:
-    plan = Plan.model_validate_json(path.read_bytes())
-    read = time.perf_counter()
-    decide(plan, LocalStore(store), plan)
-    decided = time.perf_counter()
-    print(json.dumps({"imports": imported - begun, "read": read - imported, "decide": decided - read}))
-
-
-if __name__ == "__main__":
-    import psutil
-
-    imported = time.perf_counter()
-    started = imported - (time.time() - psutil.Process().create_time())
-    _process(Path(sys.argv[1]), Path(sys.argv[2]), started, imported)

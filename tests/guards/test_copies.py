@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from guards.conftest import Place, copy_of_torch, source_tree_of_torch
 from rocwright import errors
+from tests.guards.conftest import Place, copy_of_torch, source_tree_of_torch
 
 
 def ways(found: dict) -> list[tuple[str, str, bool]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from guards.conftest import GUARD, Place, copy_of_torch
+from tests.guards.conftest import GUARD, Place, copy_of_torch
 
 TENSORPIPE = "from torch._C._distributed_rpc import TensorPipeAgent"
 AGAIN = (

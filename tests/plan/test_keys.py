@@ -100,7 +100,7 @@ FREE = {
     "fetch": [
         {"files": (deb("two"), deb("one"))},
         {"files": tuple(
-            pin.model_copy(update={"origin": GitOrigin(url="u", commit="c"), "filename": "renamed"})
+            pin.model_copy(update={"origin": GitOrigin(url="u", commit="0" * 40), "filename": "renamed"})
             for pin in (deb("one"), deb("two"))
         )},
     ],

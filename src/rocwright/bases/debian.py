@@ -17,10 +17,8 @@ import zstandard
 from rocwright import process
 from rocwright.errors import CheckError, InputError, OutOfDiskError, SandboxError
 from rocwright.files import CHUNK, sha256_bytes, sha256_file
+from rocwright.plan.environment import EPOCH
 from rocwright.plan.model import BaseAction
-
-EPOCH = 1735689600
-"""SOURCE_DATE_EPOCH of everything rocwright packs (2025-01-01): the same tree gives the same bytes."""
 
 COMPRESSION = 3
 

@@ -52,7 +52,7 @@ def _unpack(store: Store, sha256: str, target: Path) -> None:
         assert running.stderr is not None
         try:
             decompressor = zstandard.ZstdDecompressor().decompressobj()
-            with contextlib.suppress(BrokenPipeError), running.stdin as pipe:
+            with contextlib.suppress(BrokenPipeError, zstandard.ZstdError), running.stdin as pipe:
                 for chunk in store.chunks(sha256):
                     pipe.write(decompressor.decompress(chunk))
             said = running.stderr.read().decode(errors="replace")
@@ -61,6 +61,8 @@ def _unpack(store: Store, sha256: str, target: Path) -> None:
             raise
     if running.returncode == 0:
         return
+    # a damaged archive breaks tar or the decompression before its last byte is read: tell it as damaged
+    store.verified(sha256)
     if "No space left on device" in said:
         raise OutOfDiskError(
             "the root file system did not fit on the disk",

@@ -22,7 +22,7 @@ from rocwright.errors import InputError, InternalError
 from rocwright.home import Home
 from rocwright.plan.model import BaseAction, FetchAction, ImageAction, RunAction, Step, TreeAction
 from rocwright.sources.fetch import fetch
-from rocwright.store.local import LocalStore
+from rocwright.store.local import LocalStore, is_key
 from rocwright.store.model import Output, Record
 
 PR_SET_PDEATHSIG = 1
@@ -62,7 +62,7 @@ def execute(
 
 def load_step(store: LocalStore, key: str) -> Step:
     """The step of that key. Raises InputError where the store has none, or not what the key says."""
-    definition = store.step(key)
+    definition = store.step(key) if is_key(key) else None
     if definition is None:
         raise InputError(
             f"the store at {store.path} has no step {key[:12]}",

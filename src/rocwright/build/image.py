@@ -13,10 +13,10 @@ from typing import IO, Any
 
 import zstandard
 
-from rocwright.bases.debian import EPOCH
 from rocwright.build.context import Context, Made
 from rocwright.files import CHUNK, sha256_bytes, sha256_file
 from rocwright.models import canonical_json
+from rocwright.plan.environment import EPOCH
 from rocwright.plan.model import ImageAction
 
 INDEX = "application/vnd.oci.image.index.v1+json"

@@ -9,10 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from rocwright import sandbox
-from rocwright.bases.debian import EPOCH
 from rocwright.bases.roots import unpacked_root
 from rocwright.build.context import Context, Made
-from rocwright.build.workspace import BUILD, CCACHE, IN, OUT
+from rocwright.build.workspace import CCACHE
 from rocwright.catalog.load import DATA
 from rocwright.errors import (
     CheckError,
@@ -22,6 +21,7 @@ from rocwright.errors import (
     RocwrightError,
     StepTimeoutError,
 )
+from rocwright.plan.environment import BUILD, FIXED, IN, OUT, SOURCE
 from rocwright.plan.model import OutputSpec, RunAction
 from rocwright.sandbox.model import Ended, Job, Mount, Outcome
 from rocwright.sources.archive import unpack
@@ -42,26 +42,6 @@ _CACHE_OUTCOMES = {
 
 def environment(action: RunAction, jobs: int) -> dict[str, str]:
     """The whole environment of a run step. What depends on the machine (jobs, caches) changes no output."""
-    fixed = {
-        # compilers through ccache, wherever the base keeps its links
-        "PATH": "/usr/lib/ccache:/usr/lib64/ccache:/usr/lib/ccache/bin:/usr/local/bin:/usr/bin:/bin",
-        "HOME": f"{BUILD}/home",
-        "TMPDIR": "/tmp",  # noqa: S108 - the sandbox's own
-        "LANG": "C.UTF-8",
-        "LC_ALL": "C.UTF-8",
-        "TZ": "UTC",
-        "SHELL": "/bin/sh",
-        "USER": "builder",
-        "SOURCE_DATE_EPOCH": str(EPOCH),
-        "PYTHONNOUSERSITE": "1",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONHASHSEED": "0",
-        "PIP_NO_INDEX": "1",
-        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-        "SRC": f"{BUILD}/src",
-        "OUT": OUT,
-        "IN": IN,
-    }
     machine = {
         "JOBS": str(jobs),
         "MAX_JOBS": str(jobs),
@@ -74,7 +54,7 @@ def environment(action: RunAction, jobs: int) -> dict[str, str]:
         "CCACHE_TEMPDIR": "/tmp/ccache",  # noqa: S108 - the sandbox's own
         "CCACHE_UMASK": "000",
     }
-    return fixed | machine | action.env
+    return FIXED | machine | action.env
 
 
 def lay_out(context: Context) -> None:
@@ -113,7 +93,7 @@ def prepare(action: RunAction, context: Context) -> Job:
         root=root,
         argv=("/bin/sh", "-eu", "-c", "\n".join(action.commands)),
         env=env,
-        workdir=f"{BUILD}/src",
+        workdir=SOURCE,
         mounts=tuple(mounts),
         memory=context.memory,
         seconds=context.limit,
@@ -203,7 +183,7 @@ def _explain(outcome: Outcome, job: Job, errors: list[str], log: list[str]) -> R
                 f"the step did not end within {(job.seconds or 0) / 60:.0f} minutes",
                 cause="it hangs, or this machine is much slower than the recipe thinks",
                 detail="\n".join(log[-12:]),
-                next_step="rocwright logs shows the last lines; raise the step's limit in the recipe",
+                next_step="rocwright logs shows the last lines; raise `limit` in the recipe's [resources]",
             )
         case Ended.EXITED | Ended.SIGNALLED:
             if any("No space left on device" in line for line in log):

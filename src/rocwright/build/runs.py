@@ -34,7 +34,7 @@ class StepRun(Frozen):
 
 
 class Run(Frozen):
-    """One `build` or `verify`: when, what was asked, and each step that was not simply in the store."""
+    """One `build` or `verify`: when, what was asked, each step or check that did not come from the store."""
 
     id: str
     command: str
@@ -68,16 +68,18 @@ def runs(folder: Path) -> Iterator[Run]:
 
 
 def find_log(folder: Path, step: str | None) -> Path:
-    """The newest log of a step (of the newest failed one, else of the newest of all, where none is named).
+    """The newest log of a step; where none is named, of the newest run: a failed step's, else the last one's.
 
     Raises InputError where there is none.
     """
     names = []
     for run in runs(folder):
-        for one in sorted(run.steps, key=lambda one: one.outcome != "failed"):
+        latest = list(reversed(run.steps))
+        for one in sorted(latest, key=lambda one: one.outcome != "failed"):
             names.append(one.name)
             path = folder / run.id / one.log
-            if one.log and path.exists() and step in (None, one.name):
+            wanted = step is None or one.name == step or one.name.startswith(f"{step}/")
+            if one.log and wanted and path.exists():
                 return path
     for path in sorted(folder.glob(f"*/{log_name(step or '*')}"), reverse=True):
         return path

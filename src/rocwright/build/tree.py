@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rocwright.bases.debian import EPOCH
 from rocwright.build.context import Context, Made
 from rocwright.errors import PatchError
 from rocwright.patching.edits import apply_edits, apply_series
+from rocwright.plan.environment import EPOCH
 from rocwright.plan.model import TreeAction
 from rocwright.sources.archive import pack, unpack
 

@@ -8,9 +8,6 @@ from pathlib import Path
 from rocwright.bases.roots import remove_tree
 from rocwright.home import Home
 
-BUILD = "/build"
-OUT = "/out"
-IN = "/in"
 CCACHE = "/ccache"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,24 +56,28 @@ def _from_pci(catalog: Catalog, sysfs: Path) -> list[Found]:
     found = []
     for device in sorted((sysfs / "class/drm").glob("card[0-9]*/device")):
         try:
-            vendor, number = (device / "vendor").read_text().strip(), (device / "device").read_text().strip()
-        except OSError:
+            vendor, number = (device / "vendor").read_text().strip(), int((device / "device").read_text(), 16)
+        except (OSError, ValueError):
             continue
         if vendor == AMD:
-            pci_id = f"1002:{int(number, 16):04x}"
+            pci_id = f"1002:{number:04x}"
             target = by_id.get(pci_id)
             found.append(Found(target.name if target else None, pci_id, "PCI id"))
     return list(dict.fromkeys(found))
 
 
-def chosen_targets(asked: Sequence[str], catalog: Catalog, sysfs: Path = Path("/sys")) -> tuple[str, ...]:
+def chosen_targets(
+    asked: Sequence[str], catalog: Catalog, say: Callable[[str], None], sysfs: Path = Path("/sys")
+) -> tuple[str, ...]:
     """The targets asked for; `auto` (or nothing) stands for the GPU of this machine, else gfx1151."""
-    names = [name for one in asked or ("auto",) for name in one.split(",") if name]
+    names = [name for one in asked for name in one.split(",") if name]
     chosen = []
-    for name in names:
+    for name in names or ("auto",):
         if name == "auto":
             known = [one.target for one in find_gpus(catalog, sysfs) if one.target in catalog.targets]
-            chosen.append(known[0] if known and known[0] else FALLBACK)
+            found = known[0] if known and known[0] else None
+            say(f"GPU found: {found}" if found else f"no AMD GPU found here: building for {FALLBACK}")
+            chosen.append(found or FALLBACK)
         else:
             chosen.append(catalog.target(name).name)
     return tuple(dict.fromkeys(chosen))

@@ -115,7 +115,8 @@ def read_toml(path: Path) -> dict[str, object]:
         ) from error
     except OSError as error:
         raise InputError(f"{path} cannot be read", cause=str(error), next_step="check its rights") from error
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
+        # ValueError: not TOML, or a number with more digits than Python reads
         cause = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
         raise InputError(f"{path} is not valid TOML", cause=cause, next_step="correct that place") from error
 
@@ -136,11 +137,18 @@ def parse(model: type[Model], data: object, path: Path) -> Model:
         ) from error
 
 
+def _shared(one: str, other: str) -> int:
+    """How many characters two names begin with alike."""
+    return next(
+        (i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+    )
+
+
 def lookup(kind: str, name: str, known: Mapping[str, Entry]) -> Entry:
     """The entry of that name. Raises InputError with the nearest names."""
     if name in known:
         return known[name]
-    near = get_close_matches(name, known, n=3, cutoff=0.5)
+    near = sorted(get_close_matches(name, known, n=6, cutoff=0.5), key=lambda one: -_shared(name, one))[:3]
     raise InputError(
         f"unknown {kind} {name!r}",
         cause=f"near it: {', '.join(near)}" if near else f"known: {', '.join(sorted(known))}",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from packaging.version import InvalidVersion, Version
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from rocwright.errors import InputError
 from rocwright.models import Frozen
 from rocwright.plan.model import Edit, OutputSpec
 
@@ -17,12 +19,12 @@ def _parse_size(value: object) -> object:
     if not isinstance(value, str):
         return value
     number, _, unit = value.strip().partition(" ")
-    if unit not in _UNITS:
+    if unit not in _UNITS or not re.fullmatch(r"\d+(\.\d+)?", number):
         raise ValueError(f"{value!r} is not a size such as '1.5 GiB'")
     return int(float(number) * _UNITS[unit])
 
 
-Size = Annotated[int, BeforeValidator(_parse_size)]
+Size = Annotated[int, BeforeValidator(_parse_size), Field(ge=0, strict=True)]
 """Bytes; written in TOML as "1.5 GiB"."""
 
 
@@ -100,11 +102,15 @@ class SystemNeeds(Frozen):
 
 
 class Resources(Frozen):
-    """What building it takes: memory for one job, disk, wall seconds on two cores; measured, not guessed."""
+    """What building it takes: memory for one job, disk, wall seconds on two cores; measured, not guessed.
+
+    `limit` ends a build that hangs, in wall seconds.
+    """
 
     memory_per_job: Size = 1024**3
     disk: Size = 1024**3
     seconds: float = 0
+    limit: float = 12 * 3600
 
 
 class Check(Frozen):
@@ -146,7 +152,6 @@ class Component(Frozen):
     resources: Resources = Resources()
     env: dict[str, str] = {}
     guard: tuple[str, ...] = ()
-    inputs: tuple[str, ...] = ()
     run: tuple[str, ...]
     output: tuple[OutputSpec, ...]
     edit: tuple[Edit, ...] = ()
@@ -154,8 +159,14 @@ class Component(Frozen):
     image: Image | None = None
 
     def released(self, version: str) -> Release:
-        """The release of that version; KeyError where the recipe has none."""
+        """The release of that version. Raises InputError where the recipe has none."""
         found = {release.version: release for release in self.release}
+        if version not in found:
+            raise InputError(
+                f"{self.name} {version} is not known",
+                cause=f"the catalog has {self.name} {', '.join(found)}; the lock was made with another",
+                next_step="rocwright lock",
+            )
         return found[version]
 
     @property

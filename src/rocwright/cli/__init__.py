@@ -90,4 +90,4 @@ def main() -> None:
 
         if debug:
             raise
-        sys.exit(tell_any(error))
+        sys.exit(tell_any(error, as_json="--json" in sys.argv))

@@ -68,7 +68,7 @@ def the_project(stack: str | None, gpus: tuple[str, ...], base: str | None) -> P
             next_step=f"name one of {', '.join(builtin_catalog().stacks)}",
         )
     chosen = builtin_catalog().stack(stack)
-    targets = chosen_targets(gpus, builtin_catalog())
+    targets = chosen_targets(gpus, builtin_catalog(), say)
     return project_of(Request(stack=stack, gpu=targets, base=base or chosen.bases[0]), Path.cwd())
 
 

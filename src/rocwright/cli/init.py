@@ -22,12 +22,12 @@ def command(stack: str, gpus: tuple[str, ...], base: str | None, force: bool) ->
     from rocwright.catalog.load import builtin_catalog
     from rocwright.errors import InputError
     from rocwright.resolve.files import PROJECT, write_request
-    from rocwright.resolve.lock import check_request
+    from rocwright.resolve.fits import check_request
     from rocwright.resolve.model import Request
 
     catalog = builtin_catalog()
     chosen = catalog.stack(stack)
-    request = Request(stack=stack, gpu=chosen_targets(gpus, catalog), base=base or chosen.bases[0])
+    request = Request(stack=stack, gpu=chosen_targets(gpus, catalog, say), base=base or chosen.bases[0])
     check_request(request, catalog)
     path = Path.cwd() / PROJECT
     if path.exists() and not force:

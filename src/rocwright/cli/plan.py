@@ -47,7 +47,7 @@ def command(
         )
         return
     print_table(
-        ("step", "key", "", "why"),
+        ("step", "key", "state", "why"),
         [(one.step.name, one.step.key[:12], one.state.value, "; ".join(one.reasons)) for one in decisions],
     )
     running = sum(one.state is State.RUN for one in decisions)

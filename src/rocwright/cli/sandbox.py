@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import click
 
+from rocwright import sandbox
 from rocwright.cli.common import json_option
+from rocwright.sandbox import Probe
 
 
 @click.command("sandbox")
@@ -13,7 +15,6 @@ def command(as_json: bool) -> None:
     """Which sandbox engines work here, in the order in which they are chosen, and why the others do not."""
     from dataclasses import asdict
 
-    from rocwright import sandbox
     from rocwright.cli.tell import print_json, print_table
     from rocwright.home import Home
 
@@ -22,11 +23,14 @@ def command(as_json: bool) -> None:
         print_json([asdict(one) for one in probes])
         return
     print_table(
-        ("engine", "", "version", "probe", "why not"),
-        [
-            (one.engine, "works" if one.ok else "no", one.version, f"{one.seconds:.2f} s", one.reason)
-            for one in probes
-        ],
+        ("engine", "state", "version", "probe", "why not"),
+        [(one.engine, _state(one), one.version, f"{one.seconds:.2f} s", one.reason) for one in probes],
         right=(3,),
     )
     click.echo(f"\nchosen: {sandbox.choose(None, probes).name}   (another: rocwright build --engine NAME)")
+
+
+def _state(probe: Probe) -> str:
+    if not sandbox.ENGINES[probe.engine].isolates:
+        return "only by name"
+    return "works" if probe.ok else "no"

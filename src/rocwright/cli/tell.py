@@ -20,13 +20,15 @@ def tell(error: RocwrightError, subject: str = "") -> None:
         click.echo(f"  {line}", err=True)
     for label, text in (("cause", error.cause), ("next", error.next_step)):
         if text:
-            click.echo(f"  {click.style(label, bold=True):<5}  {text}", err=True)
+            click.echo(f"  {click.style(f'{label:<5}', bold=True)}  {text}", err=True)
 
 
-def tell_any(error: Exception) -> int:
-    """Print any failure; gives the exit code of its class."""
+def tell_any(error: Exception, *, as_json: bool = False) -> int:
+    """Print any failure (also as JSON on standard output, if asked); gives the exit code of its class."""
     told = as_known(error)
     tell(told)
+    if as_json:
+        print_json({"error": told.as_dict()})
     return told.failure.exit_code
 
 

@@ -65,6 +65,8 @@ def _lines(name: str, value: object) -> list[str]:
             return [f"{name} {key} = {one}" for key, one in sorted(value.items())]
         case list() if len(value) > 6:
             return [f"{name}: {len(value)} entries"]
+        case list() if value and isinstance(value[0], dict):
+            return [f"{name}: " + ", ".join(f"{key} {one}" for key, one in row.items()) for row in value]
         case list():
             return [f"{name}: {one}" for one in value]
         case _:

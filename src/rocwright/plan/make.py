@@ -19,22 +19,27 @@ from rocwright.plan.model import (
     Step,
     TreeAction,
 )
-from rocwright.resolve.constraints import version_in
+from rocwright.resolve.fits import check_fits
 from rocwright.resolve.model import Lock, LockedComponent, LockedRoot
+from rocwright.resolve.versions import version_in
 
 UNPACKED = 5
 """A root file system takes about this many times the size of its packages, archive and folder together."""
 
 
 def make_plan(lock: Lock, catalog: Catalog) -> Plan:
-    """The steps that turn a lock into artifacts, each after what it needs."""
-    base = catalog.bases[lock.roots[0].base]
+    """The steps that turn a lock into artifacts, each after what it needs.
+
+    Raises InputError where the lock does not fit the recipes.
+    """
+    check_fits(lock, catalog)
     steps: list[Step] = []
     roots: dict[str, Step] = {}
     for root in lock.roots:
         made = list(_root_steps(root))
         roots[root.role] = made[-1]
         steps += made
+    base, _ = catalog.base(f"{_root(lock, 'build').base}:{_root(lock, 'build').suite}")
     artifacts: list[str] = []
     for locked in lock.components:
         component = catalog.component(locked.name)
@@ -43,10 +48,22 @@ def make_plan(lock: Lock, catalog: Catalog) -> Plan:
         steps += [source, tree, built]
         artifacts.append(built.name)
         if component.image is not None:
-            image = _image_step(component.image, component, locked, lock, built, roots["run"])
+            run = _root(lock, "run")
+            image = _image_step(component.image, component, locked, lock, run, built, roots["run"])
             steps.append(image)
             artifacts.append(image.name)
     return Plan(steps=tuple(_unique(steps)), artifacts=tuple(artifacts))
+
+
+def _root(lock: Lock, role: str) -> LockedRoot:
+    root = lock.root(role)
+    if root is None:
+        raise InputError(
+            f"the lock has no packages to {role}",
+            cause="it was edited, or made for another recipe",
+            next_step="rocwright lock",
+        )
+    return root
 
 
 def _unique(steps: Iterable[Step]) -> list[Step]:
@@ -125,7 +142,11 @@ def _run_step(
             Input(name="src", key=tree.key, output="tree"),
         ),
         needs=Needs(
-            cores=64, memory=resources.memory_per_job, disk=resources.disk, seconds=resources.seconds
+            cores=64,
+            memory=resources.memory_per_job,
+            disk=resources.disk,
+            seconds=resources.seconds,
+            limit=resources.limit,
         ),
     )
 
@@ -143,10 +164,14 @@ def expand(text: str, values: dict[str, str], subject: str) -> str:
 
 
 def _image_step(
-    image: Image, component: Component, locked: LockedComponent, lock: Lock, built: Step, root: Step
+    image: Image,
+    component: Component,
+    locked: LockedComponent,
+    lock: Lock,
+    run: LockedRoot,
+    built: Step,
+    root: Step,
 ) -> Step:
-    run = lock.root("run")
-    assert run is not None
     return Step(
         name=f"image/{component.name}",
         component=component.name,

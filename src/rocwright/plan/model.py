@@ -8,36 +8,47 @@ from pydantic import Field
 
 from rocwright.files import sha256_bytes
 from rocwright.models import Frozen, canonical_json
+from rocwright.plan.environment import FIXED
 
 KEY_SCHEMA = 1
 """Raised when the meaning of a step's definition changes; every key changes with it."""
+
+
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+"""Hex digits."""
+
+Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9+._~:-]*$")]
+"""A name or version that no program takes for an option or a path."""
+
+FileName = Annotated[str, Field(pattern=r"^[^./\\\x00-\x1f][^/\\\x00-\x1f]*$")]
+"""The name of a file, and never a way to another folder: locks come from strangers too."""
 
 
 class DebianOrigin(Frozen):
     """A binary package, in the archive that this machine's apt is set up for, as seen from `architecture`."""
 
     kind: Literal["debian"] = "debian"
-    suite: str
-    package: str
-    version: str
-    architecture: str
+    suite: Word
+    package: Word
+    version: Word
+    architecture: Word
 
 
 class DebianSourceOrigin(Frozen):
     """A file of a source package, likewise."""
 
     kind: Literal["debian-source"] = "debian-source"
-    suite: str
-    package: str
-    version: str
-    architecture: str
+    suite: Word
+    package: Word
+    version: Word
+    architecture: Word
 
 
 class IndexOrigin(Frozen):
     """A file of a project on the Python package index that pip is set up for."""
 
     kind: Literal["index"] = "index"
-    project: str
+    project: Word
     version: str
 
 
@@ -45,15 +56,15 @@ class GitOrigin(Frozen):
     """The tree of a commit, submodules included, packed the same way everywhere."""
 
     kind: Literal["git"] = "git"
-    url: str
-    commit: str
+    url: Annotated[str, Field(pattern=r"^[^-]")]
+    commit: Annotated[str, Field(pattern=r"^[0-9a-f]{40,64}$")]
 
 
 class BuiltinOrigin(Frozen):
     """A tree that rocwright itself carries."""
 
     kind: Literal["builtin"] = "builtin"
-    name: str
+    name: Word
 
 
 Origin = Annotated[
@@ -64,9 +75,9 @@ Origin = Annotated[
 class FilePin(Frozen):
     """One exact file: its name, hex sha256 and size in bytes, and where it can be had."""
 
-    filename: str
-    sha256: str
-    size: int
+    filename: FileName
+    sha256: Sha256
+    size: int = Field(ge=0)
     origin: Origin
 
 
@@ -142,7 +153,7 @@ class RunAction(Frozen):
 
     def material(self) -> Any:
         # neither guards nor the compiler cache change what is made
-        return self.model_dump(mode="json", exclude={"guard", "compiler_reads"})
+        return self.model_dump(mode="json", exclude={"guard", "compiler_reads"}) | {"fixed": FIXED}
 
 
 class ImageAction(Frozen):

@@ -166,8 +166,3 @@ def _conflict(error: Any, pins: Mapping[str, str], provided: Mapping[str, tuple[
         if pinned
         else "choose another base (rocwright init --base), or add a release that fits to the catalog",
     )
-
-
-def version_in(version: str, specifier: str) -> bool:
-    """Whether a version lies in a range such as `<0.22`; every version lies in the empty one."""
-    return not specifier or Version(version) in SpecifierSet(specifier, prereleases=True)

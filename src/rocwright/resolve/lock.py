@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 from rocwright import __version__
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Base, Component
-from rocwright.errors import ConflictError, InputError
+from rocwright.errors import InputError
 from rocwright.home import Home
 from rocwright.resolve.constraints import Candidate, solve
+from rocwright.resolve.fits import check_request, wanted_packages
 from rocwright.resolve.model import Lock, LockedComponent, LockedRoot, Request
 from rocwright.sources.debian import DebianArchive
 from rocwright.sources.places import Reach, locate
@@ -45,28 +46,6 @@ def make_lock(
         roots=roots,
         components=tuple(components),
     )
-
-
-def check_request(request: Request, catalog: Catalog) -> tuple[Base, str]:
-    """The base and release of a request whose every name is known. Raises InputError with the nearest."""
-    stack = catalog.stack(request.stack)
-    for gpu in request.gpu:
-        catalog.target(gpu)
-    base, release = catalog.base(request.base)
-    if request.base not in stack.bases:
-        raise InputError(
-            f"the stack {stack.name} has no recipe on {request.base}",
-            cause=f"it is known on {', '.join(stack.bases)}",
-            next_step=f"rocwright init --stack {stack.name} --base {stack.bases[0]}",
-        )
-    for gpu in request.gpu:
-        if stack.targets and gpu not in stack.targets:
-            raise ConflictError(
-                f"the stack {stack.name} cannot be built for {gpu}",
-                cause=f"it serves {', '.join(stack.targets)}",
-                next_step="choose another stack",
-            )
-    return base, release
 
 
 class _Archive:
@@ -124,15 +103,10 @@ def _roots(
     on_line: Callable[[str], None],
 ) -> tuple[LockedRoot, ...]:
     base, release = catalog.base(request.base)
-    names = {"build": [name for one in components for name in one.system.build]}
-    if any(one.image for one in components):
-        names["run"] = [name for one in components for name in one.system.run]
-    if any(check.kind == "script" for one in components for check in one.check):
-        names["check"] = [name for one in components for name in (*one.system.run, *one.system.check)]
+    suite = archive()
     roots = []
-    for role, wanted in names.items():
+    for role, wanted in wanted_packages(catalog, components, base).items():
         on_line(f"lock: the packages to {role}")
-        packages = archive().resolve((*base.common, *catalog.system_packages(base.family, wanted)))
         roots.append(
             LockedRoot(
                 role=role,
@@ -140,7 +114,8 @@ def _roots(
                 family=base.family,
                 suite=release,
                 architecture=archive.architecture,
-                packages=packages,
+                wanted=wanted,
+                packages=suite.resolve(wanted),
             )
         )
     return tuple(roots)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from rocwright.models import Frozen
-from rocwright.plan.model import FilePin
+from rocwright.plan.model import FilePin, Word
 
 LOCK_SCHEMA = 1
 
@@ -20,13 +22,17 @@ class Request(Frozen):
 
 
 class LockedRoot(Frozen):
-    """A root file system: the exact packages of `suite`. `role` is build, run or check."""
+    """A root file system: the exact packages of `suite`. `role` is build, run or check.
 
-    role: str
+    `wanted` are the packages that recipes ask for; the rest of `packages` is what these need.
+    """
+
+    role: Literal["build", "run", "check"]
     base: str
     family: str
-    suite: str
-    architecture: str
+    suite: Word
+    architecture: Word
+    wanted: tuple[str, ...] = ()
     packages: tuple[FilePin, ...]
 
 

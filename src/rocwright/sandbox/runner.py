@@ -152,7 +152,7 @@ def _execute(box: _Box, commands: tuple[tuple[str, ...], ...]) -> None:
             raise SandboxError(
                 f"{box.engine.name} could not make the sandbox ready",
                 cause=last_line(done.stderr) or f"{argv[0]} ended with status {done.returncode}",
-                next_step="rocwright doctor tells which sandboxes work here",
+                next_step="rocwright sandbox tells which engines work here",
                 detail=done.stderr.strip(),
             )
 
@@ -214,6 +214,6 @@ def _no_start(box: _Box, returncode: int, noise: list[str]) -> SandboxError:
     return SandboxError(
         f"{box.engine.name} could not start the job",
         cause=last_line("\n".join(noise)) or f"it ended with status {returncode} and said nothing",
-        next_step="rocwright doctor tells which sandboxes work here; --sandbox chooses another",
+        next_step="rocwright sandbox tells which engines work here; --engine chooses another",
         detail="\n".join(noise[-20:]),
     )

@@ -7,9 +7,9 @@ import shutil
 from pathlib import Path
 
 from rocwright import process
-from rocwright.bases.debian import EPOCH
 from rocwright.errors import FetchError, InputError, NetworkError
 from rocwright.files import sha256_file
+from rocwright.plan.environment import EPOCH
 from rocwright.plan.model import FilePin, GitOrigin
 from rocwright.sources.archive import pack
 

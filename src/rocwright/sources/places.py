@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocwright.bases.debian import EPOCH
 from rocwright.catalog.model import BuiltinPlace, DebianPlace, GitPlace, IndexPlace, Place
 from rocwright.errors import FetchError, NetworkError
 from rocwright.files import sha256_file
+from rocwright.plan.environment import EPOCH
 from rocwright.plan.model import BuiltinOrigin, FilePin
 from rocwright.sources import git, index
 from rocwright.sources.archive import pack

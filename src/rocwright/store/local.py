@@ -203,8 +203,13 @@ class LocalStore:
         return FileLock(self.path / "locks" / f"{name}.lock")
 
 
+def is_key(name: str) -> bool:
+    """Whether a name is a sha256 in hexadecimal."""
+    return _HEX.fullmatch(name) is not None
+
+
 def _checked(name: str) -> str:
-    if not _HEX.fullmatch(name):
+    if not is_key(name):
         raise InternalError(f"{name!r} is not a sha256", next_step="report this as a fault of rocwright")
     return name
 

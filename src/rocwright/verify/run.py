@@ -6,6 +6,7 @@ import json
 import platform
 import shlex
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -14,7 +15,7 @@ from pathlib import Path
 from rocwright import sandbox
 from rocwright.bases.roots import unpacked_root
 from rocwright.build.progress import PlainProgress, Progress
-from rocwright.build.runs import LogFile, new_run_id
+from rocwright.build.runs import LogFile, Run, StepRun, log_name, new_run_id, save_run
 from rocwright.build.scheduler import Options, check_room, run_steps
 from rocwright.catalog.model import Check, Component
 from rocwright.errors import InputError
@@ -50,20 +51,46 @@ def verify(
     """
     plan = make_plan(lock, project.catalog)
     artifacts = _artifacts(project, plan)
-    run_id = new_run_id()
+    run_id, begun, started = new_run_id(), time.monotonic(), datetime.now(UTC)
     root = _check_root(project, plan, engine, project.home.runs / run_id, progress or PlainProgress(), say)
     findings: list[Finding] = []
+    steps: list[StepRun] = []
     for locked in lock.components:
         component = project.catalog.component(locked.name)
         for check in component.check:
+            since = time.monotonic()
             say(f"  check {component.name}: {check.name}")
             bench = _Bench(project, lock, component, artifacts, root, engine, project.home.runs / run_id)
             found = bench.machine_code(check) if check.kind == "machine-code" else bench.script(check)
             findings += found
+            steps.append(_step_run(component, check, found, time.monotonic() - since))
             for one in found:
                 say(f"    {'ok' if one.ok else 'FAILED':<6} {one.name}  {one.detail}")
     _keep_evidence(project, findings, run_id)
+    run = Run(
+        id=run_id,
+        command="verify",
+        started=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        seconds=round(time.monotonic() - begun, 3),
+        stack=project.request.stack,
+        gpu=project.request.gpu,
+        base=project.request.base,
+        outcome="verified" if all(one.ok for one in findings) else "failed",
+        steps=tuple(steps),
+    )
+    save_run(project.home.runs, run)
     return findings
+
+
+def _step_run(component: Component, check: Check, found: Sequence[Finding], seconds: float) -> StepRun:
+    name = f"verify/{component.name}/{check.name}"
+    return StepRun(
+        name=name,
+        key="",
+        outcome="ok" if all(one.ok for one in found) else "failed",
+        seconds=round(seconds, 3),
+        log=log_name(name) if check.kind == "script" else "",
+    )
 
 
 def _artifacts(project: Project, plan: Plan) -> dict[str, Output]:
@@ -163,7 +190,7 @@ class _Bench:
         """Run a program of the catalog on the artifacts, in the run-time root file system."""
         assert self.root is not None
         engine = sandbox.choose(self.engine, sandbox.probe_all(self.project.home.probes))
-        log = LogFile(self.logs / f"verify-{self.component.name}-{check.name}.log")
+        log = LogFile(self.logs / log_name(f"verify/{self.component.name}/{check.name}"))
         findings: list[Finding] = []
         tail: list[str] = []
 

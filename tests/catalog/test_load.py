@@ -1,0 +1,113 @@
+"""Reading a catalog: what is wrong is named with its file."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocwright.catalog.load import DATA, builtin_catalog, load_catalog, lookup, parse
+from rocwright.catalog.model import Resources
+from rocwright.errors import InputError
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    """The catalog's files, to be spoiled."""
+    folder = tmp_path / "data"
+    shutil.copytree(DATA, folder, ignore=shutil.ignore_patterns("*.py", "sources"))
+    return folder
+
+
+def test_a_copy_of_the_catalog_says_the_same(copied: Path) -> None:
+    assert load_catalog(copied).components == builtin_catalog().components
+
+
+def test_a_new_gpu_is_a_few_lines_of_toml(copied: Path) -> None:
+    with (copied / "targets.toml").open("a") as file:
+        file.write(
+            '\n[[target]]\nname = "gfx9999"\nkfd_version = 99999\ngeneration = "new"\n'
+            'products = ["New"]\nsource = ["a datasheet"]\n'
+        )
+    assert load_catalog(copied).target("gfx9999").products == ("New",)
+
+
+@pytest.mark.parametrize(
+    ("line", "place"),
+    [
+        ("colour = 'red'", "colour"),
+        ("summary = 3", "summary"),
+        ("kind = 'wheeel'", "kind"),
+        ("resources = { disk = '3 GB' }", "resources.disk"),
+        ("release = [{ version = 'new', places = [], source = 'x' }]", "release.0.version"),
+    ],
+)
+def test_a_recipe_with_a_fault_is_refused_by_file_and_place(copied: Path, line: str, place: str) -> None:
+    (copied / "components" / "hello.toml").write_text(
+        "name = 'hello'\nlicense = 'MIT'\nrun = ['true']\noutput = []\n"
+        + "".join(
+            f"{default}\n"
+            for default in ("summary = 's'", "kind = 'wheel'", "release = []")
+            if default.split()[0] != line.split()[0]
+        )
+        + f"{line}\n"
+    )
+    with pytest.raises(InputError, match=r"hello\.toml does not say what a component must say") as caught:
+        load_catalog(copied)
+    assert place in caught.value.cause
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("1 GiB", 2**30), ("1.5 KiB", 1536), ("0 B", 0), ("2 TiB", 2**41), (7, 7)]
+)
+def test_sizes_are_written_for_people(text: object, size: int) -> None:
+    assert parse(Resources, {"disk": text}, Path("x.toml")).disk == size
+
+
+@pytest.mark.parametrize("text", ["1 GB", "GiB", "one GiB", "1GiB", "", "nan GiB", "inf GiB", "-1 GiB", True])
+def test_what_is_no_size_is_refused(text: object) -> None:
+    with pytest.raises(InputError):
+        parse(Resources, {"disk": text}, Path("x.toml"))
+
+
+@pytest.mark.parametrize(
+    ("name", "near"), [("gfx1150x", "gfx1150"), ("gfx1151 ", "gfx1151"), ("GFX1151", "gfx1151")]
+)
+def test_an_unknown_gpu_is_refused_with_the_nearest(name: str, near: str) -> None:
+    with pytest.raises(InputError, match="unknown GPU target") as caught:
+        builtin_catalog().target(name)
+    assert near in caught.value.cause + caught.value.next_step
+
+
+def test_an_unknown_name_near_to_none_is_refused_with_all() -> None:
+    with pytest.raises(InputError) as caught:
+        builtin_catalog().stack("zzz")
+    assert "gfx-smoke, llama-vulkan, torch-extensions" in caught.value.cause
+
+
+@pytest.mark.parametrize(
+    "name", ["debian", "debian:", "debian:buster", "Debian:sid", ":sid", "", "debian:sid:x"]
+)
+def test_an_unknown_base_or_release_is_refused_with_the_known(name: str) -> None:
+    with pytest.raises(InputError, match="unknown base") as caught:
+        builtin_catalog().base(name)
+    assert "debian" in caught.value.cause
+
+
+def test_a_system_package_without_a_name_on_a_family_is_refused() -> None:
+    with pytest.raises(InputError, match="has no name on fedora") as caught:
+        builtin_catalog().system_packages("fedora", ["c++"])
+    assert "system.toml" in caught.value.cause
+
+
+@given(name=st.text(max_size=30))
+def test_any_name_is_known_or_refused_in_words(name: str) -> None:
+    known = {"gfx803": 1, "gfx1151": 2}
+    try:
+        assert lookup("GPU target", name, known) == known[name]
+    except InputError as error:
+        assert error.cause
+        assert error.next_step
