@@ -29,7 +29,7 @@ format: .venv/ready
 	$(BIN)/ruff format .
 
 docs: .venv/docs
-	$(BIN)/mkdocs build --strict --quiet --site-dir .venv/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir .venv/site
 
 bench: .venv/ready
 	@tools/prepare test

@@ -198,7 +198,8 @@ def make_tiny_root(target: Path, scratch: Path, *, python: bool = False) -> None
     if python:
         binaries += _copy_python(root)
     for library in _libraries(binaries):
-        place = root / "usr" / str(library).removeprefix("/").removeprefix("usr/")
+        usual = str(library).startswith(("/lib", "/usr/lib"))
+        place = root / "usr" / (str(library).removeprefix("/usr")[1:] if usual else f"lib/{library.name}")
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(library, place)
     pack(root, target, epoch=EPOCH)
@@ -212,11 +213,17 @@ def _copy_python(root: Path) -> list[Path]:
     program = Path(os.path.realpath(sys.executable))
     shutil.copy(program, root / "usr/bin/python3")
     unwanted = shutil.ignore_patterns(
-        *("__pycache__", "site-packages", "dist-packages", "test", "tests", "idlelib", "lib2to3"),
-        *("ensurepip", "tkinter", "pydoc_data", "turtledemo", "config-*", "distutils"),
+        *("__pycache__", "site-packages", "dist-packages", "test", "tests", "idlelib", "lib2to3", "config-*"),
+        *("ensurepip", "tkinter", "pydoc_data", "turtledemo", "distutils", "unittest", "asyncio", "sqlite3"),
+        *("multiprocessing", "xml", "xmlrpc", "wsgiref", "curses", "dbm", "lib-dynload", "pydoc.py"),
     )
     shutil.copytree(stdlib, root / "usr/lib" / version, ignore=unwanted)
-    return [program, *(root / "usr/lib" / version / "lib-dynload").glob("*.so")]
+    modules = root / "usr/lib" / version / "lib-dynload"
+    modules.mkdir()
+    for name in ("math", "zlib", "binascii", "_struct", "_json", "_posixsubprocess", "select", "_datetime"):
+        for module in (stdlib / "lib-dynload").glob(f"{name}.*.so"):
+            shutil.copy(module, modules)
+    return [program, *modules.glob("*.so")]
 
 
 def _libraries(programs: Iterable[Path]) -> set[Path]:

@@ -1,4 +1,4 @@
-"""The three stacks, built and verified for real, the whole way by the command: real compilers and sandboxes."""
+"""The three stacks, built and verified for real by the command: real compilers, real sandboxes."""
 
 from __future__ import annotations
 

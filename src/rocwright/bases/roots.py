@@ -50,19 +50,26 @@ def _unpack(store: Store, sha256: str, target: Path) -> None:
     ) as running:
         assert running.stdin is not None
         assert running.stderr is not None
+        whole, said = False, ""
         try:
             decompressor = zstandard.ZstdDecompressor().decompressobj()
-            with contextlib.suppress(BrokenPipeError, zstandard.ZstdError), running.stdin as pipe:
+            with contextlib.suppress(BrokenPipeError), running.stdin as pipe:
                 for chunk in store.chunks(sha256):
                     pipe.write(decompressor.decompress(chunk))
+                whole = True
             said = running.stderr.read().decode(errors="replace")
+        except zstandard.ZstdError as error:
+            process.kill_group(running)
+            said = str(error)
         except BaseException:
             process.kill_group(running)
             raise
+    if running.returncode == 0 and whole:
+        return
+    # where its last byte was not read, it has not been checked yet: raises where it is damaged
+    store.verified(sha256)
     if running.returncode == 0:
         return
-    # a damaged archive breaks tar or the decompression before its last byte is read: tell it as damaged
-    store.verified(sha256)
     if "No space left on device" in said:
         raise OutOfDiskError(
             "the root file system did not fit on the disk",
