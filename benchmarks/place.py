@@ -12,8 +12,8 @@ from pathlib import Path
 
 from benchmarks.measure import BenchError, Took, timed
 from rocwright.bases.roots import remove_tree
-from rocwright.catalog.load import Catalog, builtin_catalog
-from rocwright.flow import Project, project_of
+from rocwright.catalog.load import builtin_catalog
+from rocwright.flow import project_of
 from rocwright.home import Home
 from rocwright.plan.make import make_plan
 from rocwright.plan.model import Plan, Step
@@ -37,6 +37,11 @@ class Stack:
     @property
     def words(self) -> list[str]:
         return [self.name, "--gpu", ",".join(self.gpu), "--base", self.base]
+
+    def lock_path(self, home: Home) -> Path:
+        """Where its lock is kept in a home."""
+        request = Request(stack=self.name, gpu=self.gpu, base=self.base)
+        return project_of(request, home.path, home).lock_path
 
 
 GFX_SMOKE = Stack(name="gfx-smoke", gpu=("gfx803", "gfx1103", "gfx1151"), base="debian:sid")
@@ -82,22 +87,11 @@ class Scratch:
         """`rocwright build`."""
         return self.rocwright("build", *stack.words, "--engine", ENGINE)
 
-    def project(self, stack: Stack, catalog: Catalog | None = None) -> Project:
-        request = Request(stack=stack.name, gpu=stack.gpu, base=stack.base)
-        made = project_of(request, self.folder, self.home)
-        return Project(
-            request=made.request,
-            lock_path=made.lock_path,
-            output=made.output,
-            home=made.home,
-            catalog=catalog or builtin_catalog(),
-        )
-
     def plan(self, stack: Stack) -> Plan:
         return make_plan(self.lock(stack), builtin_catalog())
 
     def lock(self, stack: Stack) -> Lock:
-        return read_lock(self.project(stack).lock_path)
+        return read_lock(stack.lock_path(self.home))
 
     def step(self, stack: Stack, name: str) -> Step:
         found = [step for step in self.plan(stack).steps if step.name == name]
@@ -153,12 +147,24 @@ def scratch(*stacks: Stack) -> Iterator[Scratch]:
 
 
 def _ensure(base: Home, stack: Stack) -> None:
-    """Build the stack in the benchmarks' home: an instant where it is there."""
+    """Build the stack in the benchmarks' home: an instant where it is there.
+
+    A lock that does not fit the recipes any more is made anew.
+    """
     folder = base.path / "bench" / "project"
     folder.mkdir(parents=True, exist_ok=True)
     log = base.path / "bench" / f"{stack.name}.log"
     words: list[str | Path] = [BIN / "rocwright", "build", *stack.words, "--engine", ENGINE]
-    took = timed(words, log=log, env={"ROCWRIGHT_HOME": str(base.path)}, cwd=folder)
+    env = {"ROCWRIGHT_HOME": str(base.path)}
+    try:
+        took = timed(words, log=log, env=env, cwd=folder)
+    except BenchError:
+        lock = stack.lock_path(base)
+        if "rocwright lock" not in log.read_text() or not lock.exists():
+            raise
+        print(f"  {stack.name}: the lock does not fit the recipes, made anew", flush=True)
+        lock.unlink()
+        took = timed(words, log=log, env=env, cwd=folder)
     if took.wall > 10:
         print(f"  {stack.name} was not built yet: built in {took.wall:.0f} s", flush=True)
 

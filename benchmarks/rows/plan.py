@@ -15,18 +15,20 @@ from benchmarks.place import bench_home
 from benchmarks.results import Measured
 from rocwright.bases.roots import remove_tree
 from rocwright.catalog.load import Catalog, builtin_catalog
-from rocwright.catalog.model import BuiltinPlace, Component, Release
+from rocwright.catalog.model import BuiltinPlace, Component, Release, Stack
 from rocwright.flow import Project, planned
 from rocwright.home import Home
 from rocwright.plan.decide import State, decide
 from rocwright.plan.make import make_plan
 from rocwright.plan.model import DebianOrigin, FilePin, GitOrigin, OutputSpec, Plan
+from rocwright.resolve.fits import wanted_packages
 from rocwright.resolve.model import Lock, LockedComponent, LockedRoot, Request
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output, Record
 
 COMPONENTS = 666
 PACKAGES = 400
+STACK = "made-up"
 STEPS = 3 * COMPONENTS + 2
 """Three steps a component, two for the root file system."""
 
@@ -45,7 +47,8 @@ def measure(runs: int | None) -> Sequence[Measured]:
 
 
 def _measure(folder: Path, runs: int) -> list[Measured]:
-    lock, catalog = _lock(), _catalog()
+    catalog = _catalog()
+    lock = _lock(catalog)
     project = Project(
         request=lock.request,
         lock_path=folder / "lock",
@@ -150,11 +153,19 @@ def _catalog() -> Catalog:
         )
         for count in range(COMPONENTS)
     }
-    return dataclasses.replace(builtin_catalog(), components=components)
-
-
-def _lock() -> Lock:
     base = next(iter(builtin_catalog().bases.values()))
+    stack = Stack(
+        name=STACK,
+        summary="made up",
+        components=tuple(components),
+        bases=(f"{base.name}:{base.releases[0]}",),
+        source="made up",
+    )
+    return dataclasses.replace(builtin_catalog(), components=components, stacks={STACK: stack})
+
+
+def _lock(catalog: Catalog) -> Lock:
+    base = next(iter(catalog.bases.values()))
     release = base.releases[0]
     packages = tuple(
         FilePin(
@@ -189,12 +200,13 @@ def _lock() -> Lock:
         family=base.family,
         suite=release,
         architecture="amd64",
+        wanted=wanted_packages(catalog, tuple(catalog.components.values()), base)["build"],
         packages=packages,
     )
     return Lock(
         rocwright="0",
         created="2025-01-01T00:00:00Z",
-        request=Request(stack="made-up", gpu=("gfx1151",), base=f"{base.name}:{release}"),
+        request=Request(stack=STACK, gpu=("gfx1151",), base=f"{base.name}:{release}"),
         roots=(root,),
         components=components,
     )

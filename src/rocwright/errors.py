@@ -53,6 +53,8 @@ class RocwrightError(Exception):
     """
 
     failure = FailureClass.INTERNAL
+    again = False
+    """Whether the same command, run at once, can be expected to succeed."""
 
     def __init__(
         self, what: str, *, cause: str = "", next_step: str = "", detail: str = "", subject: str = ""
@@ -73,6 +75,7 @@ class RocwrightError(Exception):
             "next": self.next_step,
             "detail": self.detail,
             "subject": self.subject,
+            "again": "yes" if self.again else "",
         }
 
 
@@ -162,10 +165,12 @@ _BY_CLASS: dict[str, type[RocwrightError]] = {
 def from_dict(data: dict[str, str]) -> RocwrightError:
     """The error that `as_dict` wrote, in the reading process."""
     kind = _BY_CLASS.get(data.get("class", ""), InternalError)
-    return kind(
+    error = kind(
         data.get("what", "unknown failure"),
         cause=data.get("cause", ""),
         next_step=data.get("next", ""),
         detail=data.get("detail", ""),
         subject=data.get("subject", ""),
     )
+    error.again = bool(data.get("again"))
+    return error

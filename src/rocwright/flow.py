@@ -24,7 +24,7 @@ from rocwright.plan.model import Plan, Step
 from rocwright.resolve.files import LOCK, PROJECT, read_lock, read_request, write_lock
 from rocwright.resolve.model import Lock, Request
 from rocwright.store.local import LocalStore
-from rocwright.store.model import DamagedBlobError, Output
+from rocwright.store.model import Output
 
 ROUNDS = 3
 """How often a build plans anew after it found something damaged in the store."""
@@ -149,7 +149,7 @@ def build(project: Project, locked: Lock, options: Options, progress: Progress) 
         outcome.steps += told.steps
         outcome.failures = told.failures
         write_atomic(project.last_plan, plan.model_dump_json(by_alias=True))
-        if not any(isinstance(error, DamagedBlobError) for _, error in told.failures):
+        if not any(error.again for _, error in told.failures):
             break
         progress.say("the store held something damaged: it was moved aside and is made anew")
     cached = sum(one.state is State.CACHED for one in decisions)
