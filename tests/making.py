@@ -178,7 +178,21 @@ def write_tree(folder: Path, files: Mapping[str, str]) -> Path:
 
 PROGRAMS = (
     *("sh", "env", "chroot", "cat", "cp", "mv", "rm", "mkdir", "ls", "sleep", "head", "tail", "tr", "id"),
-    *("date", "touch", "sha256sum", "wc", "sort", "grep", "sed", "uname", "ln", "test", "kill", "true"),
+    *(
+        "date",
+        "touch",
+        "sha256sum",
+        "wc",
+        "sort",
+        "grep",
+        "sed",
+        "uname",
+        "ln",
+        "test",
+        "true",
+        "tar",
+        "gzip",
+    ),
 )
 
 

@@ -28,15 +28,17 @@ class Workshop:
     folder: Path
     root: Step
     lines: list[str] = field(default_factory=list)
+    trees: dict[str, Step] = field(default_factory=dict)
 
     def tree(self, name: str = "hello", **files: str) -> Step:
-        """A step that gave a tree of these files (dots in names are slashes' and dots' own)."""
+        """A step that gave a tree of these files."""
         step = Step(name=f"tree/{name}", component=name, action=TreeAction(subdir=name))
         folder = write_tree(self.folder / f"tree-{name}", {"file": "text\n"} | files)
         packed = self.folder / f"{name}.tree.tar.zst"
         pack(folder, packed, epoch=EPOCH)
         remove_tree(folder)
         put_output(self.store, step, "tree", packed.read_bytes(), self.folder)
+        self.trees[name] = step
         return step
 
     def step(

@@ -265,7 +265,7 @@ def test_a_guard_that_fails_stops_a_step_before_its_commands(with_python: Worksh
     step = with_python.step("echo compiling", "touch $OUT/result", guard=("torch",))
     with pytest.raises(CheckError) as caught:
         with_python.run(step)
-    assert caught.value.what == "no torch can be found"
+    assert caught.value.what == "torch cannot be found"
     assert caught.value.next_step
     assert "compiling" not in with_python.lines
 

@@ -94,30 +94,32 @@ def test_a_device_number_that_is_none_is_passed_over(tmp_path: Path) -> None:
 
 def test_auto_takes_the_gpu_that_is_there(tmp_path: Path) -> None:
     sysfs = write_tree(tmp_path, CPU | node(1, 110003, 24, 0x15BF) | node(2, 80003, 144, 0x67DF))
-    assert chosen_targets(["auto"], CATALOG, sysfs) == ("gfx803",)
-    assert chosen_targets([], CATALOG, sysfs) == ("gfx803",)
+    assert chosen_targets(["auto"], CATALOG, print, sysfs) == ("gfx803",)
+    assert chosen_targets([], CATALOG, print, sysfs) == ("gfx803",)
 
 
 def test_auto_takes_a_stand_in_where_no_gpu_is(tmp_path: Path) -> None:
-    assert chosen_targets(["auto"], CATALOG, tmp_path) == (FALLBACK,) == ("gfx1151",)
+    told: list[str] = []
+    assert chosen_targets(["auto"], CATALOG, told.append, tmp_path) == (FALLBACK,) == ("gfx1151",)
+    assert told == ["no AMD GPU found here: building for gfx1151"]
 
 
 def test_auto_passes_over_a_gpu_that_the_catalog_does_not_know(tmp_path: Path) -> None:
     sysfs = write_tree(tmp_path, CPU | node(1, 999999, 500, 1) | node(2, 80003, 144, 0x67DF))
-    assert chosen_targets(["auto"], CATALOG, sysfs) == ("gfx803",)
+    assert chosen_targets(["auto"], CATALOG, print, sysfs) == ("gfx803",)
 
 
 def test_gpus_are_given_one_by_one_or_with_commas_and_each_counts_once(tmp_path: Path) -> None:
     asked = ["gfx803,gfx1151", "gfx803", "auto"]
-    assert chosen_targets(asked, CATALOG, tmp_path) == ("gfx803", "gfx1151")
+    assert chosen_targets(asked, CATALOG, print, tmp_path) == ("gfx803", "gfx1151")
 
 
 @pytest.mark.parametrize("asked", ["gfx", "gfx115l", "RX 580", "auto,gfx9999"])
 def test_an_unknown_gpu_is_refused(tmp_path: Path, asked: str) -> None:
     with pytest.raises(InputError, match="unknown GPU target"):
-        chosen_targets([asked], CATALOG, tmp_path)
+        chosen_targets([asked], CATALOG, print, tmp_path)
 
 
 @pytest.mark.parametrize("asked", [[","], ["", ","]])
 def test_no_gpu_at_all_is_refused_or_found(tmp_path: Path, asked: list[str]) -> None:
-    assert chosen_targets(asked, CATALOG, tmp_path) == (FALLBACK,)
+    assert chosen_targets(asked, CATALOG, print, tmp_path) == (FALLBACK,)

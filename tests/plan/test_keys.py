@@ -30,7 +30,7 @@ GOLDEN = {
     "root/build": "538b3dbd1848aa7283a795073ded83f6513b42fbd50c1a0934c0fe26d5254727",
     "source/hello": "660ed8efaa00007ab32b2c440dd4d5e1548ef50f2a9146b3d1fffe5dd8290c43",
     "tree/hello": "3e169e8fcae3005ed795e664abfd0cfc7085c87c71ded034cfdf4aa26ffd72ac",
-    "hello": "27dd10de8b07e5665f2b651785e3c0bb0f69a0f1aed85f6485cfa4c7d1a3f1ce",
+    "hello": "bdfa0790ac357359ebf1f68a074f665963c33bc2cd1ea97387fd8e82eca7803f",
 }
 """Keys of `making.small_plan`.
 

@@ -251,7 +251,7 @@ def places(data: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 ODD = [0, -1, 2**70, True, 1.5, "", "x", "../../x", "/etc/passwd", "\0", [], ["x"], {}, {"x": 1}, "é" * 300]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     stack=st.sampled_from(STACKS), seed=st.integers(0, 2**32), odd=st.sampled_from(ODD), drop=st.booleans()
 )

@@ -87,3 +87,4 @@ def test_a_lock_made_by_a_rocwright_that_carried_something_else_is_refused(
     with pytest.raises(FetchError, match="the source of gfx-smoke is not what the lock says") as caught:
         fetched(store, tmp_path, builtin("gfx-smoke"))
     assert caught.value.next_step == "rocwright lock"
+    assert list(store.blobs()) == []

@@ -15,6 +15,7 @@ from pathlib import Path
 import zstandard
 
 from rocwright import process
+from rocwright.bases.roots import as_root
 from rocwright.errors import CheckError, InputError, OutOfDiskError, SandboxError
 from rocwright.files import CHUNK, sha256_bytes, sha256_file
 from rocwright.plan.environment import EPOCH
@@ -57,6 +58,7 @@ def make_root(
 def _command(action: BaseAction, repository: Path, names: Sequence[str]) -> list[str]:
     command = [
         "mmdebstrap",
+        "--mode=root",
         "--variant=essential",
         "--format=tar",
         f"--architectures={action.architecture}",
@@ -72,11 +74,9 @@ def _command(action: BaseAction, repository: Path, names: Sequence[str]) -> list
         "-",
         f"deb [trusted=yes] copy://{repository} ./",
     ]
-    if os.geteuid() != 0:
-        return command
     # no network; and whatever ends us ends it, with all that it mounted
-    alone = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    return ["setpriv", "--pdeathsig", "SIGKILL", *alone, "--", *command]
+    alone = ["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    return ["setpriv", "--pdeathsig", "SIGKILL", "unshare", *as_root(), *alone, "--", *command]
 
 
 def _mmdebstrap(
@@ -166,7 +166,10 @@ def _explain(log: Sequence[str]) -> CheckError | SandboxError | OutOfDiskError:
             cause=cause,
             next_step="free some room, or set ROCWRIGHT_HOME to a larger disk",
         )
-    if any(word in text for word in ("unprivileged user namespaces", "newuidmap", "must be root", "subuid")):
+    if any(
+        word in text
+        for word in ("unprivileged user namespaces", "newuidmap", "uid_map", "must be root", "subuid")
+    ):
         return SandboxError(
             "mmdebstrap may not make a root file system as this user",
             cause=cause,

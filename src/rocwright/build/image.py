@@ -6,6 +6,7 @@ import gzip
 import json
 import shutil
 import tarfile
+from copy import copy
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -129,7 +130,7 @@ def _relocate(archive: Path, prefix: str, target: Path) -> None:
                 continue
             made.add(str(path))
             body: IO[bytes] | None = source.extractfile(member) if member.isreg() else None
-            layer.addfile(_plain(member.replace(name=path, deep=False)), body)
+            layer.addfile(_plain(member, path), body)
 
 
 def _folder(name: str) -> tarfile.TarInfo:
@@ -138,8 +139,13 @@ def _folder(name: str) -> tarfile.TarInfo:
     return _plain(info)
 
 
-def _plain(info: tarfile.TarInfo) -> tarfile.TarInfo:
-    return info.replace(uid=0, gid=0, uname="", gname="", mtime=EPOCH, deep=False)
+def _plain(info: tarfile.TarInfo, name: str = "") -> tarfile.TarInfo:
+    plain = copy(info)
+    plain.name = name or info.name
+    plain.uid = plain.gid = 0
+    plain.uname = plain.gname = ""
+    plain.mtime = EPOCH
+    return plain
 
 
 def _pack(layout: Path, target: Path) -> None:

@@ -100,7 +100,8 @@ class LogFile:
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("a", encoding="utf-8", errors="replace")
+        # line by line: whoever looks while it runs, or after a kill, finds all that was said
+        self._file = path.open("a", buffering=1, encoding="utf-8", errors="replace")
 
     def line(self, text: str) -> None:
         now = datetime.now(UTC)

@@ -6,6 +6,7 @@ work with that folder, so that proxies and credentials of the machine's apt hold
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections import defaultdict
@@ -80,10 +81,14 @@ class DebianArchive:
 
     def _create(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
+        # a user becomes root of a namespace, so that the folder is the user's own
+        root = [] if os.geteuid() == 0 else ["unshare", "--map-root-user"]
         done = process.run(
             [
+                *root,
                 "mmdebstrap",
                 "--simulate",
+                "--mode=root",
                 "--variant=custom",
                 f"--architectures={self.architecture}",
                 f"--components={','.join(self.components)}",

@@ -62,7 +62,7 @@ def fetch(
 
 def _carried(pin: FilePin, store: Store) -> None:
     assert isinstance(pin.origin, BuiltinOrigin)
-    if pack_builtin(pin.origin.name, DATA / "sources", store).sha256 != pin.sha256:
+    if pack_builtin(pin.origin.name, DATA / "sources", store, pin.sha256).sha256 != pin.sha256:
         raise FetchError(
             f"the source of {pin.origin.name} is not what the lock says",
             cause="this rocwright carries another version of it than the one that made the lock",

@@ -117,8 +117,8 @@ def _locate_debian(place: DebianPlace, version: str, reach: Reach) -> Located:
     )
 
 
-def pack_builtin(name: str, carried: Path, store: Store) -> FilePin:
-    """Pack a tree that rocwright carries, and keep it in the store."""
+def pack_builtin(name: str, carried: Path, store: Store, expected: str = "") -> FilePin:
+    """Pack a tree that rocwright carries, and keep it in the store; but not what is not as `expected`."""
     with tempfile.TemporaryDirectory(prefix="rocwright-pack-") as folder:
         packed = Path(folder) / f"{name}.tar.zst"
         pack(carried / name, packed, epoch=EPOCH)
@@ -128,5 +128,6 @@ def pack_builtin(name: str, carried: Path, store: Store) -> FilePin:
             size=packed.stat().st_size,
             origin=BuiltinOrigin(name=name),
         )
-        store.put_file(packed)
+        if expected in ("", pin.sha256):
+            store.put_file(packed)
     return pin

@@ -1,0 +1,273 @@
+"""The steps of a plan, run in order and at the same time; failures told together."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from tests.build.conftest import Workshop
+from tests.making import put_output, small_plan
+
+from rocwright.build.progress import PlainProgress
+from rocwright.build.scheduler import Options, Outcome, check_room, run_steps
+from rocwright.errors import FailureClass, OutOfDiskError
+from rocwright.home import Home
+from rocwright.plan.decide import decide
+from rocwright.plan.model import Needs, Plan, Step
+from rocwright.store.local import LocalStore
+
+
+def run(
+    workshop: Workshop, *steps: Step, jobs: int = 2, expected: Mapping[str, float] | None = None
+) -> Outcome:
+    """Build these steps as a plan; the root and the trees are in the store already."""
+    plan = Plan(
+        steps=(workshop.root, *workshop.trees.values(), *steps), artifacts=tuple(one.name for one in steps)
+    )
+    return run_steps(
+        decide(plan, workshop.store),
+        workshop.store,
+        workshop.home,
+        Options(jobs=jobs, engine=workshop.engine),
+        workshop.home.runs / "run",
+        expected or {},
+        PlainProgress(),
+    )
+
+
+def outcomes(told: Outcome) -> dict[str, str]:
+    return {one.name: one.outcome for one in told.steps}
+
+
+def log(workshop: Workshop, name: str) -> list[str]:
+    return (workshop.home.runs / "run" / f"{name}.log").read_text().splitlines()
+
+
+def test_steps_run_after_what_they_need(workshop: Workshop) -> None:
+    first = workshop.step("echo 1 > $OUT/result", name="first")
+    second = workshop.step("cat $IN/x/result > $OUT/result", name="second", inputs={"x": first})
+    third = workshop.step("cat $IN/x/result file > $OUT/result", name="third", inputs={"x": second})
+    told = run(workshop, first, second, third)
+    assert list(outcomes(told).items()) == [("first", "built"), ("second", "built"), ("third", "built")]
+    record = workshop.store.record(third.key)
+    assert record is not None
+    assert workshop.text(record) == "1\ntext\n"
+
+
+def test_a_failed_step_stops_only_what_needs_it_and_all_failures_are_told_together(
+    workshop: Workshop,
+) -> None:
+    bad = workshop.step("echo 'error: bad' >&2", "exit 1", name="bad")
+    after = workshop.step("touch $OUT/result", name="after", inputs={"x": bad})
+    later = workshop.step("touch $OUT/result", name="later", inputs={"x": after})
+    other = workshop.step("sleep 0.3", "touch $OUT/result", name="other")
+    worse = workshop.step("touch $OUT/nothing", name="worse", inputs={"x": other})
+    told = run(workshop, bad, after, later, other, worse)
+    assert outcomes(told) == {
+        "bad": "failed", "after": "skipped", "later": "skipped", "other": "built", "worse": "failed",
+    }  # fmt: skip
+    assert {name: error.failure for name, error in told.failures} == {
+        "bad": FailureClass.COMPILE,
+        "worse": FailureClass.CHECK,
+    }
+    assert dict(told.failures)["bad"].cause == "error: bad"
+
+
+def test_steps_that_do_not_need_each_other_run_at_the_same_time(workshop: Workshop) -> None:
+    """Each waits for the other: one after the other they would never end."""
+    meet = "for i in 1 2 3 4 5 6 7 8 9; do test -e /ccache/{other} && break; sleep 0.5; done"
+    one, two = (
+        workshop.step(
+            f"touch /ccache/{name}",
+            meet.format(other=other),
+            f"test -e /ccache/{other}",
+            "touch $OUT/result",
+            name=name,
+        )
+        for name, other in (("one", "two"), ("two", "one"))
+    )
+    assert outcomes(run(workshop, one, two, jobs=2)) == {"one": "built", "two": "built"}
+
+
+def test_no_more_run_at_once_than_jobs_are_allowed(workshop: Workshop) -> None:
+    commands = ("mkdir /ccache/busy", "sleep 0.2", "echo $JOBS > $OUT/result", "rm -r /ccache/busy")
+    steps = [workshop.step(f"true {name}", *commands, name=name) for name in ("a", "b", "c")]
+    assert set(outcomes(run(workshop, *steps, jobs=1)).values()) == {"built"}
+
+
+def test_the_jobs_are_shared_among_steps_and_kept_below_what_a_step_can_use(workshop: Workshop) -> None:
+    steps = [
+        workshop.step("echo $JOBS > $OUT/result", name="few", needs=Needs(cores=1, limit=60)),
+        workshop.step("echo $JOBS > $OUT/result", name="many", needs=Needs(cores=64, limit=60)),
+    ]
+    told = run(workshop, *steps, jobs=4)
+    jobs = {one.name: one.jobs for one in told.steps}
+    assert jobs["few"] == 1
+    assert jobs["many"] in (2, 3)
+
+
+def test_a_step_that_wants_much_memory_for_each_job_gets_fewer_jobs(workshop: Workshop) -> None:
+    step = workshop.step("echo $JOBS > $OUT/result", needs=Needs(cores=64, memory=2**60, limit=60))
+    [told] = run(workshop, step, jobs=8).steps
+    assert (told.outcome, told.jobs) == ("built", 1)
+
+
+def test_a_log_has_every_line_with_its_time(workshop: Workshop) -> None:
+    run(workshop, workshop.step("echo one; echo two >&2", "printf 'no newline'", "touch $OUT/result"))
+    lines = log(workshop, "hello")
+    assert all(line[:10].count("-") == 2 and line[23] == "Z" for line in lines)
+    told = [line[25:] for line in lines]
+    assert told[-3:] == ["one", "two", "no newline"]
+
+
+def test_a_step_whose_inputs_are_identical_is_told_as_reused(workshop: Workshop) -> None:
+    def steps(text: str) -> tuple[Step, Step]:
+        first = workshop.step(f"true {text}", "echo same > $OUT/result", name="first")
+        return first, workshop.step("touch $OUT/result", name="second", inputs={"x": first})
+
+    run(workshop, *steps("one"))
+    assert outcomes(run(workshop, *steps("two"))) == {"first": "built", "second": "reused"}
+
+
+def test_a_step_that_is_killed_is_told_as_killed_and_not_kept(workshop: Workshop) -> None:
+    step = workshop.step("sleep 30", "touch $OUT/result")
+    killer = subprocess.Popen(
+        [sys.executable, "-c", KILLER, step.key], stdout=subprocess.DEVNULL, start_new_session=True
+    )
+    told = run(workshop, step)
+    killer.wait()
+    assert outcomes(told) == {"hello": "failed"}
+    [(_, error)] = told.failures
+    assert "killed" in error.what
+    assert workshop.store.record(step.key) is None
+
+
+KILLER = """
+import os, signal, sys, time
+from pathlib import Path
+end = time.monotonic() + 20
+while time.monotonic() < end:
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = entry.read_bytes().split(b"\\0")
+        except OSError:
+            continue
+        if b"exec-step" in words and sys.argv[1].encode() in words:
+            time.sleep(0.7)
+            os.kill(int(entry.parent.name), signal.SIGKILL)
+            sys.exit()
+    time.sleep(0.05)
+"""
+
+
+def test_ctrl_c_ends_what_runs_and_says_that_nothing_is_lost(workshop: Workshop, tmp_path: Path) -> None:
+    first = workshop.step("touch $OUT/result", name="first")
+    second = workshop.step(
+        "echo waiting", "sleep 77.7", "touch $OUT/result", name="second", inputs={"x": first}
+    )
+    plan = Plan(
+        steps=(workshop.root, *workshop.trees.values(), first, second), artifacts=(first.name, second.name)
+    )
+    (tmp_path / "plan.json").write_text(plan.model_dump_json(by_alias=True))
+    running = subprocess.Popen(
+        [sys.executable, "-c", DRIVER, str(tmp_path / "plan.json"), str(workshop.home.path)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    path = workshop.home.runs / "run" / "second.log"
+    end = time.monotonic() + 30
+    while not (path.exists() and "waiting" in path.read_text()) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert "waiting" in path.read_text()
+    running.send_signal(signal.SIGINT)
+    out, _ = running.communicate(timeout=20)
+    assert out == "interrupted: what was finished is kept: the same command goes on from there\n"
+    assert workshop.store.record(first.key) is not None
+    assert workshop.store.record(second.key) is None
+    end = time.monotonic() + 10
+    while b"77.7" in processes() and time.monotonic() < end:
+        time.sleep(0.1)
+    assert b"77.7" not in processes()
+
+
+def test_a_step_that_was_just_started_ends_with_the_build_that_started_it(
+    workshop: Workshop, tmp_path: Path
+) -> None:
+    step = workshop.step("sleep 78.8", "touch $OUT/result")
+    plan = Plan(steps=(workshop.root, *workshop.trees.values(), step), artifacts=(step.name,))
+    (tmp_path / "plan.json").write_text(plan.model_dump_json(by_alias=True))
+    with subprocess.Popen(
+        [sys.executable, "-c", DRIVER, tmp_path / "plan.json", workshop.home.path]
+    ) as running:
+        end = time.monotonic() + 30
+        while step.key.encode() not in processes() and time.monotonic() < end:
+            time.sleep(0.005)
+        running.kill()
+    end = time.monotonic() + 10
+    while step.key.encode() in processes() and time.monotonic() < end:
+        time.sleep(0.1)
+    assert step.key.encode() not in processes()
+
+
+DRIVER = """
+import sys
+from pathlib import Path
+from rocwright.build.progress import PlainProgress
+from rocwright.build.scheduler import Options, run_steps
+from rocwright.errors import InterruptedByUser
+from rocwright.home import Home
+from rocwright.plan.decide import decide
+from rocwright.plan.model import Plan
+from rocwright.store.local import LocalStore
+home = Home(Path(sys.argv[2]))
+store = LocalStore(home.store)
+plan = Plan.model_validate_json(Path(sys.argv[1]).read_bytes())
+try:
+    options, logs = Options(jobs=2, engine="bubblewrap"), home.runs / "run"
+    run_steps(decide(plan, store), store, home, options, logs, {}, PlainProgress())
+except InterruptedByUser as stopped:
+    print("interrupted:", stopped.next_step)
+"""
+
+
+def processes() -> bytes:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found.append(path.read_bytes())
+        except OSError:
+            continue
+    return b"\n".join(found)
+
+
+# room
+
+
+def with_disk(plan: Plan, size: int) -> Plan:
+    steps = [step.model_copy(update={"needs": Needs(disk=size)}) for step in plan.steps]
+    return plan.model_copy(update={"steps": tuple(steps)})
+
+
+def test_a_plan_for_which_there_is_no_room_is_refused_before_it_starts(store: LocalStore, home: Home) -> None:
+    plan = with_disk(small_plan(), 10**15)
+    with pytest.raises(OutOfDiskError, match="this build needs about") as caught:
+        check_room(decide(plan, store), home)
+    assert "packages/build" in caught.value.cause
+    assert "ROCWRIGHT_HOME" in caught.value.next_step
+
+
+def test_room_is_asked_for_what_runs_and_not_for_what_is_in_the_store(
+    store: LocalStore, home: Home, tmp_path: Path
+) -> None:
+    plan = with_disk(small_plan(), 10**15)
+    put_output(store, plan.steps[-1], "program", b"x", tmp_path)
+    assert check_room(decide(plan, store), home) == 0
+
+
+def test_the_room_that_a_plan_needs_is_added_up(store: LocalStore, home: Home) -> None:
+    assert check_room(decide(with_disk(small_plan(), 10), store), home) == 50

@@ -1,0 +1,235 @@
+"""The command itself: help, completion, JSON, and what it prints."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import click
+import pytest
+from tests.conftest import Command
+from tests.making import lock_of, put_output, small_plan
+
+from rocwright.cli import VERBS, cli
+from rocwright.home import Home
+from rocwright.resolve.files import read_request, write_lock, write_request
+from rocwright.store.local import LocalStore
+
+HELP = [(name,) for name in VERBS] + [("store", name) for name in ("ls", "du", "verify", "gc")]
+
+
+@pytest.fixture
+def locked(tmp_path: Path, rocwright: Command) -> Path:
+    """A project folder with its lock."""
+    folder = tmp_path / "project"
+    lock = lock_of("gfx-smoke")
+    write_request(folder / "rocwright.toml", lock.request)
+    write_lock(folder / "rocwright.lock", lock)
+    return folder
+
+
+def test_help_names_every_verb(rocwright: Command) -> None:
+    done = rocwright("--help")
+    assert done.returncode == 0
+    for name, told in VERBS.items():
+        assert f"  {name} " in done.stdout
+        assert told.split()[0] in done.stdout
+
+
+def test_help_imports_neither_models_nor_tables() -> None:
+    code = (
+        "import sys\nsys.argv = ['rocwright', '--help']\nfrom rocwright.cli import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print('loaded', sorted({name.split('.')[0] for name in sys.modules}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = done.stdout.splitlines()[-1]
+    for heavy in ("pydantic", "rich", "zstandard", "psutil", "requests", "packaging", "tomlkit"):
+        assert f"'{heavy}'" not in loaded
+
+
+@pytest.mark.parametrize("words", HELP, ids=" ".join)
+def test_every_verb_explains_itself(words: tuple[str, ...]) -> None:
+    command: click.Command = cli
+    with click.Context(cli, info_name="rocwright") as context:
+        for word in words:
+            assert isinstance(command, click.Group)
+            found = command.get_command(context, word)
+            assert found is not None
+            command = found
+        text = command.get_help(context)
+    assert "Usage:" in text
+    assert command.help
+    undescribed = [one for one in command.params if isinstance(one, click.Option) and not one.help]
+    assert undescribed == []
+
+
+def test_a_verb_explains_itself_on_the_command_line(rocwright: Command) -> None:
+    done = rocwright("build", "-h")
+    assert done.returncode == 0
+    assert "--engine" in done.stdout
+
+
+@pytest.mark.parametrize(("word", "near"), [("biuld", "build"), ("plna", "plan"), ("histroy", "history")])
+def test_an_unknown_verb_is_answered_with_the_nearest(rocwright: Command, word: str, near: str) -> None:
+    done = rocwright(word)
+    assert done.returncode == 2
+    assert f"There is no command '{word}'. Did you mean {near}" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words", [("build", "--nope"), ("why",), ("build", "-j", "0"), ("completion", "tcsh")]
+)
+def test_a_wrong_use_is_answered_with_the_usage(rocwright: Command, words: tuple[str, ...]) -> None:
+    done = rocwright(*words)
+    assert done.returncode == 2
+    assert "Usage:" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_version_is_told(rocwright: Command) -> None:
+    assert rocwright("--version").stdout.startswith("rocwright, version ")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_there_is_completion_for_each_shell(rocwright: Command, shell: str) -> None:
+    done = rocwright("completion", shell)
+    assert done.returncode == 0
+    assert "_ROCWRIGHT_COMPLETE" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("rocwright bu", "build"),
+        ("rocwright build llama", "llama-vulkan"),
+        ("rocwright build --gpu gfx115", "gfx1151"),
+        ("rocwright build --base debian:s", "debian:sid"),
+    ],
+)
+def test_names_of_verbs_and_of_the_catalog_are_completed(
+    rocwright: Command, line: str, expected: str
+) -> None:
+    env = {
+        "_ROCWRIGHT_COMPLETE": "bash_complete",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(line.split()) - 1),
+    }
+    code = "from rocwright.cli import cli; cli.main(prog_name='rocwright')"
+    done = rocwright(env=env, before=(sys.executable, "-c", code, "--"))
+    assert f"plain,{expected}" in done.stdout.splitlines()
+
+
+# reports
+
+
+def test_init_writes_a_project_file_that_reads_back(rocwright: Command, tmp_path: Path) -> None:
+    done = rocwright("init", "--stack", "gfx-smoke", "--gpu", "gfx803,gfx1151")
+    assert done.returncode == 0
+    request = read_request(tmp_path / "project" / "rocwright.toml")
+    assert (request.stack, request.gpu, request.base) == ("gfx-smoke", ("gfx803", "gfx1151"), "debian:sid")
+
+
+def test_the_plan_is_told_with_reasons_and_drawn(rocwright: Command, locked: Path) -> None:
+    done = rocwright("plan", "--graph", "plan.svg")
+    assert done.returncode == 0
+    assert "never built" in done.stdout
+    assert done.stdout.splitlines()[-1].endswith("steps, 5 to run")
+    assert ElementTree.fromstring((locked / "plan.svg").read_text()).tag.endswith("svg")
+
+
+def test_the_plan_as_json_has_every_step_with_key_state_and_reasons(rocwright: Command, locked: Path) -> None:
+    rows = json.loads(rocwright("plan", "--json").stdout)
+    assert [row["name"] for row in rows][-1] == "gfx-smoke"
+    for row in rows:
+        assert set(row) == {"name", "kind", "key", "state", "reasons", "inputs"}
+
+
+def test_why_tells_what_a_key_is_made_from(rocwright: Command, locked: Path) -> None:
+    told = rocwright("why", "gfx-smoke").stdout
+    assert "env GFX_TARGETS = gfx1151" in told
+    assert "it has not been built before" in told
+    data = json.loads(rocwright("why", "gfx-smoke", "--json").stdout)
+    assert data["action"]["env"]["GFX_TARGETS"] == "gfx1151"
+    assert data["last_key"] is None
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("history", "--json"),
+        ("store", "ls", "--json"),
+        ("store", "du", "--json"),
+        ("store", "verify", "--json"),
+        ("store", "gc", "--dry-run", "--json"),
+        ("targets", "--json"),
+        ("targets", "gfx1151", "--json"),
+    ],
+    ids=" ".join,
+)
+def test_every_report_is_there_as_json(rocwright: Command, store: LocalStore, words: tuple[str, ...]) -> None:
+    done = rocwright(*words)
+    assert done.returncode == 0, done.stderr
+    json.loads(done.stdout)
+
+
+def test_sandboxes_are_reported_as_json_with_reasons(rocwright: Command, engine: str) -> None:
+    rows = {row["engine"]: row for row in json.loads(rocwright("sandbox", "--json").stdout)}
+    assert rows["bubblewrap"]["ok"]
+    assert all(row["reason"] for row in rows.values() if not row["ok"])
+
+
+@pytest.mark.parametrize("name", ["RX 580", "1002:67df", "gfx803"])
+def test_a_gpu_is_found_by_any_of_its_names(rocwright: Command, name: str) -> None:
+    data = json.loads(rocwright("targets", name, "--json").stdout)
+    assert [one["name"] for one in data["targets"]] == ["gfx803"]
+
+
+def test_an_empty_history_says_how_to_begin(rocwright: Command) -> None:
+    assert "rocwright build" in rocwright("history").stdout
+
+
+def test_a_damaged_store_is_told_by_its_exit_code(
+    rocwright: Command, store: LocalStore, tmp_path: Path
+) -> None:
+    output = put_output(store, small_plan().steps[0], "x", b"data", tmp_path)
+    assert rocwright("store", "verify").returncode == 0
+    path = store.verified(output.sha256)
+    path.chmod(0o644)
+    path.write_bytes(b"dat4")
+    done = rocwright("store", "verify")
+    assert done.returncode == 12
+    assert "1 damaged" in done.stdout
+    assert rocwright("store", "verify").returncode == 0
+
+
+def test_a_clean_up_that_only_looks_removes_nothing(
+    rocwright: Command, store: LocalStore, tmp_path: Path
+) -> None:
+    output = put_output(store, small_plan().steps[0], "x", b"data", tmp_path)
+    done = rocwright("store", "gc", "--keep", "0", "--dry-run")
+    assert done.stdout.startswith("4 B would be freed")
+    assert store.has(output.sha256)
+    rocwright("store", "gc", "--keep", "0")
+    assert not store.has(output.sha256)
+
+
+def test_a_reader_that_leaves_early_is_no_failure(rocwright: Command, home: Home) -> None:
+    done = subprocess.run(
+        f"{sys.executable} -m rocwright targets | head -n 1",
+        shell=True,
+        env={"ROCWRIGHT_HOME": str(home.path), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.startswith("target")
+    assert done.stderr == ""
+
+
+def test_debug_shows_where_a_failure_comes_from(rocwright: Command) -> None:
+    done = rocwright("--debug", "plan")
+    assert "Traceback" in done.stderr
+    assert "InputError" in done.stderr

@@ -1,0 +1,259 @@
+"""A build from a lock to artifacts, the whole way through sandboxes, with a catalog of our own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rocwright.bases.roots import remove_tree
+from rocwright.build.progress import PlainProgress
+from rocwright.build.runs import runs
+from rocwright.build.scheduler import Options
+from rocwright.errors import FailureClass, OutOfDiskError
+from rocwright.files import sha256_file
+from rocwright.flow import Built, build, kept_keys, planned
+from rocwright.home import Home
+from rocwright.plan.decide import State
+from rocwright.store.keep import remove, rubbish
+from tests.build.project import COMPONENTS, TinyProject, make_sources, open_project, put_roots, start
+
+EVERYTHING = {"alpha-1.0.tar.gz", "alpha-tiny.oci.tar", "beta-1.0-py3-none-any.whl"}
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sources")
+    make_sources(folder)
+    return folder
+
+
+Opened = Callable[[Path], TinyProject]
+
+
+@pytest.fixture
+def opened(home: Home, engine: str, tiny_root: Path) -> Opened:
+    def open_(folder: Path) -> TinyProject:
+        project = open_project(folder, home.path)
+        put_roots(project, tiny_root)
+        return project
+
+    return open_
+
+
+@pytest.fixture
+def project(opened: Opened, sources: Path) -> TinyProject:
+    return opened(sources)
+
+
+@pytest.fixture(scope="module")
+def finished_home(
+    sources: Path, tiny_root: Path, probed: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Path]:
+    """The home folder of a project that was built to the end, to be copied."""
+    path = tmp_path_factory.mktemp("finished") / "home"
+    path.mkdir()
+    shutil.copy(probed, path / "sandboxes.json")
+    project = open_project(sources, path)
+    put_roots(project, tiny_root)
+    assert built(project).failures == ()
+    yield path
+    remove_tree(path)
+
+
+@pytest.fixture
+def finished(home: Home, engine: str, sources: Path, finished_home: Path) -> TinyProject:
+    """A project that was built to the end."""
+    remove_tree(home.path)
+    shutil.copytree(finished_home, home.path, symlinks=True)
+    project = open_project(sources, home.path)
+    shutil.copytree(open_project(sources, finished_home).output, project.output)
+    return project
+
+
+def built(project: TinyProject) -> Built:
+    return build(project, project.locked, Options(jobs=2, engine="bubblewrap"), PlainProgress())
+
+
+def outcomes(done: Built) -> dict[str, str]:
+    return {one.name: one.outcome for one in done.run.steps}
+
+
+def test_a_build_gives_every_artifact_under_its_name_and_digest(project: TinyProject) -> None:
+    done = built(project)
+    assert done.failures == ()
+    assert {one.output.filename for one in done.artifacts} == EVERYTHING
+    for one in done.artifacts:
+        assert one.path.parent == project.output / "tiny"
+        assert sha256_file(one.path) == one.output.sha256
+    assert outcomes(done) == dict.fromkeys(
+        ["source/alpha", "source/beta", "tree/alpha", "tree/beta", "alpha", "beta", "image/alpha"], "built"
+    )
+
+
+def test_wheels_lie_in_an_index_that_pip_reads(finished: TinyProject) -> None:
+    page = (finished.output / "simple/beta/index.html").read_text()
+    assert "beta-1.0-py3-none-any.whl#sha256=" in page
+    assert 'href="beta/"' in (finished.output / "simple/index.html").read_text()
+
+
+def test_a_second_build_has_nothing_to_do_and_gives_the_same(finished: TinyProject) -> None:
+    done = built(finished)
+    assert done.run.steps == ()
+    assert {one.output.filename for one in done.artifacts} == EVERYTHING
+    assert {one.output.sha256 for one in done.artifacts} <= set(outputs(finished).values())
+    assert len(list(runs(finished.home.runs))) == 1
+
+
+def test_an_artifact_that_was_removed_or_changed_is_laid_out_again(finished: TinyProject) -> None:
+    wheel, archive = (
+        next(one.path for one in built(finished).artifacts if one.path.name.startswith(name))
+        for name in ("beta", "alpha-1.0")
+    )
+    archive.unlink()
+    wheel.write_bytes(b"x" * wheel.stat().st_size)
+    done = built(finished)
+    assert done.run.steps == ()
+    for one in done.artifacts:
+        assert sha256_file(one.path) == one.output.sha256
+
+
+def test_two_homes_give_the_same_bytes(
+    project: TinyProject, sources: Path, tmp_path: Path, tiny_root: Path
+) -> None:
+    other = open_project(sources, tmp_path / "other-home")
+    shutil.copytree(project.home.path, other.home.path, ignore=shutil.ignore_patterns("store"))
+    put_roots(other, tiny_root)
+    try:
+        one, two = (
+            {each.output.filename: each.output.sha256 for each in built(each).artifacts}
+            for each in (project, other)
+        )
+        assert one == two
+        assert set(one) == EVERYTHING
+    finally:
+        remove_tree(other.home.path)
+
+
+def test_a_failed_component_does_not_stop_the_others_and_the_next_build_goes_on(
+    opened: Opened, tmp_path: Path
+) -> None:
+    bad = {**COMPONENTS["alpha"], "run": ["echo 'a.c:1: error: no' >&2", "exit 1"]}
+    make_sources(tmp_path / "s", {"alpha": bad, "beta": COMPONENTS["beta"]})
+    project = opened(tmp_path / "s")
+    done = built(project)
+    found = outcomes(done)
+    assert (found["alpha"], found["image/alpha"], found["beta"]) == ("failed", "skipped", "built")
+    [(name, error)] = done.failures
+    assert (name, error.failure, error.cause) == ("alpha", FailureClass.COMPILE, "a.c:1: error: no")
+    assert done.artifacts == ()
+    _, decisions = planned(project, project.locked)
+    assert [one.step.name for one in decisions if one.state is State.RUN] == ["alpha", "image/alpha"]
+    assert next(runs(project.home.runs)).outcome == "failed"
+
+
+WAY = ["source/alpha", "tree/alpha", "alpha", "image/alpha"]
+
+
+def outputs(project: TinyProject) -> dict[str, str]:
+    """The digest of each step's first output."""
+    plan, _ = planned(project, project.locked)
+    records = {step.name: project.store.record(step.key) for step in plan.steps}
+    return {name: record.outputs[0].sha256 for name, record in records.items() if record is not None}
+
+
+def damage(project: TinyProject, sha256: str) -> None:
+    """Change some bits in a stored file, as a disk does."""
+    path = project.store.verified(sha256)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    path.chmod(0o644)
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("bad", WAY[:3])
+def test_what_is_damaged_in_the_store_is_found_when_it_is_needed_and_made_anew(
+    finished: TinyProject, bad: str
+) -> None:
+    before = {one.output.filename: one.output.sha256 for one in built(finished).artifacts}
+    digests = outputs(finished)
+    for later in WAY[WAY.index(bad) + 1 :]:
+        finished.store.remove_blob(digests[later])
+    damage(finished, digests[bad])
+    done = built(finished)
+    assert done.failures == ()
+    assert {one.output.filename: one.output.sha256 for one in done.artifacts} == before
+    assert finished.store.verified(digests[bad])
+    assert len(list((finished.store.path / "damaged").iterdir())) == 1
+
+
+def test_a_damaged_root_is_moved_aside_and_never_built_in(finished: TinyProject, tiny_root: Path) -> None:
+    before = {one.output.filename: one.output.sha256 for one in built(finished).artifacts}
+    digests = outputs(finished)
+    for name in ("beta", "root/run"):
+        finished.store.remove_blob(digests[name])
+    put_roots(finished, tiny_root)
+    for root in finished.home.roots.glob("[0-9a-f]*"):
+        if root.is_dir():
+            remove_tree(root)
+    damage(finished, digests["root/build"])
+    # the packages of the tiny root are invented: it cannot be made anew here
+    done = built(finished)
+    assert "beta" not in [one.name for one in done.run.steps if one.outcome == "built"]
+    assert done.failures
+    assert not finished.store.has(digests["root/build"])
+    put_roots(finished, tiny_root)
+    done = built(finished)
+    assert {one.output.filename: one.output.sha256 for one in done.artifacts} == before
+
+
+def test_two_builds_at_the_same_time_build_each_step_once(
+    project: TinyProject, sources: Path, tmp_path: Path
+) -> None:
+    both = [start(sources, project.home.path, tmp_path / "run") for _ in range(2)]
+    told: list[dict[str, Any]] = []
+    for one in both:
+        out, err = one.communicate(timeout=60)
+        assert one.returncode == 0, err
+        told.append(json.loads(out.splitlines()[-1]))
+    assert told[0]["artifacts"] == told[1]["artifacts"]
+    assert set(told[0]["artifacts"]) == EVERYTHING
+    logs = [path.read_text() for path in project.home.runs.glob("*/beta.log")]
+    assert sum("$ cat file file" in text for text in logs) == 1
+
+
+def test_a_build_for_which_there_is_no_room_starts_nothing(opened: Opened, tmp_path: Path) -> None:
+    large = {**COMPONENTS["beta"], "resources": {"disk": "900000 TiB"}}
+    make_sources(tmp_path / "s", {"beta": large})
+    project = opened(tmp_path / "s")
+    before = sorted(project.home.store.rglob("*"))
+    with pytest.raises(OutOfDiskError):
+        built(project)
+    assert sorted(project.home.store.rglob("*")) == before
+    assert not project.home.runs.exists()
+
+
+def test_a_clean_up_after_a_build_leaves_nothing_to_do(finished: TinyProject) -> None:
+    found = rubbish(finished.store, kept_keys(finished.home), 0, [])
+    assert found.blobs == ()
+    remove(finished.store, found, remove_tree)
+    assert built(finished).run.steps == ()
+
+
+def test_one_changed_recipe_builds_that_component_anew_and_says_why(
+    opened: Opened, sources: Path, tmp_path: Path
+) -> None:
+    built(opened(sources))
+    shutil.copytree(sources, tmp_path / "changed")
+    recipe = tmp_path / "changed/catalog/components/beta.toml"
+    recipe.write_text(recipe.read_text() + 'env = { NEW = "1" }\n')
+    project = open_project(tmp_path / "changed", opened(sources).home.path)
+    _, decisions = planned(project, project.locked)
+    assert {one.step.name: one.reasons for one in decisions if one.state is State.RUN} == {
+        "beta": ("env: NEW (none) -> 1",)
+    }
+    assert outcomes(built(project)) == {"beta": "built"}
