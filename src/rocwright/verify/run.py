@@ -210,7 +210,7 @@ class _Bench:
             findings.append(self.finding(check, check.name, False, detail, "", engine.name))
         if outcome.ok and not findings:
             # a check without lines of its own speaks by its exit status
-            findings.append(self.finding(check, check.name, True, " ".join(tail)[:300], "cpu", engine.name))
+            findings.append(self.finding(check, check.name, True, check.why, "cpu", engine.name))
         return findings
 
     def _told(self, check: Check, line: str, engine: str) -> Finding:
