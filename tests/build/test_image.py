@@ -42,14 +42,19 @@ def step(store: LocalStore, tiny_root: Path, tmp_path: Path) -> Step:
         name="image/x",
         component="x",
         action=ImageAction(
-            name="x", prefix="/opt/x", entrypoint=("/opt/x/bin/program",), env={"A": "1"}, labels={"l": "v"},
+            name="x",
+            reference="rocwright/x:1",
+            prefix="/opt/x",
+            entrypoint=("/opt/x/bin/program",),
+            env={"A": "1"},
+            labels={"l": "v"},
             architecture="amd64",
         ),
         inputs=(
             Input(name="root", key=put_root(store, tiny_root).key, output="root"),
             Input(name="archive", key=made.key, output="archive"),
         ),
-    )  # fmt: skip
+    )
     store.put_step(image.key, image.model_dump_json(by_alias=True).encode())
     return image
 

@@ -57,6 +57,7 @@ ACTIONS: list[Action] = [
     ),
     ImageAction(
         name="image",
+        reference="rocwright/image:1",
         prefix="/opt/x",
         entrypoint=("/opt/x/y",),
         env={"A": "1"},
@@ -89,6 +90,7 @@ CHANGES = {
     ],
     "image": [
         {"name": "other"},
+        {"reference": "other:1"},
         {"prefix": "/usr"},
         {"entrypoint": ()},
         {"env": {}},

@@ -74,6 +74,16 @@ def test_a_clean_up_keeps_what_the_last_plan_needs_however_old(store: LocalStore
     assert (found.records, found.blobs, found.size) == ((), (), 0)
 
 
+def test_a_clean_up_keeps_what_is_needed_by_its_key_or_by_its_content(store: LocalStore) -> None:
+    step = small_plan().steps[-1]
+    by_key = store.put_record(record_of(step, key="1" * 64, content_key="2" * 64))
+    by_content = store.put_record(record_of(step, key="3" * 64, content_key="4" * 64))
+    by_neither = store.put_record(record_of(step, key="5" * 64, content_key="6" * 64))
+    for record in (by_key, by_content, by_neither):
+        aged(store, record, 400)
+    assert rubbish(store, {"1" * 64, "4" * 64}, 30, []).records == (by_neither.key,)
+
+
 def test_a_clean_up_takes_old_records_and_files_that_only_they_need(
     store: LocalStore, tmp_path: Path
 ) -> None:

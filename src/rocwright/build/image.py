@@ -57,7 +57,7 @@ def run_image(action: ImageAction, context: Context) -> Made:
             "annotations": action.labels,
         },
     )
-    manifest |= {"annotations": {"org.opencontainers.image.ref.name": "latest"}}
+    manifest |= {"annotations": {"org.opencontainers.image.ref.name": action.reference}}
     manifest |= {"platform": {"architecture": action.architecture, "os": "linux"}}
     (layout / "index.json").write_bytes(
         canonical_json({"schemaVersion": 2, "mediaType": INDEX, "manifests": [manifest]})

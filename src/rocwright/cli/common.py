@@ -72,6 +72,21 @@ def the_project(stack: str | None, gpus: tuple[str, ...], base: str | None) -> P
     return project_of(Request(stack=stack, gpu=targets, base=base or chosen.bases[0]), Path.cwd())
 
 
+def not_a_stack(step: str, verb: str) -> None:
+    """Raise InputError where a stack's name stands in the place of a step's."""
+    from rocwright.catalog.load import builtin_catalog
+    from rocwright.errors import InputError
+
+    stack = builtin_catalog().stacks.get(step)
+    if stack is not None and step not in builtin_catalog().components:
+        first = stack.components[0]
+        raise InputError(
+            f"{step} is a stack; a step is asked for",
+            cause=f"steps of it: {', '.join(stack.components)}, root/build, ...",
+            next_step=f"rocwright {verb} {first} {step}, or rocwright plan {step} for all of its steps",
+        )
+
+
 def say(text: str) -> None:
     """Progress on standard error."""
     click.echo(text, err=True)

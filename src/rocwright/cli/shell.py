@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from rocwright.cli.common import project_options, say, the_project
+from rocwright.cli.common import not_a_stack, project_options, say, the_project
 
 
 @click.command("shell")
@@ -30,6 +30,7 @@ def command(
     from rocwright.errors import InputError
     from rocwright.flow import current_lock, planned
 
+    not_a_stack(step, "shell")
     project = the_project(stack, gpus, base)
     plan, _ = planned(project, current_lock(project, say))
     runnable = [one.name for one in plan.steps if one.kind == "run"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from rocwright.cli.common import json_option, project_options, say, the_project
+from rocwright.cli.common import json_option, not_a_stack, project_options, say, the_project
 
 
 @click.command("why")
@@ -17,6 +17,7 @@ def command(step: str, stack: str | None, gpus: tuple[str, ...], base: str | Non
     from rocwright.flow import current_lock, last_plan, planned
     from rocwright.plan.decide import differences
 
+    not_a_stack(step, "why")
     project = the_project(stack, gpus, base)
     plan, decisions = planned(project, current_lock(project, say))
     chosen = find_step(step, [one.step.name for one in decisions])

@@ -177,6 +177,7 @@ def _image_step(
         component=component.name,
         action=ImageAction(
             name=f"{component.name}-{lock.request.stack}",
+            reference=f"rocwright/{lock.request.stack}:{locked.version}",
             prefix=image.prefix,
             entrypoint=image.entrypoint,
             env=image.env,

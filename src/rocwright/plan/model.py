@@ -157,10 +157,14 @@ class RunAction(Frozen):
 
 
 class ImageAction(Frozen):
-    """Pack a root file system and archives on top of it as an OCI image layout."""
+    """Pack a root file system and archives on top of it as an OCI image layout.
+
+    `reference` is the name and tag that an engine gives the image when it is loaded.
+    """
 
     kind: Literal["image"] = "image"
     name: str
+    reference: str
     prefix: str
     entrypoint: tuple[str, ...] = ()
     env: dict[str, str] = {}
