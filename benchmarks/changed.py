@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Callable
@@ -41,8 +42,10 @@ def build_changed(scratch: Scratch, stack: Stack, catalog: Path) -> Took:
     """`rocwright build` with that catalog."""
     argv: list[str | Path] = [sys.executable, "-m", "benchmarks.changed", catalog]
     argv += ["build", *stack.words, "--engine", ENGINE]
-    home = str(Path(__file__).parents[1])
-    env = {"ROCWRIGHT_HOME": str(scratch.home.path), "PYTHONPATH": home}
+    path = os.pathsep.join(
+        [str(Path(__file__).parents[1]), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    )
+    env = {"ROCWRIGHT_HOME": str(scratch.home.path), "PYTHONPATH": path.rstrip(os.pathsep)}
     return timed(argv, log=scratch.log, env=env, cwd=scratch.folder)
 
 

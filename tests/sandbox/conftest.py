@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sandbox_jobs import Run
 
 from rocwright.sandbox import ENGINES, Engine, Job, Outcome, Probe, probe_all, run, state
+from tests.sandbox.sandbox_jobs import Run
 
 MUST_WORK = {"podman", "buildah", "bubblewrap", "nspawn"}
 """Engines that continuous integration may not skip, where it is root."""

@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from sandbox_jobs import Run, job, shell
 
 from rocwright.errors import InputError, SandboxError
 from rocwright.sandbox import Ended, Engine, Mount, make_writable, run
+from tests.sandbox.sandbox_jobs import Run, job, shell
 
 USR = Mount(source=Path("/usr"), target="/usr")
 

@@ -5,7 +5,6 @@ import os
 from pathlib import Path
 
 import pytest
-from sandbox_jobs import job
 
 from rocwright.errors import InputError, SandboxError
 from rocwright.sandbox import ENGINES, Ended, Mount, Probe, Scene, choose, probe_all, run
@@ -15,6 +14,7 @@ from rocwright.sandbox.host import Host
 from rocwright.sandbox.inside import Reader
 from rocwright.sandbox.layout import make_layout
 from rocwright.sandbox.memory import total
+from tests.sandbox.sandbox_jobs import job
 
 
 def test_a_skeleton_holds_links_and_empty_points(tiny_root: Path, tmp_path: Path) -> None:

@@ -114,6 +114,11 @@ def test_links_within_the_tree_are_kept(tmp_path: Path) -> None:
     assert contents(tmp_path / "out") == {"file": b"text", "hard": b"text", "soft": "-> file"}
 
 
+def test_a_link_in_a_circle_leads_nowhere_and_is_kept(tmp_path: Path) -> None:
+    unpack(tar(tmp_path / "x.tar.gz", FOLDER, link("x-1/l", "l")), tmp_path / "out")
+    assert contents(tmp_path / "out") == {"l": "-> l"}
+
+
 def test_a_hard_link_within_the_subdir_is_kept(tmp_path: Path) -> None:
     path = tar(tmp_path / "x.tar.gz", member("x/v/a", b"1"), hard("x/v/b", "x/v/a"))
     unpack(path, tmp_path / "out", subdir="v")
@@ -133,6 +138,10 @@ def test_a_zip_is_unpacked_with_its_modes(tmp_path: Path) -> None:
 
 # what is refused
 
+DEEP = [FOLDER, *(member(f"x-1/{name}/", type=tarfile.DIRTYPE, mode=0o755) for name in ("a", "a/b", "a/b/c"))]
+UP = link("x-1/a/b/c/up", "../../..")
+"""Leads to the tree's own top, which is not outside; what goes on from there with .. is."""
+
 
 @pytest.mark.parametrize(
     "members",
@@ -144,6 +153,12 @@ def test_a_zip_is_unpacked_with_its_modes(tmp_path: Path) -> None:
         pytest.param([FOLDER, link("x-1/l", "/etc")], id="link to an absolute path"),
         pytest.param([FOLDER, link("x-1/l", "../../evil")], id="link out"),
         pytest.param([FOLDER, link("x-1/l", ".."), member("x-1/l/evil", b"x")], id="through a link"),
+        pytest.param([*DEEP, UP, link("x-1/l", "a/b/c/up/..")], id="link out by another link"),
+        pytest.param([*DEEP, link("x-1/l", "a/b/c/up/.."), UP], id="link out by a later link"),
+        pytest.param([*DEEP, UP, member("x-1/a/b/c/up/../evil", b"x")], id="dots after a link"),
+        pytest.param(
+            [*DEEP, link("x-1/l", "a/b/c/up/.."), UP, member("x-1/l/evil", b"x")], id="by two links"
+        ),
         pytest.param([FOLDER, hard("x-1/h", "/etc/passwd")], id="hard link to an absolute path"),
         pytest.param([FOLDER, hard("x-1/h", "../../etc/passwd")], id="hard link out"),
         pytest.param([FOLDER, hard("x-1/h", "x-1")], id="hard link to what is not kept"),
@@ -159,7 +174,10 @@ def test_a_member_that_is_not_safe_is_refused_by_name_and_nothing_lies_outside(
     path = tar(tmp_path / "bad.tar.gz", *members)
     with pytest.raises(FetchError, match=r"bad\.tar\.gz is refused: its member '.+' is not safe"):
         unpack(path, target)
-    assert {path.name for path in tmp_path.rglob("*")} <= {"bad.tar.gz", "deep", "er", "out", "l"}
+    assert {path.name for path in tmp_path.rglob("*")} <= {
+        *("bad.tar.gz", "deep", "er", "out"),
+        *("a", "b", "c", "up", "l"),
+    }
     assert not Path("/evil").exists()
 
 
@@ -238,6 +256,7 @@ def test_an_archive_of_too_many_members_is_refused(
         pytest.param([FOLDER, FILE, member("x-1/file/below", b"x")], id="a file that is a folder"),
         pytest.param([FOLDER, member("x-1/a/b", b"x"), member("x-1/a", b"y")], id="a folder that is a file"),
         pytest.param([FOLDER, hard("x-1/h", "x-1/absent")], id="a hard link to nothing"),
+        pytest.param([FOLDER, member("x-1/f", b"x", mtime=2**80)], id="a time that never comes"),
         pytest.param([FOLDER, member("x-1/" + "n" * 300, b"x")], id="a name too long for the disk"),
     ],
 )

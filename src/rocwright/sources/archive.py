@@ -26,7 +26,7 @@ MOST_MEMBERS = 2_000_000
 _BROKEN = (
     *(tarfile.TarError, zipfile.BadZipFile, zstandard.ZstdError, lzma.LZMAError, zlib.error, EOFError),
     # encrypted members, unknown methods, names that are no text, links to nothing
-    *(RuntimeError, ValueError, KeyError),
+    *(RuntimeError, ValueError, KeyError, OverflowError),
 )
 _SENSELESS = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EINVAL)
 """What the system answers to a file that is a folder too, an overlong name, a place before the start."""
@@ -88,6 +88,17 @@ def _unpack_tar(archive: Path, target: Path, name: str, subdir: str, wrapped: bo
             kept = _kept(parts, wrapper, subdir)
             if kept:
                 _extract(tar, member, kept, wrapper, subdir, target, name)
+    _check_all_links(target, name)
+
+
+def _check_all_links(target: Path, name: str) -> None:
+    """A link that is harmless alone may lead out by another, which may have come later."""
+    top = os.path.realpath(target)
+    for path in walk(target):
+        if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(top):
+            aim = path.readlink()
+            path.unlink()
+            raise _hostile(name, str(path.relative_to(target)), f"it links to {aim}, which leads out")
 
 
 def _extract(
