@@ -155,7 +155,7 @@ def test_a_package_that_is_not_there_is_told_with_the_nearest_names(trixie: Debi
 def test_a_version_that_the_archive_does_not_carry_is_told(trixie: DebianArchive, tmp_path: Path) -> None:
     origin = DebianOrigin(suite="trixie", package="hello", version="0.0-1", architecture="amd64")
     gone = deb("hello").model_copy(update={"origin": origin})
-    with pytest.raises(FetchError, match="did not give all packages of the lock") as caught:
+    with pytest.raises(FetchError, match="did not give all files of the lock") as caught:
         trixie.download([gone], tmp_path)
     assert "rocwright lock" in caught.value.next_step
 
@@ -165,12 +165,14 @@ def test_a_source_package_is_found_with_the_hashes_of_its_files(
     trixie: DebianArchive, tmp_path: Path
 ) -> None:
     found = trixie.source("pytorch-audio")
-    assert any(".orig.tar." in one.filename for one in found.files)
-    trixie.download(found.files, tmp_path)
-    for one in found.files:
+    assert {one.filename.rpartition(".")[2] for one in found.files} >= {"dsc", "xz"}
+    # an archive may lack what nobody asks for
+    wanted = [one for one in found.files if ".orig.tar." in one.filename]
+    trixie.download(wanted, tmp_path)
+    for one in wanted:
         check_pin(tmp_path / one.filename, one)
-    with pytest.raises(FetchError, match="has no source package hello 0"):
-        trixie.source("hello", "0")
+    with pytest.raises(FetchError, match="has no source package pytorch-audio 0"):
+        trixie.source("pytorch-audio", "0")
 
 
 @pytest.mark.real

@@ -84,7 +84,7 @@ def _unpack(store: Store, sha256: str, target: Path) -> None:
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a folder even where packages made some of its folders unwritable."""
+    """Remove a folder, even where packages made some of its folders unwritable, or a file."""
 
     def make_writable(function: Callable[[str], object], name: str, _: BaseException) -> None:
         with contextlib.suppress(OSError):
@@ -92,6 +92,8 @@ def remove_tree(path: Path) -> None:
             Path(name).chmod(0o700)
             function(name)
 
+    if path.is_file():
+        path.unlink()
     if path.exists():
         shutil.rmtree(path, onerror=lambda f, n, e: make_writable(f, n, e[1]))
     if path.exists():

@@ -50,9 +50,7 @@ def decide(
     decisions = []
     for key, step in by_key.items():
         if key in must:
-            reasons = _reasons(
-                step, key, last.get(step.name), store, {by_key[one].name for one in must}, by_key
-            )
+            reasons = _reasons(step, key, last.get(step.name), store, by_key)
             decisions.append(Decision(step=step, state=State.RUN, reasons=reasons))
         else:
             state = State.CACHED if key in cached else State.UNNEEDED
@@ -66,7 +64,7 @@ def _in_store(store: Store, key: str) -> bool:
 
 
 def _reasons(
-    step: Step, key: str, before: Step | None, store: Store, running: set[str], by_key: Mapping[str, Step]
+    step: Step, key: str, before: Step | None, store: Store, by_key: Mapping[str, Step]
 ) -> tuple[str, ...]:
     if store.record(key) is not None:
         return ("its output is no longer in the store",)

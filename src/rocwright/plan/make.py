@@ -191,8 +191,6 @@ def _image_step(
                 "org.opencontainers.image.base.name": f"{run.base}:{run.suite}",
                 "rocwright.source.place": locked.place,
                 "rocwright.source.sha256": ",".join(pin.sha256 for pin in locked.files),
-                "rocwright.step.key": built.key,
-                "rocwright.root.key": root.key,
             },
         ),
         inputs=(

@@ -189,7 +189,8 @@ def _run(box: _Box, job: Job, reader: inside.Reader) -> Outcome:
 def _ended(box: _Box, watch: MemoryWatch, code: int) -> Ended:
     if box.late.is_set():
         return Ended.TIMED_OUT
-    if watch.exhausted and code != 0:
+    # also where a pipeline swallowed it and ended well: what was made then is not to be trusted
+    if watch.exhausted:
         return Ended.OUT_OF_MEMORY
     return Ended.SIGNALLED if _signal(code) else Ended.EXITED
 

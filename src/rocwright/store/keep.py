@@ -76,10 +76,11 @@ class Rubbish(Frozen):
 
 
 def leftovers(home: Home, days: float) -> list[Path]:
-    """Build folders of failed steps and half-unpacked roots that are older than `days`."""
+    """What failures and kills left, older than `days`: build folders, half-unpacked roots, damaged files."""
     oldest = time.time() - days * DAY
     found = [*home.work.glob("*"), *home.roots.glob(".unpacking-*")]
-    return sorted(path for path in found if path.is_dir() and path.stat().st_mtime < oldest)
+    found += [*(home.store / "tmp").glob("*"), *(home.store / "damaged").glob("*")]
+    return sorted(path for path in found if path.lstat().st_mtime < oldest)
 
 
 def rubbish(store: LocalStore, keep: set[str], days: float, folders: list[Path]) -> Rubbish:
@@ -113,6 +114,8 @@ def _modified(store: LocalStore, record: Record) -> float:
 
 
 def _folder_size(folder: Path) -> int:
+    if not folder.is_dir():
+        return folder.stat().st_size
     return sum(path.lstat().st_size for path in folder.rglob("*") if not path.is_symlink() and path.is_file())
 
 
