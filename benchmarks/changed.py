@@ -42,10 +42,8 @@ def build_changed(scratch: Scratch, stack: Stack, catalog: Path) -> Took:
     """`rocwright build` with that catalog."""
     argv: list[str | Path] = [sys.executable, "-m", "benchmarks.changed", catalog]
     argv += ["build", *stack.words, "--engine", ENGINE]
-    path = os.pathsep.join(
-        [str(Path(__file__).parents[1]), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-    )
-    env = {"ROCWRIGHT_HOME": str(scratch.home.path), "PYTHONPATH": path.rstrip(os.pathsep)}
+    path = filter(None, [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")])
+    env = {"ROCWRIGHT_HOME": str(scratch.home.path), "PYTHONPATH": os.pathsep.join(path)}
     return timed(argv, log=scratch.log, env=env, cwd=scratch.folder)
 
 
