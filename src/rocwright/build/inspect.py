@@ -45,7 +45,7 @@ def open_shell(
             workspace.create()
             lay_out(context)
         job = replace(prepare(step.action, context), seconds=None, memory=None)
-        chosen = sandbox.choose(engine, sandbox.probe_all(home.probes))
+        chosen = sandbox.pick(engine, home.probes)
         if script is not None:
             outcome = sandbox.run(
                 chosen, replace(job, argv=("/bin/sh", "-c", script)), lambda line: print(line, flush=True)

@@ -116,7 +116,7 @@ def run_run(action: RunAction, context: Context) -> Made:
     """Guard, run, collect. Raises CompileError, OutOfMemoryError, StepTimeoutError, CheckError, ..."""
     lay_out(context)
     job = prepare(action, context)
-    engine = sandbox.choose(context.engine, sandbox.probe_all(context.home.probes))
+    engine = sandbox.pick(context.engine, context.home.probes)
     context.on_line(f"sandbox {engine.name}, {context.jobs} jobs")
     for package in action.guard:
         guard(engine, job, package, context)

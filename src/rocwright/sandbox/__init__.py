@@ -2,7 +2,7 @@
 
 from rocwright.sandbox.engine import Engine, Launch, Scene
 from rocwright.sandbox.model import Ended, Job, Mount, Outcome
-from rocwright.sandbox.probe import ENGINES, Probe, choose, probe, probe_all
+from rocwright.sandbox.probe import ENGINES, Probe, choose, pick, probe, probe_all
 from rocwright.sandbox.runner import interactive, make_writable, run
 from rocwright.sandbox.state import sweep
 
@@ -19,6 +19,7 @@ __all__ = [
     "choose",
     "interactive",
     "make_writable",
+    "pick",
     "probe",
     "probe_all",
     "run",

@@ -98,10 +98,23 @@ def probe_all(cache_file: Path, engines: Sequence[Engine] = tuple(ENGINES.values
     kept = _read(cache_file)
     with ThreadPoolExecutor(max_workers=len(engines)) as pool:
         probes = list(pool.map(lambda engine: _kept_or_probed(engine, kept), engines))
-    entries = {each.engine: _entry(each, kept.get(each.engine)) for each in probes}
+    entries = kept | {each.engine: _entry(each, kept.get(each.engine)) for each in probes}
     if entries != kept:
         write_atomic(cache_file, json.dumps(entries, indent=2) + "\n")
     return probes
+
+
+def pick(name: str | None, cache_file: Path) -> Engine:
+    """The engine asked for, or else the first that works and isolates; no more are tried than need be.
+
+    Raises InputError for an unknown name, SandboxError where the one named, or every one, does not work.
+    """
+    wanted = [engine for engine in ENGINES.values() if engine.isolates and name in (None, engine.name)]
+    for engine in wanted:
+        found = probe_all(cache_file, (engine,))
+        if found[0].ok:
+            return engine
+    return choose(name, probe_all(cache_file))
 
 
 def _kept_or_probed(engine: Engine, kept: Mapping[str, dict[str, object]]) -> Probe:

@@ -189,7 +189,7 @@ class _Bench:
     def script(self, check: Check) -> list[Finding]:
         """Run a program of the catalog on the artifacts, in the run-time root file system."""
         assert self.root is not None
-        engine = sandbox.choose(self.engine, sandbox.probe_all(self.project.home.probes))
+        engine = sandbox.pick(self.engine, self.project.home.probes)
         log = LogFile(self.logs / log_name(f"verify/{self.component.name}/{check.name}"))
         findings: list[Finding] = []
         tail: list[str] = []
