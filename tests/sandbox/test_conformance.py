@@ -20,11 +20,11 @@ def test_only_named_inputs_are_seen(ran: Run, tiny_root: Path, tmp_path: Path) -
     (tmp_path / "secret").write_text("secret")
     (tmp_path / "input").mkdir()
     (tmp_path / "input" / "file").write_text("named\n")
-    mounts = (USR, Mount(source=tmp_path / "input", target="/work/input"))
-    script = f"cat /work/input/file /etc/marker; test ! -e {tmp_path} && ls /work /tmp /home 2>&1"
+    mounts = (USR, Mount(source=tmp_path / "input", target="/place/input"))
+    script = f"cat /place/input/file /etc/marker; test ! -e {tmp_path} && ls /place /tmp /home 2>&1"
     _, lines = ran(shell(script, root=tiny_root, mounts=mounts))
     assert lines[:2] == ["named", "the root's own"]
-    assert [line for line in lines[2:] if "/home" not in line] == ["/tmp:", "", "/work:", "input"]
+    assert [line for line in lines[2:] if "/home" not in line] == ["/place:", "input", "", "/tmp:"]
 
 
 def test_a_secret_of_the_environment_is_nowhere(ran: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,8 +60,8 @@ def test_a_writable_mount_is_written_through(ran: Run, tmp_path: Path) -> None:
     out = tmp_path / "out"
     (out / "old").mkdir(parents=True)
     make_writable(out)
-    mounts = (Mount(source=out, target="/work/out", writable=True),)
-    outcome, lines = ran(shell("echo new > old/file; ls -dn . old", mounts=mounts, workdir="/work/out"))
+    mounts = (Mount(source=out, target="/place/out", writable=True),)
+    outcome, lines = ran(shell("echo new > old/file; ls -dn . old", mounts=mounts, workdir="/place/out"))
     assert outcome.ok and [line.split()[2] for line in lines] == ["1000", "1000"]
     assert (out / "old" / "file").read_text() == "new\n"
     assert (out / "old" / "file").stat().st_mode & 0o777 == 0o644

@@ -19,16 +19,16 @@ from tests.sandbox.sandbox_jobs import job
 
 def test_a_skeleton_holds_links_and_empty_points(tiny_root: Path, tmp_path: Path) -> None:
     (tmp_path / "box").mkdir()
-    mount = Mount(source=tmp_path, target="/work/in")
+    mount = Mount(source=tmp_path, target="/place/in")
     layout = make_layout(job("true", root=tiny_root, mounts=(mount,)), tmp_path / "box")
     assert (layout.skeleton / "bin").readlink() == Path("usr/bin")
-    assert (layout.skeleton / "work" / "in").is_dir()
+    assert (layout.skeleton / "place" / "in").is_dir()
     assert (layout.skeleton / "tmp").stat().st_mode & 0o7777 == 0o1777
     assert all(
         path.is_symlink() or path.is_dir() or path.stat().st_size == 0 for path in layout.skeleton.rglob("*")
     )
     targets = [each.target for each in layout.mounts]
-    assert targets.index("/usr") < targets.index("/work/in") and "/etc/marker" in targets
+    assert targets.index("/usr") < targets.index("/place/in") and "/etc/marker" in targets
 
 
 def test_a_mount_replaces_what_the_root_has_there(tiny_root: Path, tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_some_places_take_no_mount(target: str, tmp_path: Path) -> None:
 def test_the_hosts_data_is_no_part_of_its_root(tmp_path: Path) -> None:
     layout = make_layout(job("true"), tmp_path)
     tops = {each.target.split("/")[1] for each in layout.mounts}
-    assert {"usr", "etc"} <= tops and not tops & {"home", "root", "var", "srv", "mnt", "work"}
+    assert {"usr", "etc"} <= tops and not tops & {"home", "root", "var", "srv", "mnt", "place"}
 
 
 def test_docker_gets_one_command_line(tmp_path: Path) -> None:

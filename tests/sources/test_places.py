@@ -12,7 +12,7 @@ from tests.sources.conftest import Index, Repository
 from rocwright.catalog.model import BuiltinPlace, GitPlace, IndexPlace, Place
 from rocwright.errors import FetchError
 from rocwright.plan.model import GitOrigin
-from rocwright.sources.places import Reach, describe, locate
+from rocwright.sources.places import Reach, describe, locate, pack_builtin
 from rocwright.store.local import LocalStore
 
 GONE = GitPlace(git="http://127.0.0.1:1/x.git", tag="v1")
@@ -86,3 +86,10 @@ def test_what_rocwright_carries_is_packed_to_the_same_bytes_every_time(reach: Re
     one, other = (locate("hello", "1", [BuiltinPlace(builtin="hello")], reach) for _ in range(2))
     assert one == other
     assert reach.store.has(one.files[0].sha256, one.files[0].size)
+
+
+def test_byte_code_that_an_import_left_is_no_source(store: LocalStore, tmp_path: Path) -> None:
+    write_tree(tmp_path / "carried" / "x", {"setup.py": "pass"})
+    clean = pack_builtin("x", tmp_path / "carried", store)
+    write_tree(tmp_path / "carried" / "x", {"__pycache__/setup.cpython-311.pyc": "code"})
+    assert pack_builtin("x", tmp_path / "carried", store) == clean

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -121,7 +122,10 @@ def pack_builtin(name: str, carried: Path, store: Store, expected: str = "") -> 
     """Pack a tree that rocwright carries, and keep it in the store; but not what is not as `expected`."""
     with tempfile.TemporaryDirectory(prefix="rocwright-pack-") as folder:
         packed = Path(folder) / f"{name}.tar.zst"
-        pack(carried / name, packed, epoch=EPOCH)
+        # an import in an installed tree leaves byte code behind, which is no source
+        tree = Path(folder) / "tree"
+        shutil.copytree(carried / name, tree, ignore=shutil.ignore_patterns("__pycache__"), symlinks=True)
+        pack(tree, packed, epoch=EPOCH)
         pin = FilePin(
             filename=packed.name,
             sha256=sha256_file(packed),

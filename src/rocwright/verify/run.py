@@ -230,8 +230,8 @@ class _Bench:
         commands: list[str] = []
         if check.wheels:
             commands += [
-                "python3 -m pip install --quiet --no-deps --no-index --target /work/site /wheels/*.whl",
-                "export PYTHONPATH=/work/site",
+                "python3 -m pip install --quiet --no-deps --no-index --target /trial/site /wheels/*.whl",
+                "export PYTHONPATH=/trial/site",
             ]
             for output in self.artifacts.values():
                 path = self.project.store.verified(output.sha256)
@@ -247,12 +247,12 @@ class _Bench:
         words = [word.format_map(values) for word in check.arguments]
         commands.append(shlex.join(["exec", "python3", f"/catalog/{check.script}", *words]))
         sandbox.make_writable(work)
-        mounts.append(Mount(source=work, target="/work", writable=True))
+        mounts.append(Mount(source=work, target="/trial", writable=True))
         return Job(
             root=self.root or Path("/"),
             argv=("/bin/sh", "-eu", "-c", "\n".join(commands)),
             env=_environment() | {name: value.format_map(values) for name, value in check.env.items()},
-            workdir="/work",
+            workdir="/trial",
             mounts=tuple(mounts),
             seconds=check.seconds,
             devices=tuple(name for name in GPU_DEVICES if Path(name).exists()),
@@ -262,7 +262,7 @@ class _Bench:
 def _environment() -> dict[str, str]:
     return {
         "PATH": "/usr/local/bin:/usr/bin:/bin",
-        "HOME": "/work",
+        "HOME": "/trial",
         "TMPDIR": "/tmp",  # noqa: S108 - the sandbox's own
         "XDG_CACHE_HOME": "/tmp/cache",  # noqa: S108
         "LANG": "C.UTF-8",
