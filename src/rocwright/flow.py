@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from rocwright.build.progress import Progress
-from rocwright.build.runs import Run, new_run_id, runs, save_run
+from rocwright.build.runs import Run, UnderWay, runs
 from rocwright.build.scheduler import Options, Outcome, check_room, run_steps
 from rocwright.catalog.load import Catalog, builtin_catalog
 from rocwright.errors import RocwrightError
@@ -128,7 +126,7 @@ def build(project: Project, locked: Lock, options: Options, progress: Progress) 
     """
     from rocwright.build.layout import lay_out
 
-    begun, started, run_id = time.monotonic(), datetime.now(UTC), new_run_id()
+    under_way = UnderWay("build", project.request, project.home.runs)
     store = project.store
     outcome = Outcome()
     for _ in range(ROUNDS):
@@ -142,7 +140,7 @@ def build(project: Project, locked: Lock, options: Options, progress: Progress) 
             store,
             project.home,
             options,
-            project.home.runs / run_id,
+            under_way.folder,
             expected_seconds(project),
             progress,
         )
@@ -153,20 +151,7 @@ def build(project: Project, locked: Lock, options: Options, progress: Progress) 
             break
         progress.say("the store held something damaged: it was moved aside and is made anew")
     cached = sum(one.state is State.CACHED for one in decisions)
-    run = Run(
-        id=run_id,
-        command="build",
-        started=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        seconds=round(time.monotonic() - begun, 3),
-        stack=project.request.stack,
-        gpu=project.request.gpu,
-        base=project.request.base,
-        outcome="failed" if outcome.failures else "built",
-        cached=cached,
-        steps=tuple(outcome.steps),
-    )
-    if outcome.steps:
-        save_run(project.home.runs, run)
+    run = under_way.ended("failed" if outcome.failures else "built", outcome.steps, cached)
     artifacts = () if outcome.failures else lay_out(project, plan)
     return Built(run=run, artifacts=artifacts, failures=tuple(outcome.failures))
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from pydantic import ValidationError
 from rocwright.errors import InputError
 from rocwright.files import write_atomic
 from rocwright.models import Frozen
+from rocwright.resolve.model import Request
 
 KEPT_RUNS = 500
 
@@ -51,6 +53,33 @@ class Run(Frozen):
 def new_run_id() -> str:
     """A name that sorts by time."""
     return f"{datetime.now(UTC).strftime('%Y%m%dT%H%M%SZ')}-{secrets.token_hex(3)}"
+
+
+class UnderWay:
+    """A run from its begin: what was asked, when; its logs lie in `folder`."""
+
+    def __init__(self, command: str, request: Request, runs_folder: Path) -> None:
+        self.command, self.request, self.id = command, request, new_run_id()
+        self.folder = runs_folder / self.id
+        self._started, self._begun = datetime.now(UTC), time.monotonic()
+
+    def ended(self, outcome: str, steps: Sequence[StepRun], cached: int = 0) -> Run:
+        """The record of the run, kept beside its logs where it did anything."""
+        run = Run(
+            id=self.id,
+            command=self.command,
+            started=self._started.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            seconds=round(time.monotonic() - self._begun, 3),
+            stack=self.request.stack,
+            gpu=self.request.gpu,
+            base=self.request.base,
+            outcome=outcome,
+            cached=cached,
+            steps=tuple(steps),
+        )
+        if steps:
+            save_run(self.folder.parent, run)
+        return run
 
 
 def save_run(folder: Path, run: Run) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from rocwright import sandbox
 from rocwright.bases.roots import unpacked_root
 from rocwright.build.progress import PlainProgress, Progress
-from rocwright.build.runs import LogFile, Run, StepRun, log_name, new_run_id, save_run
+from rocwright.build.runs import LogFile, StepRun, UnderWay, log_name
 from rocwright.build.scheduler import Options, check_room, run_steps
 from rocwright.catalog.model import Check, Component
 from rocwright.errors import InputError
@@ -51,8 +51,8 @@ def verify(
     """
     plan = make_plan(lock, project.catalog)
     artifacts = _artifacts(project, plan)
-    run_id, begun, started = new_run_id(), time.monotonic(), datetime.now(UTC)
-    root = _check_root(project, plan, engine, project.home.runs / run_id, progress or PlainProgress(), say)
+    under_way = UnderWay("verify", project.request, project.home.runs)
+    root = _check_root(project, plan, engine, under_way.folder, progress or PlainProgress(), say)
     findings: list[Finding] = []
     steps: list[StepRun] = []
     for locked in lock.components:
@@ -60,25 +60,14 @@ def verify(
         for check in component.check:
             since = time.monotonic()
             say(f"  check {component.name}: {check.name}")
-            bench = _Bench(project, lock, component, artifacts, root, engine, project.home.runs / run_id)
+            bench = _Bench(project, lock, component, artifacts, root, engine, under_way.folder)
             found = bench.machine_code(check) if check.kind == "machine-code" else bench.script(check)
             findings += found
             steps.append(_step_run(component, check, found, time.monotonic() - since))
             for one in found:
                 say(f"    {'ok' if one.ok else 'FAILED':<6} {one.name}  {one.detail}")
-    _keep_evidence(project, findings, run_id)
-    run = Run(
-        id=run_id,
-        command="verify",
-        started=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        seconds=round(time.monotonic() - begun, 3),
-        stack=project.request.stack,
-        gpu=project.request.gpu,
-        base=project.request.base,
-        outcome="verified" if all(one.ok for one in findings) else "failed",
-        steps=tuple(steps),
-    )
-    save_run(project.home.runs, run)
+    _keep_evidence(project, findings, under_way.id)
+    under_way.ended("verified" if all(one.ok for one in findings) else "failed", steps)
     return findings
 
 
