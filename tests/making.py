@@ -121,7 +121,7 @@ def lock_of(stack: str, *gpus: str, base: str = "", catalog: Catalog | None = No
             LockedRoot(
                 role=role,
                 base=name,
-                family="debian",
+                manager=catalog.base(chosen)[0].manager,
                 suite=suite,
                 architecture="amd64",
                 wanted=names,

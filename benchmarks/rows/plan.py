@@ -153,20 +153,20 @@ def _catalog() -> Catalog:
         )
         for count in range(COMPONENTS)
     }
-    base = next(iter(builtin_catalog().bases.values()))
+    base = next(one for one in builtin_catalog().bases.values() if one.made == "packages")
     stack = Stack(
         name=STACK,
         summary="made up",
         components=tuple(components),
-        bases=(f"{base.name}:{base.releases[0]}",),
+        bases=(base.names[0],),
         source="made up",
     )
     return dataclasses.replace(builtin_catalog(), components=components, stacks={STACK: stack})
 
 
 def _lock(catalog: Catalog) -> Lock:
-    base = next(iter(catalog.bases.values()))
-    release = base.releases[0]
+    base, _ = catalog.base(catalog.stacks[STACK].bases[0])
+    release = base.release[0].name
     packages = tuple(
         FilePin(
             filename=f"package-{count}.deb",
@@ -197,7 +197,7 @@ def _lock(catalog: Catalog) -> Lock:
     root = LockedRoot(
         role="build",
         base=base.name,
-        family=base.family,
+        manager=base.manager,
         suite=release,
         architecture="amd64",
         wanted=wanted_packages(catalog, tuple(catalog.components.values()), base)["build"],

@@ -75,9 +75,12 @@ def write_catalog(folder: Path, components: Mapping[str, Mapping[str, object]]) 
         {
             "targets.toml": '[[target]]\nname = "gfx1151"\nkfd_version = 110501\ngeneration = "x"\n'
             'products = ["x"]\nsource = ["x"]\n',
-            "system.toml": '"shell" = { debian = ["dash"] }\n',
-            "bases/debian.toml": 'name = "debian"\nfamily = "debian"\nsummary = "x"\nreleases = ["sid"]\n'
-            'architecture = { x86_64 = "amd64", aarch64 = "arm64" }\ncommon = []\nsource = "x"\n',
+            "system.toml": '"shell" = { apt = ["dash"] }\n',
+            "package_managers.toml": '[[manager]]\nname = "apt"\nrefresh = []\ndownload = []\ninstall = []\n'
+            'list = []\nsource = "x"\n',
+            "bases/debian.toml": 'name = "debian"\nmanager = "apt"\nmade = "packages"\nsummary = "x"\n'
+            'architecture = { x86_64 = "amd64", aarch64 = "arm64" }\nsource = "x"\n'
+            '[[release]]\nname = "sid"\nsource = "x"\n',
             "stacks/tiny.toml": f'name = "tiny"\nsummary = "x"\ncomponents = {json.dumps(list(components))}\n'
             'bases = ["debian:sid"]\nsource = "x"\n',
         },

@@ -91,14 +91,40 @@ def test_every_system_package_of_a_stack_has_a_name_on_each_of_its_bases(name: s
         base, _ = CATALOG.base(named)
         for component in map(CATALOG.component, stack.components):
             system = component.system
-            assert CATALOG.system_packages(base.family, (*system.build, *system.run, *system.check))
+            assert CATALOG.system_packages(base, (*system.build, *system.run, *system.check))
 
 
-def test_every_system_package_is_used_or_named_for_all_families() -> None:
-    families = {base.family for base in CATALOG.bases.values()}
+def test_every_system_package_is_named_for_managers_that_are_there() -> None:
     for name, packages in CATALOG.system.packages.items():
-        assert set(packages) <= families, name
+        assert packages, name
+        assert set(packages) <= set(CATALOG.managers), name
         assert all(packages.values()), name
+
+
+@each("bases")
+def test_a_base_names_packages_that_the_catalog_has(name: str) -> None:
+    base = CATALOG.bases[name]
+    assert CATALOG.manager(base).name == base.manager
+    assert set(base.packages) <= set(CATALOG.system.packages)
+    assert base.release
+    assert len(set(base.names)) == len(base.release)
+
+
+@each("bases")
+def test_an_image_of_a_base_is_named_without_its_digest(name: str) -> None:
+    for release in CATALOG.bases[name].release:
+        assert "@" not in release.image
+        assert release.confidence or not release.digest
+
+
+@each("managers")
+def test_a_package_manager_has_every_command(name: str) -> None:
+    manager = CATALOG.managers[name]
+    for command in (manager.refresh, manager.download, manager.install, manager.list):
+        assert command
+    assert "{packages}" in manager.download
+    assert "{folder}" in " ".join(manager.download)
+    assert "{folder}" in " ".join(manager.install)
 
 
 @each("bases")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwright.catalog.load import DATA, builtin_catalog, load_catalog, lookup, parse
-from rocwright.catalog.model import Resources
+from rocwright.catalog.model import Base, Resources, filled
 from rocwright.errors import InputError
 
 
@@ -97,10 +97,60 @@ def test_an_unknown_base_or_release_is_refused_with_the_known(name: str) -> None
     assert "debian" in caught.value.cause
 
 
-def test_a_system_package_without_a_name_on_a_family_is_refused() -> None:
-    with pytest.raises(InputError, match="has no name on fedora") as caught:
-        builtin_catalog().system_packages("fedora", ["c++"])
-    assert "system.toml" in caught.value.cause
+def test_a_system_package_is_named_once_and_found_for_each_package_manager() -> None:
+    catalog = builtin_catalog()
+    found = {
+        name: catalog.system_packages(catalog.bases[name], ["jpeg"]) for name in ("debian", "fedora", "arch")
+    }
+    assert found == {
+        "debian": ("libjpeg-dev",),
+        "fedora": ("libjpeg-turbo-devel",),
+        "arch": ("libjpeg-turbo",),
+    }
+
+
+def test_what_a_base_says_of_a_package_stands_over_its_manager() -> None:
+    catalog = builtin_catalog()
+    names = ["rocblas", "c++"]
+    assert catalog.system_packages(catalog.bases["debian"], names) == ("g++", "librocblas-dev")
+    assert catalog.system_packages(catalog.bases["rocm-ubuntu-24.04"], names) == ("g++", "rocblas-dev")
+
+
+def test_a_system_package_without_a_name_on_a_base_is_refused() -> None:
+    catalog = builtin_catalog()
+    with pytest.raises(InputError, match=r"has no name on debian \(apt\)") as caught:
+        catalog.system_packages(catalog.bases["debian"], ["rocwmma"])
+    assert "system.toml knows it for dnf, pacman" in caught.value.cause
+    assert "bases/debian.toml" in caught.value.next_step
+
+
+def test_a_release_says_what_it_provides_over_its_base() -> None:
+    base, release = builtin_catalog().base("rocm-ubuntu-24.04:6.3.4")
+    assert base.provided(release)["rocm"].version == "6.3.4"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"made": "image"}, "does not go with the image of trixie, sid"),
+        ({"provides": {"torch": {"source": "x"}}}, "either a package"),
+        ({"provides": {"torch": {"source": "x", "package": "p", "version": "1"}}}, "either a package"),
+        ({"release": [{"name": "sid", "digest": "sha256:12", "source": "x"}]}, "release.0.digest"),
+        ({"release": [{"name": "sid"}]}, "release.0.source"),
+    ],
+)
+def test_a_base_that_contradicts_itself_is_refused(change: dict[str, object], said: str) -> None:
+    written = builtin_catalog().bases["debian"].model_dump() | change
+    with pytest.raises(InputError) as caught:
+        parse(Base, written, Path("bases/debian.toml"))
+    assert said in caught.value.cause
+
+
+def test_the_places_of_a_command_are_filled_in() -> None:
+    command = ("get", "--into={folder}", "{packages}", "${Package} {year}/{month}")
+    assert filled(command, ["a", "b"], folder="/in", year="2025", month="10") == (
+        "get", "--into=/in", "a", "b", "${Package} 2025/10",
+    )  # fmt: skip
 
 
 @given(name=st.text(max_size=30))

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tests.making import lock_of
 
 from rocwright.catalog.load import builtin_catalog
 from rocwright.errors import ConflictError, InputError
+from rocwright.home import Home
 from rocwright.resolve.fits import check_fits, check_request, wanted_packages
+from rocwright.resolve.lock import make_lock
+from rocwright.store.local import LocalStore
 
 CATALOG = builtin_catalog()
 
@@ -23,7 +27,7 @@ def test_a_lock_of_these_recipes_fits_them(stack: str) -> None:
 def test_a_stack_may_be_asked_for_on_each_of_its_bases(stack: str) -> None:
     for named in CATALOG.stack(stack).bases:
         base, release = check_request(lock_of(stack, base=named).request, CATALOG)
-        assert f"{base.name}:{release}" == named
+        assert f"{base.name}:{release.name}" == named
 
 
 def test_a_package_that_a_recipe_needs_now_makes_the_lock_unfit() -> None:
@@ -66,3 +70,15 @@ def test_what_is_wanted_of_a_root_is_sorted_and_named_once() -> None:
     wanted = wanted_packages(CATALOG, components, CATALOG.bases["debian"])
     for names in wanted.values():
         assert list(names) == sorted(set(names))
+
+
+def test_a_base_that_comes_from_an_image_is_refused_in_words_before_anything_is_fetched(
+    tmp_path: Path,
+) -> None:
+    stack = CATALOG.stack("gfx-smoke").model_copy(update={"bases": ("fedora:43",)})
+    catalog = replace(CATALOG, stacks={**CATALOG.stacks, "gfx-smoke": stack})
+    request = lock_of("gfx-smoke").request.model_copy(update={"base": "fedora:43"})
+    with pytest.raises(InputError, match="fedora:43 cannot be locked") as caught:
+        make_lock(request, catalog, LocalStore(tmp_path / "store"), Home(tmp_path), lambda _: None)
+    assert "registry.fedoraproject.org/fedora:43" in caught.value.cause
+    assert "debian:sid" in caught.value.next_step

@@ -12,7 +12,15 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from rocwright.catalog.model import Base, Component, Stack, SystemPackages, Target
+from rocwright.catalog.model import (
+    Base,
+    BaseRelease,
+    Component,
+    PackageManager,
+    Stack,
+    SystemPackages,
+    Target,
+)
 from rocwright.errors import InputError
 from rocwright.models import Frozen
 
@@ -32,6 +40,7 @@ class Catalog:
     folder: Path
     targets: Mapping[str, Target]
     bases: Mapping[str, Base]
+    managers: Mapping[str, PackageManager]
     components: Mapping[str, Component]
     stacks: Mapping[str, Stack]
     system: SystemPackages
@@ -45,31 +54,35 @@ class Catalog:
     def stack(self, name: str) -> Stack:
         return lookup("stack", name, self.stacks)
 
-    def base(self, name: str) -> tuple[Base, str]:
+    def base(self, name: str) -> tuple[Base, BaseRelease]:
         """The base and release that `debian:sid` names."""
-        family, _, release = name.partition(":")
+        family, _, wanted = name.partition(":")
         base = lookup("base", family, self.bases)
-        if release not in base.releases:
-            known = [f"{base.name}:{one}" for one in base.releases]
-            raise InputError(
-                f"unknown base {name!r}",
-                cause=f"{base.name} has the releases {', '.join(base.releases)}",
-                next_step=f"use {' or '.join(known)}",
-            )
-        return base, release
+        for release in base.release:
+            if release.name == wanted:
+                return base, release
+        raise InputError(
+            f"unknown base {name!r}",
+            cause=f"{base.name} has the releases {', '.join(one.name for one in base.release)}",
+            next_step=f"use {' or '.join(base.names)}",
+        )
 
-    def system_packages(self, family: str, names: Iterable[str]) -> tuple[str, ...]:
-        """The packages of a family of bases for the catalog's names."""
+    def manager(self, base: Base) -> PackageManager:
+        return lookup("package manager", base.manager, self.managers)
+
+    def system_packages(self, base: Base, names: Iterable[str]) -> tuple[str, ...]:
+        """The packages of a base for the catalog's names; what the base itself says stands first."""
         found: list[str] = []
         for name in names:
-            packages = lookup("system package", name, self.system.packages)
-            if family not in packages:
+            packages = {} if name in base.packages else lookup("system package", name, self.system.packages)
+            here = base.packages.get(name, packages.get(base.manager))
+            if here is None:
                 raise InputError(
-                    f"the system package {name!r} has no name on {family}",
-                    cause=f"catalog/data/system.toml knows it on {', '.join(packages)}",
-                    next_step="add its name there",
+                    f"the system package {name!r} has no name on {base.name} ({base.manager})",
+                    cause=f"system.toml knows it for {', '.join(packages)}",
+                    next_step=f"add its name there, or to [packages] in bases/{base.name}.toml",
                 )
-            found += packages[family]
+            found += here
         return tuple(sorted(set(found)))
 
 
@@ -85,6 +98,12 @@ def load_catalog(folder: Path) -> Catalog:
         folder=folder,
         targets=_table(read_toml(folder / "targets.toml"), "target", Target, folder / "targets.toml"),
         bases=_folder(folder / "bases", Base),
+        managers=_table(
+            read_toml(folder / "package_managers.toml"),
+            "manager",
+            PackageManager,
+            folder / "package_managers.toml",
+        ),
         components=_folder(folder / "components", Component),
         stacks=_folder(folder / "stacks", Stack),
         system=parse(SystemPackages, {"packages": read_toml(folder / "system.toml")}, folder / "system.toml"),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Literal, Self
 
 from packaging.version import InvalidVersion, Version
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from rocwright.errors import InputError
 from rocwright.models import Frozen
@@ -176,27 +177,99 @@ class Component(Frozen):
 
 
 class Provided(Frozen):
-    """A component that a base brings along: the package, and the component's version in it."""
+    """A component that a base brings along: the package it comes in, or its version where that is fixed."""
 
-    package: str
+    package: str = ""
+    version: str = ""
+    source: str
+
+    @model_validator(mode="after")
+    def _says_which(self) -> Self:
+        if bool(self.package) == bool(self.version):
+            raise ValueError("either a package (whose version counts) or a version")
+        return self
+
+
+class PackageManager(Frozen):
+    """A package manager as commands to run in a root file system.
+
+    `refresh` and `download` use a network, `install` uses nothing but the folder of downloaded files, `list`
+    prints a name and a version a line, `repository` sets a dated snapshot. In an argument, `{folder}` and the
+    `{year}`, `{month}`, `{day}` of a snapshot are filled in; the argument `{packages}` becomes one for each.
+    """
+
+    name: str
+    refresh: tuple[str, ...]
+    download: tuple[str, ...]
+    install: tuple[str, ...]
+    list: tuple[str, ...]
+    repository: tuple[str, ...] = ()
     source: str
 
 
-class Base(Frozen):
-    """An operating system: its family, releases, and what it provides of the stack.
+def filled(command: Sequence[str], packages: Iterable[str] = (), **values: str) -> tuple[str, ...]:
+    """A package manager's command with its places filled in: `packages`, and `folder` or a date."""
+    every = [one for part in command for one in (packages if part == "{packages}" else (part,))]
+    return tuple(_fill(one, values) for one in every)
 
+
+def _fill(text: str, values: Mapping[str, str]) -> str:
+    for name, value in values.items():
+        text = text.replace(f"{{{name}}}", value)
+    return text
+
+
+class BaseRelease(Frozen):
+    """One release of a base.
+
+    `image` names the OCI image that the root is pulled from, empty where it is made from packages; `digest`
+    is that image's, empty until an online lock has seen it. `python` is the version of its python3.
+    """
+
+    name: str
+    image: str = ""
+    digest: Annotated[str, Field(pattern=r"^(sha256:[0-9a-f]{64})?$")] = ""
+    python: str = ""
+    provides: dict[str, Provided] = {}
+    source: str
+    confidence: str = ""
+
+
+class Base(Frozen):
+    """An operating system: its package manager, releases, and what it provides of the stack.
+
+    `made` says whether a root is made from the archive's packages alone, or from an image and packages;
+    `packages` are names of system packages that differ here from what they are for its package manager;
     `compiler_reads` are globs of files that compilers read without telling the compiler cache.
     """
 
     name: str
-    family: Literal["debian"]
     summary: str
-    releases: tuple[str, ...]
+    manager: str
+    made: Literal["packages", "image"]
+    release: tuple[BaseRelease, ...]
     architecture: dict[str, str]
-    common: tuple[str, ...]
+    common: tuple[str, ...] = ()
     compiler_reads: tuple[str, ...] = ()
+    packages: dict[str, tuple[str, ...]] = {}
     provides: dict[str, Provided] = {}
     source: str
+
+    @model_validator(mode="after")
+    def _image_where_made_from_one(self) -> Self:
+        odd = [one.name for one in self.release if bool(one.image) != (self.made == "image")]
+        if odd:
+            raise ValueError(f"made = {self.made!r} does not go with the image of {', '.join(odd)}")
+        return self
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its releases as a user names them: `debian:sid`."""
+        return tuple(f"{self.name}:{one.name}" for one in self.release)
+
+    def provided(self, release: BaseRelease) -> dict[str, Provided]:
+        """What that release brings along; what it says itself stands over what the base says."""
+        return self.provides | release.provides
 
 
 class Stack(Frozen):
@@ -212,6 +285,6 @@ class Stack(Frozen):
 
 
 class SystemPackages(Frozen):
-    """The catalog's name of a system package -> its names on each family of bases."""
+    """The catalog's name of a system package -> its names for each package manager."""
 
     packages: dict[str, dict[str, tuple[str, ...]]] = Field(default_factory=dict)

@@ -24,7 +24,7 @@ def complete(kind: str) -> Callable[[click.Context, click.Parameter, str], list[
         known: dict[str, list[str]] = {
             "stack": list(catalog.stacks),
             "gpu": [*catalog.targets, "auto"],
-            "base": [f"{base.name}:{one}" for base in catalog.bases.values() for one in base.releases],
+            "base": [one for base in catalog.bases.values() for one in base.names],
         }
         return [name for name in known[kind] if name.startswith(incomplete)]
 

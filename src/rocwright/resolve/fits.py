@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rocwright.catalog.load import Catalog
-from rocwright.catalog.model import Base, Component
+from rocwright.catalog.model import Base, BaseRelease, Component
 from rocwright.errors import ConflictError, InputError
 from rocwright.resolve.model import Lock, Request
 
 
-def check_request(request: Request, catalog: Catalog) -> tuple[Base, str]:
+def check_request(request: Request, catalog: Catalog) -> tuple[Base, BaseRelease]:
     """The base and release of a request whose every name is known. Raises InputError with the nearest."""
     stack = catalog.stack(request.stack)
     for gpu in request.gpu:
@@ -42,7 +42,7 @@ def wanted_packages(
     if any(check.kind == "script" for one in components for check in one.check):
         names["check"] = [name for one in components for name in (*one.system.run, *one.system.check)]
     return {
-        role: tuple(sorted({*base.common, *catalog.system_packages(base.family, wanted)}))
+        role: tuple(sorted({*base.common, *catalog.system_packages(base, wanted)}))
         for role, wanted in names.items()
     }
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from rocwright import __version__
 from rocwright.catalog.load import Catalog
-from rocwright.catalog.model import Base, Component
+from rocwright.catalog.model import Base, BaseRelease, Component
 from rocwright.errors import InputError
 from rocwright.home import Home
 from rocwright.resolve.constraints import Candidate, solve
@@ -25,10 +25,12 @@ def make_lock(
     """Answer a request with one exact version of everything. Raises InputError, ConflictError, FetchError."""
     base, release = check_request(request, catalog)
     stack = catalog.stack(request.stack)
-    archive = _Archive(home, base, release, on_line)
+    archive = _Archive(home, catalog, base, release, on_line)
     provided = {
-        name: (archive().package_version(one.package), f"{request.base} (package {one.package})")
-        for name, one in base.provides.items()
+        name: (one.version, request.base)
+        if one.version
+        else (archive().package_version(one.package), f"{request.base} (package {one.package})")
+        for name, one in base.provided(release).items()
         if _needed(catalog, stack.components, name)
     }
     on_line("lock: choosing versions that fit together")
@@ -51,7 +53,21 @@ def make_lock(
 class _Archive:
     """The suite's archive, refreshed at its first use."""
 
-    def __init__(self, home: Home, base: Base, release: str, on_line: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        home: Home,
+        catalog: Catalog,
+        base: Base,
+        release: BaseRelease,
+        on_line: Callable[[str], None],
+    ) -> None:
+        if base.made != "packages":
+            others = [name for one in catalog.bases.values() if one.made == "packages" for name in one.names]
+            raise InputError(
+                f"{base.name}:{release.name} cannot be locked: its root comes from an image",
+                cause=f"roots are made from an archive's packages so far, not from {release.image}",
+                next_step=f"use {' or '.join(others)}",
+            )
         machine = platform.machine()
         if machine not in base.architecture:
             raise InputError(
@@ -60,7 +76,7 @@ class _Archive:
                 next_step="use another machine",
             )
         self.architecture = base.architecture[machine]
-        self.archive = DebianArchive(home.apt, release, self.architecture)
+        self.archive = DebianArchive(home.apt, release.name, self.architecture)
         self.fresh = False
         self.on_line = on_line
 
@@ -111,8 +127,8 @@ def _roots(
             LockedRoot(
                 role=role,
                 base=base.name,
-                family=base.family,
-                suite=release,
+                manager=base.manager,
+                suite=release.name,
                 architecture=archive.architecture,
                 wanted=wanted,
                 packages=suite.resolve(wanted),

@@ -29,7 +29,7 @@ class LockedRoot(Frozen):
 
     role: Literal["build", "run", "check"]
     base: str
-    family: str
+    manager: str
     suite: Word
     architecture: Word
     wanted: tuple[str, ...] = ()
