@@ -66,7 +66,11 @@ ACTIONS: list[Action] = [
     ),
 ]
 CHANGES = {
-    "fetch": [{"files": (deb("one"),)}, {"files": (deb("one"), deb("two", "2.0-1"))}],
+    "fetch": [
+        {"files": (deb("one"),)},
+        {"files": (deb("one"), deb("two", "2.0-1"))},
+        {"pending": "git URL at a commit"},
+    ],
     "base": [{"suite": "trixie"}, {"architecture": "arm64"}],
     "tree": [
         {"subdir": "other"},
@@ -87,6 +91,7 @@ CHANGES = {
         {"env": {}},
         {"outputs": (OutputSpec(name="out", pattern="*"),)},
         {"outputs": (OutputSpec(name="other", pattern="*.whl"),)},
+        {"install": ("torch",)},
     ],
     "image": [
         {"name": "other"},

@@ -41,11 +41,21 @@ class Target(Frozen):
 
 
 class GitPlace(Frozen):
-    """A release in a git repository."""
+    """A release in a git repository: a tag, a commit, or both; never a branch.
+
+    `held` maps the path of a submodule to a commit other than the one that the repository links.
+    """
 
     git: str
-    tag: str
+    tag: str = ""
     commit: str = ""
+    held: dict[str, str] = {}
+
+    @model_validator(mode="after")
+    def _names_one(self) -> GitPlace:
+        if not self.tag and not self.commit:
+            raise ValueError("a git place needs a tag or a commit: a branch would not stay the same")
+        return self
 
 
 class IndexPlace(Frozen):
@@ -69,7 +79,14 @@ class BuiltinPlace(Frozen):
     builtin: str
 
 
-Place = GitPlace | IndexPlace | DebianPlace | BuiltinPlace
+class ImagePlace(Frozen):
+    """A container image: the reference with its tag, and the digest where it is known."""
+
+    image: str
+    digest: Annotated[str, Field(pattern=r"^(sha256:[0-9a-f]{64})?$")] = ""
+
+
+Place = GitPlace | IndexPlace | DebianPlace | BuiltinPlace | ImagePlace
 
 
 def _check_version(value: str) -> str:
@@ -80,24 +97,46 @@ def _check_version(value: str) -> str:
     return value
 
 
+class Value(Frozen):
+    """A variable with its reason. `when` limits it to locks that have that component ("rocm"), or, with a
+    "!" before it, to those that have it not."""
+
+    value: str
+    when: str = ""
+    why: str = ""
+    source: str = ""
+
+
+Env = dict[str, str | Value]
+
+
 class Release(Frozen):
     """One version of a component: the places that have it, in order of trust, and what it needs of others.
 
-    `needs` maps a component to a version specifier, `env` adds to the recipe's environment for this release
-    alone; `source` tells where these facts are from.
+    `needs` maps a component (python, and tools of the build such as cmake, among them) to a version
+    specifier; `targets` are the only GPUs served (empty: any), `without` maps a GPU not served to the reason;
+    `env` adds to the recipe's environment for this release alone; `evidence` tells where this version is
+    known to be good; `source` tells where these facts are from.
     """
 
     version: Annotated[str, AfterValidator(_check_version)]
-    places: tuple[Place, ...]
+    places: tuple[Place, ...] = ()
     needs: dict[str, str] = {}
-    env: dict[str, str] = {}
+    targets: tuple[str, ...] = ()
+    without: dict[str, str] = {}
+    env: Env = {}
+    evidence: str = ""
     source: str
 
 
 class SystemNeeds(Frozen):
-    """System packages by the catalog's names: to build, to run, and to check."""
+    """System packages by the catalog's names: to build, to run, and to check.
+
+    `rocm` are libraries of ROCm, installed where the base's own packages provide it.
+    """
 
     build: tuple[str, ...] = ()
+    rocm: tuple[str, ...] = ()
     run: tuple[str, ...] = ()
     check: tuple[str, ...] = ()
 
@@ -140,21 +179,42 @@ class Image(Frozen):
     env: dict[str, str] = {}
 
 
+class Serve(Frozen):
+    """How it is run: the command, devices, ports, folders kept outside (container path -> what for), and the
+    environment with its reasons."""
+
+    command: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ("/dev/kfd", "/dev/dri")
+    groups: tuple[str, ...] = ("video", "render")
+    ports: tuple[int, ...] = ()
+    folders: dict[str, str] = {}
+    shared_memory: Size = 0
+    env: Env = {}
+
+
 class Component(Frozen):
-    """One thing built: a recipe that a packager reads once and can change."""
+    """One thing built or fetched: a recipe that a packager reads once and can change.
+
+    `wheel` and `archive` are built; `image` is pulled by digest and run as it is; `application` is a source
+    tree into whose environment wheels are installed; `tool` is a Python package that builds need.
+    `prepare` are commands run on the edited tree before edits of the phase "prepared" (hipify).
+    """
 
     name: str
     summary: str
     homepage: str = ""
     license: str
-    kind: Literal["wheel", "archive"]
+    kind: Literal["wheel", "archive", "image", "application", "tool"]
     release: tuple[Release, ...]
     system: SystemNeeds = SystemNeeds()
+    python: tuple[str, ...] = ()
     resources: Resources = Resources()
-    env: dict[str, str] = {}
+    env: Env = {}
     guard: tuple[str, ...] = ()
-    run: tuple[str, ...]
-    output: tuple[OutputSpec, ...]
+    prepare: tuple[str, ...] = ()
+    run: tuple[str, ...] = ()
+    output: tuple[OutputSpec, ...] = ()
+    serve: Serve | None = None
     edit: tuple[Edit, ...] = ()
     check: tuple[Check, ...] = ()
     image: Image | None = None
@@ -173,7 +233,8 @@ class Component(Frozen):
     @property
     def targets_code(self) -> bool:
         """Whether what is built holds machine code for the GPU asked for."""
-        return any("{targets}" in value for value in self.env.values())
+        values = (one if isinstance(one, str) else one.value for one in self.env.values())
+        return any("{targets}" in value for value in values)
 
 
 class Provided(Frozen):
@@ -272,14 +333,36 @@ class Base(Frozen):
         return self.provides | release.provides
 
 
+class Row(Frozen):
+    """One choice of a stack that comes with a lock: GPU, base, provider of ROCm and versions.
+
+    `wish` is the document that asked for it, `holds` what it must hold.
+    """
+
+    gpu: str
+    base: str
+    provider: str = ""
+    versions: dict[str, str] = {}
+    wish: str
+    holds: str
+
+
 class Stack(Frozen):
-    """A named choice of components that serves a purpose."""
+    """A named choice of components that serves a purpose.
+
+    `optional` are components that are added only when asked for; `warning` is said before anything is done,
+    `prefer` names the stack that is better where it can be had.
+    """
 
     name: str
     summary: str
     components: tuple[str, ...]
+    optional: tuple[str, ...] = ()
     bases: tuple[str, ...]
     targets: tuple[str, ...] = ()
+    row: tuple[Row, ...] = ()
+    warning: str = ""
+    prefer: str = ""
     next: tuple[str, ...] = ()
     source: str
 

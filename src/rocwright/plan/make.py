@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rocwright.catalog.load import Catalog
-from rocwright.catalog.model import Component, Image
+from rocwright.catalog.model import Component, Env, Image
 from rocwright.errors import InputError
 from rocwright.plan.model import (
     BaseAction,
@@ -121,11 +121,7 @@ def _run_step(
     root: Step,
     compiler_reads: tuple[str, ...],
 ) -> Step:
-    targets = ";".join(lock.request.gpu)
-    env = {
-        name: expand(value, {"version": locked.version, "targets": targets}, f"{component.name}: {name}")
-        for name, value in (component.env | component.released(locked.version).env).items()
-    }
+    env = environment_of(component, locked, lock)
     resources = component.resources
     return Step(
         name=component.name,
@@ -149,6 +145,33 @@ def _run_step(
             limit=resources.limit,
         ),
     )
+
+
+def environment_of(component: Component, locked: LockedComponent, lock: Lock) -> dict[str, str]:
+    """The recipe's variables for this lock: those whose condition holds, filled in."""
+    known = {"version": locked.version, "targets": ";".join(lock.request.gpu), "commit": locked.commit}
+    recipe = component.env | component.released(locked.version).env
+    return {
+        name: expand(value, known, f"{component.name}: {name}")
+        for name, value in chosen_values(recipe, present(lock)).items()
+    }
+
+
+def present(lock: Lock) -> frozenset[str]:
+    """The components that a lock has, whether built or provided."""
+    rocm = {"rocm"} if lock.rocm else set()
+    return frozenset({one.name for one in lock.components} | set(lock.provided) | rocm)
+
+
+def chosen_values(env: Env, have: frozenset[str]) -> dict[str, str]:
+    """The variables whose condition holds where the components `have` are there."""
+    found: dict[str, str] = {}
+    for name, one in env.items():
+        if isinstance(one, str):
+            found[name] = one
+        elif not one.when or (one.when.removeprefix("!") in have) != one.when.startswith("!"):
+            found[name] = one.value
+    return found
 
 
 def expand(text: str, values: dict[str, str], subject: str) -> str:

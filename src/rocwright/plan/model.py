@@ -100,14 +100,20 @@ class OutputSpec(Frozen):
 
 
 class FetchAction(Frozen):
-    """Get files from outside; each becomes an output named by its sha256."""
+    """Get files from outside; each becomes an output named by its sha256.
+
+    `pending` says in words what is to be fetched where no lock knows the files yet: it can be planned and
+    exported, not run.
+    """
 
     kind: Literal["fetch"] = "fetch"
-    files: tuple[FilePin, ...]
+    files: tuple[FilePin, ...] = ()
+    pending: str = ""
 
     def material(self) -> Any:
         # where a file comes from cannot change what it is
-        return {"kind": self.kind, "files": sorted(pin.sha256 for pin in self.files)}
+        found: dict[str, Any] = {"kind": self.kind, "files": sorted(pin.sha256 for pin in self.files)}
+        return found | ({"pending": self.pending} if self.pending else {})
 
 
 class BaseAction(Frozen):
@@ -140,6 +146,7 @@ class TreeAction(Frozen):
 class RunAction(Frozen):
     """Run commands in a sandbox, in the source tree; the inputs are under $IN, outputs go to $OUT.
 
+    `install` names inputs whose wheels are installed into an environment of the step before anything else;
     `guard` names packages of which one working copy must be found before anything is compiled;
     `compiler_reads` are globs of files in the root whose change makes the compiler cache start anew.
     """
@@ -148,12 +155,14 @@ class RunAction(Frozen):
     commands: tuple[str, ...]
     env: dict[str, str] = {}
     outputs: tuple[OutputSpec, ...]
+    install: tuple[str, ...] = ()
     guard: tuple[str, ...] = ()
     compiler_reads: tuple[str, ...] = ()
 
     def material(self) -> Any:
         # neither guards nor the compiler cache change what is made
-        return self.model_dump(mode="json", exclude={"guard", "compiler_reads"}) | {"fixed": FIXED}
+        left_out = {"guard", "compiler_reads", *(() if self.install else ("install",))}
+        return self.model_dump(mode="json", exclude=left_out) | {"fixed": FIXED}
 
 
 class ImageAction(Frozen):

@@ -11,6 +11,7 @@ from packaging.version import InvalidVersion, Version
 from resolvelib import AbstractProvider, BaseReporter, ResolutionImpossible, Resolver
 
 from rocwright.catalog.load import Catalog
+from rocwright.catalog.model import Release
 from rocwright.errors import ConflictError, InputError
 
 
@@ -42,20 +43,22 @@ def solve(
     wanted: Sequence[str],
     pins: Mapping[str, str],
     provided: Mapping[str, tuple[str, str]],
+    targets: Sequence[str] = (),
 ) -> dict[str, Candidate]:
-    """One version of each component wanted and of all that they need.
+    """One version of each component wanted and of all that they need, serving all of `targets`.
 
-    `provided` maps a component to its version and the words for where it is. Raises InputError for an unknown
-    component or version (with the nearest), ConflictError with the chain of reasons.
+    Versions that are known to be good go first, then the newest. `provided` maps a component to its version
+    and the words for where it is. Raises InputError for an unknown component or version (with the nearest),
+    ConflictError with the chain of reasons.
     """
     for name, version in pins.items():
         _check_pin(catalog, name, version, provided)
     requirements = [Requirement(name, "", "the stack") for name in wanted]
     requirements += [Requirement(name, f"=={version}", "rocwright.toml") for name, version in pins.items()]
     try:
-        result = Resolver(_Provider(catalog, provided), BaseReporter()).resolve(requirements)
+        result = Resolver(_Provider(catalog, provided, targets), BaseReporter()).resolve(requirements)
     except ResolutionImpossible as error:
-        raise _conflict(error, pins, provided) from error
+        raise _conflict(error, pins, provided, catalog, targets) from error
     return dict(result.mapping)
 
 
@@ -100,9 +103,12 @@ def nearest_version(version: str, known: Sequence[str]) -> str:
 
 
 class _Provider(AbstractProvider[Requirement, Candidate, str]):
-    def __init__(self, catalog: Catalog, provided: Mapping[str, tuple[str, str]]) -> None:
+    def __init__(
+        self, catalog: Catalog, provided: Mapping[str, tuple[str, str]], targets: Sequence[str]
+    ) -> None:
         self.catalog = catalog
         self.provided = provided
+        self.targets = targets
 
     def identify(self, requirement_or_candidate: Requirement | Candidate) -> str:
         return requirement_or_candidate.name
@@ -133,9 +139,8 @@ class _Provider(AbstractProvider[Requirement, Candidate, str]):
             return [Candidate(name, version, where)]
         if name not in self.catalog.components:
             return []
-        known = sorted(
-            self.catalog.component(name).release, key=lambda one: Version(one.version), reverse=True
-        )
+        serving = [one for one in self.catalog.component(name).release if not refusals(one, self.targets)]
+        known = sorted(serving, key=lambda one: (bool(one.evidence), Version(one.version)), reverse=True)
         return [Candidate(name, release.version) for release in known]
 
     def is_satisfied_by(self, requirement: Requirement, candidate: Candidate) -> bool:
@@ -149,13 +154,36 @@ class _Provider(AbstractProvider[Requirement, Candidate, str]):
         return [Requirement(name, spec, who, release.source) for name, spec in release.needs.items()]
 
 
-def _conflict(error: Any, pins: Mapping[str, str], provided: Mapping[str, tuple[str, str]]) -> ConflictError:
+def refusals(release: Release, targets: Sequence[str]) -> list[str]:
+    """Why a release does not serve some of the targets, in words; none where it serves all."""
+    found = [f"{gpu}: {release.without[gpu]}" for gpu in targets if gpu in release.without]
+    if release.targets:
+        missing = [gpu for gpu in targets if gpu not in release.targets]
+        found += [f"{gpu}: it serves {', '.join(release.targets)} only" for gpu in missing]
+    return found
+
+
+def _conflict(
+    error: Any,
+    pins: Mapping[str, str],
+    provided: Mapping[str, tuple[str, str]],
+    catalog: Catalog,
+    targets: Sequence[str],
+) -> ConflictError:
     chain = [str(cause.requirement) for cause in error.causes]
     names = sorted({cause.requirement.name for cause in error.causes})
     for name in names:
         if name in provided:
             version, where = provided[name]
             chain.append(f"{where} provides {name} {version}, and no other")
+        elif name in catalog.components:
+            chain += [
+                f"{name} {release.version} does not serve {reason}   [{release.source}]"
+                for release in catalog.component(name).release
+                for reason in refusals(release, targets)
+            ]
+        else:
+            chain.append(f"nothing here provides {name}, and the catalog has no recipe of that name")
     asked = sorted({*names, *(cause.parent.name for cause in error.causes if cause.parent is not None)})
     pinned = [f"{name} = {pins[name]!r}" for name in asked if name in pins]
     return ConflictError(

@@ -13,18 +13,25 @@ LOCK_SCHEMA = 1
 
 
 class Request(Frozen):
-    """`rocwright.toml`: this stack, for these GPUs, on this base; `versions` pins components."""
+    """`rocwright.toml`: this stack, for these GPUs, on this base.
+
+    `provider` says where ROCm comes from, `extra` adds optional components of the stack, `versions` pins
+    components: a version, or "@" and a commit.
+    """
 
     stack: str
     gpu: tuple[str, ...] = Field(min_length=1)
     base: str
+    provider: str = ""
+    extra: tuple[str, ...] = ()
     versions: dict[str, str] = {}
 
 
 class LockedRoot(Frozen):
     """A root file system: the exact packages of `suite`. `role` is build, run or check.
 
-    `wanted` are the packages that recipes ask for; the rest of `packages` is what these need.
+    `wanted` are the packages that recipes ask for; the rest of `packages` is what these need. Where `pending`
+    says something, the packages (and the image, where it starts from one) are not known exactly yet.
     """
 
     role: Literal["build", "run", "check"]
@@ -33,19 +40,46 @@ class LockedRoot(Frozen):
     suite: Word
     architecture: Word
     wanted: tuple[str, ...] = ()
-    packages: tuple[FilePin, ...]
+    image: str = ""
+    packages: tuple[FilePin, ...] = ()
+    pending: str = ""
 
 
 class LockedComponent(Frozen):
-    """A component's exact source. `place` says which place was taken, `passed_over` why not another."""
+    """A component's exact source. `place` says which place was taken, `passed_over` why not another.
+
+    `commit` is the git commit or image digest of it, where it has one. Where `pending` says something, the
+    files' hashes are not known yet.
+    """
 
     name: str
     version: str
     place: str
     passed_over: tuple[str, ...] = ()
+    commit: str = ""
     subdir: str = ""
     series: tuple[str, ...] = ()
-    files: tuple[FilePin, ...]
+    files: tuple[FilePin, ...] = ()
+    pending: str = ""
+
+
+class LockedProvider(Frozen):
+    """Where ROCm comes from: a provider of the catalog and the version of ROCm, as it was chosen."""
+
+    name: str
+    version: str
+    wanted: tuple[str, ...] = ()
+    files: tuple[FilePin, ...] = ()
+    pending: str = ""
+
+
+class LockedPython(Frozen):
+    """The Python packages that builds need, by hash; `wanted` is what the recipes ask for."""
+
+    version: str
+    wanted: tuple[str, ...] = ()
+    files: tuple[FilePin, ...] = ()
+    pending: str = ""
 
 
 class Lock(Frozen):
@@ -56,8 +90,16 @@ class Lock(Frozen):
     created: str
     request: Request
     provided: dict[str, str] = {}
+    rocm: LockedProvider | None = None
+    python: LockedPython | None = None
     roots: tuple[LockedRoot, ...]
     components: tuple[LockedComponent, ...]
+
+    @property
+    def pending(self) -> tuple[str, ...]:
+        """What nobody could verify when the lock was made; an online `rocwright lock` fills it in."""
+        parts = (*self.components, *self.roots, self.rocm, self.python)
+        return tuple(one.pending for one in parts if one is not None and one.pending)
 
     def root(self, role: str) -> LockedRoot | None:
         """The root file system of that role, or None where the stack needs none."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocwright.catalog.model import BuiltinPlace, DebianPlace, GitPlace, IndexPlace, Place
+from rocwright.catalog.model import BuiltinPlace, DebianPlace, GitPlace, ImagePlace, IndexPlace, Place
 from rocwright.errors import FetchError, NetworkError
 from rocwright.files import sha256_file
 from rocwright.plan.environment import EPOCH
@@ -73,7 +73,9 @@ def describe(place: Place) -> str:
     """A place in words."""
     match place:
         case GitPlace():
-            return f"git {place.git} {place.tag}"
+            return f"git {place.git} {place.tag or place.commit[:12]}"
+        case ImagePlace():
+            return f"image {place.image}"
         case IndexPlace():
             return f"source distribution {place.sdist} {place.version}"
         case DebianPlace():
@@ -95,6 +97,12 @@ def _locate(place: Place, version: str, reach: Reach) -> Located:
             return Located(files=(pin,), place=describe(place), subdir=place.subdir)
         case DebianPlace():
             return _locate_debian(place, version, reach)
+        case ImagePlace():
+            raise FetchError(
+                f"{describe(place)} cannot be had yet",
+                cause="images are not pulled by this version",
+                next_step="name another source place in the recipe",
+            )
         case BuiltinPlace():
             pin = pack_builtin(place.builtin, reach.carried, reach.store)
             return Located(files=(pin,), place=describe(place))
