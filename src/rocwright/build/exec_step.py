@@ -12,16 +12,11 @@ from datetime import UTC, datetime
 
 from pydantic import ValidationError
 
-from rocwright.bases.debian import make_root
 from rocwright.build.context import Context, Made
-from rocwright.build.image import run_image
-from rocwright.build.run import run_run
-from rocwright.build.tree import run_tree
 from rocwright.build.workspace import Workspace
 from rocwright.errors import InputError, InternalError
 from rocwright.home import Home
 from rocwright.plan.model import BaseAction, FetchAction, ImageAction, RunAction, Step, TreeAction
-from rocwright.sources.fetch import fetch
 from rocwright.store.local import LocalStore, is_key
 from rocwright.store.model import Output, Record
 
@@ -163,6 +158,8 @@ def _make(
 def _perform(step: Step, context: Context) -> Made:
     match step.action:
         case FetchAction():
+            from rocwright.sources.fetch import fetch
+
             fetch(
                 step.action.files,
                 context.store,
@@ -172,6 +169,8 @@ def _perform(step: Step, context: Context) -> Made:
             )
             return Made(outputs={})
         case BaseAction():
+            from rocwright.bases.debian import make_root
+
             packages = [
                 (one.filename, context.store.verified(one.sha256)) for one in context.inputs["packages"]
             ]
@@ -179,10 +178,16 @@ def _perform(step: Step, context: Context) -> Made:
             make_root(step.action, packages, target, context.workspace.scratch, context.on_line)
             return Made(outputs={"root": target})
         case TreeAction():
+            from rocwright.build.tree import run_tree
+
             return run_tree(step.action, context)
         case RunAction():
+            from rocwright.build.run import run_run
+
             return run_run(step.action, context)
         case ImageAction():
+            from rocwright.build.image import run_image
+
             return run_image(step.action, context)
 
 
