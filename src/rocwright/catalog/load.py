@@ -21,6 +21,7 @@ from rocwright.catalog.model import (
     SystemPackages,
     Target,
 )
+from rocwright.catalog.provider import Provider
 from rocwright.errors import InputError
 from rocwright.models import Frozen
 
@@ -41,6 +42,7 @@ class Catalog:
     targets: Mapping[str, Target]
     bases: Mapping[str, Base]
     managers: Mapping[str, PackageManager]
+    providers: Mapping[str, Provider]
     components: Mapping[str, Component]
     stacks: Mapping[str, Stack]
     system: SystemPackages
@@ -50,6 +52,9 @@ class Catalog:
 
     def component(self, name: str) -> Component:
         return lookup("component", name, self.components)
+
+    def provider(self, name: str) -> Provider:
+        return lookup("provider of ROCm", name, self.providers)
 
     def stack(self, name: str) -> Stack:
         return lookup("stack", name, self.stacks)
@@ -104,6 +109,7 @@ def load_catalog(folder: Path) -> Catalog:
             PackageManager,
             folder / "package_managers.toml",
         ),
+        providers=_folder(folder / "providers", Provider),
         components=_folder(folder / "components", Component),
         stacks=_folder(folder / "stacks", Stack),
         system=parse(SystemPackages, {"packages": read_toml(folder / "system.toml")}, folder / "system.toml"),

@@ -1,0 +1,46 @@
+"""Where ROCm comes from: distribution packages, AMD's, TheRock's wheels and tarballs, TheRock's source."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from rocwright.models import Frozen
+from rocwright.resolve.versions import version_in
+
+
+class Serves(Frozen):
+    """Targets that a provider serves, in a range of ROCm's versions, on some bases (none named: on all)."""
+
+    versions: str = ""
+    targets: tuple[str, ...]
+    bases: tuple[str, ...] = ()
+    source: str
+    confidence: str = ""
+
+
+class Provider(Frozen):
+    """A source of ROCm.
+
+    `packages` are the base's or AMD's system packages, `wheels` Python packages from an index, `archive` a
+    tarball, `source` a recipe of the catalog. `versions` are the versions of ROCm that it has, newest first;
+    `wanted` the Python requirements of wheels ("{version}" is filled in), `index` their index by target.
+    """
+
+    name: str
+    summary: str
+    kind: Literal["packages", "wheels", "archive", "source"]
+    versions: tuple[str, ...] = ()
+    serves: tuple[Serves, ...] = ()
+    wanted: tuple[str, ...] = ()
+    index: dict[str, str] = {}
+    env: dict[str, str] = {}
+    source: str
+
+    def evidence(self, target: str, version: str, base: str) -> Serves | None:
+        """What says that this version serves the target on the base, or None where nothing does."""
+        name, _, _ = base.partition(":")
+        for one in self.serves:
+            here = not one.bases or base in one.bases or name in one.bases
+            if target in one.targets and here and version_in(version, one.versions):
+                return one
+        return None
