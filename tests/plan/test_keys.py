@@ -81,6 +81,8 @@ CHANGES = {
         {"edits": (EDIT.model_copy(update={"regex": "z"}),)},
         {"edits": (EDIT.model_copy(update={"replacement": "z"}),)},
         {"edits": (EDIT.model_copy(update={"expect": 2}),)},
+        {"edits": (EDIT.model_copy(update={"marker": "z"}),)},
+        {"edits": (EDIT.model_copy(update={"line_ends": "crlf"}),)},
         {"edits": (EDIT, EDIT)},
     ],
     "run": [
@@ -114,6 +116,9 @@ FREE = {
     "tree": [
         {"edits": (EDIT.model_copy(update={"why": "a better reason"}),)},
         {"edits": (EDIT.model_copy(update={"versions": "<2"}),)},
+        {"edits": (EDIT.model_copy(update={"absorbed": ">=2", "source": "s", "upstream": "u"}),)},
+        {"edits": (EDIT.model_copy(update={"confidence": "c", "places": ("git",), "targets": ("a",)}),)},
+        {"version": "2.0"},
     ],
     "run": [{"guard": ()}, {"guard": ("torch", "numpy")}, {"compiler_reads": ()}],
 }  # fmt: skip
@@ -152,6 +157,21 @@ def test_what_cannot_change_the_output_leaves_the_key(action: Action, change: di
 def test_every_field_of_an_action_is_said_to_change_its_key_or_not_to(action: Action) -> None:
     decided = {name for table in (CHANGES, FREE) for change in table.get(action.kind, []) for name in change}
     assert decided == set(type(action).model_fields) - {"kind", "family"}
+
+
+DIFF = Edit.model_validate({"diff": "a.patch", "patch": "--- a/f\n", "why": "it must be so"})
+
+
+def test_a_diff_is_known_by_its_text_and_not_by_its_name() -> None:
+    tree = step_of(TreeAction(edits=(DIFF,)))
+    renamed = step_of(TreeAction(edits=(DIFF.model_copy(update={"diff": "b.patch"}),)))
+    other = step_of(TreeAction(edits=(DIFF.model_copy(update={"patch": "--- a/g\n"}),)))
+    assert renamed.key == tree.key
+    assert other.key != tree.key
+
+
+def test_an_edit_has_the_key_that_it_had_when_there_was_one_kind_of_edit() -> None:
+    assert EDIT.material() == {"file": "a.c", "regex": "x", "replacement": "y", "expect": 1}
 
 
 def test_names_and_needs_of_a_step_are_not_in_its_key() -> None:

@@ -123,13 +123,30 @@ def test_a_plan_needs_the_room_that_its_packages_need() -> None:
 def test_an_edit_is_taken_for_the_versions_that_it_names() -> None:
     edit = Edit.model_validate({"file": "f", "regex": "r", "with": "w", "why": "y", "for": "<0.22"})
     always = edit.model_copy(update={"versions": ""})
-    assert edits_for((edit, always), "0.21.0") == (edit, always)
-    assert edits_for((edit, always), "0.22.0") == (always,)
+    assert edits_for((edit, always), "0.21.0", ("gfx1151",), "git") == (edit, always)
+    assert edits_for((edit, always), "0.22.0", ("gfx1151",), "git") == (always,)
 
 
 def test_a_prerelease_lies_in_the_range_that_its_number_lies_in() -> None:
     edit = Edit.model_validate({"file": "f", "regex": "r", "with": "w", "why": "y", "for": "<0.23"})
-    assert edits_for((edit,), "0.22.0rc1") == (edit,)
+    assert edits_for((edit,), "0.22.0rc1", ("gfx1151",), "git") == (edit,)
+
+
+def test_an_edit_is_taken_for_the_targets_places_and_phase_that_it_names() -> None:
+    edit = Edit.model_validate(
+        {"file": "f", "literal": "a", "with": "b", "why": "y", "targets": ["gfx803"], "places": ["git"]}
+    )
+    assert edits_for((edit,), "1", ("gfx1151", "gfx803"), "git") == (edit,)
+    assert edits_for((edit,), "1", ("gfx1151",), "git") == ()
+    assert edits_for((edit,), "1", ("gfx803",), "debian") == ()
+    later = edit.model_copy(update={"phase": "prepared"})
+    assert edits_for((edit, later), "1", ("gfx803",), "git", "prepared") == (later,)
+
+
+def test_an_edit_is_filled_in_with_the_targets_asked_for() -> None:
+    edit = Edit.model_validate({"file": "f", "list": "ARCHS", "add": ["{targets}"], "why": "y"})
+    (filled,) = edits_for((edit,), "1", ("gfx1151", "gfx803"), "git")
+    assert filled.add == ("gfx1151", "gfx803")
 
 
 def test_a_recipe_that_asks_for_an_unknown_name_is_told_which() -> None:

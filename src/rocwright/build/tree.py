@@ -6,7 +6,8 @@ from pathlib import Path
 
 from rocwright.build.context import Context, Made
 from rocwright.errors import PatchError
-from rocwright.patching.edits import apply_edits, apply_series
+from rocwright.patching.edits import apply_edits
+from rocwright.patching.series import apply_series
 from rocwright.plan.environment import EPOCH
 from rocwright.plan.model import TreeAction
 from rocwright.sources.archive import pack, unpack
@@ -32,7 +33,7 @@ def run_tree(action: TreeAction, context: Context) -> Made:
             wrapped=wrapped,
         )
     notes += apply_series(tree, [_patch(patches, name) for name in action.series], "series")
-    notes += apply_edits(tree, action.edits, "edits")
+    notes += apply_edits(tree, action.edits, "edits", action.version)
     for note in notes:
         context.on_line(note)
     target = context.workspace.out / "tree.tar.zst"

@@ -24,6 +24,7 @@ from rocwright.catalog.model import (
 from rocwright.catalog.provider import Provider
 from rocwright.errors import InputError
 from rocwright.models import Frozen
+from rocwright.patching.model import Edit
 
 DATA = Path(__file__).parent / "data"
 
@@ -110,7 +111,7 @@ def load_catalog(folder: Path) -> Catalog:
             folder / "package_managers.toml",
         ),
         providers=_folder(folder / "providers", Provider),
-        components=_folder(folder / "components", Component),
+        components=_components(folder),
         stacks=_folder(folder / "stacks", Stack),
         system=parse(SystemPackages, {"packages": read_toml(folder / "system.toml")}, folder / "system.toml"),
     )
@@ -119,6 +120,42 @@ def load_catalog(folder: Path) -> Catalog:
 def _folder(folder: Path, model: type[Model]) -> dict[str, Model]:
     found = [parse(model, read_toml(path), path) for path in sorted(folder.glob("*.toml"))]
     return {getattr(one, "name"): one for one in found}  # noqa: B009 - every model here has a name
+
+
+def _components(folder: Path) -> dict[str, Component]:
+    """Recipes, each with its edits that lie apart in edits/NAME.toml, and with the texts of its diffs."""
+    found = {}
+    for path in sorted((folder / "components").glob("*.toml")):
+        data, apart = read_toml(path), folder / "edits" / path.name
+        rows = [(path, row) for row in _rows(data, path)]
+        if apart.exists():
+            rows += [(apart, row) for row in _rows(read_toml(apart), apart)]
+        edits = [parse(Edit, _with_text(row, folder, source), source) for source, row in rows]
+        component = parse(Component, data | {"edit": edits}, path)
+        found[component.name] = component
+    return found
+
+
+def _rows(data: Mapping[str, object], path: Path) -> list[dict[str, object]]:
+    rows = data.get("edit", [])
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise InputError(f"{path}: `edit` is not a list of tables", next_step="write each as [[edit]]")
+    return rows
+
+
+def _with_text(row: dict[str, object], folder: Path, path: Path) -> dict[str, object]:
+    """An edit with the text of the diff that it names."""
+    name = row.get("diff")
+    if not isinstance(name, str):
+        return row
+    try:
+        return row | {"patch": (folder / name).read_text(encoding="utf-8")}
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"{path} names the diff {name}, which cannot be read",
+            cause=str(error),
+            next_step="correct `diff`",
+        ) from error
 
 
 def _table(data: Mapping[str, object], name: str, model: type[Model], path: Path) -> dict[str, Model]:

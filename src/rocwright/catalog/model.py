@@ -11,7 +11,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from rocwright.errors import InputError
 from rocwright.models import Frozen
-from rocwright.plan.model import Edit, OutputSpec
+from rocwright.patching.model import Edit
+from rocwright.plan.model import OutputSpec
 
 _UNITS = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "TiB": 1024**4}
 

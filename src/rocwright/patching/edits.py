@@ -1,75 +1,204 @@
-"""Declarative edits and patch series: applied, and an error when one changes nothing."""
+"""Edits on a tree: judged one after the other in memory, then all written, or none."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
-from rocwright import process
 from rocwright.errors import PatchError
-from rocwright.plan.model import Edit
+from rocwright.patching.diffs import NOWHERE, apply_hunks, parse_diff
+from rocwright.patching.draft import Draft
+from rocwright.patching.found import Found, changed, line_of, nearest, shown
+from rocwright.patching.kinds import derived_marker, find
+from rocwright.patching.model import Edit, Kind
+from rocwright.resolve.versions import version_in
 
 
-def apply_edits(tree: Path, edits: Sequence[Edit], subject: str) -> list[str]:
-    """Apply all edits in order; gives a line for each. Raises PatchError that names the edit and the file.
+class State(StrEnum):
+    """What an edit meets in a tree."""
 
-    An edit whose number of matches is not the one expected is an error, zero included: nothing is silently
-    without effect.
+    APPLIES = "applies"
+    ABSORBED = "absorbed"
+    """The tree is as the edit wants it already."""
+    DRIFTED = "drifted"
+    """The place that it changes is not there, or there are more of it than it expects."""
+    GONE = "file gone"
+    REFUSED = "refused"
+    """The file cannot be edited safely, or the edit cannot be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """An edit against a tree: `count` places changed or found as wanted; `near` holds numbered lines."""
+
+    edit: Edit
+    state: State
+    count: int = 0
+    what: str = ""
+    cause: str = ""
+    near: str = ""
+    next_step: str = ""
+
+    @property
+    def line(self) -> str:
+        """One line for a log."""
+        done = f"{self.count} changed" if self.state is State.APPLIES else "there already"
+        return f"edit {self.edit.subject}: {done} ({self.edit.why})"
+
+
+def apply_edits(tree: Path, edits: Sequence[Edit], subject: str, version: str = "") -> list[str]:
+    """Apply all edits in order; gives a line for each. Nothing is written unless every one of them fits.
+
+    Raises PatchError that names the edit, the file and the nearest lines. An edit that the tree has already
+    is an error too, unless `version` lies in its `absorbed` range: nothing is silently without effect.
     """
-    return [_apply_edit(tree, edit, subject) for edit in edits]
+    draft, verdicts = Draft(tree), []
+    for edit in edits:
+        verdict = judge(edit, draft)
+        allowed = verdict.state is State.ABSORBED and _may_be_absorbed(edit, version)
+        if verdict.state is not State.APPLIES and not allowed:
+            raise _error(verdict, subject)
+        verdicts.append(verdict)
+    draft.save()
+    return [verdict.line for verdict in verdicts]
 
 
-def _apply_edit(tree: Path, edit: Edit, subject: str) -> str:
-    path = (tree / edit.file).resolve()
-    if not path.is_relative_to(tree.resolve()):
-        raise PatchError(
-            f"{subject}: the edit of {edit.file} leads out of the source tree",
-            cause="its file name is absolute, has .., or goes through a link",
-            next_step="correct `file` of the edit in the recipe",
-            subject=edit.file,
-        )
-    try:
-        # as bytes: line ends and characters that the edit does not touch stay as they are
-        before = path.read_bytes().decode(errors="surrogateescape")
-    except (FileNotFoundError, IsADirectoryError) as error:
-        raise PatchError(
-            f"{subject}: the edit of {edit.file} finds no such file",
-            cause="the source is laid out differently in this version",
-            next_step=f"correct the edit, or give it a version range (why it is there: {edit.why})",
-            subject=edit.file,
-        ) from error
-    after, count = re.subn(edit.regex, edit.replacement, before, flags=re.MULTILINE)
-    if count != edit.expect or after == before:
-        raise PatchError(
-            f"{subject}: the edit of {edit.file} matches {count} times, {edit.expect} expected"
-            if count != edit.expect
-            else f"{subject}: the edit of {edit.file} changes nothing",
-            cause=f"regex {edit.regex!r} does not fit this version of the file",
-            next_step=f"look at the file (rocwright shell), then correct the edit, or limit it to the "
-            f"versions that need it (why it is there: {edit.why})",
-            subject=edit.file,
-        )
-    path.write_bytes(after.encode(errors="surrogateescape"))
-    return f"edit {edit.file}: {count} changed ({edit.why})"
+def _may_be_absorbed(edit: Edit, version: str) -> bool:
+    return bool(edit.absorbed and version) and version_in(version, edit.absorbed)
 
 
-def apply_series(tree: Path, patches: Sequence[Path], subject: str) -> list[str]:
-    """Apply patch files in order with no fuzz; gives a line for each. Raises PatchError."""
-    lines = []
-    for patch in patches:
-        words = ["-p1", "--fuzz=0", "--batch", "--forward", "--no-backup-if-mismatch", "--reject-file=-"]
-        done = process.run(["patch", "--directory", tree, *words, "--input", patch.resolve()])
-        if not done.ok or "patching file" not in done.stdout:
-            raise PatchError(
-                f"{subject}: the patch {patch.name} does not apply",
-                cause=next(
-                    (line for line in done.stdout.splitlines() if "FAILED" in line or "can't" in line), ""
-                )
-                or "it names no file of this tree",
-                detail=done.stdout[-2000:],
-                next_step="the source has changed under it: refresh the patch, or limit it to older versions",
-                subject=patch.name,
+def _error(verdict: Verdict, subject: str) -> PatchError:
+    edit = verdict.edit
+    why = f"(why it is there: {edit.why})"
+    match verdict.state:
+        case State.ABSORBED:
+            what = f"the edit of {edit.subject} changes nothing: the tree has it already"
+            next_step = f'declare the versions in which it is so: absorbed = "..." beside the edit {why}'
+        case State.GONE:
+            what = verdict.what
+            next_step = f'correct the edit, or give it a version range: for = "..." {why}'
+        case State.REFUSED:
+            what, next_step = verdict.what, verdict.next_step
+        case _:
+            what = verdict.what
+            next_step = (
+                f"look at the file (rocwright shell), then correct the edit, or limit it to the "
+                f"versions that need it {why}"
             )
-        lines.append(f"patch {patch.name}: {done.stdout.count('patching file')} files changed")
-    return lines
+    return PatchError(
+        f"{subject}: {what}",
+        cause=verdict.cause,
+        detail=verdict.near,
+        next_step=next_step,
+        subject=edit.subject,
+    )
+
+
+def judge(edit: Edit, draft: Draft) -> Verdict:
+    """What the edit meets; where it applies, the draft holds its outcome. Faults are told, not raised."""
+    try:
+        return _judge_diff(edit, draft) if edit.kind is Kind.DIFF else _judge_text(edit, draft)
+    except PatchError as error:
+        return Verdict(
+            edit=edit,
+            state=State.REFUSED,
+            what=error.what,
+            cause=error.cause,
+            near=error.detail,
+            next_step=error.next_step,
+        )
+
+
+def _judge_text(edit: Edit, draft: Draft) -> Verdict:
+    before = draft.read(edit.file, edit.line_ends)
+    if before is None:
+        return _gone(edit, edit.file)
+    found = find(edit, before)
+    count = len(found.changes)
+    if count == 0 and found.there:
+        return Verdict(
+            edit=edit, state=State.ABSORBED, count=found.there, cause=f"{found.there} places are so"
+        )
+    if count != edit.expect:
+        return _drifted(edit, before, found)
+    after = changed(before, found.changes)
+    marker = derived_marker(edit)
+    if after == before or (marker and marker not in after):
+        return Verdict(
+            edit=edit,
+            state=State.DRIFTED,
+            what=f"the edit of {edit.file} changes nothing"
+            if after == before
+            else f"the edit of {edit.file} leaves it without its marker {marker!r}",
+            cause=f"{found.wanted} matches, and the outcome is not what the edit says",
+            near=shown(before, [line_of(before, one.start) for one in found.changes]),
+        )
+    draft.write(edit.file, after, edit.line_ends)
+    return Verdict(edit=edit, state=State.APPLIES, count=count)
+
+
+def _drifted(edit: Edit, text: str, found: Found) -> Verdict:
+    count = len(found.changes)
+    lines = [line_of(text, one.start) for one in found.changes] or nearest(text, found.needle)
+    label = "the matches" if count else "nearest to it"
+    return Verdict(
+        edit=edit,
+        state=State.DRIFTED,
+        count=count,
+        what=f"the edit of {edit.file} matches {count} times, {edit.expect} expected",
+        cause=f"{found.wanted} does not fit this version of the file"
+        + (f"; {found.there} places are as it wants them already" if found.there else ""),
+        near=f"{label}:\n{shown(text, lines[:6])}" if lines else "no line of the file is like it",
+    )
+
+
+def _gone(edit: Edit, name: str) -> Verdict:
+    return Verdict(
+        edit=edit,
+        state=State.GONE,
+        what=f"the edit of {name} finds no such file",
+        cause="the source is laid out differently in this version",
+    )
+
+
+def _judge_diff(edit: Edit, draft: Draft) -> Verdict:
+    outcome: list[tuple[str, str | None, bool]] = []
+    done = there = 0
+    for part in parse_diff(edit.patch, edit.diff):
+        before = draft.read(part.name, edit.line_ends)
+        if before is None and NOWHERE not in (part.old, part.new):
+            return _gone(edit, part.name)
+        applied = apply_hunks(part, before)
+        if applied.failed is not None:
+            hunk = applied.failed
+            lines = nearest(before or "", hunk.needle)
+            return Verdict(
+                edit=edit,
+                state=State.DRIFTED,
+                what=f"{edit.diff} does not apply to {part.name}",
+                cause=f"its hunk at line {hunk.start} fits nowhere; it looks for {hunk.needle.strip()!r}",
+                near=f"nearest to it:\n{shown(before or '', lines)}" if lines else "no line is like it",
+            )
+        outcome.append((part.name, applied.text, part.executable))
+        done, there = done + applied.changed, there + applied.there
+    if there and done:
+        return Verdict(
+            edit=edit,
+            state=State.DRIFTED,
+            what=f"{edit.diff} applies only in part",
+            cause=f"{there} of its {there + done} hunks are there already",
+        )
+    if not done:
+        return Verdict(edit=edit, state=State.ABSORBED, count=there, cause=f"all {there} hunks are there")
+    for name, text, executable in outcome:
+        draft.write(name, text, edit.line_ends, executable=executable)
+    if edit.marker and not any(edit.marker in (text or "") for _, text, _ in outcome):
+        return Verdict(
+            edit=edit,
+            state=State.DRIFTED,
+            what=f"{edit.diff} leaves its files without its marker {edit.marker!r}",
+            cause="the outcome is not what the edit says",
+        )
+    return Verdict(edit=edit, state=State.APPLIES, count=done)

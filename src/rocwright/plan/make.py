@@ -7,11 +7,16 @@ from collections.abc import Iterable
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Component, Env, Image
 from rocwright.errors import InputError
+from rocwright.patching.model import Edit
 from rocwright.plan.model import (
     BaseAction,
-    Edit,
+    BuiltinOrigin,
+    DebianOrigin,
+    DebianSourceOrigin,
     FetchAction,
+    GitOrigin,
     ImageAction,
+    IndexOrigin,
     Input,
     Needs,
     Plan,
@@ -43,7 +48,7 @@ def make_plan(lock: Lock, catalog: Catalog) -> Plan:
     artifacts: list[str] = []
     for locked in lock.components:
         component = catalog.component(locked.name)
-        source, tree = _source_steps(component, locked)
+        source, tree = _source_steps(component, locked, lock.request.gpu)
         built = _run_step(component, locked, lock, tree, roots["build"], base.compiler_reads)
         steps += [source, tree, built]
         artifacts.append(built.name)
@@ -88,7 +93,9 @@ def _root_steps(root: LockedRoot) -> tuple[Step, Step]:
     return packages, made
 
 
-def _source_steps(component: Component, locked: LockedComponent) -> tuple[Step, Step]:
+def _source_steps(
+    component: Component, locked: LockedComponent, targets: tuple[str, ...]
+) -> tuple[Step, Step]:
     size = sum(pin.size for pin in locked.files)
     source = Step(
         name=f"source/{component.name}",
@@ -100,7 +107,10 @@ def _source_steps(component: Component, locked: LockedComponent) -> tuple[Step, 
         name=f"tree/{component.name}",
         component=component.name,
         action=TreeAction(
-            subdir=locked.subdir, series=locked.series, edits=edits_for(component.edit, locked.version)
+            subdir=locked.subdir,
+            series=locked.series,
+            edits=edits_for(component.edit, locked.version, targets, place_of(locked)),
+            version=locked.version,
         ),
         inputs=(Input(name="source", key=source.key, output="*"),),
         needs=Needs(disk=10 * size, seconds=5, limit=3600),
@@ -108,9 +118,32 @@ def _source_steps(component: Component, locked: LockedComponent) -> tuple[Step, 
     return source, tree
 
 
-def edits_for(edits: Iterable[Edit], version: str) -> tuple[Edit, ...]:
-    """The edits whose version range holds this version."""
-    return tuple(edit for edit in edits if version_in(version, edit.versions))
+def edits_for(
+    edits: Iterable[Edit], version: str, targets: tuple[str, ...], place: str, phase: str = ""
+) -> tuple[Edit, ...]:
+    """The edits of a phase that hold for this version, these targets and this kind of source place, with
+    `{targets}` filled in."""
+    return tuple(
+        edit.for_targets(targets)
+        for edit in edits
+        if edit.phase == phase
+        and version_in(version, edit.versions)
+        and (not edit.places or place in edit.places)
+        and (not edit.targets or not set(targets).isdisjoint(edit.targets))
+    )
+
+
+def place_of(locked: LockedComponent) -> str:
+    """The kind of place that a locked source is from, as a recipe's edit names it."""
+    match locked.files[0].origin:
+        case GitOrigin():
+            return "git"
+        case IndexOrigin():
+            return "sdist"
+        case DebianSourceOrigin() | DebianOrigin():
+            return "debian"
+        case BuiltinOrigin():
+            return "builtin"
 
 
 def _run_step(

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from rocwright.files import sha256_bytes
 from rocwright.models import Frozen, canonical_json
+from rocwright.patching.model import Edit
 from rocwright.plan.environment import FIXED
 
 KEY_SCHEMA = 1
@@ -81,17 +82,6 @@ class FilePin(Frozen):
     origin: Origin
 
 
-class Edit(Frozen):
-    """Replace each match of `regex` in `file`; any number of matches but `expect` is an error."""
-
-    file: str
-    regex: str
-    replacement: str = Field(alias="with")
-    expect: int = 1
-    versions: str = Field(default="", alias="for")
-    why: str
-
-
 class OutputSpec(Frozen):
     """An output: the one file in the output folder that `pattern` matches."""
 
@@ -129,18 +119,22 @@ class BaseAction(Frozen):
 
 
 class TreeAction(Frozen):
-    """Unpack sources, keep `subdir`, apply series and edits in order; the output is the tree."""
+    """Unpack sources, keep `subdir`, apply series and edits in order; the output is the tree.
+
+    `version` is the component's: an edit says in which versions upstream may have it already.
+    """
 
     kind: Literal["tree"] = "tree"
     subdir: str = ""
     series: tuple[str, ...] = ()
     edits: tuple[Edit, ...] = ()
+    version: str = ""
 
     def material(self) -> Any:
-        data = self.model_dump(mode="json")
+        # whether an edit may find its work done decides if there is a tree, not which
+        data = self.model_dump(mode="json", exclude={"edits", "version"})
         # a reworded reason is not another source
-        data["edits"] = [edit.model_dump(mode="json", exclude={"why", "versions"}) for edit in self.edits]
-        return data
+        return data | {"edits": [edit.material() for edit in self.edits]}
 
 
 class RunAction(Frozen):

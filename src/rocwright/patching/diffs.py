@@ -1,0 +1,212 @@
+"""Unified diffs, read and applied to texts: exact context, no guess, and "already there" told apart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from rocwright.errors import PatchError
+
+_HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_NO_NEWLINE = "\\ "
+_REFUSED = ("GIT binary patch", "Binary files ", "rename from ", "copy from ")
+NOWHERE = "/dev/null"
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """Lines before and after, with their line ends, and the line (from 1) where they stood."""
+
+    start: int
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+    @property
+    def needle(self) -> str:
+        """A line that is taken away, else one of the context."""
+        gone = [line for line in self.before if line not in self.after and line.strip()]
+        return (gone or [line for line in self.before if line.strip()] or [""])[0]
+
+
+@dataclass(slots=True)
+class FileDiff:
+    """The hunks of one file. `old` or `new` is /dev/null where the file comes or goes."""
+
+    old: str
+    new: str
+    hunks: list[Hunk] = field(default_factory=list)
+    executable: bool = False
+
+    @property
+    def name(self) -> str:
+        """The file in the tree."""
+        return self.old if self.new == NOWHERE else self.new
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The text after the hunks (None: the file is gone), how many of them changed it, and how many were there
+    already; `failed` is the first hunk that fits nowhere."""
+
+    text: str | None
+    changed: int
+    there: int
+    failed: Hunk | None = None
+
+
+def parse_diff(text: str, subject: str) -> list[FileDiff]:
+    """The files of a unified diff, in order. Raises PatchError for what is none, or leads out of the tree."""
+    found: list[FileDiff] = []
+    lines = text.removesuffix("\n").split("\n")
+    position, executable = 0, False
+    while position < len(lines):
+        line = lines[position]
+        if line.startswith(_REFUSED):
+            raise _unreadable(subject, f"line {position + 1}: {line[:60]!r} says no lines of text")
+        if line.startswith("new file mode "):
+            executable = line.strip().endswith("755")
+        if (
+            line.startswith("--- ")
+            and lines[position + 1 : position + 2]
+            and _HUNK.match(_at(lines, position + 2))
+        ):
+            old, new = _named(line, subject), _named(lines[position + 1], subject)
+            if old != NOWHERE and new != NOWHERE and old != new:
+                raise _unreadable(subject, f"it renames {old} to {new}; say it as one file gone and one new")
+            found.append(FileDiff(old, new, executable=executable))
+            position, executable = position + 2, False
+            while _HUNK.match(_at(lines, position)):
+                hunk, position = _read_hunk(lines, position, subject)
+                found[-1].hunks.append(hunk)
+            continue
+        position += 1
+    if not found:
+        raise _unreadable(subject, "it names no file of a tree")
+    return found
+
+
+def _at(lines: Sequence[str], position: int) -> str:
+    return lines[position] if position < len(lines) else ""
+
+
+def _named(line: str, subject: str) -> str:
+    """The path of a `---` or `+++` line, its first part (a/, b/) left out."""
+    name = line[4:].partition("\t")[0].rstrip()
+    if name == NOWHERE:
+        return name
+    parts = PurePosixPath(name).parts
+    if (
+        name.startswith(("/", '"'))
+        or "//" in name
+        or ".." in parts
+        or "\\" in name
+        or "\0" in name
+        or len(parts) < 2
+    ):
+        raise PatchError(
+            f"{subject} is refused: it touches {name!r}",
+            cause="that leads out of the source tree, or is not written as a/FILE and b/FILE",
+            next_step="do not use it; make the diff again in the tree (git diff, rocwright patch save)",
+            subject=subject,
+        )
+    return str(PurePosixPath(*parts[1:]))
+
+
+def _read_hunk(lines: Sequence[str], position: int, subject: str) -> tuple[Hunk, int]:
+    match = _HUNK.match(lines[position])
+    assert match is not None
+    left, right = int(match[2] or 1), int(match[4] or 1)
+    before: list[str] = []
+    after: list[str] = []
+    head, position = position + 1, position + 1
+    last: tuple[list[str], ...] = ()
+    while left or right or _at(lines, position).startswith(_NO_NEWLINE):
+        line = _at(lines, position)
+        sign, rest = line[:1], f"{line[1:]}\n"
+        match sign:
+            # mail and editors strip the one space of an empty line
+            case " " | "" if left and right and position < len(lines):
+                last = (before, after)
+            case "-" if left:
+                last = (before,)
+            case "+" if right:
+                last = (after,)
+            case "\\" if last:
+                for side in last:
+                    side[-1] = side[-1].removesuffix("\n")
+                position += 1
+                continue
+            case _:
+                raise _unreadable(subject, f"the hunk at line {head} has not the lines that it announces")
+        for side in last:
+            side.append(rest)
+        left, right = left - (sign != "+"), right - (sign != "-")
+        position += 1
+    return Hunk(int(match[1]), tuple(before), tuple(after)), position
+
+
+def _unreadable(subject: str, why: str) -> PatchError:
+    return PatchError(
+        f"{subject} is not a unified diff that can be applied",
+        cause=why,
+        next_step="make it again with git diff --no-renames, or rocwright patch save",
+        subject=subject,
+    )
+
+
+def apply_hunks(diff: FileDiff, text: str | None) -> Applied:
+    """The text of a file (None: there is no such file) after a diff of it; as it was where a hunk fails."""
+    if diff.old == NOWHERE:
+        made = "".join(line for hunk in diff.hunks for line in hunk.after)
+        if text is None:
+            return Applied(made, len(diff.hunks), 0)
+        return Applied(text, 0, len(diff.hunks)) if text == made else Applied(text, 0, 0, diff.hunks[0])
+    if text is None:
+        return Applied(None, 0, len(diff.hunks) if diff.new == NOWHERE else 0)
+    # a form feed or a Unicode separator ends no line here
+    lines = re.findall(r"[^\n]*\n|[^\n]+$", text)
+    changed = there = offset = 0
+    floor = 0
+    for hunk in diff.hunks:
+        # a hunk without lines before stands after the line that it names
+        expected = hunk.start - (1 if hunk.before else 0) + offset
+        before = _places(lines, hunk.before, floor)
+        after = _places(lines, hunk.after, floor) if hunk.after else []
+        # a pure addition to a text that has it already matches both ways
+        if after and (not before or _inside(before, after, hunk)):
+            at = _closest(after, expected)
+            there, floor = there + 1, at + len(hunk.after)
+            offset = at - hunk.start + 1
+        elif before:
+            at = _closest(before, expected)
+            lines[at : at + len(hunk.before)] = hunk.after
+            changed, floor = changed + 1, at + len(hunk.after)
+            offset = at - hunk.start + 1 + len(hunk.after) - len(hunk.before)
+        else:
+            return Applied(text, 0, there, hunk)
+    result = "".join(lines)
+    return Applied(None if diff.new == NOWHERE and not result else result, changed, there)
+
+
+def _places(lines: Sequence[str], wanted: Sequence[str], floor: int) -> list[int]:
+    if not wanted:
+        return list(range(floor, len(lines) + 1))
+    return [
+        at
+        for at in range(floor, len(lines) - len(wanted) + 1)
+        if lines[at] == wanted[0] and tuple(lines[at : at + len(wanted)]) == tuple(wanted)
+    ]
+
+
+def _inside(before: Sequence[int], after: Sequence[int], hunk: Hunk) -> bool:
+    """Whether every place of the lines before lies within one of the lines after."""
+    return all(
+        any(start <= at and at + len(hunk.before) <= start + len(hunk.after) for start in after)
+        for at in before
+    )
+
+
+def _closest(places: Sequence[int], expected: int) -> int:
+    return min(places, key=lambda at: abs(at - expected))

@@ -1,0 +1,102 @@
+"""A source tree as edits see it: texts by file, read when first asked for, written together at the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from rocwright.errors import PatchError
+from rocwright.files import write_atomic
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """The text of a file with plain line ends (None: there is no such file), and the line ends it has."""
+
+    text: str | None
+    line_ends: str
+    executable: bool = False
+
+
+class Draft:
+    """Nothing is written before `save`."""
+
+    def __init__(self, tree: Path) -> None:
+        self.tree = tree
+        self._read: dict[Path, Text] = {}
+        self._now: dict[Path, Text] = {}
+
+    def read(self, name: str, line_ends: str = "lf") -> str | None:
+        """The text of a file as the edits so far leave it; None where there is none.
+
+        Raises PatchError where the file lies outside of the tree, or is not UTF-8 text with these line ends.
+        """
+        path = self._path(name)
+        if path not in self._now:
+            self._read[path] = self._now[path] = _load(path, name, line_ends)
+        found = self._now[path]
+        if found.text is not None and found.line_ends != line_ends:
+            raise _line_ends(name, line_ends, f"another edit of it says {found.line_ends}")
+        return found.text
+
+    def write(self, name: str, text: str | None, line_ends: str = "lf", *, executable: bool = False) -> None:
+        """The text that the file is to have (None: it is to go)."""
+        self._now[self._path(name)] = Text(text, line_ends, executable)
+
+    def save(self) -> None:
+        """Write what has changed."""
+        for path, one in self._now.items():
+            if one.text == self._read[path].text:
+                continue
+            if one.text is None:
+                path.unlink()
+                continue
+            mode = path.stat().st_mode if path.exists() else 0o755 if one.executable else 0o644
+            text = one.text.replace("\n", "\r\n") if one.line_ends == "crlf" else one.text
+            write_atomic(path, text)
+            path.chmod(mode & 0o777)
+
+    def _path(self, name: str) -> Path:
+        path = (self.tree / name).resolve()
+        if not path.is_relative_to(self.tree.resolve()):
+            raise PatchError(
+                f"the edit of {name} leads out of the source tree",
+                cause="its file name is absolute, has .., or goes through a link",
+                next_step="correct the file name in the recipe or the diff",
+                subject=name,
+            )
+        return path
+
+
+def _load(path: Path, name: str, line_ends: str) -> Text:
+    try:
+        data = path.read_bytes()
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+        return Text(None, line_ends)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise PatchError(
+            f"{name} is not UTF-8 text as a whole, so it cannot be edited safely",
+            cause=f"byte {error.start} (line {line}) is of another encoding",
+            next_step="give the change as a command of the recipe's `prepare`, which sees bytes",
+            subject=name,
+        ) from error
+    crlf, ends, alone = text.count("\r\n"), text.count("\n"), text.count("\r")
+    if line_ends == "lf" and alone:
+        kind = "CRLF" if crlf == ends == alone else "mixed"
+        raise _line_ends(name, line_ends, f"it has {kind} line ends: {crlf} of {ends} are CRLF")
+    if line_ends == "crlf" and not crlf == ends == alone:
+        raise _line_ends(name, line_ends, f"{crlf} of {ends} line ends are CRLF")
+    return Text(text.replace("\r\n", "\n"), line_ends)
+
+
+def _line_ends(name: str, wanted: str, cause: str) -> PatchError:
+    return PatchError(
+        f"the line ends of {name} are not what the edit expects ({wanted})",
+        cause=cause,
+        next_step='a file that is CRLF throughout is edited, and stays so, with line-ends = "crlf"; '
+        "one with both kinds is not edited",
+        subject=name,
+    )

@@ -1,0 +1,30 @@
+"""Patch files of a distribution's source package, applied in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rocwright import process
+from rocwright.errors import PatchError
+
+
+def apply_series(tree: Path, patches: Sequence[Path], subject: str) -> list[str]:
+    """Apply patch files in order with no fuzz; gives a line for each. Raises PatchError."""
+    lines = []
+    for patch in patches:
+        words = ["-p1", "--fuzz=0", "--batch", "--forward", "--no-backup-if-mismatch", "--reject-file=-"]
+        done = process.run(["patch", "--directory", tree, *words, "--input", patch.resolve()])
+        if not done.ok or "patching file" not in done.stdout:
+            raise PatchError(
+                f"{subject}: the patch {patch.name} does not apply",
+                cause=next(
+                    (line for line in done.stdout.splitlines() if "FAILED" in line or "can't" in line), ""
+                )
+                or "it names no file of this tree",
+                detail=done.stdout[-2000:],
+                next_step="the source has changed under it: refresh the patch, or limit it to older versions",
+                subject=patch.name,
+            )
+        lines.append(f"patch {patch.name}: {done.stdout.count('patching file')} files changed")
+    return lines

@@ -1,0 +1,38 @@
+"""Edits made by hand for the tests."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+from rocwright.patching.model import Edit
+
+
+def edit(file: str = "f", **fields: Any) -> Edit:
+    """An edit as a recipe has it; `replace` stands for `with`, and underscores for hyphens."""
+    data = {name.replace("_", "-"): value for name, value in fields.items()}
+    for name, written in (("replace", "with"), ("versions", "for")):
+        if name in data:
+            data[written] = data.pop(name)
+    return Edit.model_validate({"file": file, "why": "upstream #1"} | data)
+
+
+def diff_of(files: dict[str, tuple[str | None, str | None]], **fields: Any) -> Edit:
+    """The edit that turns each file's text into the other; None stands for no file."""
+    return edit("", diff="patches/x.patch", patch=patch_text(files), **fields)
+
+
+def patch_text(files: dict[str, tuple[str | None, str | None]]) -> str:
+    """A unified diff as `git diff` writes it."""
+    text = "From somebody\n\nWhat it is about.\n---\n"
+    for name, (before, after) in files.items():
+        lines = difflib.unified_diff(
+            (before or "").splitlines(keepends=True),
+            (after or "").splitlines(keepends=True),
+            f"a/{name}" if before is not None else "/dev/null",
+            f"b/{name}" if after is not None else "/dev/null",
+        )
+        text += "".join(
+            line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
+        )
+    return text

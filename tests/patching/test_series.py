@@ -1,0 +1,97 @@
+"""Patch series of distributions: applied for real, and an error when one is without effect."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+import pytest
+from tests.making import write_tree
+
+from rocwright.errors import PatchError
+from rocwright.patching.series import apply_series
+
+
+def patch_of(name: str, before: str, after: str) -> str:
+    lines = difflib.unified_diff(
+        before.splitlines(keepends=True), after.splitlines(keepends=True), f"a/{name}", f"b/{name}"
+    )
+    return "".join(lines)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    return write_tree(tmp_path / "tree", {"src/a.c": "int one;\nint two;\nint three;\n", "README": "hello\n"})
+
+
+@pytest.fixture
+def patches(tmp_path: Path) -> Path:
+    folder = tmp_path / "patches"
+    folder.mkdir()
+    return folder
+
+
+def test_a_series_is_applied_in_order(tree: Path, patches: Path) -> None:
+    before = (tree / "src/a.c").read_text()
+    (patches / "1.patch").write_text(patch_of("src/a.c", before, before.replace("two", "2")))
+    (patches / "2.patch").write_text(
+        patch_of("src/a.c", before.replace("two", "2"), before.replace("two", "II"))
+    )
+    told = apply_series(tree, [patches / "1.patch", patches / "2.patch"], "hello")
+    assert (tree / "src/a.c").read_text() == before.replace("two", "II")
+    assert told == ["patch 1.patch: 1 files changed", "patch 2.patch: 1 files changed"]
+
+
+def test_a_patch_that_adds_a_file_adds_it(tree: Path, patches: Path) -> None:
+    (patches / "new.patch").write_text("--- /dev/null\n+++ b/new/file\n@@ -0,0 +1 @@\n+text\n")
+    apply_series(tree, [patches / "new.patch"], "hello")
+    assert (tree / "new/file").read_text() == "text\n"
+
+
+def test_a_patch_that_was_applied_before_is_refused(tree: Path, patches: Path) -> None:
+    before = (tree / "README").read_text()
+    (patches / "1.patch").write_text(patch_of("README", before, "bye\n"))
+    apply_series(tree, [patches / "1.patch"], "hello")
+    with pytest.raises(PatchError, match=r"the patch 1\.patch does not apply"):
+        apply_series(tree, [patches / "1.patch"], "hello")
+    assert (tree / "README").read_text() == "bye\n"
+
+
+def test_a_patch_for_another_text_is_refused_without_a_guess(tree: Path, patches: Path) -> None:
+    (patches / "1.patch").write_text(patch_of("README", "good day\n", "bye\n"))
+    with pytest.raises(PatchError) as caught:
+        apply_series(tree, [patches / "1.patch"], "hello")
+    assert "FAILED" in caught.value.cause
+    assert (tree / "README").read_text() == "hello\n"
+    assert not list(tree.rglob("*.orig"))
+    assert not list(tree.rglob("*.rej"))
+
+
+def test_a_patch_whose_context_is_only_near_is_refused(tree: Path, patches: Path) -> None:
+    before = (tree / "src/a.c").read_text()
+    near = before.replace("one", "eins")
+    (patches / "1.patch").write_text(patch_of("src/a.c", near, near.replace("two", "2")))
+    with pytest.raises(PatchError):
+        apply_series(tree, [patches / "1.patch"], "hello")
+
+
+@pytest.mark.parametrize("text", ["", "no patch at all\n", "Only a description.\n\n"])
+def test_a_file_that_changes_nothing_is_refused(tree: Path, patches: Path, text: str) -> None:
+    (patches / "empty.patch").write_text(text)
+    with pytest.raises(PatchError, match=r"empty\.patch"):
+        apply_series(tree, [patches / "empty.patch"], "hello")
+
+
+@pytest.mark.parametrize("name", ["../outside", "src/../../outside", "link/outside"])
+def test_a_patch_never_writes_outside_of_the_tree(tree: Path, patches: Path, name: str) -> None:
+    (tree / "link").symlink_to(tree.parent)
+    (patches / "bad.patch").write_text(f"--- /dev/null\n+++ b/{name}\n@@ -0,0 +1 @@\n+text\n")
+    with pytest.raises(PatchError):
+        apply_series(tree, [patches / "bad.patch"], "hello")
+    assert not (tree.parent / "outside").exists()
+
+
+def test_a_patch_of_a_file_that_is_not_there_is_refused(tree: Path, patches: Path) -> None:
+    (patches / "1.patch").write_text(patch_of("absent.c", "one\n", "two\n"))
+    with pytest.raises(PatchError):
+        apply_series(tree, [patches / "1.patch"], "hello")
