@@ -92,6 +92,7 @@ THERE = [
     pytest.param(edit("README", literal="good day", replace="hello"), id="literal"),
     pytest.param(edit("README", literal="hell", replace="hello"), id="literal-within-its-replacement"),
     pytest.param(edit("README", regex="good (day)", replace=r"\1", marker="hello"), id="regex-by-marker"),
+    pytest.param(edit("README", literal="good", replace="better", absent="good"), id="upstream-took-it-away"),
     pytest.param(edit("CMakeLists.txt", cmake_minimum="3.5"), id="cmake-minimum"),
     pytest.param(edit("src/b.h", include="<cstdint>"), id="include"),
     pytest.param(edit("CMakeLists.txt", list="TARGETS", add=["gfx803"]), id="list"),

@@ -118,6 +118,7 @@ FREE = {
         {"edits": (EDIT.model_copy(update={"versions": "<2"}),)},
         {"edits": (EDIT.model_copy(update={"absorbed": ">=2", "source": "s", "upstream": "u"}),)},
         {"edits": (EDIT.model_copy(update={"confidence": "c", "places": ("git",), "targets": ("a",)}),)},
+        {"edits": (EDIT.model_copy(update={"beside": {"torch": "<2"}, "absent": "a"}),)},
         {"version": "2.0"},
     ],
     "run": [{"guard": ()}, {"guard": ("torch", "numpy")}, {"compiler_reads": ()}],

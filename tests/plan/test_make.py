@@ -143,6 +143,15 @@ def test_an_edit_is_taken_for_the_targets_places_and_phase_that_it_names() -> No
     assert edits_for((edit, later), "1", ("gfx803",), "git", "prepared") == (later,)
 
 
+def test_an_edit_may_ask_for_versions_of_other_components() -> None:
+    edit = Edit.model_validate(
+        {"file": "f", "literal": "a", "with": "b", "why": "y", "beside": {"torch": "<2.6", "blis": ""}}
+    )
+    assert edits_for((edit,), "1", (), "git", "", {"torch": "2.5.1", "blis": "5"}) == (edit,)
+    assert edits_for((edit,), "1", (), "git", "", {"torch": "2.6.0", "blis": "5"}) == ()
+    assert edits_for((edit,), "1", (), "git", "", {"torch": "2.5.1"}) == ()
+
+
 def test_an_edit_is_filled_in_with_the_targets_asked_for() -> None:
     edit = Edit.model_validate({"file": "f", "list": "ARCHS", "add": ["{targets}"], "why": "y"})
     (filled,) = edits_for((edit,), "1", ("gfx1151", "gfx803"), "git")

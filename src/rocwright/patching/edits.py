@@ -117,6 +117,8 @@ def _judge_text(edit: Edit, draft: Draft) -> Verdict:
         return _gone(edit, edit.file)
     found = find(edit, before)
     count = len(found.changes)
+    if count == 0 and edit.absent and edit.absent not in before:
+        return Verdict(edit=edit, state=State.ABSORBED, count=1, cause=f"it has no {edit.absent!r} any more")
     if count == 0 and found.there:
         return Verdict(
             edit=edit, state=State.ABSORBED, count=found.there, cause=f"{found.there} places are so"

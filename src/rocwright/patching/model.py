@@ -70,10 +70,13 @@ class Edit(Frozen):
 
     `expect` is the number of places that must match, `for` the versions that need the edit, `absorbed` those
     in which upstream may have it already, `marker` a text that the file holds afterwards (a default is
-    derived), `patch` the text of the file that `diff` names (filled in when the recipe is read), `phase` when
-    it is applied: at once, or after the recipe's `prepare` commands. `places` and `targets` limit it to some
-    kinds of source place and to builds for one of some targets. `why` and `source` tell the reason and where
-    that is known from, `upstream` the change that makes the edit needless.
+    derived), `absent` one that it holds no more where upstream did the same in another way, `patch` the text
+    of the file that `diff` names (filled in when the recipe is read), `phase` when it is applied: at once, or
+    after the recipe's `prepare` commands.
+
+    `places`, `targets` and `beside` limit it to some kinds of source place, to builds for one of some
+    targets, and to stacks in which other components have a version in a range. `why` and `source` tell the
+    reason and where that is known from, `upstream` the change that makes the edit needless.
     """
 
     file: str = ""
@@ -92,10 +95,12 @@ class Edit(Frozen):
     versions: Range = Field(default="", alias="for")
     absorbed: Range = ""
     marker: str = ""
+    absent: str = ""
     phase: Literal["", "prepared"] = ""
     line_ends: Literal["lf", "crlf"] = Field(default="lf", alias="line-ends")
     places: tuple[Literal["git", "sdist", "debian", "builtin"], ...] = ()
     targets: tuple[str, ...] = ()
+    beside: dict[str, Range] = {}
     why: str
     source: str = ""
     upstream: str = ""
@@ -154,6 +159,8 @@ class Edit(Frozen):
             "confidence",
             "versions",
             "absorbed",
+            "absent",
+            "beside",
             "places",
             "targets",
             "diff",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Component, Env, Image
@@ -48,7 +48,7 @@ def make_plan(lock: Lock, catalog: Catalog) -> Plan:
     artifacts: list[str] = []
     for locked in lock.components:
         component = catalog.component(locked.name)
-        source, tree = _source_steps(component, locked, lock.request.gpu)
+        source, tree = _source_steps(component, locked, lock)
         built = _run_step(component, locked, lock, tree, roots["build"], base.compiler_reads)
         steps += [source, tree, built]
         artifacts.append(built.name)
@@ -93,9 +93,8 @@ def _root_steps(root: LockedRoot) -> tuple[Step, Step]:
     return packages, made
 
 
-def _source_steps(
-    component: Component, locked: LockedComponent, targets: tuple[str, ...]
-) -> tuple[Step, Step]:
+def _source_steps(component: Component, locked: LockedComponent, lock: Lock) -> tuple[Step, Step]:
+    targets = lock.request.gpu
     size = sum(pin.size for pin in locked.files)
     source = Step(
         name=f"source/{component.name}",
@@ -109,7 +108,7 @@ def _source_steps(
         action=TreeAction(
             subdir=locked.subdir,
             series=locked.series,
-            edits=edits_for(component.edit, locked.version, targets, place_of(locked)),
+            edits=edits_for(component.edit, locked.version, targets, place_of(locked), "", versions_of(lock)),
             version=locked.version,
         ),
         inputs=(Input(name="source", key=source.key, output="*"),),
@@ -118,11 +117,22 @@ def _source_steps(
     return source, tree
 
 
+def versions_of(lock: Lock) -> dict[str, str]:
+    """The version of every component of a lock, built or provided."""
+    return lock.provided | {one.name: one.version for one in lock.components}
+
+
 def edits_for(
-    edits: Iterable[Edit], version: str, targets: tuple[str, ...], place: str, phase: str = ""
+    edits: Iterable[Edit],
+    version: str,
+    targets: tuple[str, ...],
+    place: str,
+    phase: str = "",
+    beside: Mapping[str, str] | None = None,
 ) -> tuple[Edit, ...]:
-    """The edits of a phase that hold for this version, these targets and this kind of source place, with
-    `{targets}` filled in."""
+    """The edits of a phase that hold for this version, these targets, this kind of source place and these
+    versions of other components, with `{targets}` filled in."""
+    others = beside or {}
     return tuple(
         edit.for_targets(targets)
         for edit in edits
@@ -130,6 +140,7 @@ def edits_for(
         and version_in(version, edit.versions)
         and (not edit.places or place in edit.places)
         and (not edit.targets or not set(targets).isdisjoint(edit.targets))
+        and all(name in others and version_in(others[name], one) for name, one in edit.beside.items())
     )
 
 
