@@ -8,11 +8,13 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Timer
 
 from rocwright.errors import InputError
+from rocwright.files import CHUNK
 
 LINE_LIMIT = 64 * 1024
 """Longest line kept from a process, in bytes; a longer one is cut into pieces of this size."""
@@ -139,6 +141,48 @@ def stream(
         seconds=time.monotonic() - begun,
         timed_out=bool(expired),
     )
+
+
+def pipe(
+    argv: Sequence[str | Path],
+    write: Callable[[bytes], object],
+    on_line: Callable[[str], None],
+    *,
+    env: Mapping[str, str] | None = None,
+) -> int:
+    """Run to the end: standard output goes to `write` in chunks, each line of the errors to `on_line`.
+
+    Gives the exit status (negative for a signal). Raises InputError where the program is not installed.
+    """
+    words = tuple(str(word) for word in argv)
+    try:
+        running = subprocess.Popen(
+            words,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except FileNotFoundError as error:
+        raise not_installed(words[0]) from error
+    with running, ThreadPoolExecutor(1) as pool:
+        try:
+            assert running.stdout is not None
+            assert running.stderr is not None
+            told = pool.submit(_tell, running.stderr.fileno(), on_line)
+            while chunk := running.stdout.read(CHUNK):
+                write(chunk)
+            told.result()
+            return running.wait()
+        except BaseException:
+            kill_group(running)
+            raise
+
+
+def _tell(descriptor: int, on_line: Callable[[str], None]) -> None:
+    for line in split_lines(descriptor):
+        on_line(line)
 
 
 def split_lines(descriptor: int) -> Iterator[str]:

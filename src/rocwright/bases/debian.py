@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +16,7 @@ import zstandard
 from rocwright import process
 from rocwright.bases.roots import as_root
 from rocwright.errors import CheckError, InputError, OutOfDiskError, SandboxError
-from rocwright.files import CHUNK, sha256_bytes, sha256_file
+from rocwright.files import sha256_bytes, sha256_file
 from rocwright.plan.environment import EPOCH
 from rocwright.plan.model import BaseAction
 
@@ -99,34 +98,7 @@ def _mmdebstrap(
         log.append(line)
         on_line(line)
 
-    try:
-        running = subprocess.Popen(
-            command,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
-    except FileNotFoundError as error:
-        raise process.not_installed(command[0]) from error
-    with running, ThreadPoolExecutor(1) as pool:
-        try:
-            assert running.stdout is not None
-            assert running.stderr is not None
-            told = pool.submit(_tell, running.stderr.fileno(), note)
-            while chunk := running.stdout.read(CHUNK):
-                write(chunk)
-            told.result()
-            return running.wait()
-        except BaseException:
-            process.kill_group(running)
-            raise
-
-
-def _tell(descriptor: int, note: Callable[[str], None]) -> None:
-    for line in process.split_lines(descriptor):
-        note(line)
+    return process.pipe(command, write, note, env=env)
 
 
 def write_index(repository: Path, suite: str) -> list[str]:

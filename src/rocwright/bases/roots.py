@@ -33,7 +33,7 @@ def unpacked_root(store: Store, sha256: str, folder: Path, on_line: Callable[[st
         on_line("base: unpacking the root file system")
         temporary = Path(tempfile.mkdtemp(dir=folder, prefix=".unpacking-"))
         try:
-            _unpack(store, sha256, temporary)
+            unpack_root(store, sha256, temporary)
             temporary.chmod(0o755)
             temporary.rename(target)
         except BaseException:
@@ -42,9 +42,16 @@ def unpacked_root(store: Store, sha256: str, folder: Path, on_line: Callable[[st
     return target
 
 
-def _unpack(store: Store, sha256: str, target: Path) -> None:
+def unpack_root(store: Store, sha256: str, target: Path, *, owners: bool = False) -> None:
+    """Unpack a root file system into a folder.
+
+    A user's own copy belongs to the user, but with `owners`, which takes the user's range of user ids.
+    """
     command = ["tar", "--extract", "--numeric-owner", "--preserve-permissions", "--directory", str(target)]
-    command += ["--xattrs", "--xattrs-include=*"] if os.geteuid() == 0 else ["--no-same-owner"]
+    kept = owners or os.geteuid() == 0
+    command += ["--same-owner", "--xattrs", "--xattrs-include=*"] if kept else ["--no-same-owner"]
+    if owners and as_root():
+        command = ["unshare", *as_root(), "--", *command]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
     ) as running:

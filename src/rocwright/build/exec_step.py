@@ -169,14 +169,7 @@ def _perform(step: Step, context: Context) -> Made:
             )
             return Made(outputs={})
         case BaseAction():
-            from rocwright.bases.debian import make_root
-
-            packages = [
-                (one.filename, context.store.verified(one.sha256)) for one in context.inputs["packages"]
-            ]
-            target = context.workspace.out / "root.tar.zst"
-            make_root(step.action, packages, target, context.workspace.scratch, context.on_line)
-            return Made(outputs={"root": target})
+            return _make_base(step.action, context)
         case TreeAction():
             from rocwright.build.tree import run_tree
 
@@ -189,6 +182,24 @@ def _perform(step: Step, context: Context) -> Made:
             from rocwright.build.image import run_image
 
             return run_image(step.action, context)
+
+
+def _make_base(action: BaseAction, context: Context) -> Made:
+    from rocwright.bases.debian import make_root
+    from rocwright.bases.image import make_image_root
+
+    packages = [
+        (one.filename, context.store.verified(one.sha256))
+        for one in context.inputs["packages"]
+        if one.sha256 != action.image
+    ]
+    target, scratch = context.workspace.out / "root.tar.zst", context.workspace.scratch
+    match action.family:
+        case "debian":
+            make_root(action, packages, target, scratch, context.on_line)
+        case "image":
+            make_image_root(action, packages, context.store, target, scratch, context.on_line)
+    return Made(outputs={"root": target})
 
 
 def _keep(step: Step, made: Made, store: LocalStore) -> tuple[Output, ...]:

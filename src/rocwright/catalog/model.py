@@ -255,15 +255,24 @@ class Provided(Frozen):
 class PackageManager(Frozen):
     """A package manager as commands to run in a root file system.
 
-    `refresh` and `download` use a network, `install` uses nothing but the folder of downloaded files, `list`
-    prints a name and a version a line, `repository` sets a dated snapshot. In an argument, `{folder}` and the
-    `{year}`, `{month}`, `{day}` of a snapshot are filled in; the argument `{packages}` becomes one for each.
+    `refresh`, `download` and `fetch` use a network: `download` gets packages and what they need that the root
+    has not, `fetch` exactly those named. `install` uses nothing but the folder of downloaded files, `list`
+    prints a name and a version a line, `repository` sets a dated snapshot, `ask` prints what `fetch` is to be
+    asked for to get a file again. In an argument, `{folder}`, `{file}` and the `{year}`, `{month}`, `{day}`
+    of a snapshot are filled in; the argument `{packages}` becomes one for each.
+    `files` is a glob of package files; `env` is the commands' environment; `forget` are globs of what an
+    installation leaves in the root that is no part of it.
     """
 
     name: str
     refresh: tuple[str, ...]
     download: tuple[str, ...]
+    fetch: tuple[str, ...]
     install: tuple[str, ...]
+    ask: tuple[str, ...]
+    files: str
+    env: dict[str, str] = {}
+    forget: tuple[str, ...] = ()
     list: tuple[str, ...]
     repository: tuple[str, ...] = ()
     source: str

@@ -5,6 +5,9 @@ SOURCE = "/build/src"
 OUT = "/out"
 IN = "/in"
 
+PACKAGES = "/run/packages"
+"""Where the package manager of an image finds packages."""
+
 EPOCH = 1735689600
 """SOURCE_DATE_EPOCH of all that is built and packed (2025-01-01): the same tree gives the same bytes."""
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from rocwright.catalog.load import Catalog
-from rocwright.catalog.model import Component, Env, Image
+from rocwright.catalog.load import Catalog, lookup
+from rocwright.catalog.model import Component, Env, Image, filled
 from rocwright.errors import InputError
 from rocwright.patching.model import Edit
+from rocwright.plan.environment import PACKAGES
 from rocwright.plan.model import (
     BaseAction,
     BuiltinOrigin,
@@ -16,9 +17,11 @@ from rocwright.plan.model import (
     FetchAction,
     GitOrigin,
     ImageAction,
+    ImageOrigin,
     IndexOrigin,
     Input,
     Needs,
+    PackageOrigin,
     Plan,
     RunAction,
     Step,
@@ -41,7 +44,7 @@ def make_plan(lock: Lock, catalog: Catalog) -> Plan:
     steps: list[Step] = []
     roots: dict[str, Step] = {}
     for root in lock.roots:
-        made = list(_root_steps(root))
+        made = list(_root_steps(root, catalog))
         roots[root.role] = made[-1]
         steps += made
     base, _ = catalog.base(f"{_root(lock, 'build').base}:{_root(lock, 'build').suite}")
@@ -75,7 +78,7 @@ def _unique(steps: Iterable[Step]) -> list[Step]:
     return list({step.key: step for step in steps}.values())
 
 
-def _root_steps(root: LockedRoot) -> tuple[Step, Step]:
+def _root_steps(root: LockedRoot, catalog: Catalog) -> tuple[Step, Step]:
     size = sum(pin.size for pin in root.packages)
     packages = Step(
         name=f"packages/{root.role}",
@@ -86,11 +89,27 @@ def _root_steps(root: LockedRoot) -> tuple[Step, Step]:
     made = Step(
         name=f"root/{root.role}",
         component=f"{root.base}:{root.suite}",
-        action=BaseAction(suite=root.suite, architecture=root.architecture),
+        action=_base_action(root, catalog),
         inputs=(Input(name="packages", key=packages.key, output="*"),),
         needs=Needs(memory=512 * 1024**2, disk=UNPACKED * size, seconds=60, limit=3600),
     )
     return packages, made
+
+
+def _base_action(root: LockedRoot, catalog: Catalog) -> BaseAction:
+    image = next((pin.sha256 for pin in root.packages if isinstance(pin.origin, ImageOrigin)), "")
+    if not image:
+        return BaseAction(suite=root.suite, architecture=root.architecture)
+    manager = lookup("package manager", root.manager, catalog.managers)
+    return BaseAction(
+        family="image",
+        suite=root.suite,
+        architecture=root.architecture,
+        image=image,
+        install=filled(manager.install, folder=PACKAGES),
+        env=manager.env,
+        forget=manager.forget,
+    )
 
 
 def _source_steps(component: Component, locked: LockedComponent, lock: Lock) -> tuple[Step, Step]:
@@ -155,6 +174,10 @@ def place_of(locked: LockedComponent) -> str:
             return "debian"
         case BuiltinOrigin():
             return "builtin"
+        case ImageOrigin():
+            return "image"
+        case PackageOrigin():
+            return "package"
 
 
 def _run_step(

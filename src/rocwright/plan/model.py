@@ -68,8 +68,35 @@ class BuiltinOrigin(Frozen):
     name: Word
 
 
+class ImageOrigin(Frozen):
+    """The root file system of an image, by the digest of its manifest, packed the same way everywhere.
+
+    `reference` names the image in full; its tag, where it has one, is for people to read.
+    """
+
+    kind: Literal["image"] = "image"
+    reference: Annotated[str, Field(pattern=r"^[A-Za-z0-9]")]
+    digest: Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
+
+
+class PackageOrigin(Frozen):
+    """A package as the package manager of an image gets it.
+
+    `image` is the sha256 of that image's packed root, `package` what the manager is asked for to get exactly
+    this one.
+    """
+
+    kind: Literal["package"] = "package"
+    base: Word
+    release: Word
+    manager: Word
+    image: Sha256
+    package: Annotated[str, Field(pattern=r"^[A-Za-z0-9][^\s]*$")]
+
+
 Origin = Annotated[
-    DebianOrigin | DebianSourceOrigin | IndexOrigin | GitOrigin | BuiltinOrigin, Field(discriminator="kind")
+    DebianOrigin | DebianSourceOrigin | IndexOrigin | GitOrigin | BuiltinOrigin | ImageOrigin | PackageOrigin,
+    Field(discriminator="kind"),
 ]
 
 
@@ -107,15 +134,25 @@ class FetchAction(Frozen):
 
 
 class BaseAction(Frozen):
-    """Make a root file system of exactly the packages among the inputs."""
+    """Make a root file system of exactly the packages among the inputs.
+
+    Of family `image`, it is made in the root file system of an image, whose sha256 `image` is and which is
+    among the inputs too: the command `install` installs the packages from a folder with the environment
+    `env`, then what the globs `forget` match is removed.
+    """
 
     kind: Literal["base"] = "base"
-    family: Literal["debian"] = "debian"
+    family: Literal["debian", "image"] = "debian"
     suite: str
     architecture: str
+    image: str = ""
+    install: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    forget: tuple[str, ...] = ()
 
     def material(self) -> Any:
-        return self.model_dump(mode="json")
+        only_of_images = {"image", "install", "env", "forget"} if self.family != "image" else set()
+        return self.model_dump(mode="json", exclude=only_of_images)
 
 
 class TreeAction(Frozen):

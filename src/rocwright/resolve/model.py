@@ -30,8 +30,9 @@ class Request(Frozen):
 class LockedRoot(Frozen):
     """A root file system: the exact packages of `suite`. `role` is build, run or check.
 
-    `wanted` are the packages that recipes ask for; the rest of `packages` is what these need. Where `pending`
-    says something, the packages (and the image, where it starts from one) are not known exactly yet.
+    `wanted` are the packages that recipes ask for; the rest of `packages` is what these need, and, where the
+    root is made from an image, the root of that image, whose own environment `env` is. Where `pending` says
+    something, the packages (and the image, where it starts from one) are not known exactly yet.
     """
 
     role: Literal["build", "run", "check"]
@@ -41,6 +42,7 @@ class LockedRoot(Frozen):
     architecture: Word
     wanted: tuple[str, ...] = ()
     image: str = ""
+    env: dict[str, str] = {}
     packages: tuple[FilePin, ...] = ()
     pending: str = ""
 

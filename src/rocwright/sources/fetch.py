@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from rocwright.bases.image import fetch_packages
 from rocwright.catalog.load import DATA
 from rocwright.errors import FetchError
 from rocwright.plan.model import (
@@ -15,9 +16,11 @@ from rocwright.plan.model import (
     DebianSourceOrigin,
     FilePin,
     GitOrigin,
+    ImageOrigin,
     IndexOrigin,
+    PackageOrigin,
 )
-from rocwright.sources import git, index
+from rocwright.sources import git, image, index
 from rocwright.sources.debian import DebianArchive
 from rocwright.sources.pins import check_pin
 from rocwright.sources.places import pack_builtin
@@ -39,6 +42,7 @@ def fetch(
     on_line(f"fetch: {len(missing)} files, {size / 1024**2:.1f} MiB")
     scratch.mkdir(parents=True, exist_ok=True)
     packages: defaultdict[tuple[str, str], list[FilePin]] = defaultdict(list)
+    of_images: list[FilePin] = []
     for pin in missing:
         match pin.origin:
             case DebianOrigin() | DebianSourceOrigin():
@@ -50,14 +54,27 @@ def fetch(
             case BuiltinOrigin():
                 _carried(pin, store)
                 continue
+            case ImageOrigin():
+                image.pull(pin.origin, scratch)
+            case PackageOrigin():
+                of_images.append(pin)
+                continue
         on_line(f"fetch: {pin.filename}")
     for (suite, architecture), wanted in packages.items():
         DebianArchive(apt, suite, architecture).download(wanted, scratch)
-    for pin in missing:
-        if not isinstance(pin.origin, BuiltinOrigin):
-            check_pin(scratch / pin.filename, pin)
-            store.put_file(scratch / pin.filename, move=True)
+    _keep(
+        [pin for pin in missing if not isinstance(pin.origin, BuiltinOrigin | PackageOrigin)], scratch, store
+    )
+    # the packages of an image are fetched by that image's own package manager, which is in the store by now
+    fetch_packages(of_images, store, scratch, on_line)
+    _keep(of_images, scratch, store)
     shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _keep(pins: Sequence[FilePin], scratch: Path, store: Store) -> None:
+    for pin in pins:
+        check_pin(scratch / pin.filename, pin)
+        store.put_file(scratch / pin.filename, move=True)
 
 
 def _carried(pin: FilePin, store: Store) -> None:

@@ -12,6 +12,7 @@ from rocwright.files import sha256_file
 from rocwright.plan.environment import EPOCH
 from rocwright.plan.model import FilePin, GitOrigin
 from rocwright.sources.archive import pack
+from rocwright.sources.mirrors import mirrors
 
 REACH_SECONDS = 20
 """How long a repository may take to answer before the next source place is tried."""
@@ -26,7 +27,8 @@ _AS_COMMITTED = ("core.autocrlf=false", "core.eol=lf", "core.symlinks=true", "co
 
 def _environment() -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_LOCAL)}
-    return kept | {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8", "GIT_LFS_SKIP_SMUDGE": "1"}
+    kept |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8", "GIT_LFS_SKIP_SMUDGE": "1"}
+    return mirrors().for_git(kept)
 
 
 def resolve_tag(url: str, tag: str, expected: str = "") -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from rocwright import process
 from rocwright.errors import FetchError, NetworkError
 from rocwright.plan.model import FilePin, IndexOrigin
+from rocwright.sources.mirrors import mirrors
 from rocwright.sources.pins import check_pin
 from rocwright.store.model import Store
 
@@ -26,7 +27,8 @@ def _client() -> PyPISimple:
     listed = process.run([sys.executable, "-m", "pip", "config", "list"], timeout=60)
     found = dict(_SETTING.findall(listed.stdout))
     # the environment goes before pip's files
-    return PyPISimple(endpoint=found.get(":env:") or next(reversed(found.values()), PYPI_SIMPLE_ENDPOINT))
+    endpoint = found.get(":env:") or next(reversed(found.values()), PYPI_SIMPLE_ENDPOINT)
+    return PyPISimple(endpoint=mirrors().at(endpoint))
 
 
 def _page(client: PyPISimple, project: str) -> ProjectPage:

@@ -1,0 +1,232 @@
+"""A root file system from an image and packages, by the image's own package manager.
+
+Its commands are data. What `lock` has the manager choose and download, with a network, is pinned file by
+file; fetching gets the same files; the root itself is made from them and the image without a network.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rocwright.bases.writable import WritableRoot, writable_root
+from rocwright.catalog.load import builtin_catalog, lookup
+from rocwright.catalog.model import PackageManager, filled
+from rocwright.errors import CheckError, ConflictError, FetchError, NetworkError
+from rocwright.files import sha256_file
+from rocwright.plan.environment import PACKAGES
+from rocwright.plan.model import BaseAction, FilePin, PackageOrigin
+from rocwright.store.model import Store
+
+_DATE = re.compile(r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)")
+_NO_NETWORK = re.compile(
+    r"could ?n.t (resolve|connect)|failed to (fetch|download|retrieve)|temporary failure|timed out|"
+    r"network is unreachable|curl error",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packages:
+    """The package manager of one release of an image base, at work in a copy of the image's root."""
+
+    root: WritableRoot
+    manager: PackageManager
+    base: str
+    release: str
+    image: str
+    folder: Path
+
+    def refresh(self) -> None:
+        """Get the newest package lists, of the release's day where it is one. Raises NetworkError."""
+        day = _DATE.fullmatch(self.release)
+        commands = (
+            [filled(self.manager.repository, **day.groupdict())] if day and self.manager.repository else []
+        )
+        for command in (*commands, self.manager.refresh):
+            code, said = self._run(command)
+            if code != 0:
+                raise NetworkError(
+                    f"the package lists of {self.base}:{self.release} could not be fetched",
+                    cause=_last(said),
+                    next_step="check the network, and that this base's archive is reached from this machine",
+                )
+
+    def choose(self, wanted: Sequence[str], store: Store) -> tuple[FilePin, ...]:
+        """Download packages and what they need that the image has not, into the store; a pin for each file.
+
+        Raises ConflictError where the manager finds no answer, NetworkError.
+        """
+        if not wanted:
+            return ()
+        code, said = self._run(filled(self.manager.download, wanted, folder=PACKAGES))
+        if code != 0:
+            raise self._explain(
+                f"no set of packages of {self.base}:{self.release} gives {', '.join(wanted)}", said
+            )
+        pins = []
+        for path in sorted(self.folder.glob(self.manager.files)):
+            asked = self._ask(path)
+            pins.append(
+                FilePin(
+                    filename=path.name,
+                    sha256=sha256_file(path),
+                    size=path.stat().st_size,
+                    origin=PackageOrigin(
+                        base=self.base,
+                        release=self.release,
+                        manager=self.manager.name,
+                        image=self.image,
+                        package=asked,
+                    ),
+                )
+            )
+            store.put_file(path)
+        self._empty()
+        return tuple(pins)
+
+    def fetch(self, pins: Sequence[FilePin], target: Path) -> None:
+        """Download exactly these files into `target`; the caller checks the hashes. Raises FetchError."""
+        asked = [pin.origin.package for pin in pins if isinstance(pin.origin, PackageOrigin)]
+        code, said = self._run(filled(self.manager.fetch, asked, folder=PACKAGES))
+        absent = [pin.filename for pin in pins if not (self.folder / pin.filename).exists()]
+        if code != 0 and absent:
+            raise self._explain(
+                f"{self.base}:{self.release} did not give all packages of the lock", said, absent
+            )
+        for pin in pins:
+            if pin.filename not in absent:
+                shutil.move(self.folder / pin.filename, target / pin.filename)
+        self._empty()
+
+    def _ask(self, path: Path) -> str:
+        code, said = self._run(filled(self.manager.ask, file=f"{PACKAGES}/{path.name}"))
+        if code != 0 or not said:
+            raise CheckError(
+                f"{path.name} is not a package that {self.manager.name} can read",
+                cause=_last(said),
+                next_step="rocwright lock again; if it stays so, the archive is broken",
+            )
+        return said[-1].strip()
+
+    def _run(self, command: Sequence[str]) -> tuple[int, list[str]]:
+        said: list[str] = []
+        done = self.root.run(command, self.manager.env, folder=self.folder, network=True, on_line=said.append)
+        return done.returncode, said
+
+    def _empty(self) -> None:
+        for path in self.folder.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    def _explain(
+        self, what: str, said: Sequence[str], absent: Sequence[str] = ()
+    ) -> FetchError | NetworkError | ConflictError:
+        detail = "\n".join(said[-20:])
+        if any(_NO_NETWORK.search(line) for line in said):
+            next_step = "check the network, then try again"
+            return NetworkError(what, cause=_last(said), detail=detail, next_step=next_step)
+        if absent:
+            return FetchError(
+                what,
+                cause=f"it carries no {', '.join(absent)}",
+                detail=detail,
+                next_step="the archive has moved on: rocwright lock takes what it carries now",
+            )
+        return ConflictError(
+            what,
+            cause=_last(said),
+            detail=detail,
+            next_step="correct the names in the catalog's system.toml or in the base's [packages]",
+        )
+
+
+@contextmanager
+def packages_of(
+    image: str,
+    manager: PackageManager,
+    base: str,
+    release: str,
+    store: Store,
+    scratch: Path,
+    on_line: Callable[[str], None],
+) -> Iterator[Packages]:
+    """The package manager of an image, whose packed root has the sha256 `image`, with its lists refreshed."""
+    with writable_root(store, image, scratch, on_line) as root:
+        folder = scratch / "packages"
+        folder.mkdir(parents=True, exist_ok=True)
+        found = Packages(
+            root=root, manager=manager, base=base, release=release, image=image, folder=folder.absolute()
+        )
+        on_line(f"base: package lists of {base}:{release}")
+        found.refresh()
+        yield found
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def fetch_packages(
+    pins: Sequence[FilePin], store: Store, scratch: Path, on_line: Callable[[str], None]
+) -> None:
+    """Download the pinned packages of image bases into `scratch`; the caller checks the hashes.
+
+    The images they belong to must be in the store. Raises FetchError, NetworkError.
+    """
+    groups: defaultdict[tuple[str, str, str, str], list[FilePin]] = defaultdict(list)
+    for pin in pins:
+        assert isinstance(pin.origin, PackageOrigin)
+        groups[pin.origin.image, pin.origin.manager, pin.origin.base, pin.origin.release].append(pin)
+    for (image, name, base, release), wanted in groups.items():
+        manager = lookup("package manager", name, builtin_catalog().managers)
+        with packages_of(image, manager, base, release, store, scratch / "inside", on_line) as found:
+            found.fetch(wanted, scratch)
+
+
+def make_image_root(
+    action: BaseAction,
+    packages: Sequence[tuple[str, Path]],
+    store: Store,
+    target: Path,
+    scratch: Path,
+    on_line: Callable[[str], None],
+) -> None:
+    """Write the root file system of an image with `packages` ((file name, path) of each) to `target`.
+
+    Nothing but the image and these packages is used, and no network.
+    Raises CheckError where the package manager cannot install them.
+    """
+    folder = (scratch / "packages").absolute()
+    folder.mkdir(parents=True)
+    for filename, path in packages:
+        try:
+            os.link(path, folder / filename)
+        except OSError:
+            shutil.copyfile(path, folder / filename)
+    with writable_root(store, action.image, scratch, on_line) as root:
+        on_line(f"base: {len(packages)} packages, no network")
+        said: list[str] = []
+
+        def note(line: str) -> None:
+            said.append(line)
+            on_line(line)
+
+        if packages and not root.run(action.install, action.env, folder=folder, on_line=note).ok:
+            raise CheckError(
+                "the packages of the lock cannot be installed in the image",
+                cause=_last(said),
+                detail="\n".join(said[-20:]),
+                next_step="rocwright logs shows all; rocwright lock takes a newer set",
+            )
+        root.forget(action.forget)
+        on_line("base: packing")
+        root.pack(target)
+    shutil.rmtree(folder)
+
+
+def _last(said: Sequence[str]) -> str:
+    errors = [line for line in said if line.startswith(("E:", "error:", "Error:"))]
+    return (errors or [line for line in said if line.strip()] or ["no message"])[-1].strip()

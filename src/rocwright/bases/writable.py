@@ -1,0 +1,164 @@
+"""A root file system that may be written to: commands run in it as its root user, and the whole packed again.
+
+Sandboxes show a root read-only to a plain user, as a build needs it. A package manager needs its own root, so
+bubblewrap alone runs it here: apart from the host, with the capabilities that installing takes and no more.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+
+import zstandard
+
+from rocwright import process
+from rocwright.bases.roots import as_root, remove_tree, unpack_root
+from rocwright.errors import FetchError, InternalError, SandboxError
+from rocwright.plan.environment import EPOCH, PACKAGES
+from rocwright.sandbox.engine import HOSTNAME
+from rocwright.store.model import Store
+
+COMPRESSION = 3
+_ENVIRONMENT = {
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME": "/root",
+    "LANG": "C.UTF-8",
+    "LC_ALL": "C.UTF-8",
+    "TZ": "UTC",
+    "SOURCE_DATE_EPOCH": str(EPOCH),
+}
+_CAPABILITIES = (
+    "CHOWN",
+    "DAC_OVERRIDE",
+    "FOWNER",
+    "FSETID",
+    "SETFCAP",
+    "SETGID",
+    "SETUID",
+    "SYS_CHROOT",
+    "KILL",
+)
+_OWN = ("dev", "proc", "sys", "run", "tmp")
+_FORGET = "for pattern; do rm -rf -- $pattern; done"
+_PACK = """set -eu
+cd "$1"
+find . -xdev -newermt "@$3" -exec touch --no-dereference --date="@$2" -- {} +
+exec tar --create --sort=name --format=posix --numeric-owner --xattrs --xattrs-include=security.capability \\
+    --pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime \\
+    --exclude='./dev/*' --exclude='./proc/*' --exclude='./sys/*' --exclude='./run/*' --exclude='./tmp/*' .
+"""
+"""What was written since the step began has the one time of all that is made; what was brought keeps its own.
+"""
+
+
+class WritableRoot:
+    """A root file system unpacked with all its owners; it is the caller's to change."""
+
+    def __init__(self, path: Path, begun: int, on_line: Callable[[str], None]) -> None:
+        self.path = path
+        self.begun = begun
+        self.on_line = on_line
+
+    def run(
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        *,
+        folder: Path | None = None,
+        network: bool = False,
+        on_line: Callable[[str], None] | None = None,
+        seconds: float = 3600,
+    ) -> process.Finished:
+        """Run a command as root inside, with `folder` seen as PACKAGES; a status other than 0 raises nothing.
+
+        Raises SandboxError where bubblewrap cannot run anything here.
+        """
+        words = ["bwrap", "--bind", str(self.path), "/", "--proc", "/proc", "--dev", "/dev"]
+        words += ["--ro-bind", "/sys", "/sys"]
+        for place in ("/run", "/tmp"):  # noqa: S108 - inside, each command has its own
+            words += ["--perms", "1777", "--tmpfs", place]
+        words += ["--bind", str(folder), PACKAGES] if folder else []
+        words += list(self._resolver()) if network else ["--unshare-net"]
+        words += ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+        words += ["--hostname", HOSTNAME, "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+        for name in _CAPABILITIES:
+            words += ["--cap-add", f"CAP_{name}"]
+        words += ["--chdir", "/", "--clearenv"]
+        for name, text in (_ENVIRONMENT | dict(env)).items():
+            words += ["--setenv", name, text]
+        outside = ["unshare", *as_root(), "--"] if as_root() else []
+        told: list[str] = []
+
+        def tell(line: str) -> None:
+            told.append(line)
+            (on_line or self.on_line)(line)
+
+        done = process.stream([*outside, *words, "--", *argv], tell, timeout=seconds)
+        if not done.ok and told and told[-1].startswith(("bwrap: ", "unshare: ")):
+            raise SandboxError(
+                "the root file system of an image cannot be worked in here",
+                cause=told[-1],
+                next_step="let bubblewrap work (rocwright sandbox), and give the user ranges in /etc/subuid "
+                "and /etc/subgid, or be root",
+            )
+        return done
+
+    def _resolver(self) -> Iterator[str]:
+        """Mounts of the host's own name resolution, where the root's may be links."""
+        for name in ("resolv.conf", "hosts"):
+            host, place = Path("/etc", name), self.path / "etc" / name
+            if host.exists():
+                aim = PurePosixPath("/etc") / (place.readlink() if place.is_symlink() else name)
+                yield from ("--ro-bind", str(host.resolve()), os.path.normpath(aim))
+
+    def forget(self, patterns: Sequence[str]) -> None:
+        """Remove what the globs match, as seen from inside, so that no link of the root leads out."""
+        self.run(["/bin/sh", "-c", _FORGET, "sh", *patterns], {})
+
+    def pack(self, target: Path) -> None:
+        """Pack it as .tar.zst: sorted, with owners and modes, without what lies in /dev, /run and /tmp."""
+        said: list[str] = []
+        outside = ["unshare", *as_root(), "--"] if as_root() else []
+        words = ["sh", "-c", _PACK, "sh", str(self.path), str(EPOCH), str(self.begun)]
+        compressor = zstandard.ZstdCompressor(level=COMPRESSION, threads=os.cpu_count() or 1)
+        with target.open("wb") as file, compressor.stream_writer(file, closefd=False) as packed:
+            code = process.pipe([*outside, *words], packed.write, said.append)
+        if code != 0:
+            raise InternalError(
+                "a root file system could not be packed",
+                cause="; ".join(said[-3:]) or f"tar ended with status {code}",
+                next_step="run the command again; if it stays so, report it",
+            )
+
+
+@contextmanager
+def writable_root(
+    store: Store, sha256: str, scratch: Path, on_line: Callable[[str], None]
+) -> Iterator[WritableRoot]:
+    """The root file system whose archive has that digest, unpacked in `scratch`, and removed at the end."""
+    scratch.mkdir(parents=True, exist_ok=True)
+    begun = int(time.time()) - 1
+    path = Path(tempfile.mkdtemp(dir=scratch, prefix="root-"))
+    try:
+        on_line("base: unpacking the image")
+        unpack_root(store, sha256, path, owners=True)
+        _check(path)
+        path.chmod(0o755)
+        yield WritableRoot(path, begun, on_line)
+    finally:
+        remove_tree(path)
+
+
+def _check(path: Path) -> None:
+    """Refuse a root whose mount points lead elsewhere, before anything is mounted there."""
+    odd = [name for name in (*_OWN, "etc") if (path / name).is_symlink()]
+    if odd or not (path / "etc").is_dir():
+        raise FetchError(
+            "the image is not the root file system of a Linux distribution",
+            cause=f"{', '.join(f'/{name}' for name in odd) or '/etc'} is not a folder",
+            next_step="name another image",
+        )

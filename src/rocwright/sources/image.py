@@ -1,0 +1,159 @@
+"""Images of a registry, by digest, with the engine at hand: from a reference to a packed root file system."""
+
+from __future__ import annotations
+
+import platform
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rocwright.errors import FetchError, InputError
+from rocwright.files import sha256_file
+from rocwright.plan.model import FilePin, ImageOrigin
+from rocwright.sources.layers import ImageConfig, pack_layers
+from rocwright.sources.mirrors import mirrors
+from rocwright.sources.pullers import Place, Puller, puller_at_hand
+
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "ppc64le": "ppc64le", "riscv64": "riscv64"}
+"""Machines by the kernel's name -> by the name that images use (OCI image specification: GOARCH)."""
+
+_NAME = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_REFERENCE = re.compile(
+    rf"(?P<name>(?:localhost|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+|[A-Za-z0-9.-]+(?=:\d))(?::\d+)?(?:/{_NAME})+)"
+    r"(?::(?P<tag>[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}))?(?:@(?P<digest>sha256:[0-9a-f]{64}))?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """An image by its full name, registry first, with a tag or digest or both."""
+
+    name: str
+    tag: str = ""
+    digest: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Reference:
+        """Raises InputError for a short name too: which registry it means depends on the machine."""
+        found = _REFERENCE.fullmatch(text)
+        if found is None or not (found["tag"] or found["digest"]):
+            raise InputError(
+                f"{text!r} is not the full name of an image",
+                cause="it needs a registry, a name, and a tag or digest",
+                next_step="write REGISTRY/NAME:TAG, or REGISTRY/NAME@sha256:...",
+            )
+        return cls(found["name"], found["tag"] or "", found["digest"] or "")
+
+    def __str__(self) -> str:
+        return self.name + (f":{self.tag}" if self.tag else "") + (f"@{self.digest}" if self.digest else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pulled:
+    """An image that was pulled and packed: its pin, the file, and what the image says of itself."""
+
+    pin: FilePin
+    path: Path
+    config: ImageConfig
+
+
+def machine_architecture() -> str:
+    """This machine's architecture by the name that images use."""
+    return ARCHITECTURES.get(platform.machine(), platform.machine())
+
+
+def find_digest(reference: Reference, folder: Path, puller: Puller | None = None) -> str:
+    """The digest of the manifest that a reference names for this machine's architecture.
+
+    Raises NetworkError without an answer, FetchError where there is no such image, or none for this
+    architecture.
+    """
+    puller = puller or puller_at_hand()
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        return puller.digest(_place(reference, machine_architecture()), folder)
+    finally:
+        puller.clean(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def pull(origin: ImageOrigin, folder: Path, puller: Puller | None = None) -> Pulled:
+    """Pull an image by its digest and pack its root file system into `folder`.
+
+    The engine checks everything that comes against the digest, and what is packed is checked against the
+    image's own list of layers. Raises NetworkError, and FetchError where anything is not what the digest
+    says; then nothing is kept.
+    """
+    puller = puller or puller_at_hand()
+    reference = Reference.parse(origin.reference)
+    architecture = machine_architecture()
+    name = f"{reference.name.rpartition('/')[2]}-{origin.digest.removeprefix('sha256:')[:16]}"
+    scratch = folder / f"{name}.pull"
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir(parents=True)
+    target = folder / f"{name}.tar.zst"
+    try:
+        place = _place(Reference(reference.name, digest=origin.digest), architecture)
+        puller.save(place, scratch / "image.tar", scratch)
+        config = pack_layers(scratch / "image.tar", target, scratch, str(reference))
+        if config.architecture != architecture:
+            raise FetchError(
+                f"the image {reference} is for {config.architecture or 'no architecture that it names'}",
+                cause=f"this machine is {architecture}",
+                next_step="rocwright lock on a machine like this one, or name another image",
+                subject=str(reference),
+            )
+    except BaseException:
+        target.unlink(missing_ok=True)
+        raise
+    finally:
+        puller.clean(scratch)
+        shutil.rmtree(scratch, ignore_errors=True)
+    pin = FilePin(filename=target.name, sha256=sha256_file(target), size=target.stat().st_size, origin=origin)
+    return Pulled(pin=pin, path=target, config=config)
+
+
+def choose_digest(
+    reference: Reference,
+    known: str,
+    folder: Path,
+    on_line: Callable[[str], None],
+    puller: Puller | None = None,
+) -> str:
+    """The digest to lock: the one that is `known` for this reference, else what its tag names now.
+
+    Says so where the tag has moved on from what is known. Raises what `find_digest` raises.
+    """
+    fixed = reference.digest or known
+    if not fixed:
+        return find_digest(reference, folder, puller)
+    chosen = find_digest(Reference(reference.name, digest=fixed), folder, puller)
+    if not reference.tag:
+        return chosen
+    try:
+        now = find_digest(Reference(reference.name, reference.tag), folder, puller)
+    except FetchError as error:
+        on_line(f"lock: the tag {reference.name}:{reference.tag} cannot be seen: {error.what}")
+        return chosen
+    if now != chosen:
+        on_line(
+            f"lock: the tag {reference.name}:{reference.tag} has moved: {chosen} -> {now}; {chosen} is used"
+        )
+    return chosen
+
+
+def _place(reference: Reference, architecture: str) -> Place:
+    name = mirrors().at(reference.name)
+    plain = name.startswith("http://")
+    name = name.removeprefix("http://").removeprefix("https://")
+    if name.startswith(("/", "file:")):
+        raise InputError(
+            f"a folder cannot stand in for the registry of {reference}",
+            cause="images come from registries only",
+            next_step="name another registry in [mirrors]; one that speaks plain HTTP as http://HOST:PORT/",
+        )
+    return Place(
+        name=name, tag=reference.tag, digest=reference.digest, plain_http=plain, architecture=architecture
+    )

@@ -1,0 +1,90 @@
+"""Mirrors: one setting that maps address prefixes to local folders or other hosts.
+
+A mirror says where something is to be had on this machine, never what it is: locks and keys keep the
+addresses of the publishers, and their commits, digests and hashes decide.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import field_validator
+
+from rocwright.catalog.load import parse, read_toml
+from rocwright.errors import InputError
+from rocwright.models import Frozen
+
+VARIABLE = "ROCWRIGHT_MIRRORS"
+"""PREFIX=REPLACEMENT, any number of them with spaces between; each stands over the file's."""
+
+
+class Config(Frozen):
+    """`config.toml`: the settings of this machine, all of them optional."""
+
+    mirrors: dict[str, str] = {}
+
+    @field_validator("mirrors")
+    @classmethod
+    def _are_addresses(cls, mirrors: dict[str, str]) -> dict[str, str]:
+        for prefix, replacement in mirrors.items():
+            for text in (prefix, replacement):
+                if not text or text.startswith("-") or any(sign.isspace() for sign in text):
+                    raise ValueError(f"{text!r} is not the beginning of an address")
+        return mirrors
+
+
+@dataclass(frozen=True, slots=True)
+class Mirrors:
+    """Prefixes of addresses and what stands in for each."""
+
+    table: Mapping[str, str]
+
+    def at(self, address: str) -> str:
+        """Where `address` is to be had here: its longest known prefix replaced, or the address as it is."""
+        prefix = max((one for one in self.table if address.startswith(one)), key=len, default="")
+        return self.table[prefix] + address.removeprefix(prefix) if prefix else address
+
+    def for_git(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """`environment` for git, which then follows the mirrors itself, in submodules too."""
+        settings = [(f"url.{to}.insteadOf", prefix) for prefix, to in sorted(self.table.items())]
+        if any(to.startswith(("/", "file:")) for to in self.table.values()):
+            # a folder that somebody named as a mirror may stand in for a submodule
+            settings.append(("protocol.file.allow", "always"))
+        have = int(environment.get("GIT_CONFIG_COUNT", "0") or 0)
+        added = {"GIT_CONFIG_COUNT": str(have + len(settings))} if settings else {}
+        for number, (name, value) in enumerate(settings, have):
+            added |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+        return dict(environment) | added
+
+
+def config_file() -> Path:
+    """`$ROCWRIGHT_HOME/config.toml` where that is set, else `$XDG_CONFIG_HOME/rocwright/config.toml`."""
+    home = os.environ.get("ROCWRIGHT_HOME")
+    if home:
+        return Path(home).absolute() / "config.toml"
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "rocwright" / "config.toml"
+
+
+def mirrors() -> Mirrors:
+    """The mirrors of this machine: those of its config file, and over them those of $ROCWRIGHT_MIRRORS.
+
+    Raises InputError where either does not say what it must.
+    """
+    path = config_file()
+    told = parse(Config, read_toml(path), path).mirrors if path.exists() else {}
+    return Mirrors(told | _from_variable(os.environ.get(VARIABLE, "")))
+
+
+def _from_variable(text: str) -> dict[str, str]:
+    rows = [word.partition("=") for word in text.split()]
+    wrong = [prefix for prefix, _, to in rows if not prefix or not to or prefix[0] == "-" or to[0] == "-"]
+    if wrong:
+        raise InputError(
+            f"{VARIABLE} is not a list of mirrors",
+            cause=f"{wrong[0]!r} has no address that stands in for it",
+            next_step=f"{VARIABLE}='PREFIX=REPLACEMENT PREFIX=REPLACEMENT'",
+        )
+    return {prefix: to for prefix, _, to in rows}
