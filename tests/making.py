@@ -25,8 +25,9 @@ from rocwright.plan.model import (
     Step,
     TreeAction,
 )
-from rocwright.resolve.fits import wanted_packages
-from rocwright.resolve.model import Lock, LockedComponent, LockedRoot, Request
+from rocwright.resolve.lock import make_lock
+from rocwright.resolve.model import Lock, Request
+from rocwright.resolve.outside import Offline
 from rocwright.sources.archive import pack
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output, Record
@@ -108,36 +109,26 @@ def chain(length: int) -> Plan:
 def lock_of(stack: str, *gpus: str, base: str = "", catalog: Catalog | None = None, size: int = 1000) -> Lock:
     """A lock with invented packages and sources for a stack of the catalog."""
     catalog = catalog or builtin_catalog()
-    found = catalog.stack(stack)
-    components = [catalog.component(name) for name in found.components]
-    chosen = base or found.bases[0]
-    wanted = wanted_packages(catalog, components, catalog.base(chosen)[0])
-    name, _, suite = chosen.partition(":")
-    return Lock(
-        rocwright="0.1.0",
-        created="2025-01-01T00:00:00Z",
-        request=Request(stack=stack, gpu=gpus or ("gfx1151",), base=chosen),
-        roots=tuple(
-            LockedRoot(
-                role=role,
-                base=name,
-                manager=catalog.base(chosen)[0].manager,
-                suite=suite,
-                architecture="amd64",
-                wanted=names,
-                packages=(deb("libc6", size=size), deb(f"only-to-{role}", size=size)),
-            )
-            for role, names in wanted.items()
-        ),
-        components=tuple(
-            LockedComponent(
-                name=one.name,
-                version=one.release[0].version,
-                place="invented",
-                files=(builtin(one.name),),
-            )
-            for one in components
-        ),
+    request = Request(stack=stack, gpu=gpus or ("gfx1151",), base=base or catalog.stack(stack).bases[0])
+    named = make_lock(request, catalog, Offline(), lambda _: None)
+    return named.model_copy(
+        update={
+            "rocwright": "0.1.0",
+            "created": "2025-01-01T00:00:00Z",
+            "components": tuple(
+                one.model_copy(update={"files": (builtin(one.name),), "kind": "builtin", "pending": ""})
+                for one in named.components
+            ),
+            "roots": tuple(
+                root.model_copy(
+                    update={
+                        "packages": (deb("libc6", size=size), deb(f"only-to-{root.role}", size=size)),
+                        "pending": "",
+                    }
+                )
+                for root in named.roots
+            ),
+        }
     )
 
 

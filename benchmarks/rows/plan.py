@@ -165,15 +165,14 @@ def _catalog() -> Catalog:
 
 
 def _lock(catalog: Catalog) -> Lock:
-    base, _ = catalog.base(catalog.stacks[STACK].bases[0])
-    release = base.release[0].name
+    base, release = catalog.base(catalog.stacks[STACK].bases[0])
     packages = tuple(
         FilePin(
             filename=f"package-{count}.deb",
             sha256=_digest(f"package {count}"),
             size=100_000,
             origin=DebianOrigin(
-                suite=release, package=f"package-{count}", version="1.0-1", architecture="amd64"
+                suite=release.name, package=f"package-{count}", version="1.0-1", architecture="amd64"
             ),
         )
         for count in range(PACKAGES)
@@ -182,6 +181,7 @@ def _lock(catalog: Catalog) -> Lock:
         LockedComponent(
             name=f"component-{count}",
             version="1.0",
+            kind="git",
             place="git",
             files=(
                 FilePin(
@@ -198,15 +198,17 @@ def _lock(catalog: Catalog) -> Lock:
         role="build",
         base=base.name,
         manager=base.manager,
-        suite=release,
+        suite=release.name,
         architecture="amd64",
-        wanted=wanted_packages(catalog, tuple(catalog.components.values()), base)["build"],
+        wanted=wanted_packages(catalog, tuple(catalog.components.values()), base, release, (), False)[
+            "build"
+        ],
         packages=packages,
     )
     return Lock(
         rocwright="0",
         created="2025-01-01T00:00:00Z",
-        request=Request(stack=STACK, gpu=("gfx1151",), base=f"{base.name}:{release}"),
+        request=Request(stack=STACK, gpu=("gfx1151",), base=f"{base.name}:{release.name}"),
         roots=(root,),
         components=components,
     )

@@ -73,9 +73,14 @@ def project_of(request: Request, folder: Path, home: Home | None = None) -> Proj
 
 def lock(project: Project, on_line: Callable[[str], None]) -> Lock:
     """Resolve, and write the lock. Raises what resolving raises; the old lock stays where it fails."""
+    from rocwright.resolve.fits import check_request
     from rocwright.resolve.lock import make_lock
+    from rocwright.resolve.online import Online
 
-    made = make_lock(project.request, project.catalog, project.store, project.home, on_line)
+    base, release = check_request(project.request, project.catalog)
+    carried = project.catalog.folder / "sources"
+    outside = Online(base, release, project.store, project.home, carried, on_line)
+    made = make_lock(project.request, project.catalog, outside, on_line)
     write_lock(project.lock_path, made)
     return made
 
@@ -85,6 +90,18 @@ def current_lock(project: Project, on_line: Callable[[str], None]) -> Lock:
     if project.lock_path.exists():
         return read_lock(project.lock_path, project.request)
     return lock(project, on_line)
+
+
+def known_lock(project: Project, on_line: Callable[[str], None]) -> Lock:
+    """The lock as it is, else the one that comes with rocwright, which needs no network, else a new one."""
+    from rocwright.resolve.shipped import shipped_lock
+
+    if not project.lock_path.exists():
+        shipped = shipped_lock(project.catalog, project.request)
+        if shipped is not None:
+            on_line("lock: the one that comes with rocwright; rocwright lock fills in what it leaves open")
+            return shipped
+    return current_lock(project, on_line)
 
 
 def planned(project: Project, locked: Lock) -> tuple[Plan, list[Decision]]:

@@ -76,7 +76,7 @@ def write_catalog(folder: Path, components: Mapping[str, Mapping[str, object]]) 
             "targets.toml": '[[target]]\nname = "gfx1151"\nkfd_version = 110501\ngeneration = "x"\n'
             'products = ["x"]\nsource = ["x"]\n',
             "system.toml": '"shell" = { apt = ["dash"] }\n',
-            "package_managers.toml": '[[manager]]\nname = "apt"\nrefresh = []\ndownload = []\ninstall = []\n'
+            "package_managers.toml": '[[manager]]\nname = "apt"\nrefresh = []\ndownload = []\nfetch = []\ninstall = []\nask = []\nfiles = ""\n'
             'list = []\nsource = "x"\n',
             "bases/debian.toml": 'name = "debian"\nmanager = "apt"\nmade = "packages"\nsummary = "x"\n'
             'architecture = { x86_64 = "amd64", aarch64 = "arm64" }\nsource = "x"\n'

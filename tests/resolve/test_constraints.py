@@ -15,6 +15,11 @@ from rocwright.resolve.versions import version_in
 BASE = "debian:trixie (package python3-torch)"
 
 
+def base(torch: str) -> dict[str, list[Candidate]]:
+    """A base that brings torch along."""
+    return {"torch": [Candidate("torch", torch, BASE)]}
+
+
 def component(name: str, **releases: dict[str, str]) -> Component:
     return Component(
         name=name,
@@ -53,10 +58,10 @@ def versions(found: dict[str, Candidate]) -> dict[str, str]:
 
 
 def test_the_newest_release_that_fits_what_the_base_brings_is_taken(catalog: Catalog) -> None:
-    found = solve(catalog, ["vision"], {}, {"torch": ("2.6.0", BASE)})
+    found = solve(catalog, ["vision"], {}, base("2.6.0"))
     assert versions(found) == {"vision": "2.0", "torch": "2.6.0"}
     assert found["torch"].provided == BASE
-    older = solve(catalog, ["vision"], {}, {"torch": ("2.5.1", BASE)})
+    older = solve(catalog, ["vision"], {}, base("2.5.1"))
     assert versions(older) == {"vision": "1.0", "torch": "2.5.1"}
 
 
@@ -69,18 +74,18 @@ def test_a_pin_is_kept(catalog: Catalog) -> None:
 
 
 def test_what_a_component_needs_is_chosen_too(catalog: Catalog) -> None:
-    found = solve(catalog, ["vllm"], {}, {"torch": ("2.6.0", BASE)})
+    found = solve(catalog, ["vllm"], {}, base("2.6.0"))
     assert versions(found) == {"vllm": "0.1", "vision": "2.0", "torch": "2.6.0"}
 
 
 def test_an_older_release_is_taken_where_the_newest_cannot_hold(catalog: Catalog) -> None:
-    found = solve(catalog, ["vision", "audio"], {}, {"torch": ("2.5.0", BASE)})
+    found = solve(catalog, ["vision", "audio"], {}, base("2.5.0"))
     assert versions(found) == {"vision": "1.0", "audio": "2.5", "torch": "2.5.0"}
 
 
 def test_a_pin_that_breaks_a_constraint_is_told_with_both_sides_and_their_sources(catalog: Catalog) -> None:
     with pytest.raises(ConflictError) as caught:
-        solve(catalog, ["vision"], {"vision": "1.0"}, {"torch": ("2.6.0", BASE)})
+        solve(catalog, ["vision"], {"vision": "1.0"}, base("2.6.0"))
     error = caught.value
     assert "vision 1.0 needs torch ==2.5.*   [release notes of vision]" in error.detail
     assert f"{BASE} provides torch 2.6.0, and no other" in error.detail
@@ -90,20 +95,20 @@ def test_a_pin_that_breaks_a_constraint_is_told_with_both_sides_and_their_source
 def test_two_components_that_cannot_go_together_are_both_named(catalog: Catalog) -> None:
     pins = {"vision": "2.0", "audio": "2.5"}
     with pytest.raises(ConflictError) as caught:
-        solve(catalog, ["vision", "audio"], pins, {"torch": ("2.6.0", BASE)})
+        solve(catalog, ["vision", "audio"], pins, base("2.6.0"))
     assert "audio 2.5 needs torch ==2.5.*" in caught.value.detail
 
 
 def test_a_chain_of_needs_that_breaks_is_told(catalog: Catalog) -> None:
     with pytest.raises(ConflictError) as caught:
-        solve(catalog, ["vllm"], {"vision": "1.0"}, {"torch": ("2.5.0", BASE)})
+        solve(catalog, ["vllm"], {"vision": "1.0"}, base("2.5.0"))
     assert "vllm 0.1 needs vision >=2" in caught.value.detail
     assert "rocwright.toml needs vision ==1.0" in caught.value.detail
 
 
 def test_a_pin_of_what_the_base_brings_must_be_what_it_brings(catalog: Catalog) -> None:
     with pytest.raises(ConflictError) as caught:
-        solve(catalog, ["vision"], {"torch": "2.5.0"}, {"torch": ("2.6.0", BASE)})
+        solve(catalog, ["vision"], {"torch": "2.5.0"}, base("2.6.0"))
     assert "rocwright.toml needs torch ==2.5.0" in caught.value.detail
 
 
@@ -122,7 +127,7 @@ def test_an_unknown_version_is_refused_with_the_nearest(catalog: Catalog) -> Non
 
 def test_a_pin_of_an_unknown_component_is_refused_with_the_nearest(catalog: Catalog) -> None:
     with pytest.raises(InputError, match="unknown component 'visoin'") as caught:
-        solve(catalog, ["vision"], {"visoin": "1.0"}, {"torch": ("2.6.0", BASE)})
+        solve(catalog, ["vision"], {"visoin": "1.0"}, base("2.6.0"))
     assert "vision" in caught.value.cause
 
 
@@ -138,10 +143,10 @@ def test_a_prerelease_may_be_pinned(catalog: Catalog) -> None:
 
 def test_the_builtin_torch_stack_fits_the_torch_of_trixie_and_no_newer_one() -> None:
     wanted = builtin_catalog().stack("torch-extensions").components
-    found = solve(builtin_catalog(), wanted, {}, {"torch": ("2.6.0", BASE)})
-    assert versions(found) == {"torch": "2.6.0", "torchvision": "0.21.0", "torchaudio": "2.6.0"}
+    found = solve(builtin_catalog(), wanted, {}, {"pytorch": [Candidate("pytorch", "2.6.0", BASE)]})
+    assert versions(found) == {"pytorch": "2.6.0", "torchvision": "0.21.0", "torchaudio": "2.6.0"}
     with pytest.raises(ConflictError):
-        solve(builtin_catalog(), wanted, {}, {"torch": ("9.9.0", BASE)})
+        solve(builtin_catalog(), wanted, {}, {"pytorch": [Candidate("pytorch", "9.9.0", BASE)]})
 
 
 @pytest.mark.parametrize(

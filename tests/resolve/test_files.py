@@ -26,7 +26,7 @@ from rocwright.plan.model import (
 )
 from rocwright.resolve.files import read_lock, read_request, write_lock, write_request
 from rocwright.resolve.fits import check_request
-from rocwright.resolve.model import Lock, Request
+from rocwright.resolve.model import LOCK_SCHEMA, Lock, Request
 
 STACKS = sorted(builtin_catalog().stacks)
 
@@ -105,10 +105,17 @@ def test_writing_the_same_lock_again_gives_the_same_bytes(path: Path) -> None:
 
 
 def test_a_lock_of_a_newer_schema_is_refused_even_where_it_says_things_unknown_here(path: Path) -> None:
-    path.write_text('schema = 2\nnew-thing = "x"\n')
-    with pytest.raises(InputError, match="has the schema 2; this rocwright knows up to 1") as caught:
+    path.write_text(f'schema = {LOCK_SCHEMA + 1}\nnew-thing = "x"\n')
+    with pytest.raises(InputError, match="this rocwright knows up to") as caught:
         read_lock(path)
     assert "upgrade rocwright" in caught.value.next_step
+
+
+def test_a_lock_of_an_older_schema_is_to_be_made_anew(path: Path) -> None:
+    path.write_text(f'schema = {LOCK_SCHEMA - 1}\nold-thing = "x"\n')
+    with pytest.raises(InputError, match="this rocwright writes") as caught:
+        read_lock(path)
+    assert caught.value.next_step == "rocwright lock"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from dataclasses import replace
 from rocwright import sandbox
 from rocwright.build.context import Context
 from rocwright.build.exec_step import resolve_inputs
-from rocwright.build.run import lay_out, prepare
+from rocwright.build.run import install, lay_out, prepare
 from rocwright.build.workspace import Workspace
 from rocwright.home import Home
 from rocwright.plan.model import RunAction, Step
@@ -46,6 +46,7 @@ def open_shell(
             lay_out(context)
         job = replace(prepare(step.action, context), seconds=None, memory=None)
         chosen = sandbox.pick(engine, home.probes)
+        install(chosen, job, step.action, context)
         if script is not None:
             outcome = sandbox.run(
                 chosen, replace(job, argv=("/bin/sh", "-c", script)), lambda line: print(line, flush=True)

@@ -27,6 +27,8 @@ from rocwright.sandbox.model import Ended, Job, Mount, Outcome
 from rocwright.sources.archive import unpack
 
 GUARDS = "/rocwright"
+ENVIRONMENT = f"{BUILD}/env"
+"""Where the wheels among the inputs are installed: an environment on top of the root's own Python."""
 COMPILER_CACHE_SIZE = "20GiB"
 
 _FIRST_ERROR = re.compile(
@@ -54,7 +56,8 @@ def environment(action: RunAction, jobs: int) -> dict[str, str]:
         "CCACHE_TEMPDIR": "/tmp/ccache",  # noqa: S108 - the sandbox's own
         "CCACHE_UMASK": "000",
     }
-    return FIXED | machine | action.env
+    fixed = FIXED | ({"PATH": f"{ENVIRONMENT}/bin:{FIXED['PATH']}"} if action.install else {})
+    return fixed | machine | action.env
 
 
 def lay_out(context: Context) -> None:
@@ -118,6 +121,7 @@ def run_run(action: RunAction, context: Context) -> Made:
     job = prepare(action, context)
     engine = sandbox.pick(context.engine, context.home.probes)
     context.on_line(f"sandbox {engine.name}, {context.jobs} jobs")
+    install(engine, job, action, context)
     for package in action.guard:
         guard(engine, job, package, context)
     for command in action.commands:
@@ -141,6 +145,31 @@ def run_run(action: RunAction, context: Context) -> Made:
         peak_memory=outcome.peak_memory,
         compiler_cache=_cache_statistics(context.workspace.build / "ccache.log"),
     )
+
+
+def install(engine: sandbox.Engine, job: Job, action: RunAction, context: Context) -> None:
+    """Install the wheels among the inputs, without a network. Raises CheckError where that fails."""
+    if not action.install:
+        return
+    wheels = " ".join(f"{IN}/{name}/*.whl" for name in action.install)
+    context.on_line(f"installing {', '.join(action.install)} into {ENVIRONMENT}")
+    script = f"""python3 -m venv --without-pip --system-site-packages {ENVIRONMENT}
+for pip in {IN}/*/pip-*.whl; do :; done
+exec python3 $pip/pip --python {ENVIRONMENT}/bin/python install --no-index --no-deps --no-compile {wheels}"""
+    lines: deque[str] = deque(maxlen=20)
+
+    def note(line: str) -> None:
+        lines.append(line)
+        context.on_line(line)
+
+    outcome = sandbox.run(engine, replace(job, argv=("/bin/sh", "-eu", "-c", script)), note)
+    if not outcome.ok:
+        raise CheckError(
+            f"{', '.join(action.install)} cannot be installed for the build",
+            cause=next((line for line in lines if line.startswith("ERROR")), "see the end of the log"),
+            detail="\n".join(lines),
+            next_step="rocwright shell STEP opens the sandbox; a wheel for another Python is the usual cause",
+        )
 
 
 def guard(engine: sandbox.Engine, job: Job, package: str, context: Context) -> None:

@@ -21,8 +21,8 @@ def run_tree(action: TreeAction, context: Context) -> Made:
     notes: list[str] = []
     patches = context.workspace.scratch / "debian"
     for output in context.inputs["source"]:
-        # packed by rocwright itself: nothing is wrapped around it
-        wrapped = not output.filename.endswith(".tar.zst")
+        # packed by rocwright itself, or handed on by an earlier step: nothing is wrapped around it
+        wrapped = not output.filename.endswith(".tar.zst") and output.name != "tree"
         folder = patches if DEBIAN_DIRECTORY in output.filename else tree
         context.on_line(f"unpack {output.filename}")
         unpack(

@@ -87,6 +87,9 @@ class ImagePlace(Frozen):
     digest: Annotated[str, Field(pattern=r"^(sha256:[0-9a-f]{64})?$")] = ""
 
 
+PlaceKind = Literal["git", "sdist", "debian", "builtin", "image"]
+"""The kinds of places, as an edit of a recipe names them."""
+
 Place = GitPlace | IndexPlace | DebianPlace | BuiltinPlace | ImagePlace
 
 
@@ -239,16 +242,22 @@ class Component(Frozen):
 
 
 class Provided(Frozen):
-    """A component that a base brings along: the package it comes in, or its version where that is fixed."""
+    """A component that a base brings along: the package whose version counts, or a fixed version.
+
+    With a package, `version` is the one seen when this was written, for who plans without a network. `build`
+    and `run` are the system packages, by the catalog's names, that a component needs which builds on it.
+    """
 
     package: str = ""
     version: str = ""
+    build: tuple[str, ...] = ()
+    run: tuple[str, ...] = ()
     source: str
 
     @model_validator(mode="after")
     def _says_which(self) -> Self:
-        if bool(self.package) == bool(self.version):
-            raise ValueError("either a package (whose version counts) or a version")
+        if not self.package and not self.version:
+            raise ValueError("a package (whose version counts) or a version is needed")
         return self
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from rocwright.catalog.load import Catalog, lookup
 from rocwright.catalog.model import Component, Env, Image, filled
@@ -11,25 +11,31 @@ from rocwright.patching.model import Edit
 from rocwright.plan.environment import PACKAGES
 from rocwright.plan.model import (
     BaseAction,
-    BuiltinOrigin,
-    DebianOrigin,
-    DebianSourceOrigin,
     FetchAction,
-    GitOrigin,
     ImageAction,
     ImageOrigin,
-    IndexOrigin,
     Input,
     Needs,
-    PackageOrigin,
+    OutputSpec,
     Plan,
     RunAction,
     Step,
     TreeAction,
 )
+from rocwright.resolve.choose import PYTHON, ROCM
 from rocwright.resolve.fits import check_fits
 from rocwright.resolve.model import Lock, LockedComponent, LockedRoot
 from rocwright.resolve.versions import version_in
+
+PREPARED = "prepared"
+"""The phase of edits that are applied after a recipe's `prepare` commands."""
+
+TREE_OUTPUT = OutputSpec(name="tree", pattern="tree.tar")
+PACK_TREE = (
+    "tar --sort=name --mtime=@$SOURCE_DATE_EPOCH --owner=0 --group=0 --numeric-owner --format=posix "
+    "--pax-option=delete=atime,delete=ctime -C $SRC -cf $OUT/tree.tar ."
+)
+"""Hands the prepared tree on: the same tree, the same bytes."""
 
 UNPACKED = 5
 """A root file system takes about this many times the size of its packages, archive and folder together."""
@@ -41,26 +47,105 @@ def make_plan(lock: Lock, catalog: Catalog) -> Plan:
     Raises InputError where the lock does not fit the recipes.
     """
     check_fits(lock, catalog)
-    steps: list[Step] = []
-    roots: dict[str, Step] = {}
-    for root in lock.roots:
-        made = list(_root_steps(root, catalog))
-        roots[root.role] = made[-1]
-        steps += made
-    base, _ = catalog.base(f"{_root(lock, 'build').base}:{_root(lock, 'build').suite}")
-    artifacts: list[str] = []
-    for locked in lock.components:
-        component = catalog.component(locked.name)
-        source, tree = _source_steps(component, locked, lock)
-        built = _run_step(component, locked, lock, tree, roots["build"], base.compiler_reads)
-        steps += [source, tree, built]
-        artifacts.append(built.name)
+    return _Maker(lock, catalog).plan()
+
+
+class _Maker:
+    """A plan in the making: steps by name, and which output of each component others install."""
+
+    def __init__(self, lock: Lock, catalog: Catalog) -> None:
+        self.lock, self.catalog = lock, catalog
+        self.base, self.release = catalog.base(lock.request.base)
+        self.steps: list[Step] = []
+        self.roots: dict[str, Step] = {}
+        self.shared: dict[str, Step] = {}
+        self.wheels: dict[str, Step] = {}
+
+    def plan(self) -> Plan:
+        for root in self.lock.roots:
+            made = list(_root_steps(root, self.catalog))
+            self.roots[root.role] = made[-1]
+            self.steps += made
+        for step in _shared_steps(self.lock):
+            self.shared[step.name] = step
+            self.steps.append(step)
+        artifacts = [name for locked in self.lock.components for name in self._component(locked)]
+        return Plan(steps=tuple(_unique(self.steps)), artifacts=tuple(artifacts))
+
+    def _component(self, locked: LockedComponent) -> list[str]:
+        """Add a component's steps; gives the names of those whose outputs are asked for."""
+        component = self.catalog.component(locked.name)
+        if component.kind == "image":
+            pulled = _fetch_step(component, locked)
+            self.steps.append(pulled)
+            return [pulled.name]
+        made = [_fetch_step(component, locked)]
+        made.append(_tree_step(component, locked, made[-1], self.lock))
+        if component.prepare:
+            made.append(self._commands(component, locked, made[-1], prepare=True))
+            made.append(_tree_step(component, locked, made[-1], self.lock, PREPARED))
+        built = self._commands(component, locked, made[-1])
+        self.steps += [*made, built]
+        artifacts = [built.name]
+        if component.kind == "wheel":
+            self.wheels[component.name] = built
         if component.image is not None:
-            run = _root(lock, "run")
-            image = _image_step(component.image, component, locked, lock, run, built, roots["run"])
-            steps.append(image)
+            run = _root(self.lock, "run")
+            image = _image_step(component.image, component, locked, self.lock, run, built, self.roots["run"])
+            self.steps.append(image)
             artifacts.append(image.name)
-    return Plan(steps=tuple(_unique(steps)), artifacts=tuple(artifacts))
+        return artifacts
+
+    def _installed(self, component: Component, locked: LockedComponent) -> tuple[Input, ...]:
+        """What is installed before a component's commands: build requirements, ROCm, the wheels it needs."""
+        waiting, seen = [component.released(locked.version)], set()
+        versions = {one.name: one.version for one in self.lock.components}
+        while waiting:
+            for name in waiting.pop().needs:
+                if name not in seen and name in self.wheels:
+                    seen.add(name)
+                    waiting.append(self.catalog.component(name).released(versions[name]))
+        wheels = [
+            Input(name=name, key=step.key, output=step.action.outputs[0].name)
+            for name, step in self.wheels.items()
+            if name in seen and isinstance(step.action, RunAction)
+        ]
+        shared = [
+            Input(name=name, key=step.key, output="*")
+            for name, step in self.shared.items()
+            if name != PYTHON or component.python or wheels
+        ]
+        return (*shared, *wheels)
+
+    def _commands(
+        self, component: Component, locked: LockedComponent, tree: Step, *, prepare: bool = False
+    ) -> Step:
+        installed = self._installed(component, locked)
+        resources = component.resources
+        return Step(
+            name=f"prepare/{component.name}" if prepare else component.name,
+            component=component.name,
+            action=RunAction(
+                commands=(*component.prepare, PACK_TREE) if prepare else component.run,
+                env=environment_of(component, locked, self.lock),
+                outputs=(TREE_OUTPUT,) if prepare else component.output,
+                install=tuple(one.name for one in installed),
+                guard=() if prepare else component.guard,
+                compiler_reads=self.base.compiler_reads,
+            ),
+            inputs=(
+                Input(name="root", key=self.roots["build"].key, output="root"),
+                Input(name="src", key=tree.key, output="tree"),
+                *installed,
+            ),
+            needs=Needs(
+                cores=64,
+                memory=resources.memory_per_job,
+                disk=resources.disk,
+                seconds=resources.seconds,
+                limit=resources.limit,
+            ),
+        )
 
 
 def _root(lock: Lock, role: str) -> LockedRoot:
@@ -83,7 +168,7 @@ def _root_steps(root: LockedRoot, catalog: Catalog) -> tuple[Step, Step]:
     packages = Step(
         name=f"packages/{root.role}",
         component=f"{root.base}:{root.suite}",
-        action=FetchAction(files=root.packages),
+        action=FetchAction(files=root.packages, pending=root.pending),
         needs=Needs(disk=size, seconds=10),
     )
     made = Step(
@@ -97,7 +182,7 @@ def _root_steps(root: LockedRoot, catalog: Catalog) -> tuple[Step, Step]:
 
 
 def _base_action(root: LockedRoot, catalog: Catalog) -> BaseAction:
-    image = next((pin.sha256 for pin in root.packages if isinstance(pin.origin, ImageOrigin)), "")
+    image = next((pin.sha256 for pin in root.packages if isinstance(pin.origin, ImageOrigin)), root.image)
     if not image:
         return BaseAction(suite=root.suite, architecture=root.architecture)
     manager = lookup("package manager", root.manager, catalog.managers)
@@ -112,28 +197,46 @@ def _base_action(root: LockedRoot, catalog: Catalog) -> BaseAction:
     )
 
 
-def _source_steps(component: Component, locked: LockedComponent, lock: Lock) -> tuple[Step, Step]:
-    targets = lock.request.gpu
-    size = sum(pin.size for pin in locked.files)
-    source = Step(
-        name=f"source/{component.name}",
+def _shared_steps(lock: Lock) -> Iterator[Step]:
+    """The Python packages and ROCm's own files that builds install."""
+    for name, part in ((PYTHON, lock.python), (ROCM, lock.rocm)):
+        if part is not None and (part.files or part.pending):
+            yield Step(
+                name=name,
+                component=name,
+                action=FetchAction(files=part.files, pending=part.pending),
+                needs=Needs(disk=sum(pin.size for pin in part.files), seconds=10),
+            )
+
+
+def _fetch_step(component: Component, locked: LockedComponent) -> Step:
+    return Step(
+        name=f"{'image' if component.kind == 'image' else 'source'}/{component.name}",
         component=component.name,
-        action=FetchAction(files=locked.files),
-        needs=Needs(disk=size, seconds=5),
+        action=FetchAction(files=locked.files, pending=locked.pending),
+        needs=Needs(disk=sum(pin.size for pin in locked.files), seconds=5),
     )
-    tree = Step(
-        name=f"tree/{component.name}",
+
+
+def _tree_step(
+    component: Component, locked: LockedComponent, source: Step, lock: Lock, phase: str = ""
+) -> Step:
+    """The source unpacked and edited; in the phase "prepared", the tree that the commands left, edited."""
+    first = not phase
+    return Step(
+        name=f"{'tree' if first else phase}/{component.name}",
         component=component.name,
         action=TreeAction(
-            subdir=locked.subdir,
-            series=locked.series,
-            edits=edits_for(component.edit, locked.version, targets, place_of(locked), "", versions_of(lock)),
+            subdir=locked.subdir if first else "",
+            series=locked.series if first else (),
+            edits=edits_for(
+                component.edit, locked.version, lock.request.gpu, locked.kind, phase, versions_of(lock)
+            ),
             version=locked.version,
         ),
         inputs=(Input(name="source", key=source.key, output="*"),),
-        needs=Needs(disk=10 * size, seconds=5, limit=3600),
+        needs=Needs(disk=10 * sum(pin.size for pin in locked.files), seconds=5, limit=3600),
     )
-    return source, tree
 
 
 def versions_of(lock: Lock) -> dict[str, str]:
@@ -163,57 +266,6 @@ def edits_for(
     )
 
 
-def place_of(locked: LockedComponent) -> str:
-    """The kind of place that a locked source is from, as a recipe's edit names it."""
-    match locked.files[0].origin:
-        case GitOrigin():
-            return "git"
-        case IndexOrigin():
-            return "sdist"
-        case DebianSourceOrigin() | DebianOrigin():
-            return "debian"
-        case BuiltinOrigin():
-            return "builtin"
-        case ImageOrigin():
-            return "image"
-        case PackageOrigin():
-            return "package"
-
-
-def _run_step(
-    component: Component,
-    locked: LockedComponent,
-    lock: Lock,
-    tree: Step,
-    root: Step,
-    compiler_reads: tuple[str, ...],
-) -> Step:
-    env = environment_of(component, locked, lock)
-    resources = component.resources
-    return Step(
-        name=component.name,
-        component=component.name,
-        action=RunAction(
-            commands=component.run,
-            env=env,
-            outputs=component.output,
-            guard=component.guard,
-            compiler_reads=compiler_reads,
-        ),
-        inputs=(
-            Input(name="root", key=root.key, output="root"),
-            Input(name="src", key=tree.key, output="tree"),
-        ),
-        needs=Needs(
-            cores=64,
-            memory=resources.memory_per_job,
-            disk=resources.disk,
-            seconds=resources.seconds,
-            limit=resources.limit,
-        ),
-    )
-
-
 def environment_of(component: Component, locked: LockedComponent, lock: Lock) -> dict[str, str]:
     """The recipe's variables for this lock: those whose condition holds, filled in."""
     known = {"version": locked.version, "targets": ";".join(lock.request.gpu), "commit": locked.commit}
@@ -226,7 +278,7 @@ def environment_of(component: Component, locked: LockedComponent, lock: Lock) ->
 
 def present(lock: Lock) -> frozenset[str]:
     """The components that a lock has, whether built or provided."""
-    rocm = {"rocm"} if lock.rocm else set()
+    rocm = {ROCM} if lock.rocm else set()
     return frozenset({one.name for one in lock.components} | set(lock.provided) | rocm)
 
 

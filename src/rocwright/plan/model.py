@@ -25,6 +25,10 @@ FileName = Annotated[str, Field(pattern=r"^[^./\\\x00-\x1f][^/\\\x00-\x1f]*$")]
 """The name of a file, and never a way to another folder: locks come from strangers too."""
 
 
+Commit = Annotated[str, Field(pattern=r"^[0-9a-f]{40,64}$")]
+"""A full git commit id."""
+
+
 class DebianOrigin(Frozen):
     """A binary package, in the archive that this machine's apt is set up for, as seen from `architecture`."""
 
@@ -46,19 +50,24 @@ class DebianSourceOrigin(Frozen):
 
 
 class IndexOrigin(Frozen):
-    """A file of a project on the Python package index that pip is set up for."""
+    """A file of a project on the Python package index that pip is set up for, or on the one named."""
 
     kind: Literal["index"] = "index"
     project: Word
     version: str
+    index: Annotated[str, Field(pattern=r"^(https?://.*)?$")] = ""
 
 
 class GitOrigin(Frozen):
-    """The tree of a commit, submodules included, packed the same way everywhere."""
+    """The tree of a commit, submodules included, packed the same way everywhere.
+
+    `held` are submodules, by path, at another commit than the one that the repository links.
+    """
 
     kind: Literal["git"] = "git"
     url: Annotated[str, Field(pattern=r"^[^-]")]
-    commit: Annotated[str, Field(pattern=r"^[0-9a-f]{40,64}$")]
+    commit: Commit
+    held: dict[str, Commit] = {}
 
 
 class BuiltinOrigin(Frozen):

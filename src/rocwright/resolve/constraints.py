@@ -42,14 +42,14 @@ def solve(
     catalog: Catalog,
     wanted: Sequence[str],
     pins: Mapping[str, str],
-    provided: Mapping[str, tuple[str, str]],
+    provided: Mapping[str, Sequence[Candidate]],
     targets: Sequence[str] = (),
 ) -> dict[str, Candidate]:
     """One version of each component wanted and of all that they need, serving all of `targets`.
 
-    Versions that are known to be good go first, then the newest. `provided` maps a component to its version
-    and the words for where it is. Raises InputError for an unknown component or version (with the nearest),
-    ConflictError with the chain of reasons.
+    Versions that are known to be good go first, then the newest. `provided` maps a component to what the base
+    or a provider of ROCm has of it, the best first. Raises InputError for an unknown component or version
+    (with the nearest), ConflictError with the chain of reasons.
     """
     for name, version in pins.items():
         _check_pin(catalog, name, version, provided)
@@ -62,7 +62,9 @@ def solve(
     return dict(result.mapping)
 
 
-def _check_pin(catalog: Catalog, name: str, version: str, provided: Mapping[str, tuple[str, str]]) -> None:
+def _check_pin(
+    catalog: Catalog, name: str, version: str, provided: Mapping[str, Sequence[Candidate]]
+) -> None:
     try:
         SpecifierSet(f"=={version}")
     except InvalidSpecifier as error:
@@ -104,7 +106,7 @@ def nearest_version(version: str, known: Sequence[str]) -> str:
 
 class _Provider(AbstractProvider[Requirement, Candidate, str]):
     def __init__(
-        self, catalog: Catalog, provided: Mapping[str, tuple[str, str]], targets: Sequence[str]
+        self, catalog: Catalog, provided: Mapping[str, Sequence[Candidate]], targets: Sequence[str]
     ) -> None:
         self.catalog = catalog
         self.provided = provided
@@ -135,8 +137,7 @@ class _Provider(AbstractProvider[Requirement, Candidate, str]):
 
     def _candidates(self, name: str) -> list[Candidate]:
         if name in self.provided:
-            version, where = self.provided[name]
-            return [Candidate(name, version, where)]
+            return list(self.provided[name])
         if name not in self.catalog.components:
             return []
         serving = [one for one in self.catalog.component(name).release if not refusals(one, self.targets)]
@@ -166,7 +167,7 @@ def refusals(release: Release, targets: Sequence[str]) -> list[str]:
 def _conflict(
     error: Any,
     pins: Mapping[str, str],
-    provided: Mapping[str, tuple[str, str]],
+    provided: Mapping[str, Sequence[Candidate]],
     catalog: Catalog,
     targets: Sequence[str],
 ) -> ConflictError:
@@ -174,8 +175,10 @@ def _conflict(
     names = sorted({cause.requirement.name for cause in error.causes})
     for name in names:
         if name in provided:
-            version, where = provided[name]
-            chain.append(f"{where} provides {name} {version}, and no other")
+            versions = ", ".join(one.version for one in provided[name])
+            chain += [
+                f"{one.provided} provides {name} {versions}, and no other" for one in provided[name][:1]
+            ]
         elif name in catalog.components:
             chain += [
                 f"{name} {release.version} does not serve {reason}   [{release.source}]"

@@ -10,6 +10,7 @@ import tomlkit
 from rocwright.catalog.load import parse, read_toml
 from rocwright.errors import InputError
 from rocwright.files import write_atomic
+from rocwright.models import Frozen
 from rocwright.plan.model import FilePin
 from rocwright.resolve.model import LOCK_SCHEMA, Lock, Request
 
@@ -42,6 +43,10 @@ def write_request(path: Path, request: Request) -> None:
     document["stack"] = request.stack
     document["gpu"] = list(request.gpu)
     document["base"] = request.base
+    if request.provider:
+        document["provider"] = request.provider
+    if request.extra:
+        document["extra"] = list(request.extra)
     if request.versions:
         document["versions"] = dict(request.versions)
     else:
@@ -66,6 +71,12 @@ def read_lock(path: Path, request: Request | None = None) -> Lock:
             cause="a newer rocwright wrote it",
             next_step="upgrade rocwright, or lock anew with this one: rocwright lock",
         )
+    if isinstance(schema, int) and schema < LOCK_SCHEMA:
+        raise InputError(
+            f"{path} has the schema {schema}; this rocwright writes {LOCK_SCHEMA}",
+            cause="an older rocwright wrote it",
+            next_step="rocwright lock",
+        )
     lock = parse(Lock, data, path)
     if request is not None and lock.request != request:
         changed = [
@@ -88,22 +99,28 @@ def write_lock(path: Path, lock: Lock) -> None:
     document["schema"] = lock.schema_version
     document["rocwright"] = lock.rocwright
     document["created"] = lock.created
-    document["request"] = _plain(lock.request.model_dump())
+    document["request"] = _plain(lock.request.model_dump(exclude_defaults=True))
     if lock.provided:
         document["provided"] = dict(lock.provided)
-    components = tomlkit.aot()
-    for component in lock.components:
-        row = tomlkit.item(_plain(component.model_dump(exclude={"files"})))
-        row["files"] = _lines(component.files)
-        components.append(row)
-    document["components"] = components
-    roots = tomlkit.aot()
-    for root in lock.roots:
-        row = tomlkit.item(_plain(root.model_dump(exclude={"packages"})))
-        row["packages"] = _lines(root.packages)
-        roots.append(row)
-    document["roots"] = roots
+    if lock.rocm:
+        document["rocm"] = _row(lock.rocm, "files")
+    if lock.python:
+        document["python"] = _row(lock.python, "files")
+    for name, rows, pins in (("components", lock.components, "files"), ("roots", lock.roots, "packages")):
+        array = tomlkit.aot()
+        for one in rows:
+            array.append(_row(one, pins))
+        document[name] = array
     write_atomic(path, tomlkit.dumps(document))
+
+
+def _row(part: Frozen, pins: str) -> tomlkit.items.Table:
+    """A part of the lock as a table: what it says, without what is empty, then its files."""
+    data = part.model_dump(exclude={pins}, exclude_defaults=True)
+    row = tomlkit.table()
+    row.update(_plain(data))
+    row[pins] = _lines(getattr(part, pins))
+    return row
 
 
 def _lines(pins: Iterable[FilePin]) -> tomlkit.items.Array:
@@ -112,7 +129,7 @@ def _lines(pins: Iterable[FilePin]) -> tomlkit.items.Array:
         table = tomlkit.inline_table()
         table.update({"filename": pin.filename, "sha256": pin.sha256, "size": pin.size})
         origin = tomlkit.inline_table()
-        origin.update(pin.origin.model_dump())
+        origin.update({"kind": pin.origin.kind} | pin.origin.model_dump(exclude_defaults=True))
         table["origin"] = origin
         array.append(table)
     return array.multiline(True)

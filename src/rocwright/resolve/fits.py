@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Base, BaseRelease, Component
 from rocwright.errors import ConflictError, InputError
-from rocwright.resolve.model import Lock, Request
+from rocwright.resolve.model import Lock, LockedProvider, Request, Role
 
 
 def check_request(request: Request, catalog: Catalog) -> tuple[Base, BaseRelease]:
@@ -33,37 +33,64 @@ def check_request(request: Request, catalog: Catalog) -> tuple[Base, BaseRelease
 
 
 def wanted_packages(
-    catalog: Catalog, components: Sequence[Component], base: Base
-) -> dict[str, tuple[str, ...]]:
-    """The packages that recipes ask for, by the role of the root file system that has them."""
-    names = {"build": [name for one in components for name in one.system.build]}
+    catalog: Catalog,
+    components: Sequence[Component],
+    base: Base,
+    release: BaseRelease,
+    provided: Collection[str],
+    rocm_packages: bool,
+) -> dict[Role, tuple[str, ...]]:
+    """The packages that recipes ask for, by the role of the root file system that has them.
+
+    `provided` are the components that the base brings along; ROCm's libraries are the base's own packages
+    where `rocm_packages` says so.
+    """
+    brought = [one for name, one in base.provided(release).items() if name in provided]
+    rocm = [name for one in components for name in one.system.rocm if rocm_packages]
+    run = [name for one in components for name in one.system.run]
+    run += [*(name for one in brought for name in one.run), *rocm]
+    names: dict[Role, list[str]] = {}
+    if any(one.run for one in components):
+        build = [name for one in components for name in one.system.build]
+        names["build"] = [*build, *(name for one in brought for name in one.build), *rocm]
     if any(one.image for one in components):
-        names["run"] = [name for one in components for name in one.system.run]
+        names["run"] = run
     if any(check.kind == "script" for one in components for check in one.check):
-        names["check"] = [name for one in components for name in (*one.system.run, *one.system.check)]
+        names["check"] = [*run, *(name for one in components for name in one.system.check)]
     return {
         role: tuple(sorted({*base.common, *catalog.system_packages(base, wanted)}))
         for role, wanted in names.items()
     }
 
 
+def rocm_from_packages(catalog: Catalog, rocm: LockedProvider | None) -> bool:
+    """Whether ROCm's libraries come from the base's own packages."""
+    return rocm is not None and catalog.provider(rocm.name).kind == "packages"
+
+
 def check_fits(lock: Lock, catalog: Catalog) -> None:
     """Raise InputError where recipes have changed so that the lock no longer says all that they need."""
-    base, _ = check_request(lock.request, catalog)
+    base, release = check_request(lock.request, catalog)
     components = [catalog.component(one.name) for one in lock.components]
     changed = [
         f"{component.name} has no release {one.version} any more"
         for component, one in zip(components, lock.components, strict=True)
         if all(release.version != one.version for release in component.release)
     ]
-    wanted = wanted_packages(catalog, components, base)
-    had: dict[str, tuple[str, ...]] = {root.role: root.wanted for root in lock.roots}
+    rocm = rocm_from_packages(catalog, lock.rocm)
+    wanted = wanted_packages(catalog, components, base, release, lock.provided, rocm)
+    had: dict[Role, tuple[str, ...]] = {root.role: root.wanted for root in lock.roots}
     for role in sorted({*wanted, *had}):
         different = set(wanted.get(role, ())) ^ set(had.get(role, ()))
         if different or (role in wanted) != (role in had):
             changed.append(f"packages to {role}: {', '.join(sorted(different)) or 'the whole'}")
-    if set(catalog.stack(lock.request.stack).components) != {one.name for one in lock.components}:
-        changed.append("the stack has other components now")
+    locked = {one.name for one in lock.components} | set(lock.provided)
+    asked = {*catalog.stack(lock.request.stack).components, *lock.request.extra}
+    if not asked <= locked:
+        changed.append(f"the stack has {', '.join(sorted(asked - locked))} now")
+    needed = {name for one in components for each in one.release for name in each.needs}
+    if idle := {one.name for one in lock.components} - asked - needed:
+        changed.append(f"nothing needs {', '.join(sorted(idle))} any more")
     if changed:
         raise InputError(
             "the lock does not fit the recipes",

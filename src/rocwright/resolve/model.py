@@ -6,10 +6,14 @@ from typing import Literal
 
 from pydantic import Field
 
+from rocwright.catalog.model import PlaceKind
 from rocwright.models import Frozen
 from rocwright.plan.model import FilePin, Word
 
-LOCK_SCHEMA = 1
+LOCK_SCHEMA = 2
+"""Raised when a lock's form changes; an older one is made anew by `rocwright lock`."""
+
+Role = Literal["build", "run", "check"]
 
 
 class Request(Frozen):
@@ -35,7 +39,7 @@ class LockedRoot(Frozen):
     something, the packages (and the image, where it starts from one) are not known exactly yet.
     """
 
-    role: Literal["build", "run", "check"]
+    role: Role
     base: str
     manager: str
     suite: Word
@@ -50,12 +54,13 @@ class LockedRoot(Frozen):
 class LockedComponent(Frozen):
     """A component's exact source. `place` says which place was taken, `passed_over` why not another.
 
-    `commit` is the git commit or image digest of it, where it has one. Where `pending` says something, the
-    files' hashes are not known yet.
+    `kind` is the kind of that place, `commit` the git commit or image digest of it, where it has one. Where
+    `pending` says something, the files' hashes are not known yet.
     """
 
     name: str
     version: str
+    kind: PlaceKind
     place: str
     passed_over: tuple[str, ...] = ()
     commit: str = ""

@@ -50,7 +50,7 @@ def fetch(
             case IndexOrigin():
                 index.download(pin, scratch)
             case GitOrigin():
-                git.pack_commit(pin.origin.url, pin.origin.commit, scratch)
+                git.pack_commit(pin.origin.url, pin.origin.commit, scratch, pin.origin.held)
             case BuiltinOrigin():
                 _carried(pin, store)
                 continue

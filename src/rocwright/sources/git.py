@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rocwright import process
@@ -62,8 +63,11 @@ def resolve_tag(url: str, tag: str, expected: str = "") -> str:
     return commit
 
 
-def pack_commit(url: str, commit: str, folder: Path) -> FilePin:
-    """Fetch a commit with its submodules and pack its tree into `folder`. Raises NetworkError."""
+def pack_commit(url: str, commit: str, folder: Path, held: Mapping[str, str] | None = None) -> FilePin:
+    """Fetch a commit with its submodules and pack its tree into `folder`. Raises NetworkError.
+
+    `held` are submodules, by path, that are taken at another commit.
+    """
     tree = folder / f"{commit}.tree"
     shutil.rmtree(tree, ignore_errors=True)
     tree.mkdir(parents=True)
@@ -73,14 +77,21 @@ def pack_commit(url: str, commit: str, folder: Path) -> FilePin:
         ["-c", "advice.detachedHead=false", "checkout", "--quiet", "FETCH_HEAD"],
         ["submodule", "--quiet", "update", "--init", "--recursive", "--depth", "1"],
     ):
-        settings = (word for setting in _AS_COMMITTED for word in ("-c", setting))
-        done = process.run(["git", "-C", tree, *settings, *words], env=_environment(), timeout=3600)
-        if not done.ok:
-            raise NetworkError(
-                f"{url} does not give commit {commit[:12]}",
-                cause=(done.stderr.strip().splitlines() or ["no message"])[-1],
-                next_step="try again; if the commit is gone upstream, name another source place",
+        _git(tree, words, url, commit)
+    for path, other in (held or {}).items():
+        inner = (tree / path).resolve()
+        if not inner.is_relative_to(tree.resolve()) or not inner.is_dir():
+            raise FetchError(
+                f"{url} has no submodule {path}",
+                cause=f"the recipe holds it at {other[:12]}",
+                next_step="correct `held` in the recipe's source",
             )
+        for words in (
+            ["fetch", "--quiet", "--depth", "1", "origin", other],
+            ["-c", "advice.detachedHead=false", "checkout", "--quiet", "FETCH_HEAD"],
+            ["submodule", "--quiet", "update", "--init", "--recursive", "--depth", "1"],
+        ):
+            _git(inner, words, f"{url} ({path})", other)
     for git in sorted(tree.rglob(".git")):
         shutil.rmtree(git) if git.is_dir() else git.unlink()
     packed = folder / f"{commit}.tar.zst"
@@ -90,5 +101,16 @@ def pack_commit(url: str, commit: str, folder: Path) -> FilePin:
         filename=packed.name,
         sha256=sha256_file(packed),
         size=packed.stat().st_size,
-        origin=GitOrigin(url=url, commit=commit),
+        origin=GitOrigin(url=url, commit=commit, held=dict(held or {})),
     )
+
+
+def _git(tree: Path, words: Sequence[str], url: str, commit: str) -> None:
+    settings = (word for setting in _AS_COMMITTED for word in ("-c", setting))
+    done = process.run(["git", "-C", tree, *settings, *words], env=_environment(), timeout=3600)
+    if not done.ok:
+        raise NetworkError(
+            f"{url} does not give commit {commit[:12]}",
+            cause=(done.stderr.strip().splitlines() or ["no message"])[-1],
+            next_step="try again; if the commit is gone upstream, name another source place",
+        )

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
 
 from rocwright import process
-from rocwright.errors import FetchError, NetworkError
+from rocwright.errors import ConflictError, FetchError, InputError, NetworkError
 from rocwright.plan.model import FilePin, IndexOrigin
 from rocwright.sources.mirrors import mirrors
 from rocwright.sources.pins import check_pin
@@ -18,12 +24,23 @@ from rocwright.store.model import Store
 if TYPE_CHECKING:
     from pypi_simple import ProjectPage, PyPISimple
 
+PLATFORMS = (
+    "manylinux_2_34_{machine}",
+    "manylinux_2_28_{machine}",
+    "manylinux_2_17_{machine}",
+    "linux_{machine}",
+)
+"""Wheels for a glibc of at most 2.34, which every base of the catalog has."""
+
+_NO_NETWORK = ("Could not resolve", "Connection refused", "Max retries exceeded", "Name or service not known")
 _SETTING = re.compile(r"^(\S*)\.index-url='([^']+)'$", re.MULTILINE)
 
 
-def _client() -> PyPISimple:
+def _client(endpoint: str = "") -> PyPISimple:
     from pypi_simple import PYPI_SIMPLE_ENDPOINT, PyPISimple
 
+    if endpoint:
+        return PyPISimple(endpoint=endpoint)
     listed = process.run([sys.executable, "-m", "pip", "config", "list"], timeout=60)
     found = dict(_SETTING.findall(listed.stdout))
     # the environment goes before pip's files
@@ -96,7 +113,7 @@ def download(pin: FilePin, folder: Path) -> None:
     import requests
 
     assert isinstance(pin.origin, IndexOrigin)
-    client = _client()
+    client = _client(pin.origin.index)
     page = _page(client, pin.origin.project)
     package = next((one for one in page.packages if one.filename == pin.filename), None)
     if package is None:
@@ -109,6 +126,71 @@ def download(pin: FilePin, folder: Path) -> None:
         client.download_package(package, folder / pin.filename, verify=False, timeout=120)
     except requests.RequestException as error:
         raise _unreachable(error) from error
+
+
+def resolve(
+    wanted: Sequence[str], python: str, machine: str, store: Store, *, endpoint: str = ""
+) -> tuple[FilePin, ...]:
+    """The wheels that `wanted` (PEP 508) and all that these need resolve to, for CPython `python` on Linux.
+
+    pip resolves, with its own settings, or at the index `endpoint`; markers are those of this interpreter.
+    Raises InputError for what is no requirement, ConflictError where none fit, NetworkError.
+    """
+    with tempfile.TemporaryDirectory(prefix="rocwright-index-") as folder:
+        report = Path(folder) / "report.json"
+        words = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--quiet"]
+        words += ["--disable-pip-version-check", "--only-binary", ":all:", "--implementation", "cp"]
+        words += ["--python-version", python, "--target", folder, "--report", str(report)]
+        words += [word for tag in PLATFORMS for word in ("--platform", tag.format(machine=machine))]
+        words += ["--index-url", endpoint] if endpoint else []
+        done = process.run([*words, "--", *(_requirement(one) for one in wanted)], timeout=900)
+        if not done.ok:
+            raise _unresolved(wanted, python, done.stderr)
+        found = json.loads(report.read_text())["install"]
+    return tuple(sorted((_wheel(one, store, endpoint) for one in found), key=lambda pin: pin.filename))
+
+
+def _requirement(text: str) -> str:
+    try:
+        return str(Requirement(text))
+    except InvalidRequirement as error:
+        raise InputError(
+            f"{text!r} is not a Python requirement",
+            cause=str(error).splitlines()[0],
+            next_step="correct `python` in the recipe; it looks like setuptools<80",
+        ) from error
+
+
+def _unresolved(wanted: Sequence[str], python: str, stderr: str) -> ConflictError | NetworkError:
+    lines = [line for line in stderr.splitlines() if line.startswith("ERROR:")]
+    cause = (lines or stderr.strip().splitlines() or ["no message"])[-1].removeprefix("ERROR: ")
+    if any(sign in stderr for sign in _NO_NETWORK):
+        return NetworkError(
+            "the package index does not answer",
+            cause=cause,
+            next_step="check the network and pip's settings (pip config list), then try again",
+        )
+    return ConflictError(
+        f"no Python packages for Python {python} satisfy {', '.join(wanted)}",
+        cause=cause,
+        detail="\n".join(lines[:20]),
+        next_step="loosen `python` or a tool's range in the recipe",
+    )
+
+
+def _wheel(found: dict[str, Any], store: Store, endpoint: str) -> FilePin:
+    """A file of pip's report as a pin; its size is read from the index, or from the file itself."""
+    link = found["download_info"]
+    project = canonicalize_name(found["metadata"]["name"])
+    pin = FilePin(
+        filename=unquote(urlsplit(link["url"]).path.rpartition("/")[2]),
+        sha256=link["archive_info"]["hashes"]["sha256"],
+        size=0,
+        origin=IndexOrigin(project=project, version=found["metadata"]["version"], index=endpoint),
+    )
+    page = _page(_client(endpoint), project)
+    size = next((one.size for one in page.packages if one.filename == pin.filename), None)
+    return pin.model_copy(update={"size": size}) if size else _measured(pin, store)
 
 
 def _unreachable(error: Exception) -> NetworkError:

@@ -5,10 +5,18 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rocwright.catalog.model import BuiltinPlace, DebianPlace, GitPlace, ImagePlace, IndexPlace, Place
+from rocwright.catalog.model import (
+    BuiltinPlace,
+    DebianPlace,
+    GitPlace,
+    ImagePlace,
+    IndexPlace,
+    Place,
+    PlaceKind,
+)
 from rocwright.errors import FetchError, NetworkError
 from rocwright.files import sha256_file
 from rocwright.plan.environment import EPOCH
@@ -25,6 +33,8 @@ class Located:
 
     files: tuple[FilePin, ...]
     place: str
+    kind: PlaceKind = "git"
+    commit: str = ""
     subdir: str = ""
     series: tuple[str, ...] = ()
     passed_over: tuple[str, ...] = ()
@@ -48,13 +58,7 @@ def locate(name: str, version: str, places: Sequence[Place], reach: Reach) -> Lo
         except (NetworkError, FetchError) as error:
             reasons.append(f"{describe(place)}: {_why(error)}")
             continue
-        return Located(
-            files=found.files,
-            place=found.place,
-            subdir=found.subdir,
-            series=found.series,
-            passed_over=tuple(reasons),
-        )
+        return replace(found, kind=kind_of(place), passed_over=tuple(reasons))
     raise FetchError(
         f"no source of {name} {version} can be reached",
         cause="each place that the recipe knows was tried",
@@ -67,6 +71,21 @@ def locate(name: str, version: str, places: Sequence[Place], reach: Reach) -> Lo
 def _why(error: NetworkError | FetchError) -> str:
     # that a place cannot be reached is said by its cause already
     return error.cause if isinstance(error, NetworkError) else f"{error.what} ({error.cause})"
+
+
+def kind_of(place: Place) -> PlaceKind:
+    """The kind of a place, as an edit of a recipe names it."""
+    match place:
+        case GitPlace():
+            return "git"
+        case IndexPlace():
+            return "sdist"
+        case DebianPlace():
+            return "debian"
+        case BuiltinPlace():
+            return "builtin"
+        case ImagePlace():
+            return "image"
 
 
 def describe(place: Place) -> str:
@@ -87,11 +106,11 @@ def describe(place: Place) -> str:
 def _locate(place: Place, version: str, reach: Reach) -> Located:
     match place:
         case GitPlace():
-            commit = git.resolve_tag(place.git, place.tag, place.commit)
+            commit = git.resolve_tag(place.git, place.tag, place.commit) if place.tag else place.commit
             with tempfile.TemporaryDirectory(prefix="rocwright-git-") as folder:
-                pin = git.pack_commit(place.git, commit, Path(folder))
+                pin = git.pack_commit(place.git, commit, Path(folder), place.held)
                 reach.store.put_file(Path(folder) / pin.filename)
-            return Located(files=(pin,), place=f"{describe(place)} (commit {commit})")
+            return Located(files=(pin,), place=f"{describe(place)} (commit {commit})", commit=commit)
         case IndexPlace():
             pin = index.find_sdist(place.sdist, place.version, reach.store)
             return Located(files=(pin,), place=describe(place), subdir=place.subdir)

@@ -1,0 +1,165 @@
+"""A request and the catalog -> components, versions and a provider of ROCm that fit together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from rocwright.catalog.load import Catalog
+from rocwright.catalog.model import Base, BaseRelease, Component, Provided
+from rocwright.catalog.provider import Provider
+from rocwright.errors import ConflictError
+from rocwright.resolve.constraints import Candidate, solve
+from rocwright.resolve.fits import check_request
+from rocwright.resolve.model import Request
+
+ROCM = "rocm"
+PYTHON = "python"
+INSTALLER = "pip"
+"""Comes along where anything is installed before a build: a wheel of it runs as it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What a lock will hold: `components` in an order in which each comes after what it needs.
+
+    `versions` are of all that was chosen, `provided` of what the base brings along.
+    """
+
+    base: Base
+    release: BaseRelease
+    provider: Provider | None
+    components: tuple[Component, ...]
+    versions: Mapping[str, str]
+    provided: Mapping[str, str]
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The Python requirements of all builds: tools in their chosen version, and what recipes name."""
+        tools = [
+            f"{name}=={version}"
+            for name, version in self.versions.items()
+            if name not in self.provided and name not in {one.name for one in self.components}
+        ]
+        named = [requirement for one in self.components for requirement in one.python]
+        return tuple(sorted({*tools, *named, INSTALLER})) if named else ()
+
+
+def choose(request: Request, catalog: Catalog, version_of: Callable[[Provided], str]) -> Choice:
+    """Versions of all components of a request, and of all that these need.
+
+    `version_of` tells the version of a package that a base brings along. Raises InputError for a name that is
+    not known, ConflictError with the chain of reasons.
+    """
+    base, release = check_request(request, catalog)
+    wanted = (*catalog.stack(request.stack).components, *request.extra)
+    offered = {name: one for name, one in base.provided(release).items() if name not in wanted}
+    needed = _reachable(catalog, wanted, offered)
+    candidates = {
+        name: [Candidate(name, one.version or version_of(one), _where(request.base, one))]
+        for name, one in offered.items()
+        if name in needed and name != ROCM
+    }
+    if release.python:
+        candidates[PYTHON] = [Candidate(PYTHON, release.python, request.base)]
+    provider = None
+    if ROCM in needed:
+        provider, found = choose_provider(request, catalog, offered.get(ROCM), version_of)
+        if found:
+            candidates[ROCM] = found
+    pins = {name: version for name, version in request.versions.items() if not version.startswith("@")}
+    chosen = solve(catalog, wanted, pins, candidates, request.gpu)
+    provided = {name: one.version for name, one in chosen.items() if one.provided}
+    built = [name for name in chosen if name not in provided and catalog.component(name).kind != "tool"]
+    return Choice(
+        base=base,
+        release=release,
+        provider=provider,
+        components=tuple(catalog.component(name) for name in _in_order(catalog, chosen, built)),
+        versions={name: one.version for name, one in chosen.items()},
+        provided=provided,
+    )
+
+
+def choose_provider(
+    request: Request, catalog: Catalog, packaged: Provided | None, version_of: Callable[[Provided], str]
+) -> tuple[Provider, list[Candidate]]:
+    """Where ROCm comes from, and the versions there that serve every GPU asked for.
+
+    As asked for, as the stack's row for this GPU and base says, or the first that serves. `packaged` is what
+    the base brings along. A provider that builds ROCm has no versions here: its recipe has.
+    Raises InputError for an unknown provider, ConflictError that names those that serve.
+    """
+
+    def versions(provider: Provider) -> list[Candidate]:
+        known = list(provider.versions)
+        if provider.kind == "packages":
+            known = [packaged.version or version_of(packaged)] if packaged else []
+        where = f"{provider.name} on {request.base}"
+        return [Candidate(ROCM, one, where) for one in known if _serves(provider, one, request)]
+
+    found = {name: versions(one) for name, one in catalog.providers.items()}
+    serving = [one for one in catalog.providers.values() if found[one.name] or _builds(one, request, catalog)]
+    rows = (one for one in catalog.stack(request.stack).row if one.base == request.base)
+    named = request.provider or next((one.provider for one in rows if one.gpu in request.gpu), "")
+    if (named and catalog.provider(named) not in serving) or not serving:
+        others = [one.name for one in serving]
+        raise ConflictError(
+            f"{named or 'no provider'} has no ROCm for {', '.join(request.gpu)} on {request.base}",
+            cause=f"these have: {', '.join(others)}" if others else "the catalog knows none that has",
+            next_step=f'provider = "{others[0]}" in rocwright.toml' if others else "choose another base",
+        )
+    provider = catalog.provider(named) if named else serving[0]
+    return provider, found[provider.name]
+
+
+def _serves(provider: Provider, version: str, request: Request) -> bool:
+    if not provider.serves:
+        return True
+    return all(provider.evidence(gpu, version, request.base) for gpu in request.gpu)
+
+
+def _builds(provider: Provider, request: Request, catalog: Catalog) -> bool:
+    return (
+        provider.kind == "source"
+        and ROCM in catalog.components
+        and (
+            not provider.serves
+            or any(_serves(provider, one.version, request) for one in catalog.component(ROCM).release)
+        )
+    )
+
+
+def _where(base: str, one: Provided) -> str:
+    return f"{base} (package {one.package})" if one.package else base
+
+
+def _reachable(catalog: Catalog, wanted: Iterable[str], offered: Mapping[str, Provided]) -> set[str]:
+    """Every component that any version of the wanted ones may need, short of what is offered."""
+    found: set[str] = set()
+    waiting = list(wanted)
+    while waiting:
+        name = waiting.pop()
+        if name in found:
+            continue
+        found.add(name)
+        if name not in offered and name in catalog.components:
+            waiting += [need for one in catalog.component(name).release for need in one.needs]
+    return found
+
+
+def _in_order(catalog: Catalog, chosen: Mapping[str, Candidate], built: Iterable[str]) -> list[str]:
+    """Names so that each comes after what it needs."""
+    names = list(built)
+    found: list[str] = []
+
+    def add(name: str) -> None:
+        if name in found or name not in names:
+            return
+        for need in catalog.component(name).released(chosen[name].version).needs:
+            add(need)
+        found.append(name)
+
+    for name in names:
+        add(name)
+    return found

@@ -1,0 +1,104 @@
+"""What a lock asks of the world outside, and the answer of one who may not look: named, and pending."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from typing import Protocol
+
+from rocwright.catalog.model import Base, BaseRelease, Component, GitPlace, ImagePlace, Place, Provided
+from rocwright.catalog.provider import Provider
+from rocwright.errors import InputError
+from rocwright.resolve.model import LockedComponent, LockedProvider, LockedPython, LockedRoot, Role
+from rocwright.sources.places import describe, kind_of
+
+
+class Outside(Protocol):
+    """Where exact versions, hashes and digests come from. Each answer raises NetworkError or FetchError."""
+
+    def package_version(self, package: Provided) -> str:
+        """The version of a component that the base brings along in a package."""
+
+    def root(self, role: Role, base: Base, release: BaseRelease, wanted: tuple[str, ...]) -> LockedRoot:
+        """The exact packages of a root file system."""
+
+    def component(self, component: Component, version: str, places: Sequence[Place]) -> LockedComponent:
+        """The exact source of a component, from the first place that has it."""
+
+    def python(self, version: str, wanted: tuple[str, ...]) -> LockedPython:
+        """The exact Python packages that `wanted` asks for, and what these need."""
+
+    def rocm(self, provider: Provider, version: str, targets: tuple[str, ...]) -> LockedProvider:
+        """The exact files of a provider of ROCm; none where it is the base's packages or a recipe."""
+
+
+def architecture(base: Base) -> str:
+    """The base's name for this machine's architecture. Raises InputError where it has none."""
+    machine = platform.machine()
+    if machine not in base.architecture:
+        raise InputError(
+            f"{base.name} has no recipe for {machine} machines",
+            cause=f"known: {', '.join(base.architecture)}",
+            next_step="use another machine",
+        )
+    return base.architecture[machine]
+
+
+def provider_wanted(provider: Provider, version: str) -> tuple[str, ...]:
+    """The Python requirements of a provider's wheels."""
+    return tuple(one.replace("{version}", version) for one in provider.wanted)
+
+
+class Offline:
+    """Nothing outside is asked: commits and digests are the catalog's; what a network tells is pending."""
+
+    def package_version(self, package: Provided) -> str:
+        return package.version
+
+    def root(self, role: Role, base: Base, release: BaseRelease, wanted: tuple[str, ...]) -> LockedRoot:
+        image = f"{release.image}@{release.digest}" if release.digest else release.image
+        what = f"the packages to {role} of {base.name}:{release.name}"
+        return LockedRoot(
+            role=role,
+            base=base.name,
+            manager=base.manager,
+            suite=release.name,
+            architecture=next(iter(base.architecture.values())),
+            wanted=wanted,
+            image=image,
+            pending=f"{what}, and the digest of {release.image}" if image and not release.digest else what,
+        )
+
+    def component(self, component: Component, version: str, places: Sequence[Place]) -> LockedComponent:
+        place = places[0]
+        return LockedComponent(
+            name=component.name,
+            version=version,
+            kind=kind_of(place),
+            place=describe(place),
+            commit=commit_of(place),
+            subdir=getattr(place, "subdir", ""),
+            series=getattr(place, "series", ()),
+            pending=f"the sha256 of {component.name} {version}: {describe(place)}",
+        )
+
+    def python(self, version: str, wanted: tuple[str, ...]) -> LockedPython:
+        pending = f"the Python packages for {', '.join(wanted)}, by hash" if wanted else ""
+        return LockedPython(version=version, wanted=wanted, pending=pending)
+
+    def rocm(self, provider: Provider, version: str, targets: tuple[str, ...]) -> LockedProvider:
+        wanted = provider_wanted(provider, version)
+        exact = provider.kind in ("packages", "source")
+        pending = "" if exact else f"the files of ROCm {version} from {provider.name}, by hash"
+        return LockedProvider(name=provider.name, version=version, wanted=wanted, pending=pending)
+
+
+def commit_of(place: Place) -> str:
+    """The git commit or image digest that a place names, empty where it names none."""
+    match place:
+        case GitPlace():
+            return place.commit
+        case ImagePlace():
+            return place.digest
+        case _:
+            return ""
