@@ -127,13 +127,20 @@ def _components(folder: Path) -> dict[str, Component]:
     found = {}
     for path in sorted((folder / "components").glob("*.toml")):
         data, apart = read_toml(path), folder / "edits" / path.name
-        rows = [(path, row) for row in _rows(data, path)]
-        if apart.exists():
-            rows += [(apart, row) for row in _rows(read_toml(apart), apart)]
-        edits = [parse(Edit, _with_text(row, folder, source), source) for source, row in rows]
+        edits = _edits(data, folder, path) + (load_edits(folder, path.stem) if apart.exists() else [])
         component = parse(Component, data | {"edit": edits}, path)
         found[component.name] = component
     return found
+
+
+def load_edits(folder: Path, name: str) -> list[Edit]:
+    """The edits in edits/NAME.toml: those of a component, where they are many. Raises InputError."""
+    path = folder / "edits" / f"{name}.toml"
+    return _edits(read_toml(path), folder, path)
+
+
+def _edits(data: Mapping[str, object], folder: Path, path: Path) -> list[Edit]:
+    return [parse(Edit, _with_text(row, folder, path), path) for row in _rows(data, path)]
 
 
 def _rows(data: Mapping[str, object], path: Path) -> list[dict[str, object]]:

@@ -17,6 +17,7 @@ VERBS = {
     "verify": "Check and try what is built; write evidence.",
     "logs": "The log of a step.",
     "shell": "A shell in the sandbox of a step, as it was.",
+    "patch": "Edits of source trees: check them, or save yours as edits.",
     "history": "Earlier runs on this machine.",
     "store": "What is kept: ls, du, verify, gc.",
     "sandbox": "Which sandbox engines work here, and why the others do not.",

@@ -23,6 +23,7 @@ def complete(kind: str) -> Callable[[click.Context, click.Parameter, str], list[
         catalog = builtin_catalog()
         known: dict[str, list[str]] = {
             "stack": list(catalog.stacks),
+            "component": list(catalog.components),
             "gpu": [*catalog.targets, "auto"],
             "base": [one for base in catalog.bases.values() for one in base.names],
         }

@@ -1,0 +1,184 @@
+"""`rocwright patch check COMPONENT` and `rocwright patch save`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rocwright.cli.common import complete, json_option, say
+
+if TYPE_CHECKING:
+    from rocwright.patching.check import Column
+    from rocwright.patching.model import Edit
+
+
+@click.group("patch")
+def command() -> None:
+    """Edits of source trees: tried against real source, and made from what you changed."""
+
+
+@command.command("check")
+@click.argument("component", shell_complete=complete("component"))
+@click.option(
+    "--source",
+    type=click.Path(exists=True, path_type=Path),
+    help="A source tree or archive to look at, instead of those that the recipe's places give.",
+)
+@click.option("--versions", help="Such as 2.6.0,2.7.1; with --source, the version that the tree is of.")
+@click.option("--gpu", "gpus", multiple=True, help="Targets for edits that name them; all where none is.")
+@json_option
+def check(
+    component: str, source: Path | None, versions: str | None, gpus: tuple[str, ...], as_json: bool
+) -> None:
+    """A table of a component's edits against versions.
+
+    An edit applies; or is absorbed, where the tree is so already; or has drifted, with the nearest place
+    shown; or its file is gone. Nothing is written to a tree. Ends with the status of a patch failure where an
+    edit would end a build.
+    """
+    from rocwright.catalog.load import builtin_catalog
+    from rocwright.cli.tell import print_json
+
+    catalog = builtin_catalog()
+    found = catalog.component(component)
+    edits = found.edit
+    targets = tuple(catalog.target(one).name for gpu in gpus for one in gpu.split(",")) or tuple(
+        catalog.targets
+    )
+    asked = [one for one in (versions or "").split(",") if one]
+    columns = (
+        [_given(source, edits, targets, version) for version in asked or [""]]
+        if source is not None
+        else _from_places(component, asked, targets)
+    )
+    if as_json:
+        print_json(_as_data(edits, columns))
+    else:
+        _show(component, edits, columns)
+    raise SystemExit(_status(columns))
+
+
+def _given(source: Path, edits: tuple[Edit, ...], targets: tuple[str, ...], version: str) -> Column:
+    import tempfile
+
+    from rocwright.patching.check import check_tree
+    from rocwright.sources.archive import unpack
+
+    if source.is_dir():
+        return check_tree(source, edits, targets, version=version, place=str(source))
+    with tempfile.TemporaryDirectory(prefix="rocwright-tree-") as folder:
+        unpack(source, Path(folder) / "tree")
+        return check_tree(Path(folder) / "tree", edits, targets, version=version, place=str(source))
+
+
+def _from_places(component: str, versions: list[str], targets: tuple[str, ...]) -> list[Column]:
+    import platform
+
+    from rocwright.catalog.load import builtin_catalog
+    from rocwright.errors import FetchError, NetworkError, PatchError
+    from rocwright.home import Home
+    from rocwright.patching.check import Column, check_tree
+    from rocwright.patching.trees import Shelf, wanted_trees, why_not
+
+    catalog = builtin_catalog()
+    found = catalog.component(component)
+    bases = [base for base in catalog.bases.values() if base.made == "packages"]
+    suites = [release.name for base in bases for release in base.release]
+    machine = platform.machine()
+    architecture = next(
+        (base.architecture[machine] for base in bases if machine in base.architecture), machine
+    )
+    shelf = Shelf(Home.default(), catalog.folder / "sources", architecture, say)
+    columns = []
+    for wanted in wanted_trees(found, versions, suites):
+        try:
+            with shelf.tree(component, wanted) as tree:
+                say(f"{component} {wanted.version}: {wanted.text}")
+                columns.append(
+                    check_tree(
+                        tree, found.edit, targets, version=wanted.version, place=wanted.text, kind=wanted.kind
+                    )
+                )
+        except (FetchError, NetworkError, PatchError) as error:
+            columns.append(Column(version=wanted.version, place=wanted.text, missing=why_not(error)))
+    return columns
+
+
+def _status(columns: list[Column]) -> int:
+    from rocwright.errors import FailureClass
+
+    if any(column.drifted for column in columns):
+        return FailureClass.PATCH.exit_code
+    return FailureClass.FETCH.exit_code if all(column.missing for column in columns) and columns else 0
+
+
+def _as_data(edits: tuple[Edit, ...], columns: list[Column]) -> dict[str, Any]:
+    return {
+        "edits": [
+            {"subject": edit.subject, "kind": edit.kind.value, "for": edit.versions, "why": edit.why}
+            for edit in edits
+        ],
+        "trees": [
+            {
+                "version": column.version,
+                "place": column.place,
+                "missing": column.missing,
+                "verdicts": [
+                    one
+                    and {
+                        "state": one.state.value,
+                        "count": one.count,
+                        "ends-a-build": one in column.drifted,
+                        "what": one.what,
+                        "cause": one.cause,
+                        "near": one.near,
+                    }
+                    for one in column.verdicts
+                ],
+            }
+            for column in columns
+        ],
+    }
+
+
+def _show(component: str, edits: tuple[Edit, ...], columns: list[Column]) -> None:
+    from rocwright.cli.tell import print_table
+
+    had = [column for column in columns if not column.missing]
+    if not edits:
+        click.echo(f"{component} has no edits")
+    elif had:
+        for number, column in enumerate(had, 1):
+            click.echo(f"tree {number}   {column.version or 'version not named'}   {column.place}")
+        click.echo("")
+        rows = [
+            (
+                str(number),
+                edit.kind.value,
+                edit.subject,
+                *(_word(column, number - 1) for column in had),
+            )
+            for number, edit in enumerate(edits, 1)
+        ]
+        print_table(
+            ("", "kind", "edits", *(f"tree {number}" for number in range(1, len(had) + 1))), rows, right=(0,)
+        )
+    for column in had:
+        for verdict in column.drifted:
+            number = next(i for i, one in enumerate(column.verdicts, 1) if one is verdict)
+            click.echo(f"\n{number}  {column.version} {column.place}: {verdict.what or 'there already'}")
+            for line in (verdict.cause, *verdict.near.splitlines()):
+                click.echo(f"   {line}")
+    for column in columns:
+        if column.missing:
+            click.echo(f"not had: {component} {column.version}, {column.place}: {column.missing}")
+
+
+def _word(column: Column, index: int) -> str:
+    verdict = column.verdicts[index]
+    if verdict is None:
+        return "-"
+    undeclared = verdict.state.value == "absorbed" and verdict in column.drifted
+    return f"{verdict.state.value}, undeclared" if undeclared else verdict.state.value

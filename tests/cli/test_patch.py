@@ -1,0 +1,87 @@
+"""`rocwright patch`: a table of edits against trees, that nothing is written to, and what it ends with."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+from tests.conftest import Command
+from tests.making import write_tree
+
+FILE = "torchvision/csrc/io/decoder/video_stream.cpp"
+BEFORE = "header->keyFrame = frame_->key_frame;\n"
+AFTER = "header->keyFrame = ((frame_->flags & AV_FRAME_FLAG_KEY) != 0);\n"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    return write_tree(tmp_path / "tree", {FILE: BEFORE})
+
+
+def test_edits_that_apply_are_told_and_nothing_is_written(rocwright: Command, tree: Path) -> None:
+    done = rocwright("patch", "check", "torchvision", "--source", str(tree))
+    assert done.returncode == 0, done.stderr
+    assert "applies" in done.stdout
+    assert (tree / FILE).read_text() == BEFORE
+
+
+def test_an_archive_can_be_looked_at(rocwright: Command, tree: Path) -> None:
+    archive = tree.parent / "vision.tar.gz"
+    with tarfile.open(archive, "w:gz") as tar:
+        tar.add(tree, "vision-0.21.0")
+    done = rocwright("patch", "check", "torchvision", "--source", str(archive), "--versions", "0.21.0")
+    assert done.returncode == 0, done.stderr
+    assert "applies" in done.stdout
+    assert list(tree.parent.glob("vision*")) == [archive]
+
+
+@pytest.mark.parametrize(
+    ("text", "state", "told"),
+    [
+        ("header->keyFrame = frame_->keyframe;\n", "drifted", "1: header->keyFrame = frame_->keyframe;"),
+        (BEFORE * 2, "drifted", "matches 2 times, 1 expected"),
+        (AFTER, "absorbed, undeclared", "there already"),
+        (None, "file gone", "finds no such file"),
+        (BEFORE + "\x00\udcff", "refused", "not UTF-8"),
+    ],
+)
+def test_an_edit_that_would_end_a_build_ends_the_check_with_a_patch_failure(
+    rocwright: Command, tree: Path, text: str | None, state: str, told: str
+) -> None:
+    if text is None:
+        (tree / FILE).unlink()
+    else:
+        (tree / FILE).write_bytes(text.encode(errors="surrogateescape"))
+    done = rocwright("patch", "check", "torchvision", "--source", str(tree), "--versions", "0.21.0")
+    assert done.returncode == 5, done.stderr
+    assert state in done.stdout
+    assert told in done.stdout
+
+
+def test_an_edit_for_other_versions_is_left_out(rocwright: Command, tree: Path) -> None:
+    done = rocwright("patch", "check", "torchvision", "--source", str(tree), "--versions", "0.21.0,9.0")
+    assert done.returncode == 0, done.stderr
+    row = next(line for line in done.stdout.splitlines() if FILE in line)
+    assert row.split()[-2:] == ["applies", "-"]
+
+
+def test_the_table_is_there_as_json(rocwright: Command, tree: Path) -> None:
+    done = rocwright("patch", "check", "torchvision", "--source", str(tree), "--json")
+    told = json.loads(done.stdout)
+    assert told["edits"][0]["subject"] == FILE
+    assert told["trees"][0]["verdicts"][0]["state"] == "applies"
+    assert not told["trees"][0]["verdicts"][0]["ends-a-build"]
+
+
+def test_a_version_that_the_recipe_has_not_is_refused(rocwright: Command) -> None:
+    done = rocwright("patch", "check", "torchvision", "--versions", "9.9")
+    assert done.returncode == 2
+    assert "9.9" in done.stderr
+
+
+def test_a_component_that_is_not_there_is_refused_with_the_nearest(rocwright: Command) -> None:
+    done = rocwright("patch", "check", "torchvison")
+    assert done.returncode == 2
+    assert "torchvision" in done.stderr

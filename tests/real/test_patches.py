@@ -1,0 +1,291 @@
+"""The catalog's edits on upstream's own source, and what CMake 4 says before and after them."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import venv
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rocwright.catalog.load import DATA, builtin_catalog, load_edits
+from rocwright.home import Home
+from rocwright.patching.check import check_tree
+from rocwright.patching.edits import State, Verdict, apply_edits
+from rocwright.patching.model import Edit
+from rocwright.sources import index
+from rocwright.sources.archive import unpack
+from rocwright.sources.debian import DebianArchive
+from rocwright.sources.fetch import fetch
+from rocwright.store.local import LocalStore
+
+pytestmark = pytest.mark.real
+
+SUITE = "trixie"
+THIRD_PARTY = {
+    "gloo": ("gloo", "5354032"),
+    "fp16": ("FP16", "4dfe081"),
+    "psimd": ("psimd", "072586a"),
+    "onednn": ("ideep/mkl-dnn", "3.7.2"),
+}
+"""Source packages that are what torch 2.6.0 has in third_party: the folder, and a part of the version."""
+
+Apt = Callable[[str, Path], str]
+
+
+@pytest.fixture(scope="session")
+def apt(sources_home: Home) -> Apt:
+    """Unpack upstream's tarball of a source package into a folder; gives the version."""
+    base = builtin_catalog().bases["debian"]
+    archive = DebianArchive(sources_home.apt, SUITE, base.architecture[platform.machine()])
+    archive.refresh()
+    store = LocalStore(sources_home.store)
+
+    def bring(package: str, folder: Path) -> str:
+        source = archive.source(package)
+        (pin,) = [one for one in source.files if ".orig.tar." in one.filename]
+        fetch([pin], store, sources_home.apt, sources_home.path / "scratch", print)
+        unpack(store.verified(pin.sha256), folder, filename=pin.filename)
+        return source.version
+
+    return bring
+
+
+@pytest.fixture(scope="session")
+def torch_tree(apt: Apt, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """PyTorch 2.6.0 with those of its third-party trees that the archive has."""
+    tree = tmp_path_factory.mktemp("torch")
+    assert apt("pytorch", tree).startswith("2.6.0")
+    for package, (folder, version) in THIRD_PARTY.items():
+        assert version in apt(package, tree / "third_party" / folder)
+    return tree
+
+
+@pytest.fixture(scope="session")
+def sdist(sources_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Path]:
+    """The tree of a source distribution."""
+    store = LocalStore(sources_home.store)
+
+    def bring(project: str, version: str) -> Path:
+        pin = index.find_sdist(project, version, store)
+        fetch([pin], store, sources_home.apt, sources_home.path / "scratch", print)
+        tree = tmp_path_factory.mktemp(project)
+        unpack(store.verified(pin.sha256), tree, filename=pin.filename)
+        return tree
+
+    return bring
+
+
+def judged(name: str, tree: Path, version: str, *targets: str) -> dict[str, list[Verdict]]:
+    """The verdicts on a component's edits, by file; nothing may be written."""
+    edits = load_edits(DATA, name)
+    before = {edit.file: (tree / edit.file).read_bytes() for edit in edits if (tree / edit.file).is_file()}
+    column = check_tree(tree, edits, targets or ("gfx1151",), version=version)
+    assert before == {file: (tree / file).read_bytes() for file in before}
+    found: dict[str, list[Verdict]] = {}
+    for one in column.verdicts:
+        if one is not None:
+            found.setdefault(one.edit.file, []).append(one)
+    return found
+
+
+def states(verdicts: list[Verdict]) -> set[State]:
+    return {one.state for one in verdicts}
+
+
+def test_the_edits_of_torch_fit_its_source(torch_tree: Path) -> None:
+    found = judged("pytorch", torch_tree, "2.6.0")
+    for file in (
+        "third_party/psimd/CMakeLists.txt",
+        "third_party/FP16/CMakeLists.txt",
+        "third_party/gloo/CMakeLists.txt",
+        "third_party/gloo/gloo/types.h",
+        "cmake/Modules/FindBLAS.cmake",
+        "cmake/Modules/FindBLIS.cmake",
+    ):
+        assert states(found.pop(file)) == {State.APPLIES}, file
+    # the archive's oneDNN is newer than torch's, and asks for 3.13
+    assert states(found.pop("third_party/ideep/mkl-dnn/CMakeLists.txt")) == {State.ABSORBED}
+    # NNPACK, ittapi, protobuf and libuv are not in the archive as torch has them
+    assert {state for one in found.values() for state in states(one)} == {State.GONE}
+
+
+def test_aocl_is_found_where_the_edits_say(torch_tree: Path, tmp_path: Path) -> None:
+    modules = "cmake/Modules"
+    shutil.copytree(torch_tree / modules, tmp_path / modules)
+    edits = [edit for edit in load_edits(DATA, "pytorch") if edit.file.startswith(modules)]
+    apply_edits(tmp_path, edits, "pytorch")
+    blas = (tmp_path / modules / "FindBLAS.cmake").read_text()
+    assert blas.count('"blis-mt")') == 2
+    assert '"blis")\n  if' not in blas
+    assert "NAMES blis-mt PATHS" in (tmp_path / modules / "FindBLIS.cmake").read_text()
+
+
+def test_the_edit_of_torchvision_fits_its_source(apt: Apt, tmp_path: Path) -> None:
+    assert apt("pytorch-vision", tmp_path).startswith("0.21.0")
+    (verdicts,) = judged("torchvision", tmp_path, "0.21.0").values()
+    assert states(verdicts) == {State.APPLIES}
+
+
+def test_the_edits_of_vllm_fit_its_source_and_its_platform_is_found(
+    sdist: Callable[[str, str], Path],
+) -> None:
+    tree = sdist("vllm", "0.10.2")
+    found = judged("vllm", tree, "0.10.2", "gfx1151")
+    assert {state for one in found.values() for state in states(one)} == {State.APPLIES}
+    edits = [edit.for_targets(("gfx1151", "gfx1103")) for edit in load_edits(DATA, "vllm")]
+    apply_edits(tree, edits, "vllm", "0.10.2")
+    assert ';gfx1151;gfx1103")' in (tree / "CMakeLists.txt").read_text()
+    platforms = tree / "vllm/platforms/__init__.py"
+    compile(platforms.read_text(), str(platforms), "exec")
+    scales = (tree / "vllm/model_executor/layers/quantization/utils/fp8_utils.py").read_text()
+    compile(scales, "fp8_utils.py", "exec")
+    # a target that is in the list is there already
+    (lists, *_) = judged("vllm", sdist("vllm", "0.10.2"), "0.10.2", "gfx1100")["CMakeLists.txt"]
+    assert lists.state is State.ABSORBED
+
+
+def platform_of(function: str, hip: str | None, *, broken: bool) -> object:
+    """What vLLM's own function answers with a torch of this kind and a broken amdsmi, or a whole one."""
+    code = f"""
+import logging, sys, types
+from typing import Optional
+logger = logging.getLogger("vllm")
+torch, version = types.ModuleType("torch"), types.ModuleType("torch.version")
+version.hip = {hip!r}
+sys.modules |= {{"torch": torch, "torch.version": version}}
+amdsmi = types.ModuleType("amdsmi")
+def fail(): raise RuntimeError("no driver")
+amdsmi.amdsmi_init = fail if {broken} else (lambda: None)
+amdsmi.amdsmi_shut_down = lambda: None
+amdsmi.amdsmi_get_processor_handles = lambda: [1]
+sys.modules["amdsmi"] = amdsmi
+{function}
+print(rocm_platform_plugin())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def test_the_platform_of_vllm_is_told_by_torch_where_amdsmi_fails(
+    sdist: Callable[[str, str], Path],
+) -> None:
+    tree = sdist("vllm", "0.10.2")
+    file = tree / "vllm/platforms/__init__.py"
+
+    def function() -> str:
+        text = file.read_text()
+        start = text.index("def rocm_platform_plugin")
+        return text[start : text.index("\ndef ", start)]
+
+    before = function()
+    assert platform_of(before, "6.4", broken=True) == "None"
+    apply_edits(tree, [one for one in load_edits(DATA, "vllm") if "platforms" in one.file], "vllm", "0.10.2")
+    found = "vllm.platforms.rocm.RocmPlatform"
+    assert platform_of(function(), "6.4", broken=True) == found
+    assert platform_of(function(), None, broken=True) == "None"
+    assert platform_of(function(), "6.4", broken=False) == found
+
+
+def test_the_edit_of_flash_attention_fits_its_source(sdist: Callable[[str, str], Path]) -> None:
+    tree = sdist("flash-attn", "2.8.3")
+    (verdicts,) = judged("flash-attention", tree, "2.8.3").values()
+    assert states(verdicts) == {State.APPLIES}
+    apply_edits(tree, load_edits(DATA, "flash-attention"), "flash-attention", "2.8.3")
+    compile((tree / verdicts[0].edit.file).read_text(), "utils.py", "exec")
+
+
+def test_the_edits_of_llama_cpp_fit_its_source(sdist: Callable[[str, str], Path]) -> None:
+    component = builtin_catalog().component("llama.cpp")
+    column = check_tree(
+        sdist("llama-cpp-python", "0.3.36") / "vendor/llama.cpp", component.edit, ("gfx1151",)
+    )
+    assert not column.drifted
+
+
+# CMake 4
+
+REMOVED = "Compatibility with CMake < 3.5 has been removed"
+
+
+@pytest.fixture(scope="session")
+def cmake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A CMake of version 4 in an environment that goes away."""
+    folder = tmp_path_factory.mktemp("cmake")
+    venv.create(folder, with_pip=True)
+    pip = [folder / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "cmake>=4,<5", "ninja"], check=True, timeout=300)
+    told = subprocess.run([folder / "bin/cmake", "--version"], capture_output=True, text=True, check=True)
+    assert told.stdout.startswith("cmake version 4.")
+    return folder / "bin"
+
+
+def configure(cmake: Path, tree: Path, build: Path, *settings: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [cmake / "cmake", "-G", "Ninja", "-S", tree, "-B", build, *settings],
+        env=os.environ | {"PATH": f"{cmake}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def edits_below(folder: str) -> list[Edit]:
+    """The edits of torch in one of its third-party trees, as if that tree stood alone."""
+    return [
+        edit.model_copy(update={"file": edit.file.removeprefix(f"third_party/{folder}/")})
+        for edit in load_edits(DATA, "pytorch")
+        if edit.file.startswith(f"third_party/{folder}/")
+    ]
+
+
+@pytest.mark.parametrize("folder", ["psimd", "FP16", "gloo"])
+def test_cmake_4_configures_a_third_party_tree_after_the_edits_and_not_before(
+    cmake: Path, torch_tree: Path, tmp_path: Path, folder: str
+) -> None:
+    tree = shutil.copytree(torch_tree / "third_party" / folder, tmp_path / "tree")
+    # FP16 would fetch psimd
+    psimd = shutil.copytree(torch_tree / "third_party/psimd", tmp_path / "psimd")
+    apply_edits(psimd, edits_below("psimd"), "psimd")
+    settings = (f"-DPSIMD_SOURCE_DIR={psimd}", "-DFP16_BUILD_TESTS=OFF", "-DFP16_BUILD_BENCHMARKS=OFF")
+    before = configure(cmake, tree, tmp_path / "before", *settings)
+    assert before.returncode != 0
+    assert REMOVED in before.stderr
+    apply_edits(tree, edits_below(folder), folder, "2.6.0")
+    after = configure(cmake, tree, tmp_path / "after", *settings)
+    assert after.returncode == 0, after.stderr
+    assert (tmp_path / "after/build.ninja").is_file()
+
+
+def test_cmake_4_configures_the_archives_onednn_which_needs_no_edit(
+    cmake: Path, torch_tree: Path, tmp_path: Path
+) -> None:
+    tree = torch_tree / "third_party/ideep/mkl-dnn"
+    settings = ("-DDNNL_CPU_RUNTIME=SEQ", "-DDNNL_BUILD_TESTS=OFF", "-DDNNL_BUILD_EXAMPLES=OFF")
+    done = configure(cmake, tree, tmp_path / "build", *settings)
+    assert done.returncode == 0, done.stderr
+    told = apply_edits(tree, edits_below("ideep/mkl-dnn"), "oneDNN", "2.7.0")
+    assert "there already" in told[0]
+
+
+def test_cmake_4_configures_a_tree_with_onednns_old_minimum_after_the_edit(
+    cmake: Path, torch_tree: Path, tmp_path: Path
+) -> None:
+    tree = shutil.copytree(torch_tree / "third_party/ideep/mkl-dnn", tmp_path / "tree")
+    lists = tree / "CMakeLists.txt"
+    text = lists.read_text()
+    assert text.count("VERSION 3.13)") == 1
+    lists.write_text(text.replace("VERSION 3.13)", "VERSION 2.8.12)"))
+    settings = ("-DDNNL_CPU_RUNTIME=SEQ", "-DDNNL_BUILD_TESTS=OFF", "-DDNNL_BUILD_EXAMPLES=OFF")
+    before = configure(cmake, tree, tmp_path / "before", *settings)
+    assert before.returncode != 0
+    assert REMOVED in before.stderr
+    apply_edits(tree, edits_below("ideep/mkl-dnn"), "oneDNN", "2.6.0")
+    after = configure(cmake, tree, tmp_path / "after", *settings)
+    assert after.returncode == 0, after.stderr
