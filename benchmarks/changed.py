@@ -1,8 +1,7 @@
-"""`rocwright` with another catalog: `python -m benchmarks.changed FOLDER WORDS..`; and such folders."""
+"""Catalogs in which something was changed, and `rocwright` with them."""
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from collections.abc import Callable
@@ -10,19 +9,19 @@ from pathlib import Path
 
 from benchmarks.measure import BenchError, Took, timed
 from benchmarks.place import ENGINE, Scratch, Stack
-from rocwright.catalog import load
-from rocwright.catalog.load import load_catalog
+from rocwright.catalog.load import builtin_catalog, load_catalog
+from rocwright.catalog.read import DATA, OVERLAY
 
 
 def changed_catalog(scratch: Scratch, component: str, change: Callable[[str], str]) -> Path:
     """A copy of the catalog in which `change` was made to the text of a component's recipe."""
     folder = scratch.path / "catalog"
     scratch.drop(folder)
-    shutil.copytree(load.DATA, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(DATA, folder, ignore=shutil.ignore_patterns("__pycache__"))
     path = folder / "components" / f"{component}.toml"
     before = path.read_text()
     path.write_text(change(before))
-    if load_catalog(folder).component(component) == load.builtin_catalog().component(component):
+    if load_catalog(folder).component(component) == builtin_catalog().component(component):
         raise BenchError(f"nothing was changed in the recipe of {component}")
     return folder
 
@@ -40,15 +39,6 @@ def with_comment(file: str, comment: str) -> Callable[[str], str]:
 
 def build_changed(scratch: Scratch, stack: Stack, catalog: Path) -> Took:
     """`rocwright build` with that catalog."""
-    argv: list[str | Path] = [sys.executable, "-m", "benchmarks.changed", catalog]
-    argv += ["build", *stack.words, "--engine", ENGINE]
-    path = filter(None, [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")])
-    env = {"ROCWRIGHT_HOME": str(scratch.home.path), "PYTHONPATH": os.pathsep.join(path)}
+    argv = [sys.executable, "-m", "rocwright", "build", *stack.words, "--engine", ENGINE]
+    env = {"ROCWRIGHT_HOME": str(scratch.home.path), OVERLAY: str(catalog)}
     return timed(argv, log=scratch.log, env=env, cwd=scratch.folder)
-
-
-if __name__ == "__main__":
-    from rocwright.cli import main
-
-    load.DATA = Path(sys.argv.pop(1))
-    main()

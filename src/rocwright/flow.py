@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from rocwright.build.progress import Progress
 from rocwright.build.runs import Run, UnderWay, runs
 from rocwright.build.scheduler import Options, Outcome, check_room, run_steps
-from rocwright.catalog.load import Catalog, builtin_catalog
+from rocwright.catalog.load import Catalog, the_catalog
 from rocwright.errors import RocwrightError
 from rocwright.files import write_atomic
 from rocwright.home import Home
@@ -36,7 +36,7 @@ class Project:
     lock_path: Path
     output: Path
     home: Home = field(default_factory=Home.default)
-    catalog: Catalog = field(default_factory=builtin_catalog)
+    catalog: Catalog = field(default_factory=the_catalog)
 
     @property
     def store(self) -> LocalStore:
@@ -78,8 +78,7 @@ def lock(project: Project, on_line: Callable[[str], None]) -> Lock:
     from rocwright.resolve.online import Online
 
     base, release = check_request(project.request, project.catalog)
-    carried = project.catalog.folder / "sources"
-    outside = Online(base, release, project.store, project.home, carried, on_line)
+    outside = Online(base, release, project.store, project.home, project.catalog.source, on_line)
     made = make_lock(project.request, project.catalog, outside, on_line)
     write_lock(project.lock_path, made)
     return made

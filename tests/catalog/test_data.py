@@ -10,8 +10,9 @@ import pytest
 from packaging.specifiers import SpecifierSet
 
 from rocwright.catalog.detect import target_of_version
-from rocwright.catalog.load import DATA, builtin_catalog
+from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.model import BuiltinPlace, Component, DebianPlace
+from rocwright.catalog.read import DATA
 from rocwright.plan.make import expand
 
 CATALOG = builtin_catalog()

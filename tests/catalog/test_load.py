@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwright.catalog.load import DATA, builtin_catalog, load_catalog, lookup, parse
+from rocwright.catalog.load import builtin_catalog, load_catalog, lookup
 from rocwright.catalog.model import Base, Resources, filled
+from rocwright.catalog.read import DATA, parse
 from rocwright.errors import InputError
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from rocwright.catalog.load import DATA, builtin_catalog, load_edits
+from rocwright.catalog.load import builtin_catalog, load_edits
+from rocwright.catalog.read import DATA
 from rocwright.home import Home
 from rocwright.patching.check import check_tree
 from rocwright.patching.edits import State, Verdict, apply_edits

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.making import lock_of
 
-from rocwright.catalog import load
+from rocwright.catalog import read
 from rocwright.catalog.load import builtin_catalog
 from rocwright.errors import ConflictError, InputError
 from rocwright.plan.make import make_plan
@@ -225,7 +225,7 @@ def test_a_hostile_file_is_refused_by_name(path: Path, data: bytes, read: Any) -
 
 
 def test_a_file_too_large_to_be_one_is_not_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(load, "MOST_TOML_BYTES", 1000)
+    monkeypatch.setattr(read, "MOST_TOML_BYTES", 1000)
     path.write_text("#" * 1001)
     with pytest.raises(InputError, match="too large to be read"):
         read_lock(path)
@@ -241,9 +241,9 @@ def test_a_folder_in_the_place_of_a_file_is_told(path: Path) -> None:
 @given(data=st.one_of(st.binary(max_size=200), st.text(max_size=200).map(str.encode)))
 def test_no_bytes_are_too_odd_to_be_refused_in_words(path: Path, data: bytes) -> None:
     path.write_bytes(data)
-    for read in (read_lock, read_request):
+    for reading in (read_lock, read_request):
         with pytest.raises(InputError):
-            read(path)
+            reading(path)
 
 
 def places(data: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

@@ -86,7 +86,7 @@ def test_a_base_that_comes_from_an_image_is_refused_in_words_before_anything_is_
         make_lock(
             request,
             catalog,
-            Online(base, release, store, home, catalog.folder / "sources", lambda _: None),
+            Online(base, release, store, home, catalog.source, lambda _: None),
             lambda _: None,
         )
     assert "registry.fedoraproject.org/fedora:43" in caught.value.cause

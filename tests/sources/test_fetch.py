@@ -9,7 +9,7 @@ import pytest
 from tests.making import builtin
 from tests.sources.conftest import Index, Repository
 
-from rocwright.catalog.load import DATA
+from rocwright.catalog.read import DATA
 from rocwright.errors import FetchError
 from rocwright.plan.model import FilePin, IndexOrigin
 from rocwright.sources.fetch import fetch
@@ -76,7 +76,7 @@ def test_a_commit_that_gives_other_bytes_than_locked_is_refused(
 
 
 def test_what_rocwright_carries_is_fetched_from_itself(store: LocalStore, tmp_path: Path) -> None:
-    pin = pack_builtin("gfx-smoke", DATA / "sources", LocalStore(tmp_path / "other"))
+    pin = pack_builtin("gfx-smoke", DATA / "sources" / "gfx-smoke", LocalStore(tmp_path / "other"))
     fetched(store, tmp_path, pin)
     assert store.verified(pin.sha256)
 

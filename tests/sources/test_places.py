@@ -26,7 +26,7 @@ def no_archive() -> NoReturn:
 def reach(store: LocalStore, tmp_path: Path) -> Reach:
     carried = tmp_path / "carried"
     write_tree(carried / "hello", {"a": "1"})
-    return Reach(store=store, archive=no_archive, carried=carried)
+    return Reach(store=store, archive=no_archive, carried=lambda name: carried / name)
 
 
 def test_the_first_place_that_has_it_is_taken(repository: Repository, reach: Reach) -> None:
@@ -90,6 +90,6 @@ def test_what_rocwright_carries_is_packed_to_the_same_bytes_every_time(reach: Re
 
 def test_byte_code_that_an_import_left_is_no_source(store: LocalStore, tmp_path: Path) -> None:
     write_tree(tmp_path / "carried" / "x", {"setup.py": "pass"})
-    clean = pack_builtin("x", tmp_path / "carried", store)
+    clean = pack_builtin("x", tmp_path / "carried" / "x", store)
     write_tree(tmp_path / "carried" / "x", {"__pycache__/setup.cpython-311.pyc": "code"})
-    assert pack_builtin("x", tmp_path / "carried", store) == clean
+    assert pack_builtin("x", tmp_path / "carried" / "x", store) == clean

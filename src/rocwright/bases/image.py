@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rocwright.bases.writable import WritableRoot, writable_root
-from rocwright.catalog.load import builtin_catalog, lookup
+from rocwright.catalog.load import lookup, the_catalog
 from rocwright.catalog.model import PackageManager, filled
 from rocwright.errors import CheckError, ConflictError, FetchError, NetworkError
 from rocwright.files import sha256_file
@@ -181,7 +181,7 @@ def fetch_packages(
         assert isinstance(pin.origin, PackageOrigin)
         groups[pin.origin.image, pin.origin.manager, pin.origin.base, pin.origin.release].append(pin)
     for (image, name, base, release), wanted in groups.items():
-        manager = lookup("package manager", name, builtin_catalog().managers)
+        manager = lookup("package manager", name, the_catalog().managers)
         with packages_of(image, manager, base, release, store, scratch / "inside", on_line) as found:
             found.fetch(wanted, scratch)
 

@@ -12,7 +12,7 @@ from rocwright import sandbox
 from rocwright.bases.roots import unpacked_root
 from rocwright.build.context import Context, Made
 from rocwright.build.workspace import CCACHE
-from rocwright.catalog.load import DATA
+from rocwright.catalog.read import DATA
 from rocwright.errors import (
     CheckError,
     CompileError,

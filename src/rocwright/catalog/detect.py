@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rocwright.catalog.load import Catalog
-from rocwright.catalog.model import Target
+from rocwright.catalog.target import Target
+from rocwright.errors import InputError
 
 FALLBACK = "gfx1151"
 """The target taken where `auto` finds no GPU: code can be built and checked for it all the same."""
@@ -64,6 +65,23 @@ def _from_pci(catalog: Catalog, sysfs: Path) -> list[Found]:
             target = by_id.get(pci_id)
             found.append(Found(target.name if target else None, pci_id, "PCI id"))
     return list(dict.fromkeys(found))
+
+
+def the_gpu_here(catalog: Catalog, say: Callable[[str], None], sysfs: Path = Path("/sys")) -> Target:
+    """The strongest GPU of this machine that the catalog knows. Raises InputError where there is none."""
+    found = find_gpus(catalog, sysfs)
+    known = [one.target for one in found if one.target in catalog.targets]
+    if not known or known[0] is None:
+        seen = ", ".join(f"{one.target or 'unknown target'} ({one.pci_id})" for one in found)
+        raise InputError(
+            "no GPU that the catalog knows was found here",
+            cause=f"found: {seen}"
+            if seen
+            else "neither the kernel's KFD topology nor a DRM device tells of one",
+            next_step="name one: --gpu gfx1103, or a product's name; rocwright targets lists all",
+        )
+    say(f"GPU found: {known[0]}")
+    return catalog.target(known[0])
 
 
 def chosen_targets(

@@ -1,52 +1,63 @@
-"""Reading the catalog: facts in TOML files, one a component, base and stack."""
+"""The catalog: facts in TOML files, one a component, base, provider and stack; tables for the rest."""
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import ValidationError
-
-from rocwright.catalog.model import (
-    Base,
-    BaseRelease,
-    Component,
-    PackageManager,
-    Stack,
-    SystemPackages,
-    Target,
-)
+from rocwright.catalog.model import Base, BaseRelease, Component, PackageManager, Stack, SystemPackages
 from rocwright.catalog.provider import Provider
-from rocwright.errors import InputError
+from rocwright.catalog.read import DATA, Model, Reader, catalog_folders, holder
+from rocwright.catalog.target import Quirk, RunOnly, Target
+from rocwright.errors import ConflictError, InputError
 from rocwright.models import Frozen
 from rocwright.patching.model import Edit
 
-DATA = Path(__file__).parent / "data"
-
-MOST_TOML_BYTES = 4 * 1024 * 1024
-MOST_TOML_DOTS = 16
-
-Model = TypeVar("Model", bound=Frozen)
 Entry = TypeVar("Entry")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalog:
-    """All facts, by name. `folder` holds the files that recipes and checks refer to."""
+    """All facts, by name.
 
-    folder: Path
+    `folders` hold the files that recipes and checks refer to, the topmost first; `every` are quirks of all
+    targets, `run_only` the variables that no build may see.
+    """
+
+    folders: Sequence[Path]
     targets: Mapping[str, Target]
+    every: Sequence[Quirk]
+    run_only: Sequence[RunOnly]
     bases: Mapping[str, Base]
     managers: Mapping[str, PackageManager]
     providers: Mapping[str, Provider]
     components: Mapping[str, Component]
     stacks: Mapping[str, Stack]
     system: SystemPackages
+
+    def holder(self, name: str) -> Path:
+        """The folder of the catalog that has the file `name`, such as checks/torch/check.py."""
+        found = holder(name, self.folders)
+        if found is None:
+            raise InputError(
+                f"the catalog has no file {name}",
+                cause=f"looked for in {', '.join(map(str, self.folders))}",
+                next_step="rocwright catalog check",
+            )
+        return found
+
+    def file(self, name: str) -> Path:
+        """The file or folder `name` of the catalog."""
+        return self.holder(name) / name
+
+    def source(self, name: str) -> Path:
+        """The source tree of that name that the catalog carries."""
+        return self.file(f"sources/{name}")
 
     def target(self, name: str) -> Target:
         return lookup("GPU target", name, self.targets)
@@ -91,6 +102,26 @@ class Catalog:
             found += here
         return tuple(sorted(set(found)))
 
+    def providers_for(self, target: str, version: str, base: str) -> list[Provider]:
+        """The providers that are known to serve a target, in a version of ROCm, on a base."""
+        return [one for one in self.providers.values() if one.evidence(target, version, base)]
+
+    def served(self, provider: str, target: str, version: str, base: str) -> Provider:
+        """That provider. Raises ConflictError where it does not serve the target, naming those that do."""
+        chosen = self.provider(provider)
+        if chosen.evidence(target, version, base):
+            return chosen
+        others = [
+            f"{one.name} ({found.source})"
+            for one in self.providers_for(target, version, base)
+            if (found := one.evidence(target, version, base))
+        ]
+        raise ConflictError(
+            f"{provider} does not serve {target} with ROCm {version} on {base}",
+            cause=f"known to serve it: {'; '.join(others)}" if others else "no provider is known to serve it",
+            next_step=f"use one of these, or look at rocwright targets {target}",
+        )
+
 
 @cache
 def builtin_catalog() -> Catalog:
@@ -98,117 +129,142 @@ def builtin_catalog() -> Catalog:
     return load_catalog(DATA)
 
 
-def load_catalog(folder: Path) -> Catalog:
-    """The catalog in a folder. Raises InputError that names the file and what is wrong in it."""
-    return Catalog(
-        folder=folder,
-        targets=_table(read_toml(folder / "targets.toml"), "target", Target, folder / "targets.toml"),
-        bases=_folder(folder / "bases", Base),
-        managers=_table(
-            read_toml(folder / "package_managers.toml"),
-            "manager",
-            PackageManager,
-            folder / "package_managers.toml",
+def the_catalog() -> Catalog:
+    """The catalog in use: the user's own folder, where one is named, over the one that rocwright carries."""
+    return _loaded(catalog_folders())
+
+
+@cache
+def _loaded(folders: tuple[Path, ...]) -> Catalog:
+    return builtin_catalog() if folders == (DATA,) else load_catalog(*folders)
+
+
+def load_catalog(*folders: Path) -> Catalog:
+    """The catalog in folders, the topmost first: what one says of a name stands over what the next says.
+
+    Raises InputError that names the file and what is wrong in it.
+    """
+    return read_catalog(Reader(folders))
+
+
+def read_catalog(reader: Reader) -> Catalog:
+    """The catalog that a reader finds; the reader raises, or notes, what is wrong."""
+    catalog = Catalog(
+        folders=reader.folders,
+        targets=_table(reader, "targets.toml", "target", Target),
+        every=_list(reader, "targets.toml", "every", Quirk),
+        run_only=_list(reader, "targets.toml", "run_only", RunOnly),
+        bases=_each(reader, "bases", Base),
+        managers=_table(reader, "package_managers.toml", "manager", PackageManager),
+        providers=_each(reader, "providers", Provider),
+        components=_components(reader),
+        stacks=_each(reader, "stacks", Stack),
+        system=_system(reader),
+    )
+    _refuse_leaks(reader, catalog)
+    return catalog
+
+
+def _refuse_leaks(reader: Reader, catalog: Catalog) -> None:
+    """A variable that only running code may see must not stand in the environment of a build."""
+    seen: list[tuple[type[Frozen], str, str]] = []
+    for target in catalog.targets.values():
+        seen += [(Target, target.name, one.variable) for one in target.quirk if one.scope == "build"]
+    for component in catalog.components.values():
+        for env in (component.env, *(release.env for release in component.release)):
+            seen += [(Component, component.name, variable) for variable in env]
+    every = [one.variable for one in catalog.every if one.scope == "build"]
+    for kind, name, variable in seen:
+        path, place = reader.where[kind, name]
+        _refuse_leak(reader, catalog, path, place or name, variable)
+    for variable in every:
+        _refuse_leak(reader, catalog, reader.layers("targets.toml")[-1], "every", variable)
+
+
+def _refuse_leak(reader: Reader, catalog: Catalog, path: Path, place: str, variable: str) -> None:
+    rule = kept_from_builds(catalog, variable)
+    if rule is not None:
+        reader.fault(path, place, f"{variable} in the environment of a build: {rule.reason} ({rule.source})")
+
+
+def kept_from_builds(catalog: Catalog, variable: str) -> RunOnly | None:
+    """The rule that keeps a variable out of builds, or None where it may be there."""
+    return next((one for one in catalog.run_only if fnmatchcase(variable, one.variables)), None)
+
+
+def _each(reader: Reader, kind: str, model: type[Model]) -> dict[str, Model]:
+    found = reader.named(model, ((path, "", reader.data(path)) for path in reader.files(kind)))
+    return {name: found[name] for name in sorted(found)}
+
+
+def _table(reader: Reader, file: str, name: str, model: type[Model]) -> dict[str, Model]:
+    return reader.named(
+        model,
+        (
+            (path, f"{name}.{number}", row)
+            for path in reader.layers(file)
+            for number, row in enumerate(reader.rows(path, reader.data(path), name))
         ),
-        providers=_folder(folder / "providers", Provider),
-        components=_components(folder),
-        stacks=_folder(folder / "stacks", Stack),
-        system=parse(SystemPackages, {"packages": read_toml(folder / "system.toml")}, folder / "system.toml"),
     )
 
 
-def _folder(folder: Path, model: type[Model]) -> dict[str, Model]:
-    found = [parse(model, read_toml(path), path) for path in sorted(folder.glob("*.toml"))]
-    return {getattr(one, "name"): one for one in found}  # noqa: B009 - every model here has a name
+def _list(reader: Reader, file: str, name: str, model: type[Model]) -> tuple[Model, ...]:
+    found = [
+        reader.model(model, row, path, f"{name}.{number}")
+        for path in reader.layers(file)
+        for number, row in enumerate(reader.rows(path, reader.data(path), name))
+    ]
+    return tuple(one for one in found if one is not None)
 
 
-def _components(folder: Path) -> dict[str, Component]:
+def _system(reader: Reader) -> SystemPackages:
+    packages: dict[str, dict[str, tuple[str, ...]]] = {}
+    for path in reader.layers("system.toml"):
+        found = reader.model(SystemPackages, {"packages": reader.data(path)}, path)
+        packages |= found.packages if found else {}
+    return SystemPackages(packages=packages)
+
+
+def _components(reader: Reader) -> dict[str, Component]:
     """Recipes, each with its edits that lie apart in edits/NAME.toml, and with the texts of its diffs."""
-    found = {}
-    for path in sorted((folder / "components").glob("*.toml")):
-        data, apart = read_toml(path), folder / "edits" / path.name
-        edits = _edits(data, folder, path) + (load_edits(folder, path.stem) if apart.exists() else [])
-        component = parse(Component, data | {"edit": edits}, path)
-        found[component.name] = component
-    return found
+    found = []
+    for path in reader.files("components"):
+        edits = _edits(reader, path)
+        apart = holder(f"edits/{path.name}", reader.folders)
+        if apart is not None:
+            edits += _edits(reader, apart / "edits" / path.name)
+        found.append((path, "", reader.data(path) | {"edit": edits}))
+    components = reader.named(Component, found)
+    return {name: components[name] for name in sorted(components)}
 
 
 def load_edits(folder: Path, name: str) -> list[Edit]:
     """The edits in edits/NAME.toml: those of a component, where they are many. Raises InputError."""
-    path = folder / "edits" / f"{name}.toml"
-    return _edits(read_toml(path), folder, path)
+    return _edits(Reader((folder,)), folder / "edits" / f"{name}.toml")
 
 
-def _edits(data: Mapping[str, object], folder: Path, path: Path) -> list[Edit]:
-    return [parse(Edit, _with_text(row, folder, path), path) for row in _rows(data, path)]
+def _edits(reader: Reader, path: Path) -> list[Edit]:
+    rows = enumerate(reader.rows(path, reader.data(path), "edit"))
+    found = [
+        reader.model(Edit, _with_text(reader, row, path, number), path, f"edit.{number}")
+        for number, row in rows
+    ]
+    return [one for one in found if one is not None]
 
 
-def _rows(data: Mapping[str, object], path: Path) -> list[dict[str, object]]:
-    rows = data.get("edit", [])
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise InputError(f"{path}: `edit` is not a list of tables", next_step="write each as [[edit]]")
-    return rows
-
-
-def _with_text(row: dict[str, object], folder: Path, path: Path) -> dict[str, object]:
+def _with_text(reader: Reader, row: dict[str, object], path: Path, number: int) -> dict[str, object]:
     """An edit with the text of the diff that it names."""
     name = row.get("diff")
     if not isinstance(name, str):
         return row
     try:
-        return row | {"patch": (folder / name).read_text(encoding="utf-8")}
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"{path} names the diff {name}, which cannot be read",
-            cause=str(error),
-            next_step="correct `diff`",
-        ) from error
-
-
-def _table(data: Mapping[str, object], name: str, model: type[Model], path: Path) -> dict[str, Model]:
-    rows = data.get(name)
-    found = [parse(model, row, path) for row in rows] if isinstance(rows, list) else []
-    return {getattr(one, "name"): one for one in found}  # noqa: B009
-
-
-def read_toml(path: Path) -> dict[str, object]:
-    """A TOML file as data. Raises InputError where it is not there, too large, or not TOML."""
-    try:
-        if path.stat().st_size > MOST_TOML_BYTES:
-            raise InputError(f"{path} is too large to be read", next_step="a file of this kind has some KiB")
-        text = path.read_text(encoding="utf-8")
-        # tomllib takes time by the square of the parts of a name
-        if any(line.partition("=")[0].count(".") > MOST_TOML_DOTS for line in text.splitlines()):
-            raise InputError(f"{path} has a name of too many parts", next_step="look at the file")
-        return tomllib.loads(text)
-    except FileNotFoundError as error:
-        raise InputError(f"{path} does not exist", next_step="check the name") from error
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{path} is not UTF-8 text", cause=str(error), next_step="look at the file"
-        ) from error
-    except OSError as error:
-        raise InputError(f"{path} cannot be read", cause=str(error), next_step="check its rights") from error
-    except (ValueError, RecursionError) as error:
-        # ValueError: not TOML, or a number with more digits than Python reads
-        cause = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
-        raise InputError(f"{path} is not valid TOML", cause=cause, next_step="correct that place") from error
-
-
-def parse(model: type[Model], data: object, path: Path) -> Model:
-    """`data` as a model. Raises InputError that names every place that is wrong."""
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        places = [
-            f"{'.'.join(str(part) for part in fault['loc']) or 'the whole'}: {fault['msg']}"
-            for fault in error.errors()[:8]
-        ]
-        raise InputError(
-            f"{path} does not say what a {model.__name__.lower()} must say",
-            cause="; ".join(places),
-            next_step="correct these places",
-        ) from error
+        diff = (holder(name, reader.folders) or path.parent) / name
+        return row | {"patch": diff.read_text(encoding="utf-8")}
+    except (OSError, ValueError) as error:
+        what = f"names the diff {name}, which cannot be read"
+        refused = InputError(f"{path} {what}", cause=str(error), next_step="correct `diff`")
+        reader.fault(path, f"edit.{number}.diff", what, refused)
+        return row
 
 
 def _shared(one: str, other: str) -> int:

@@ -30,17 +30,6 @@ Size = Annotated[int, BeforeValidator(_parse_size), Field(ge=0, strict=True)]
 """Bytes; written in TOML as "1.5 GiB"."""
 
 
-class Target(Frozen):
-    """An AMD GPU processor as LLVM names it, and how the kernel and people name it."""
-
-    name: str
-    kfd_version: int
-    generation: str
-    products: tuple[str, ...]
-    pci_ids: tuple[str, ...] = ()
-    source: tuple[str, ...]
-
-
 class GitPlace(Frozen):
     """A release in a git repository: a tag, a commit, or both; never a branch.
 

@@ -9,11 +9,15 @@ from rocwright.resolve.versions import version_in
 
 
 class Serves(Frozen):
-    """Targets that a provider serves, in a range of ROCm's versions, on some bases (none named: on all)."""
+    """Targets that a provider serves, in a range of ROCm's versions, on some bases (none named: on all).
+
+    `rebuilt` are the libraries that must be built for the target, because the provider's have no code for it.
+    """
 
     versions: str = ""
     targets: tuple[str, ...]
     bases: tuple[str, ...] = ()
+    rebuilt: tuple[str, ...] = ()
     source: str
     confidence: str = ""
 

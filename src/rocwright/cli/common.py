@@ -18,9 +18,9 @@ def complete(kind: str) -> Callable[[click.Context, click.Parameter, str], list[
     """Shell completion with names of the catalog."""
 
     def names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-        from rocwright.catalog.load import builtin_catalog
+        from rocwright.catalog.load import the_catalog
 
-        catalog = builtin_catalog()
+        catalog = the_catalog()
         known: dict[str, list[str]] = {
             "stack": list(catalog.stacks),
             "component": list(catalog.components),
@@ -57,7 +57,7 @@ def json_option(function: F) -> F:
 def the_project(stack: str | None, gpus: tuple[str, ...], base: str | None) -> Project:
     """The project in this folder, or the one that the options name. Raises InputError."""
     from rocwright.catalog.detect import chosen_targets
-    from rocwright.catalog.load import builtin_catalog
+    from rocwright.catalog.load import the_catalog
     from rocwright.errors import InputError
 
     if stack is None and not gpus and base is None:
@@ -66,20 +66,20 @@ def the_project(stack: str | None, gpus: tuple[str, ...], base: str | None) -> P
         raise InputError(
             "which stack?",
             cause="--gpu and --base go with a stack's name; without them the rocwright.toml here is used",
-            next_step=f"name one of {', '.join(builtin_catalog().stacks)}",
+            next_step=f"name one of {', '.join(the_catalog().stacks)}",
         )
-    chosen = builtin_catalog().stack(stack)
-    targets = chosen_targets(gpus, builtin_catalog(), say)
+    chosen = the_catalog().stack(stack)
+    targets = chosen_targets(gpus, the_catalog(), say)
     return project_of(Request(stack=stack, gpu=targets, base=base or chosen.bases[0]), Path.cwd())
 
 
 def not_a_stack(step: str, verb: str) -> None:
     """Raise InputError where a stack's name stands in the place of a step's."""
-    from rocwright.catalog.load import builtin_catalog
+    from rocwright.catalog.load import the_catalog
     from rocwright.errors import InputError
 
-    stack = builtin_catalog().stacks.get(step)
-    if stack is not None and step not in builtin_catalog().components:
+    stack = the_catalog().stacks.get(step)
+    if stack is not None and step not in the_catalog().components:
         first = stack.components[0]
         raise InputError(
             f"{step} is a stack; a step is asked for",

@@ -19,13 +19,13 @@ from rocwright.cli.common import complete, say
 def command(stack: str, gpus: tuple[str, ...], base: str | None, force: bool) -> None:
     """Write rocwright.toml: this stack, for these GPUs, on this base."""
     from rocwright.catalog.detect import chosen_targets
-    from rocwright.catalog.load import builtin_catalog
+    from rocwright.catalog.load import the_catalog
     from rocwright.errors import InputError
     from rocwright.resolve.files import PROJECT, write_request
     from rocwright.resolve.fits import check_request
     from rocwright.resolve.model import Request
 
-    catalog = builtin_catalog()
+    catalog = the_catalog()
     chosen = catalog.stack(stack)
     request = Request(stack=stack, gpu=chosen_targets(gpus, catalog, say), base=base or chosen.bases[0])
     check_request(request, catalog)

@@ -38,10 +38,10 @@ def check(
     shown; or its file is gone. Nothing is written to a tree. Ends with the status of a patch failure where an
     edit would end a build.
     """
-    from rocwright.catalog.load import builtin_catalog
+    from rocwright.catalog.load import the_catalog
     from rocwright.cli.tell import print_json
 
-    catalog = builtin_catalog()
+    catalog = the_catalog()
     found = catalog.component(component)
     edits = found.edit
     targets = tuple(catalog.target(one).name for gpu in gpus for one in gpu.split(",")) or tuple(
@@ -76,13 +76,13 @@ def _given(source: Path, edits: tuple[Edit, ...], targets: tuple[str, ...], vers
 def _from_places(component: str, versions: list[str], targets: tuple[str, ...]) -> list[Column]:
     import platform
 
-    from rocwright.catalog.load import builtin_catalog
+    from rocwright.catalog.load import the_catalog
     from rocwright.errors import FetchError, NetworkError, PatchError
     from rocwright.home import Home
     from rocwright.patching.check import Column, check_tree
     from rocwright.patching.trees import Shelf, wanted_trees, why_not
 
-    catalog = builtin_catalog()
+    catalog = the_catalog()
     found = catalog.component(component)
     bases = [base for base in catalog.bases.values() if base.made == "packages"]
     suites = [release.name for base in bases for release in base.release]
@@ -90,7 +90,7 @@ def _from_places(component: str, versions: list[str], targets: tuple[str, ...]) 
     architecture = next(
         (base.architecture[machine] for base in bases if machine in base.architecture), machine
     )
-    shelf = Shelf(Home.default(), catalog.folder / "sources", architecture, say)
+    shelf = Shelf(Home.default(), catalog.source, architecture, say)
     columns = []
     for wanted in wanted_trees(found, versions, suites):
         try:

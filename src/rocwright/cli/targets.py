@@ -11,23 +11,19 @@ from rocwright.cli.common import complete, json_option
 @click.argument("name", required=False, shell_complete=complete("gpu"))
 @json_option
 def command(name: str | None, as_json: bool) -> None:
-    """GPUs by target, product or PCI id (gfx1151, "RX 580", 1002:67df), and the ones in this machine."""
+    """GPUs by any name (gfx1151, "RX 580", 780M, "Strix Halo", 1002:67df), and the ones in this machine.
+
+    For one target: all that is known of it, and from where.
+    """
     from rocwright.catalog.detect import find_gpus
-    from rocwright.catalog.load import builtin_catalog
+    from rocwright.catalog.find import find_targets
+    from rocwright.catalog.load import the_catalog
+    from rocwright.cli.target_page import target_page
     from rocwright.cli.tell import print_json, print_table
 
-    catalog = builtin_catalog()
+    catalog = the_catalog()
+    chosen = list(catalog.targets.values()) if name is None else find_targets(catalog, name)
     here = find_gpus(catalog)
-    chosen = list(catalog.targets.values())
-    if name is not None:
-        wanted = name.lower()
-        chosen = [
-            one
-            for one in chosen
-            if wanted == one.name
-            or wanted in one.pci_ids
-            or any(all(word in product.lower() for word in wanted.split()) for product in one.products)
-        ] or [catalog.target(name)]
     if as_json:
         print_json(
             {
@@ -35,6 +31,9 @@ def command(name: str | None, as_json: bool) -> None:
                 "targets": [one.model_dump(mode="json") for one in chosen],
             }
         )
+        return
+    if name is not None and len(chosen) == 1:
+        click.echo(target_page(chosen[0], catalog))
         return
     print_table(
         ("target", "generation", "products"),

@@ -74,7 +74,13 @@ class Shelf:
     """Trees unpacked for a look, from the store or fetched into it; a place that did not answer is not asked
     again."""
 
-    def __init__(self, home: Home, carried: Path, architecture: str, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        home: Home,
+        carried: Callable[[str], Path],
+        architecture: str,
+        say: Callable[[str], None],
+    ) -> None:
         self.home = home
         self.store = LocalStore(home.store)
         self.carried = carried

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import tomlkit
 
-from rocwright.catalog.load import parse, read_toml
+from rocwright.catalog.read import parse, read_toml
 from rocwright.errors import InputError
 from rocwright.files import write_atomic
 from rocwright.models import Frozen

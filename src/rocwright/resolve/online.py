@@ -26,7 +26,7 @@ class Online:
         release: BaseRelease,
         store: Store,
         home: Home,
-        carried: Path,
+        carried: Callable[[str], Path],
         on_line: Callable[[str], None],
     ) -> None:
         self.base, self.release = base, release

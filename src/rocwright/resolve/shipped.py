@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Row, Stack
+from rocwright.catalog.read import holder
 from rocwright.errors import InputError
 from rocwright.resolve.files import read_lock, write_lock
 from rocwright.resolve.lock import make_lock
@@ -34,7 +35,8 @@ def path_of(catalog: Catalog, request: Request) -> Path:
     """Where the lock of such a request lies in a catalog."""
     words = [*request.gpu, request.base.replace(":", "-"), *([request.provider] if request.provider else [])]
     versions = [f"{name}-{version}" for name, version in sorted(request.versions.items())]
-    return catalog.folder / FOLDER / request.stack / f"{'_'.join([*words, *versions])}.lock"
+    name = f"{FOLDER}/{request.stack}/{'_'.join([*words, *versions])}.lock"
+    return (holder(name, catalog.folders) or catalog.folders[0]) / name
 
 
 def shipped_lock(catalog: Catalog, request: Request) -> Lock | None:

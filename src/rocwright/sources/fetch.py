@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rocwright.bases.image import fetch_packages
-from rocwright.catalog.load import DATA
+from rocwright.catalog.read import catalog_folders, holder
 from rocwright.errors import FetchError
 from rocwright.plan.model import (
     BuiltinOrigin,
@@ -79,7 +79,15 @@ def _keep(pins: Sequence[FilePin], scratch: Path, store: Store) -> None:
 
 def _carried(pin: FilePin, store: Store) -> None:
     assert isinstance(pin.origin, BuiltinOrigin)
-    if pack_builtin(pin.origin.name, DATA / "sources", store, pin.sha256).sha256 != pin.sha256:
+    name = f"sources/{pin.origin.name}"
+    folder = holder(name, catalog_folders())
+    if folder is None:
+        raise FetchError(
+            f"the catalog has no source {pin.origin.name}",
+            cause="the lock was made with another catalog than the one in use",
+            next_step="set ROCWRIGHT_CATALOG as when it was locked, or rocwright lock",
+        )
+    if pack_builtin(pin.origin.name, folder / name, store, pin.sha256).sha256 != pin.sha256:
         raise FetchError(
             f"the source of {pin.origin.name} is not what the lock says",
             cause="this rocwright carries another version of it than the one that made the lock",

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pydantic import field_validator
 
-from rocwright.catalog.load import parse, read_toml
+from rocwright.catalog.read import parse, read_toml
 from rocwright.errors import InputError
 from rocwright.models import Frozen
 

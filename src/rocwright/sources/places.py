@@ -46,7 +46,7 @@ class Reach:
 
     store: Store
     archive: Callable[[], DebianArchive]
-    carried: Path
+    carried: Callable[[str], Path]
 
 
 def locate(name: str, version: str, places: Sequence[Place], reach: Reach) -> Located:
@@ -123,7 +123,7 @@ def _locate(place: Place, version: str, reach: Reach) -> Located:
                 next_step="name another source place in the recipe",
             )
         case BuiltinPlace():
-            pin = pack_builtin(place.builtin, reach.carried, reach.store)
+            pin = pack_builtin(place.builtin, reach.carried(place.builtin), reach.store)
             return Located(files=(pin,), place=describe(place))
 
 
@@ -146,12 +146,12 @@ def _locate_debian(place: DebianPlace, version: str, reach: Reach) -> Located:
 
 
 def pack_builtin(name: str, carried: Path, store: Store, expected: str = "") -> FilePin:
-    """Pack a tree that rocwright carries, and keep it in the store; but not what is not as `expected`."""
+    """Pack the tree `carried` of the catalog, and keep it in the store; but not what is not as `expected`."""
     with tempfile.TemporaryDirectory(prefix="rocwright-pack-") as folder:
         packed = Path(folder) / f"{name}.tar.zst"
         # an import in an installed tree leaves byte code behind, which is no source
         tree = Path(folder) / "tree"
-        shutil.copytree(carried / name, tree, ignore=shutil.ignore_patterns("__pycache__"), symlinks=True)
+        shutil.copytree(carried, tree, ignore=shutil.ignore_patterns("__pycache__"), symlinks=True)
         pack(tree, packed, epoch=EPOCH)
         pin = FilePin(
             filename=packed.name,

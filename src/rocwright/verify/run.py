@@ -214,7 +214,7 @@ class _Bench:
     def _job(self, check: Check, folder: Path) -> Job:
         work = folder / "work"
         work.mkdir()
-        mounts = [Mount(source=self.project.catalog.folder, target="/catalog")]
+        mounts = [Mount(source=self.project.catalog.holder(check.script), target="/catalog")]
         values = {"artifact": "/artifact", "model": "/model/tiny.gguf", "python": "python3"}
         commands: list[str] = []
         if check.wheels:

@@ -1,0 +1,117 @@
+"""An AMD GPU as a target: what it is, what serves it, and what is known to go wrong with it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from rocwright.catalog.model import Size
+from rocwright.models import Frozen
+
+Scope = Literal["build", "run"]
+
+PciId = Annotated[str, Field(pattern=r"^1002:[0-9a-f]{4}$")]
+Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+Known = Annotated[str, Field(min_length=1)]
+
+
+class Quirk(Frozen):
+    """An environment variable that a target wants while something is built for it, or run on it.
+
+    An `optional` one is for a case that `reason` tells; it is shown, and not set. `{target}` in the value
+    stands for the target's name.
+    """
+
+    variable: Variable
+    value: Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*$")]
+    scope: Scope
+    need: Literal["required", "recommended", "optional"] = "recommended"
+    reason: Known
+    source: Known
+    confidence: str = ""
+
+
+class RunOnly(Frozen):
+    """Variables, as a glob, that may be set where code runs and never where it is built."""
+
+    variables: Known
+    reason: Known
+    source: Known
+
+
+class Override(Frozen):
+    """What is known of making the card pass for another: its `identity` is the value that changes nothing.
+
+    `spoof` are the targets that it was made to pass for, `values` those seen in practice.
+    """
+
+    identity: str
+    spoof: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+    warning: str = ""
+
+
+class TheRock(Frozen):
+    """TheRock's own word on the target: families, what it leaves out (component -> issue), states on Linux.
+
+    `release` is "release ready" in TheRock's tables, which does not mean tested on this card.
+    """
+
+    label: str
+    families: tuple[str, ...]
+    excluded: dict[str, str] = {}
+    build: bool = False
+    sanity: bool = False
+    release: bool = False
+
+
+class Host(Frozen):
+    """What the machine around the card needs: kernels as version ranges, and more in words."""
+
+    kernel_ok: tuple[str, ...] = ()
+    kernel_bad: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Takes(Frozen):
+    """What building for it took others: bytes of memory and disk, hours, jobs at once."""
+
+    memory: Size = 0
+    disk: Size = 0
+    hours: str = ""
+    jobs: int = 0
+    note: str = ""
+
+
+class Target(Frozen):
+    """An AMD GPU processor as LLVM names it, and how the kernel and people name it.
+
+    `kfd_version` is gfx_target_version of the KFD topology, `wave` the wavefront size that compilers take.
+    `unverified` names facts here that nobody has checked.
+    """
+
+    name: str
+    kfd_version: int
+    generation: str
+    products: Annotated[tuple[str, ...], Field(min_length=1)]
+    codenames: tuple[str, ...] = ()
+    pci_ids: tuple[PciId, ...] = ()
+    wave: Literal[0, 32, 64] = 0
+    first_rocm: str = ""
+    dropped: str = ""
+    features: dict[str, str] = {}
+    needs_build: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
+    override: Override | None = None
+    quirk: tuple[Quirk, ...] = ()
+    therock: TheRock | None = None
+    host: Host = Host()
+    takes: Takes = Takes()
+    unverified: tuple[str, ...] = ()
+    source: Annotated[tuple[Known, ...], Field(min_length=1)]
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """The families that it belongs to, as TheRock names them."""
+        return self.therock.families if self.therock else ()

@@ -1,0 +1,66 @@
+"""`rocwright env`."""
+
+from __future__ import annotations
+
+import click
+
+from rocwright.cli.common import complete, json_option, say
+
+
+@click.command("env")
+@click.option(
+    "--gpu",
+    default="auto",
+    show_default=True,
+    shell_complete=complete("gpu"),
+    help="Such as gfx1103, or 780M.",
+)
+@click.option(
+    "--for",
+    "scope",
+    type=click.Choice(["build", "run"]),
+    default="run",
+    show_default=True,
+    help="What it is for.",
+)
+@click.option(
+    "--shell",
+    type=click.Choice(["bash", "fish", "nu", "powershell"]),
+    default="bash",
+    show_default=True,
+    help="Whose words; bash holds for sh and zsh.",
+)
+@json_option
+def command(gpu: str, scope: str, shell: str, as_json: bool) -> None:
+    """The environment that a GPU wants, each variable with its reason and source: eval "$(rocwright env)".
+
+    What is optional is shown as a comment. An override is never in the environment of a build.
+    """
+    from rocwright.catalog.detect import the_gpu_here
+    from rocwright.catalog.environment import environment
+    from rocwright.catalog.find import find_targets
+    from rocwright.catalog.load import the_catalog
+    from rocwright.cli.tell import print_json
+    from rocwright.errors import InputError
+    from rocwright.shells import Shell, assignment, comment
+
+    catalog = the_catalog()
+    found = [the_gpu_here(catalog, say)] if gpu == "auto" else find_targets(catalog, gpu)
+    if len(found) > 1:
+        raise InputError(
+            f"{gpu} is more than one target",
+            cause=", ".join(f"{one.name} ({one.products[0]})" for one in found),
+            next_step=f"name one: rocwright env --gpu {found[0].name}",
+        )
+    (target,) = found
+    settings = environment(catalog, target, "build" if scope == "build" else "run")
+    if as_json:
+        data = [one.model_dump(mode="json", exclude={"scope"}) for one in settings]
+        print_json({"gpu": target.name, "for": scope, "variables": data})
+        return
+    click.echo(comment(f"{target.name} ({', '.join(target.products)}): to {scope}"))
+    for one in settings:
+        confidence = f"; confidence {one.confidence}" if one.confidence else ""
+        click.echo(comment(f"{one.need}: {one.reason} [{one.source}{confidence}]"))
+        line = assignment(one.variable, one.value, Shell(shell))
+        click.echo(comment(line) if one.need == "optional" else line)

@@ -1,0 +1,107 @@
+"""All that the catalog knows of one target, as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rocwright.catalog.load import Catalog
+from rocwright.catalog.target import Quirk, Target, TheRock
+
+WIDTH = 12
+"""Columns of the labels."""
+
+
+def target_page(target: Target, catalog: Catalog) -> str:
+    """Identity, products, providers, quirks with reasons, failures, overrides and their warning, sources."""
+    return "\n".join(_lines(target, catalog))
+
+
+def _lines(target: Target, catalog: Catalog) -> Iterator[str]:
+    yield f"{target.name}  {target.generation}"
+    identity = f"{target.override.identity}, " if target.override else ""
+    yield _row("identity", f"{identity}KFD gfx_target_version {target.kfd_version}")
+    yield from _rows("wave", [f"{target.wave} lanes"] if target.wave else [])
+    yield from _rows("products", [", ".join(target.products)])
+    yield from _rows("code names", [", ".join(target.codenames)])
+    yield from _rows("families", [", ".join(target.families)])
+    yield from _rows(
+        "PCI ids", [" ".join(target.pci_ids[i : i + 9]) for i in range(0, len(target.pci_ids), 9)]
+    )
+    yield from _rows("first in", [target.first_rocm])
+    yield from _rows("dropped", [target.dropped])
+    yield from _rows("providers", _providers(target, catalog))
+    yield from _rows("TheRock", _therock(target.therock) if target.therock else [])
+    yield from _rows("features", [f"{name}: {value}" for name, value in target.features.items()])
+    yield from _rows("to build", target.needs_build)
+    for scope in ("build", "run"):
+        quirks = [one for one in (*catalog.every, *target.quirk) if one.scope == scope]
+        yield from _rows(f"env {scope}", [line for one in quirks for line in _quirk(one, target)])
+    yield from _rows("override", _override(target))
+    yield from _rows("kernel", _kernels(target))
+    yield from _rows("host", target.host.notes)
+    yield from _rows("takes", _takes(target))
+    yield from _rows("failures", target.failures)
+    yield from _rows("unverified", target.unverified)
+    yield from _rows("sources", target.source)
+
+
+def _row(label: str, text: str) -> str:
+    return f"  {label:<{WIDTH}}{text}"
+
+
+def _rows(label: str, texts: Iterable[str]) -> Iterator[str]:
+    for text in filter(None, texts):
+        yield _row(label, text)
+        label = ""
+
+
+def _providers(target: Target, catalog: Catalog) -> Iterator[str]:
+    for provider in catalog.providers.values():
+        for one in provider.serves:
+            if target.name in one.targets:
+                where = f" on {', '.join(one.bases)}" if one.bases else ""
+                rebuilt = f", with {', '.join(one.rebuilt)} built for it" if one.rebuilt else ""
+                yield f"{provider.name} {one.versions or 'any version'}{where}{rebuilt}  [{one.source}]"
+
+
+def _therock(rock: TheRock) -> Iterator[str]:
+    states = [name for name in ("build", "sanity", "release") if getattr(rock, name)]
+    yield f"{rock.label}: {', '.join(states) or 'no state given'}"
+    if rock.excluded:
+        yield "without " + ", ".join(f"{name} {issue}".strip() for name, issue in rock.excluded.items())
+
+
+def _quirk(quirk: Quirk, target: Target) -> Iterator[str]:
+    need = "" if quirk.need == "recommended" else f"  ({quirk.need})"
+    yield f"{quirk.variable}={quirk.value.replace('{target}', target.name)}{need}"
+    confidence = f"; confidence {quirk.confidence}" if quirk.confidence else ""
+    yield f"    {quirk.reason}  [{quirk.source}{confidence}]"
+
+
+def _override(target: Target) -> Iterator[str]:
+    override = target.override
+    if override is None:
+        return
+    yield f"{override.identity} is its own identity"
+    if override.spoof:
+        seen = ", ".join(override.values) or "none"
+        yield f"made to pass for {', '.join(override.spoof)}; values seen: {seen}"
+    if override.warning:
+        yield f"warning: {override.warning}"
+
+
+def _kernels(target: Target) -> Iterator[str]:
+    if target.host.kernel_ok:
+        yield f"works: {', '.join(target.host.kernel_ok)}"
+    if target.host.kernel_bad:
+        yield f"fails: {', '.join(target.host.kernel_bad)}"
+
+
+def _takes(target: Target) -> Iterator[str]:
+    takes = target.takes
+    said = [f"{takes.memory / 1024**3:.0f} GiB of memory"] if takes.memory else []
+    said += [f"{takes.disk / 1024**3:.0f} GiB of disk"] if takes.disk else []
+    said += [f"{takes.hours} h"] if takes.hours else []
+    said += [f"at most {takes.jobs} jobs"] if takes.jobs else []
+    yield ", ".join(said)
+    yield takes.note
