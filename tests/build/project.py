@@ -14,6 +14,7 @@ from tests.making import lock_of, record_of, write_tree
 from tests.sources.conftest import make_repository
 
 from rocwright.catalog.load import Catalog, load_catalog
+from rocwright.catalog.read import DATA
 from rocwright.flow import Project
 from rocwright.home import Home
 from rocwright.plan.make import make_plan
@@ -76,8 +77,7 @@ def write_catalog(folder: Path, components: Mapping[str, Mapping[str, object]]) 
             "targets.toml": '[[target]]\nname = "gfx1151"\nkfd_version = 110501\ngeneration = "x"\n'
             'products = ["x"]\nsource = ["x"]\n',
             "system.toml": '"shell" = { apt = ["dash"] }\n',
-            "package_managers.toml": '[[manager]]\nname = "apt"\nrefresh = []\ndownload = []\nfetch = []\ninstall = []\nask = []\nfiles = ""\n'
-            'list = []\nsource = "x"\n',
+            "package_managers.toml": (DATA / "package_managers.toml").read_text(),
             "bases/debian.toml": 'name = "debian"\nmanager = "apt"\nmade = "packages"\nsummary = "x"\n'
             'architecture = { x86_64 = "amd64", aarch64 = "arm64" }\nsource = "x"\n'
             '[[release]]\nname = "sid"\nsource = "x"\n',

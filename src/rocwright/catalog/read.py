@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -173,8 +174,9 @@ def parse(model: type[Model], data: object, path: Path) -> Model:
 
 def refused(model: type[Frozen], error: ValidationError, path: Path) -> InputError:
     """What pydantic found, as an error that a user can act on."""
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", model.__name__).lower()
     return InputError(
-        f"{path} does not say what a {model.__name__.lower()} must say",
+        f"{path} does not say what a {name} must say",
         cause="; ".join(f"{where or 'the whole'}: {what}" for where, what in places(error)[:8]),
         next_step="correct these places",
     )
