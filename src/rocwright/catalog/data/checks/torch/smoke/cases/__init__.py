@@ -1,0 +1,26 @@
+"""The cases, a module for each kind of operation; each has `cases()`."""
+
+SUITES = {
+    "torch": (
+        "about",
+        "copies",
+        "products",
+        "convolutions",
+        "reductions",
+        "functions",
+        "sorting",
+        "indexing",
+        "transforms",
+        "factorizations",
+        "attention",
+        "gradients",
+        "random_numbers",
+        "compiled",
+    ),
+    "vision": ("vision",),
+    "audio": ("audio",),
+    "triton": ("triton_kernels",),
+    "flash-attention": ("flash_attention",),
+    "vllm": ("vllm_generates",),
+}
+"""The modules of each suite, in the order in which they run."""

@@ -1,0 +1,142 @@
+"""The command line of the suites: which to run, on which devices; prints what they found."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from smoke import child, devices, report, runner
+from smoke.cases import SUITES
+from smoke.explain import Explanation
+from smoke.model import SIZES
+from smoke.runner import ChildFailedError, Limits, Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+Found = tuple[str, str, Outcome]
+
+
+def main(argv: Sequence[str]) -> int:
+    """0 where nothing is wrong (what is absent is not wrong), else 1; 2 for a wrong use."""
+    if argv[:1] == ["--child"]:
+        return child.main(json.loads(argv[1]), int(argv[2]))
+    options = parser().parse_args(argv)
+    found: list[Found] = []
+    for one in tried(options):
+        found.append(one)
+        if options.marks:
+            print(report.mark(*one), flush=True)
+        elif not options.json:
+            suite, device, outcome = one
+            if not outcome.ok:
+                print(
+                    f"{outcome.state.upper()} on {device}: {suite} {outcome.group}/{outcome.name}",
+                    file=sys.stderr,
+                )
+    if options.json:
+        print(json.dumps([report.row(*one) for one in found], indent=1))
+    elif not options.marks:
+        print("\n".join(report.table(found)))
+        failed = sum(not outcome.ok for _, _, outcome in found)
+        print(f"{len(found)} tried, {failed} not right" if failed else f"{len(found)} tried, nothing wrong")
+    return 0 if found and all(outcome.ok for _, _, outcome in found) else 1
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options."""
+    made = argparse.ArgumentParser(
+        prog="suite.py", description="Smoke suites for torch and what stands on it."
+    )
+    made.add_argument("suite", nargs="+", choices=list(SUITES), help="what to try")
+    made.add_argument("--device", default="auto", help="auto, cpu, cuda (one of each kind), or cuda:N")
+    made.add_argument("--every", action="store_true", help="each of several equal GPUs, not one of them")
+    made.add_argument("--size", choices=SIZES, default="normal", help="how large the shapes are")
+    made.add_argument("--seed", type=int, default=0, help="of the random inputs")
+    made.add_argument(
+        "--only", action="append", default=[], help="cases whose group/name holds this; may be repeated"
+    )
+    made.add_argument(
+        "--target", action="append", default=[], help="GPU target to compile for without it: gfx1151:32"
+    )
+    made.add_argument(
+        "--not-served",
+        action="append",
+        default=[],
+        type=pair,
+        metavar="GROUP=REASON",
+        help="a group to leave out",
+    )
+    made.add_argument(
+        "--operation-seconds", type=float, default=Limits.operation, help="limit of one operation"
+    )
+    made.add_argument(
+        "--group-seconds", type=float, default=Limits.group, help="limit of one group of operations"
+    )
+    made.add_argument("--json", action="store_true", help="all outcomes as JSON at the end")
+    made.add_argument(
+        "--marks", action="store_true", help=f"each outcome as a line of JSON after {report.MARK}"
+    )
+    return made
+
+
+def pair(text: str) -> tuple[str, str]:
+    """GROUP=REASON."""
+    name, equals, value = text.partition("=")
+    if not equals or not name or not value:
+        raise argparse.ArgumentTypeError(f"{text!r} is not GROUP=REASON")
+    return name, value
+
+
+def tried(options: argparse.Namespace) -> Iterator[Found]:
+    """Every outcome of every suite on every device chosen."""
+    limits = Limits(operation=options.operation_seconds, group=options.group_seconds)
+    try:
+        described = runner.described(limits)
+        where = devices.chosen(described, options.device, every=options.every)
+    except ChildFailedError as failed:
+        yield options.suite[0], "", outside("torch", str(failed), failed.known)
+        return
+    except devices.NoDeviceError as missing:
+        known = Explanation(
+            "no driver, no rights on the device files, or a torch built for another kind of GPU"
+        )
+        yield options.suite[0], "", outside("device", str(missing), known)
+        return
+    for device in where:
+        for suite in options.suite:
+            found = 0
+            try:
+                for outcome in runner.outcomes(order(options, described, device, suite), limits):
+                    found += 1
+                    yield suite, device.title, outcome
+            except ChildFailedError as failed:
+                yield suite, device.title, outside("process", str(failed), failed.known)
+                continue
+            if not found:
+                only = ", ".join(options.only)
+                yield suite, device.title, outside("cases", f"no case holds {only}", Explanation())
+
+
+def order(
+    options: argparse.Namespace, described: dict[str, Any], device: devices.Chosen, suite: str
+) -> dict[str, Any]:
+    """What the child is to do."""
+    return {
+        "suite": suite,
+        "device": device.device,
+        "stands_for": device.stands_for,
+        "described": described,
+        "size": options.size,
+        "seed": options.seed,
+        "only": options.only,
+        "targets": options.target,
+        "not_served": dict(options.not_served),
+    }
+
+
+def outside(name: str, detail: str, known: Explanation) -> Outcome:
+    """A failure that is no case's."""
+    return Outcome("about", name, "error", detail, cause=known.cause, next_step=known.next_step)
