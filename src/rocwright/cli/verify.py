@@ -2,47 +2,121 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import click
+from click.core import ParameterSource
 
 from rocwright.cli.common import json_option, project_options, say, the_project
+from rocwright.verify.suites import SIZES, SUITES, Order
+
+if TYPE_CHECKING:
+    from rocwright.verify.model import Finding
 
 
 @click.command("verify")
 @project_options
 @click.option("--engine", help="The sandbox engine, by name.")
+@click.option(
+    "--suite",
+    "suites",
+    multiple=True,
+    type=click.Choice(SUITES),
+    help="Instead of a stack: a smoke suite on a Python environment; may be given more than once.",
+)
+@click.option(
+    "--python", default="python3", show_default=True, help="With --suite: that environment's interpreter."
+)
+@click.option(
+    "--device",
+    default="auto",
+    show_default=True,
+    help="With --suite: auto, cpu, cuda (one of each) or cuda:N.",
+)
+@click.option("--every", is_flag=True, help="With --suite: each of several equal GPUs.")
+@click.option(
+    "--size",
+    default="normal",
+    show_default=True,
+    type=click.Choice(SIZES),
+    help="With --suite: how much is tried.",
+)
+@click.option("--only", multiple=True, help="With --suite: operations whose group/name holds this.")
+@click.option(
+    "--target", "targets", multiple=True, help="With --suite triton: compile for this target (gfx1151:32)."
+)
 @json_option
 def command(
-    stack: str | None, gpus: tuple[str, ...], base: str | None, engine: str | None, as_json: bool
+    stack: str | None,
+    gpus: tuple[str, ...],
+    base: str | None,
+    engine: str | None,
+    suites: tuple[str, ...],
+    python: str,
+    device: str,
+    every: bool,
+    size: str,
+    only: tuple[str, ...],
+    targets: tuple[str, ...],
+    as_json: bool,
 ) -> None:
     """Run the checks and smoke tests of what is built, and keep the findings as evidence.
 
     What needs no GPU is checked everywhere; what can run, runs on the GPU where there is one, and says on
-    which device it ran.
+    which device it ran. With --suite nothing needs to be built: the environment of --python is tried.
     """
+    if suites:
+        order = Order(
+            suites=suites, python=python, device=device, size=size, every=every, only=only, targets=targets
+        )
+        _report(*_tried(order), as_json)
+    else:
+        _report(*_verified(stack, gpus, base, engine), as_json)
+
+
+def _tried(order: Order) -> tuple[list[Finding], Path]:
+    from rocwright.catalog.load import builtin_catalog
+    from rocwright.home import Home
+    from rocwright.verify.suites import run_suites
+
+    for name in ("stack", "gpus", "base", "engine"):
+        if click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(
+                "A suite tries an environment: it takes no stack, --gpu, --base or --engine."
+            )
+    return run_suites(order, builtin_catalog().folder, Home.default(), say)
+
+
+def _verified(
+    stack: str | None, gpus: tuple[str, ...], base: str | None, engine: str | None
+) -> tuple[list[Finding], Path]:
     from rocwright.build.progress import choose_progress
-    from rocwright.cli.tell import print_json, print_table
     from rocwright.flow import current_lock
     from rocwright.verify.run import verify
 
     project = the_project(stack, gpus, base)
     findings = verify(project, current_lock(project, say), engine, say, choose_progress())
+    return findings, project.home.path / "evidence"
+
+
+def _report(findings: list[Finding], evidence: Path, as_json: bool) -> None:
+    """The findings as a table or JSON. Raises CheckError where one failed."""
+    from rocwright.cli.tell import print_json, print_table
+    from rocwright.errors import CheckError
+    from rocwright.verify.lines import table_rows
+
     if as_json:
         print_json([one.model_dump(mode="json") for one in findings])
     else:
-        print_table(
-            ("component", "check", "outcome", "on", "detail"),
-            [
-                (one.component, one.name, "ok" if one.ok else "FAILED", one.device or "-", one.detail)
-                for one in findings
-            ],
-        )
-        click.echo(f"\nevidence  {project.home.path / 'evidence'}")
+        print_table(("component", "check", "outcome", "on", "detail"), table_rows(findings))
+        click.echo(f"\nevidence  {evidence}")
     failed = [one for one in findings if not one.ok]
     if failed:
-        from rocwright.errors import CheckError
-
+        named = [f"{one.component}: {one.name}" for one in failed[:12]]
+        more = f" and {len(failed) - len(named)} more" if len(failed) > len(named) else ""
         raise CheckError(
             f"{len(failed)} of {len(findings)} checks failed",
-            cause=", ".join(f"{one.component}: {one.name}" for one in failed),
+            cause=", ".join(named) + more,
             next_step="rocwright logs verify shows what the checks said",
         )

@@ -28,12 +28,10 @@ from rocwright.resolve.model import Lock
 from rocwright.sandbox.model import Ended, Job, Mount
 from rocwright.sources.archive import unpack
 from rocwright.store.model import Output
+from rocwright.verify.lines import MARK, outcome_word, read_line
 from rocwright.verify.model import Finding
 from rocwright.verify.tiny_gguf import write_tiny_model
 from rocwright.wheels.codeobjects import check_targets, code_objects
-
-MARK = "ROCWRIGHT-CHECK "
-"""A check script prints this and one JSON object for each thing that it found."""
 
 GPU_DEVICES = ("/dev/kfd", "/dev/dri")
 
@@ -65,7 +63,7 @@ def verify(
             findings += found
             steps.append(_step_run(component, check, found, time.monotonic() - since))
             for one in found:
-                say(f"    {'ok' if one.ok else 'FAILED':<6} {one.name}  {one.detail}")
+                say(f"    {outcome_word(one):<6} {one.name}  {one.detail}")
     _keep_evidence(project, findings, under_way.id)
     under_way.ended("verified" if all(one.ok for one in findings) else "failed", steps)
     return findings
@@ -204,12 +202,12 @@ class _Bench:
 
     def _told(self, check: Check, line: str, engine: str) -> Finding:
         try:
-            data = json.loads(line.removeprefix(MARK))
-            name, ok = str(data["name"]), data["ok"] is True
-            detail, device = str(data.get("detail", "")), str(data.get("device", ""))
-        except (ValueError, KeyError, TypeError, AttributeError):
+            told = read_line(line)
+            assert told is not None
+        except ValueError:
             return self.finding(check, check.name, False, f"cannot be read: {line[:200]}", "", engine)
-        return self.finding(check, name, ok, detail, device, engine)
+        found = self.finding(check, told.name, told.ok, told.detail, told.device, engine)
+        return found.model_copy(update={"absent": told.absent})
 
     def _job(self, check: Check, folder: Path) -> Job:
         work = folder / "work"

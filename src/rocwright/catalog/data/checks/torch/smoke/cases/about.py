@@ -18,6 +18,7 @@ from smoke.model import AbsentError, Case, Context, Told, WrongError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+NOT_THERE = "cannot open shared object file"
 OPEN_ALL = """
 import ctypes, json, os, sys
 import torch
@@ -120,12 +121,14 @@ def symbols(context: Context) -> Told:
             next_step=known.next_step,
         )
     failed = json.loads(answers[0].removeprefix("OPENED "))
-    if failed:
-        text = "; ".join(f"{name}: {why}" for name, why in failed.items())
-        raise WrongError(
-            text, cause=explain(text).cause or "a library does not load", next_step=explain(text).next_step
-        )
-    return Told(f"{len(libraries)} libraries of torch opened, no symbol missing")
+    # a torch for GPUs opens some of its libraries only where there is a driver
+    waiting = {} if context.on_gpu else {name: why for name, why in failed.items() if NOT_THERE in why}
+    text = "; ".join(f"{name}: {why}" for name, why in failed.items() if name not in waiting)
+    if text:
+        known = explain(text)
+        raise WrongError(text, cause=known.cause or "a library does not load", next_step=known.next_step)
+    opened = f"{len(libraries) - len(waiting)} libraries of torch opened, no symbol missing"
+    return Told(opened + (f"; not without a GPU: {', '.join(waiting)}" if waiting else ""))
 
 
 def mapped() -> set[Path]:

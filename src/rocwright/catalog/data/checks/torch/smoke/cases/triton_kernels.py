@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any
 
 from smoke.compare import compare
@@ -166,14 +167,19 @@ def _ahead(name: str, signature: dict[str, str], constants: dict[str, int]) -> C
             backend = "cuda" if target.isdigit() else "hip"
             # every argument must stand in the signature, the constants as such
             whole = {**signature, **dict.fromkeys(constants, "constexpr")}
-            source = ASTSource(fn=_kernel(name), signature=whole, constexprs=constants)
+            # the name of the argument changed with Triton 3.3
+            known = inspect.signature(ASTSource).parameters
+            fixed = {"constexprs" if "constexprs" in known else "constants": constants}
+            source = ASTSource(fn=_kernel(name), signature=whole, **fixed)
             arch: Any = int(target) if backend == "cuda" else target
             try:
                 made = triton.compile(source, target=GPUTarget(backend, arch, int(wave or 32)))
             except Exception as error:
                 text = " ".join(str(error).split())[-200:]
                 raise WrongError(
-                    f"Triton has no code for {target}: {type(error).__name__}: {text}"
+                    f"no code for {target}: {type(error).__name__}: {text}",
+                    cause="this Triton does not compile for this target, or lacks a tool that it needs for it",
+                    next_step="the compiler's own words are in the log; see whether a later Triton has the target",
                 ) from error
             code = made.asm.get("hsaco") or made.asm.get("cubin") or b""
             if not code.startswith(b"\x7fELF"):

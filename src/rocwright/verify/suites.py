@@ -1,0 +1,142 @@
+"""The smoke suites on any Python environment that has torch, built by rocwright or not."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rocwright import process
+from rocwright.build.runs import LogFile, Run, StepRun, log_name, new_run_id, save_run
+from rocwright.errors import InputError
+from rocwright.files import write_atomic
+from rocwright.home import Home
+from rocwright.verify.lines import outcome_word, read_line
+from rocwright.verify.model import Finding
+
+SCRIPT = "checks/torch/suite.py"
+"""The program in the catalog's folder that runs the suites; it needs nothing of rocwright."""
+
+SUITES = ("torch", "vision", "audio", "triton", "flash-attention", "vllm")
+SIZES = ("small", "normal", "large")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What to try, where, and how much of it.
+
+    `python` is the interpreter of the environment; `device` is auto, cpu, cuda (one of each kind of GPU;
+    torch calls AMD's so as well) or cuda:N; `every` takes each of several equal GPUs. `targets` are GPU
+    targets with their wave size (`gfx1151:32`) to compile for without one; `not_served` maps a group of
+    operations to the reason why it is left out. The limits are seconds of wall clock.
+    """
+
+    suites: tuple[str, ...]
+    python: str = "python3"
+    device: str = "auto"
+    size: str = "normal"
+    every: bool = False
+    only: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    not_served: Mapping[str, str] = field(default_factory=dict)
+    operation_seconds: float = 120.0
+    group_seconds: float = 600.0
+
+    def arguments(self) -> list[str]:
+        """The command line of the script."""
+        words = [*self.suites, "--marks", "--device", self.device, "--size", self.size]
+        words += ["--every"] if self.every else []
+        words += [word for one in self.only for word in ("--only", one)]
+        words += [word for one in self.targets for word in ("--target", one)]
+        words += [word for pair in self.not_served.items() for word in ("--not-served", "=".join(pair))]
+        words += ["--operation-seconds", str(self.operation_seconds)]
+        return [*words, "--group-seconds", str(self.group_seconds)]
+
+
+def run_suites(
+    order: Order, folder: Path, home: Home, say: Callable[[str], None]
+) -> tuple[list[Finding], Path]:
+    """Run the suites in that environment; gives the findings, and where they are kept as evidence.
+
+    `folder` is the catalog's. Raises InputError where the interpreter is not there; what is wrong with the
+    environment is a finding, not an error.
+    """
+    python = shutil.which(str(Path(order.python).expanduser()))
+    if python is None:
+        raise InputError(
+            f"{order.python} is no Python that can be run",
+            cause="it does not exist, is a folder, or may not be executed",
+            next_step="name the interpreter of the environment that has torch: --python VENV/bin/python",
+        )
+    run_id, started, begun = new_run_id(), datetime.now(UTC), time.monotonic()
+    name = f"verify/suite/{'+'.join(order.suites)}"
+    log = LogFile(home.runs / run_id / log_name(name))
+    findings: list[Finding] = []
+    tail: list[str] = []
+
+    def on_line(line: str) -> None:
+        log.line(line)
+        try:
+            told = read_line(line)
+        except ValueError:
+            told = None
+        if told is None:
+            tail[:] = [*tail[-5:], line] if line.strip() else tail
+            return
+        found = _finding(python, told.name, told.ok, told.detail, told.device, absent=told.absent)
+        findings.append(found)
+        say(f"    {outcome_word(found):<6} {found.name}  {found.detail}")
+
+    env = dict(os.environ) | {"PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    done = process.stream([python, folder / SCRIPT, *order.arguments()], on_line, env=env)
+    log.close()
+    if not findings or (not done.ok and all(one.ok for one in findings)):
+        said = " | ".join(tail)[-400:] or "it said nothing"
+        findings.append(_finding(python, "suite", False, f"ended with {done.returncode}: {said}", ""))
+    evidence = home.path / "evidence" / "environments" / f"{run_id}.json"
+    write_atomic(evidence, json.dumps([one.model_dump(mode="json") for one in findings], indent=1) + "\n")
+    save_run(home.runs, _run(run_id, started, time.monotonic() - begun, name, order, findings))
+    return findings, evidence
+
+
+def _finding(python: str, name: str, ok: bool, detail: str, device: str, *, absent: bool = False) -> Finding:
+    suite, colon, rest = name.partition(": ")
+    return Finding(
+        component=suite if colon else "suite",
+        check="suite",
+        name=rest if colon else name,
+        ok=ok,
+        absent=absent,
+        detail=detail,
+        device=device,
+        artifact=python,
+        when=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        machine=f"{platform.machine()} Linux {platform.release()}",
+        engine="host",
+    )
+
+
+def _run(
+    run_id: str, started: datetime, seconds: float, name: str, order: Order, findings: Sequence[Finding]
+) -> Run:
+    ok = all(one.ok for one in findings)
+    step = StepRun(
+        name=name, key="", outcome="ok" if ok else "failed", seconds=round(seconds, 3), log=log_name(name)
+    )
+    return Run(
+        id=run_id,
+        command="verify",
+        started=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        seconds=round(seconds, 3),
+        stack="+".join(order.suites),
+        gpu=tuple(dict.fromkeys(one.device for one in findings if one.device)),
+        base="this environment",
+        outcome="verified" if ok else "failed",
+        steps=(step,),
+    )

@@ -1,0 +1,78 @@
+"""`rocwright verify --suite`: findings of any Python environment, kept as evidence."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from tests.conftest import Command
+
+from rocwright.home import Home
+
+GOOD = {"name": "torch: products/mm fp32", "ok": True, "detail": "8 shapes", "device": "RX 580 (gfx803)"}
+BAD = {"name": "torch: products/bmm fp32", "ok": False, "detail": "wrong", "device": "RX 580 (gfx803)"}
+
+
+def environment(folder: Path, *lines: dict[str, object], status: int = 0) -> Path:
+    """A Python that prints these findings whatever it is asked to run."""
+    path = folder / "python"
+    printed = "".join(f"echo 'ROCWRIGHT-CHECK {json.dumps(line)}'\n" for line in lines)
+    path.write_text(f'#!/bin/sh\n{printed}echo said: "$@" >&2\nexit {status}\n')
+    path.chmod(0o755)
+    return path
+
+
+def test_what_is_found_is_told_and_kept(rocwright: Command, home: Home, tmp_path: Path) -> None:
+    python = environment(tmp_path, GOOD, {**GOOD, "name": "torch: attention/flash", "state": "absent"})
+    done = rocwright("verify", "--suite", "torch", "--python", str(python))
+    assert done.returncode == 0, done.stderr
+    assert "RX 580 (gfx803)" in done.stdout
+    assert "absent" in done.stdout
+    (kept,) = (home.path / "evidence" / "environments").glob("*.json")
+    first = json.loads(kept.read_text())[0]
+    assert (first["component"], first["name"], first["device"]) == (
+        "torch",
+        "products/mm fp32",
+        GOOD["device"],
+    )
+    assert "verified" in rocwright("history").stdout
+    assert "RX 580" in rocwright("logs", "verify").stdout
+
+
+def test_a_finding_that_failed_ends_with_the_status_of_checks(rocwright: Command, tmp_path: Path) -> None:
+    python = environment(tmp_path, GOOD, BAD, status=1)
+    done = rocwright("verify", "--suite", "torch", "--python", str(python), "--json")
+    assert done.returncode == 12
+    assert [one["ok"] for one in json.loads(done.stdout[: done.stdout.rindex("]") + 1])] == [True, False]
+    assert "torch: products/bmm fp32" in done.stderr
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_silence_is_no_success(rocwright: Command, tmp_path: Path, status: int) -> None:
+    done = rocwright("verify", "--suite", "torch", "--python", str(environment(tmp_path, status=status)))
+    assert done.returncode == 12
+    assert f"ended with {status}: said:" in done.stdout
+
+
+def test_a_python_that_is_not_there_is_named(rocwright: Command, tmp_path: Path) -> None:
+    done = rocwright("verify", "--suite", "torch", "--python", str(tmp_path))
+    assert done.returncode == 2
+    assert "is no Python that can be run" in done.stderr
+
+
+def test_a_python_without_torch_is_told_what_to_do(rocwright: Command) -> None:
+    done = rocwright("verify", "--suite", "torch", "--python", sys.executable)
+    assert done.returncode == 12
+    assert "--python VENV/bin/python" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("torch-extensions", "--suite", "torch"), ("--suite", "nope"), ("--suite", "torch", "--gpu", "gfx803")],
+)
+def test_a_suite_takes_no_stack_and_must_be_known(rocwright: Command, words: tuple[str, ...]) -> None:
+    done = rocwright("verify", *words)
+    assert done.returncode == 2
+    assert "Usage:" in done.stderr
