@@ -178,8 +178,8 @@ def _ahead(name: str, signature: dict[str, str], constants: dict[str, int]) -> C
                 text = " ".join(str(error).split())[-200:]
                 raise WrongError(
                     f"no code for {target}: {type(error).__name__}: {text}",
-                    cause="this Triton does not compile for this target, or lacks a tool that it needs for it",
-                    next_step="the compiler's own words are in the log; see whether a later Triton has the target",
+                    cause="this Triton does not compile for the target, or lacks a tool for it",
+                    next_step="see the compiler's words in the log; a later Triton may have the target",
                 ) from error
             code = made.asm.get("hsaco") or made.asm.get("cubin") or b""
             if not code.startswith(b"\x7fELF"):
