@@ -13,7 +13,7 @@ from rocwright.catalog.detect import target_of_version
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.model import BuiltinPlace, Component, DebianPlace
 from rocwright.catalog.read import DATA
-from rocwright.plan.make import expand
+from rocwright.plan.make import chosen_values, expand
 
 CATALOG = builtin_catalog()
 
@@ -129,8 +129,10 @@ def test_a_package_manager_has_every_command(name: str) -> None:
 
 
 @each("bases")
-def test_a_base_provides_nothing_that_is_also_built(name: str) -> None:
-    assert not set(CATALOG.bases[name].provides) & set(CATALOG.components)
+def test_a_base_provides_only_what_the_catalog_has_a_recipe_for(name: str) -> None:
+    base = CATALOG.bases[name]
+    for release in base.release:
+        assert set(base.provided(release)) <= set(CATALOG.components)
 
 
 # components
@@ -140,8 +142,9 @@ def test_a_base_provides_nothing_that_is_also_built(name: str) -> None:
 def test_the_environment_of_a_component_can_be_filled_in(name: str) -> None:
     component = CATALOG.components[name]
     for release in component.release:
-        for key, value in (component.env | release.env).items():
-            assert "{" not in expand(value, {"version": release.version, "targets": "gfx1151"}, key)
+        for have in (frozenset({"rocm"}), frozenset[str]()):
+            for key, value in chosen_values(component.env | release.env, have).items():
+                assert "{" not in expand(value, {"version": release.version, "targets": "gfx1151"}, key)
 
 
 @each("components")
@@ -155,12 +158,11 @@ def test_every_expression_of_a_component_can_be_compiled(name: str) -> None:
 
 @each("components")
 def test_the_needs_of_a_component_are_ranges_of_something_that_can_be_had(name: str) -> None:
-    provided = {one for base in CATALOG.bases.values() for one in base.provides}
     for release in CATALOG.components[name].release:
         assert release.source
-        for needed, specifier in release.needs.items():
+        assert set(release.needs) <= {"python", *CATALOG.components}
+        for specifier in release.needs.values():
             SpecifierSet(specifier)
-            assert needed in provided | set(CATALOG.components)
 
 
 @each("components")
@@ -168,7 +170,7 @@ def test_every_release_can_be_had_somewhere(name: str) -> None:
     component = CATALOG.components[name]
     assert len({release.version for release in component.release}) == len(component.release) > 0
     for release in component.release:
-        assert release.places
+        assert bool(release.places) == (component.kind != "tool")  # tools come from the package index
         for place in release.places:
             if isinstance(place, BuiltinPlace):
                 assert any((DATA / "sources" / place.builtin).iterdir())
@@ -178,8 +180,10 @@ def test_every_release_can_be_had_somewhere(name: str) -> None:
 
 @each("components")
 def test_the_outputs_of_a_component_have_names_of_their_own(name: str) -> None:
-    outputs = CATALOG.components[name].output
-    assert outputs
+    component = CATALOG.components[name]
+    outputs = component.output
+    assert bool(outputs) == (component.kind not in ("image", "tool"))
+    assert bool(outputs) == bool(component.run)
     assert len({one.name for one in outputs}) == len(outputs)
 
 
@@ -207,8 +211,9 @@ def test_every_folder_of_check_scripts_is_used_by_a_component() -> None:
 
 @each("components")
 def test_a_component_is_checked(name: str) -> None:
+    """Where it holds machine code; the rest is Python code, an image, or a library of the CPU."""
     component: Component = CATALOG.components[name]
-    assert component.check
+    assert component.check or not component.targets_code
     assert len({check.name for check in component.check}) == len(component.check)
 
 

@@ -92,10 +92,11 @@ def _check_version(value: str) -> str:
 
 class Value(Frozen):
     """A variable with its reason. `when` limits it to locks that have that component ("rocm"), or, with a
-    "!" before it, to those that have it not."""
+    "!" before it, to those that have it not; in the others it is `otherwise`, or not set."""
 
     value: str
     when: str = ""
+    otherwise: str | None = None
     why: str = ""
     source: str = ""
 

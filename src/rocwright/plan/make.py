@@ -290,6 +290,8 @@ def chosen_values(env: Env, have: frozenset[str]) -> dict[str, str]:
             found[name] = one
         elif not one.when or (one.when.removeprefix("!") in have) != one.when.startswith("!"):
             found[name] = one.value
+        elif one.otherwise is not None:
+            found[name] = one.otherwise
     return found
 
 

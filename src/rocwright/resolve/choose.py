@@ -93,6 +93,8 @@ def choose_provider(
 
     def versions(provider: Provider) -> list[Candidate]:
         known = list(provider.versions)
+        if provider.kind == "source":
+            known = []
         if provider.kind == "packages":
             known = [packaged.version or version_of(packaged)] if packaged else []
         where = f"{provider.name} on {request.base}"
