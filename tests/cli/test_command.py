@@ -19,7 +19,7 @@ from rocwright.resolve.files import read_request, write_lock, write_request
 from rocwright.store.local import LocalStore
 
 HELP = [(name,) for name in VERBS] + [("store", name) for name in ("ls", "du", "verify", "gc")]
-HELP += [("patch", "check")]
+HELP += [("patch", "check"), ("catalog", "check"), ("catalog", "schema")]
 
 
 @pytest.fixture

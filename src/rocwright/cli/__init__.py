@@ -22,6 +22,7 @@ VERBS = {
     "store": "What is kept: ls, du, verify, gc.",
     "sandbox": "Which sandbox engines work here, and why the others do not.",
     "targets": "GPUs by any name, and the ones in this machine.",
+    "catalog": "The facts: check them, and JSON schema for editors.",
     "env": "The environment that a GPU wants, with reasons, for your shell.",
     "exec-step": "Run one step given nothing but the store.",
     "completion": "Shell completion for bash, zsh or fish.",

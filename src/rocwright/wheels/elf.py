@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import io
 import struct
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import IO, cast
 
 from elftools.elf.elffile import ELFFile
 
+from rocwright.catalog.read import Reader, catalog_folders, parse
 from rocwright.errors import CheckError
+from rocwright.models import Frozen
 
 MAGIC = b"\x7fELF"
 HEADER_SIZE = 64
@@ -46,9 +46,17 @@ class GpuHeader:
 
 @cache
 def machines() -> Mapping[int, str]:
-    """Processor names by EF_AMDGPU_MACH value, from the catalog."""
-    text = (resources.files("rocwright.catalog") / "data" / "elf_machines.toml").read_text(encoding="utf-8")
-    return {value: name for name, value in tomllib.loads(text)["machines"].items()}
+    """Processor names by EF_AMDGPU_MACH value, from the catalog. Raises InputError where a table is wrong."""
+    reader = Reader(catalog_folders())
+    found: dict[int, str] = {}
+    for path in reader.layers("elf_machines.toml"):
+        found |= {value: name for name, value in parse(_Machines, reader.data(path), path).machines.items()}
+    return found
+
+
+class _Machines(Frozen):
+    machines: dict[str, int]
+    source: tuple[str, ...]
 
 
 def is_gpu_elf(header: bytes) -> bool:

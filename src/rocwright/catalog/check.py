@@ -1,0 +1,240 @@
+"""Whether a catalog holds together: every file read, every name known, every range and source there."""
+
+from __future__ import annotations
+
+import string
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from rocwright.catalog.load import Catalog, read_catalog
+from rocwright.catalog.model import Base, BuiltinPlace, Component, Stack, SystemNeeds
+from rocwright.catalog.provider import Provider
+from rocwright.catalog.read import Fault, Reader, holder
+from rocwright.catalog.target import Target
+from rocwright.errors import InputError
+from rocwright.models import Frozen
+
+FOLDERS = ("bases", "components", "edits", "providers", "stacks")
+TABLES = ("elf_machines.toml", "package_managers.toml", "system.toml", "targets.toml")
+
+FILLED = frozenset({"version", "targets", "commit"})
+"""What is filled in in the environment of a recipe."""
+
+Found = Iterator[tuple[str, str]]
+"""(place, what is wrong there)"""
+
+
+def check_catalog(folders: Sequence[Path]) -> list[Fault]:
+    """Everything wrong in a catalog whose folders lie one over another, by file and place."""
+    faults: list[Fault] = []
+    reader = Reader(folders, faults)
+    catalog = read_catalog(reader)
+    for target in catalog.targets.values():
+        _add(reader, target, _target(target, catalog))
+    for base in catalog.bases.values():
+        _add(reader, base, _base(base, catalog))
+    for provider in catalog.providers.values():
+        _add(reader, provider, _provider(provider, catalog))
+    for component in catalog.components.values():
+        _add(reader, component, _component(component, catalog))
+    for stack in catalog.stacks.values():
+        _add(reader, stack, _stack(stack, catalog))
+    for manager in catalog.managers.values():
+        _add(reader, manager, iter(()))
+    for path, what in _tables(reader, catalog):
+        reader.fault(path, "", what)
+    return sorted(set(faults))
+
+
+def _add(reader: Reader, one: Frozen, found: Found) -> None:
+    name = str(getattr(one, "name", ""))
+    path, place = reader.where[type(one), name]
+    if place == "" and path.stem != name:
+        reader.fault(path, "name", f"is {name}; the file must be {name}.toml")
+    for where, what in (*found, *_without_source(one)):
+        reader.fault(path, f"{place} ({name}).{where}" if place else where, what)
+
+
+def _without_source(model: Frozen, place: str = "") -> Found:
+    """Facts that say no source, in a model and in all that it holds."""
+    for name, info in type(model).model_fields.items():
+        value, where = getattr(model, name), f"{place}.{name}" if place else name
+        if name == "source" and info.is_required() and not _said(value):
+            yield where, "a fact needs its source"
+        for key, one in _parts(value):
+            yield from _without_source(one, f"{where}.{key}" if key else where)
+
+
+def _said(value: object) -> bool:
+    return all(str(one).strip() for one in value) if isinstance(value, tuple) else bool(str(value).strip())
+
+
+def _parts(value: object) -> Iterator[tuple[str, Frozen]]:
+    match value:
+        case Frozen():
+            yield "", value
+        case tuple():
+            yield from ((str(number), one) for number, one in enumerate(value) if isinstance(one, Frozen))
+        case dict():
+            yield from ((str(key), one) for key, one in value.items() if isinstance(one, Frozen))
+
+
+def _target(target: Target, catalog: Catalog) -> Found:
+    yield from _unknown("override.spoof", target.override.spoof if target.override else (), catalog.targets)
+    others = [one for one in catalog.targets.values() if one.name != target.name]
+    taken = {pci: one.name for one in others for pci in one.pci_ids}
+    yield from (("pci_ids", f"{pci} is {taken[pci]}'s too") for pci in target.pci_ids if pci in taken)
+    same = [one.name for one in others if one.kfd_version == target.kfd_version]
+    if same:
+        yield "kfd_version", f"{target.kfd_version} is {same[0]}'s too"
+    for number, quirk in enumerate(target.quirk):
+        yield from _fields(f"quirk.{number}.value", quirk.value, {"target"})
+    for kind in ("kernel_ok", "kernel_bad"):
+        for text in getattr(target.host, kind):
+            yield from _version_or_range(f"host.{kind}", text)
+
+
+def _base(base: Base, catalog: Catalog) -> Found:
+    yield from _unknown("manager", [base.manager], catalog.managers)
+    yield from _unknown("packages", base.packages, catalog.system.packages)
+    yield from _twice("release", [one.name for one in base.release])
+    if not base.release:
+        yield "release", "a base needs one release or more"
+    for release in base.release:
+        if release.digest and not release.confidence:
+            yield f"release {release.name}", "a digest needs a confidence: whether it was seen in a registry"
+
+
+def _provider(provider: Provider, catalog: Catalog) -> Found:
+    bases = {*catalog.bases, *(name for base in catalog.bases.values() for name in base.names)}
+    for version in provider.versions:
+        yield from _version("versions", version)
+    for number, one in enumerate(provider.serves):
+        yield from _range(f"serves.{number}.versions", one.versions)
+        yield from _unknown(f"serves.{number}.targets", one.targets, catalog.targets)
+        yield from _unknown(f"serves.{number}.bases", one.bases, bases)
+        yield from _twice(f"serves.{number}.targets", one.targets)
+
+
+def _component(component: Component, catalog: Catalog) -> Found:
+    yield from _twice("release", [one.version for one in component.release])
+    for release in component.release:
+        place = f"release {release.version}"
+        yield from _unknown(f"{place}.needs", release.needs, {*catalog.components, *_brought(catalog)})
+        for needed, wanted in release.needs.items():
+            yield from _range(f"{place}.needs.{needed}", wanted)
+        yield from _unknown(f"{place}.targets", (*release.targets, *release.without), catalog.targets)
+        for one in release.places:
+            if isinstance(one, BuiltinPlace) and holder(f"sources/{one.builtin}", catalog.folders) is None:
+                yield f"{place}.places", f"there is no folder sources/{one.builtin}"
+    for env in (component.env, *(release.env for release in component.release)):
+        for name, value in env.items():
+            yield from _fields(f"env.{name}", value if isinstance(value, str) else value.value, FILLED)
+    for role in SystemNeeds.model_fields:
+        yield from _unknown(f"system.{role}", getattr(component.system, role), catalog.system.packages)
+    yield from _twice("output", [one.name for one in component.output])
+    yield from _twice("check", [one.name for one in component.check])
+    for check in component.check:
+        if check.kind == "script" and holder(check.script, catalog.folders) is None:
+            yield f"check {check.name}.script", f"there is no file {check.script}"
+
+
+def _brought(catalog: Catalog) -> Iterator[str]:
+    """What recipes may need that is no component: what bases bring along, their Python, a provider's ROCm."""
+    yield from ("python", "rocm")
+    for base in catalog.bases.values():
+        for release in base.release:
+            yield from base.provided(release)
+
+
+def _stack(stack: Stack, catalog: Catalog) -> Found:
+    components = (*stack.components, *stack.optional)
+    yield from _unknown("components", components, catalog.components)
+    yield from _unknown("targets", stack.targets, catalog.targets)
+    yield from _unknown("prefer", [stack.prefer] if stack.prefer else [], catalog.stacks)
+    for text in stack.next:
+        yield from _fields("next", text, {"out", "dist"})
+    for number, row in enumerate(stack.row):
+        yield from _unknown(f"row.{number}.gpu", [row.gpu], catalog.targets)
+        yield from _unknown(
+            f"row.{number}.provider", [row.provider] if row.provider else [], catalog.providers
+        )
+        yield from _unknown(f"row.{number}.base", [row.base], stack.bases)
+    for name in stack.bases:
+        try:
+            base, _ = catalog.base(name)
+        except InputError as error:
+            yield "bases", error.what
+            continue
+        for component in components:
+            if component in catalog.components:
+                yield from _packages(catalog.components[component], base, catalog)
+
+
+def _packages(component: Component, base: Base, catalog: Catalog) -> Found:
+    """Packages that a component needs on a base, and that have no name there."""
+    for name in (*component.system.build, *component.system.run, *component.system.check):
+        if name in catalog.system.packages:
+            try:
+                catalog.system_packages(base, [name])
+            except InputError as error:
+                yield "bases", f"{component.name} needs it: {error.what}"
+
+
+def _tables(reader: Reader, catalog: Catalog) -> Iterator[tuple[Path, str]]:
+    """What is wrong in tables without names, and files that nothing reads."""
+    for path in reader.layers("system.toml"):
+        for name, packages in reader.data(path).items():
+            for manager in packages if isinstance(packages, dict) else ():
+                if manager not in catalog.managers:
+                    yield path, f"{name}: there is no package manager {manager}"
+    read = {path for kind in FOLDERS for path in reader.files(kind)}
+    for folder in reader.folders:
+        for path in (*folder.glob("*.toml"), *folder.glob("*/*.toml")):
+            here = path.name if path.parent == folder else path.parent.name
+            if here not in (*TABLES, *FOLDERS) and path not in read:
+                near = ", ".join((*TABLES, *(f"{kind}/NAME.toml" for kind in FOLDERS)))
+                yield path, f"nothing reads this file; a catalog has {near}"
+
+
+def _unknown(place: str, names: Iterable[str], known: Iterable[str]) -> Found:
+    there = set(known)
+    yield from ((place, f"{name} is not known") for name in names if name not in there)
+
+
+def _twice(place: str, names: Iterable[str]) -> Found:
+    yield from ((place, f"{name} is there more than once") for name, n in Counter(names).items() if n > 1)
+
+
+def _range(place: str, text: str) -> Found:
+    try:
+        SpecifierSet(text)
+    except InvalidSpecifier:
+        yield place, f"{text!r} is not a range of versions such as >=6.3,<7"
+
+
+def _version(place: str, text: str) -> Found:
+    try:
+        Version(text)
+    except InvalidVersion:
+        yield place, f"{text!r} is not a version"
+
+
+def _version_or_range(place: str, text: str) -> Found:
+    yield from _version(place, text) if text[:1].isdigit() else _range(place, text)
+
+
+def _fields(place: str, text: str, known: Iterable[str]) -> Found:
+    """Names in braces that nothing fills in."""
+    try:
+        names = [name for _, name, _, _ in string.Formatter().parse(text) if name is not None]
+    except ValueError as error:
+        yield place, f"{text!r}: {error}"
+        return
+    yield from (
+        (place, f"{{{name}}} in {text!r} is filled in by nothing") for name in names if name not in known
+    )

@@ -1,0 +1,46 @@
+"""JSON schema of the catalog's files, for editors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rocwright.catalog.model import Base, Component, PackageManager, Stack
+from rocwright.catalog.provider import Provider
+from rocwright.catalog.target import Quirk, RunOnly, Target
+from rocwright.models import Frozen
+
+
+class TargetsFile(Frozen):
+    """targets.toml: targets, quirks of every target, and variables that no build may see."""
+
+    target: tuple[Target, ...] = ()
+    every: tuple[Quirk, ...] = ()
+    run_only: tuple[RunOnly, ...] = ()
+
+
+class ManagersFile(Frozen):
+    """package_managers.toml."""
+
+    manager: tuple[PackageManager, ...] = ()
+
+
+FILES: dict[str, tuple[str, type[Frozen]]] = {
+    "base": ("bases/*.toml", Base),
+    "component": ("components/*.toml", Component),
+    "manager": ("package_managers.toml", ManagersFile),
+    "provider": ("providers/*.toml", Provider),
+    "stack": ("stacks/*.toml", Stack),
+    "target": ("targets.toml", TargetsFile),
+}
+"""Kind -> the files of it, as a glob in the catalog's folder, and what they say."""
+
+
+def schema(kind: str) -> dict[str, Any]:
+    """The JSON schema of one kind's files."""
+    _, model = FILES[kind]
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | model.model_json_schema()
+
+
+def schemas() -> dict[str, Any]:
+    """All of them by kind, each with the files that it is for."""
+    return {kind: {"files": files, "schema": schema(kind)} for kind, (files, _) in FILES.items()}

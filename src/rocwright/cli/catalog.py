@@ -1,0 +1,52 @@
+"""`rocwright catalog check|schema`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rocwright.cli.common import json_option
+
+KINDS = ("base", "component", "manager", "provider", "stack", "target")
+
+
+@click.group("catalog")
+def command() -> None:
+    """The facts that everything else is made from: check them, describe them to an editor."""
+
+
+@command.command("check")
+@click.argument("folder", required=False, type=click.Path(path_type=Path, exists=True, file_okay=False))
+@json_option
+def check(folder: Path | None, as_json: bool) -> None:
+    """Everything that is wrong, by file and place; FOLDER is laid over the carried catalog."""
+    from rocwright.catalog.check import check_catalog
+    from rocwright.catalog.read import DATA, catalog_folders
+    from rocwright.cli.tell import print_json
+    from rocwright.errors import InputError
+
+    folders = catalog_folders() if folder is None else (folder.absolute(), DATA)
+    faults = check_catalog(folders)
+    if as_json:
+        rows = [{"file": str(one.file), "place": one.place, "what": one.what} for one in faults]
+        print_json({"folders": [str(one) for one in folders], "faults": rows})
+        click.get_current_context().exit(InputError.failure.exit_code if faults else 0)
+    if faults:
+        raise InputError(
+            f"the catalog has {len(faults)} fault{'s' if len(faults) > 1 else ''}",
+            detail="\n".join(map(str, faults)),
+            next_step="correct these places, then rocwright catalog check",
+        )
+    click.echo(f"no fault found in {', '.join(map(str, folders))}")
+
+
+@command.command("schema")
+@click.argument("kind", required=False, type=click.Choice(KINDS))
+def schema(kind: str | None) -> None:
+    """JSON schema of a KIND of file, for editors; without KIND all of them, with the files they are for."""
+    from rocwright.catalog.schema import schema as schema_of
+    from rocwright.catalog.schema import schemas
+    from rocwright.cli.tell import print_json
+
+    print_json(schemas() if kind is None else schema_of(kind))
