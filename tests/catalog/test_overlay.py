@@ -135,7 +135,7 @@ def test_files_that_recipes_refer_to_are_looked_for_in_the_folder_first(tmp_path
     write_tree(tmp_path, {"checks/llama_cpp/check.py": "mine", "sources/mine/a": "b"})
     catalog = load_catalog(tmp_path, DATA)
     assert catalog.file("checks/llama_cpp/check.py") == tmp_path / "checks/llama_cpp/check.py"
-    assert catalog.holder("checks/torch_extensions/audio.py") == DATA
+    assert catalog.holder("guards/single_package.py") == DATA
     assert catalog.source("mine") == tmp_path / "sources/mine"
     assert catalog.source("gfx-smoke") == DATA / "sources/gfx-smoke"
     assert holder("guards/nonesuch.py", catalog.folders) is None

@@ -76,16 +76,16 @@ def command(
 
 
 def _tried(order: Order) -> tuple[list[Finding], Path]:
-    from rocwright.catalog.load import builtin_catalog
+    from rocwright.catalog.load import the_catalog
     from rocwright.home import Home
-    from rocwright.verify.suites import run_suites
+    from rocwright.verify.suites import SCRIPT, run_suites
 
     for name in ("stack", "gpus", "base", "engine"):
         if click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise click.UsageError(
                 "A suite tries an environment: it takes no stack, --gpu, --base or --engine."
             )
-    return run_suites(order, builtin_catalog().folder, Home.default(), say)
+    return run_suites(order, the_catalog().holder(SCRIPT), Home.default(), say)
 
 
 def _verified(
