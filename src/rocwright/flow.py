@@ -78,10 +78,18 @@ def lock(project: Project, on_line: Callable[[str], None]) -> Lock:
     from rocwright.resolve.online import Online
 
     base, release = check_request(project.request, project.catalog)
-    outside = Online(base, release, project.store, project.home, project.catalog.source, on_line)
-    made = make_lock(project.request, project.catalog, outside, on_line)
+    before = lock_before(project)
+    with Online(base, release, project.catalog, project.store, project.home, on_line, before) as outside:
+        made = make_lock(project.request, project.catalog, outside, on_line)
     write_lock(project.lock_path, made)
     return made
+
+
+def lock_before(project: Project) -> Lock | None:
+    """The lock that is there, whatever it answers, if it can be read."""
+    with contextlib.suppress(RocwrightError):
+        return read_lock(project.lock_path)
+    return None
 
 
 def current_lock(project: Project, on_line: Callable[[str], None]) -> Lock:

@@ -35,6 +35,11 @@ class Home:
         return self.path / "roots"
 
     @property
+    def images(self) -> Path:
+        """Which packed root each image was found to have, by the digest of its manifest."""
+        return self.path / "images"
+
+    @property
     def work(self) -> Path:
         """Build folders of steps under way, and of those that failed."""
         return self.path / "work"

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from tests.making import lock_of
 
 from rocwright.catalog.load import builtin_catalog
 from rocwright.errors import ConflictError, InputError
-from rocwright.home import Home
 from rocwright.resolve.fits import check_fits, check_request, wanted_packages
-from rocwright.resolve.lock import make_lock
-from rocwright.resolve.online import Online
-from rocwright.store.local import LocalStore
 
 CATALOG = builtin_catalog()
 
@@ -72,22 +67,3 @@ def test_what_is_wanted_of_a_root_is_sorted_and_named_once() -> None:
     wanted = wanted_packages(CATALOG, components, base, release, ("pytorch",), rocm_packages=False)
     for names in wanted.values():
         assert list(names) == sorted(set(names))
-
-
-def test_a_base_that_comes_from_an_image_is_refused_in_words_before_anything_is_fetched(
-    tmp_path: Path,
-) -> None:
-    stack = CATALOG.stack("gfx-smoke").model_copy(update={"bases": ("fedora:43",)})
-    catalog = replace(CATALOG, stacks={**CATALOG.stacks, "gfx-smoke": stack})
-    request = lock_of("gfx-smoke").request.model_copy(update={"base": "fedora:43"})
-    with pytest.raises(InputError, match="fedora:43 cannot be locked") as caught:
-        base, release = catalog.base("fedora:43")
-        home, store = Home(tmp_path), LocalStore(tmp_path / "store")
-        make_lock(
-            request,
-            catalog,
-            Online(base, release, store, home, catalog.source, lambda _: None),
-            lambda _: None,
-        )
-    assert "registry.fedoraproject.org/fedora:43" in caught.value.cause
-    assert "debian:sid" in caught.value.next_step

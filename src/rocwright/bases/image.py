@@ -91,6 +91,12 @@ class Packages:
         self._empty()
         return tuple(pins)
 
+    def version(self, package: str) -> str:
+        """The version of a package that the image has, or nothing where it has none of that name."""
+        _, said = self._run(self.manager.list)
+        found = (line.split() for line in said)
+        return next((words[1] for words in found if len(words) > 1 and words[0] == package), "")
+
     def fetch(self, pins: Sequence[FilePin], target: Path) -> None:
         """Download exactly these files into `target`; the caller checks the hashes. Raises FetchError."""
         asked = [pin.origin.package for pin in pins if isinstance(pin.origin, PackageOrigin)]
@@ -164,9 +170,11 @@ def packages_of(
             root=root, manager=manager, base=base, release=release, image=image, folder=folder.absolute()
         )
         on_line(f"base: package lists of {base}:{release}")
-        found.refresh()
-        yield found
-        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            found.refresh()
+            yield found
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def fetch_packages(

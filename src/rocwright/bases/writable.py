@@ -75,13 +75,15 @@ class WritableRoot:
     ) -> process.Finished:
         """Run a command as root inside, with `folder` seen as PACKAGES; a status other than 0 raises nothing.
 
-        Raises SandboxError where bubblewrap cannot run anything here.
+        With a network the folder is to be filled; without one it is only read.
+        Raises SandboxError where bubblewrap cannot run anything here, FetchError where the root has no such
+        program.
         """
         words = ["bwrap", "--bind", str(self.path), "/", "--proc", "/proc", "--dev", "/dev"]
         words += ["--ro-bind", "/sys", "/sys"]
         for place in ("/run", "/tmp"):  # noqa: S108 - inside, each command has its own
             words += ["--perms", "1777", "--tmpfs", place]
-        words += ["--bind", str(folder), PACKAGES] if folder else []
+        words += ["--bind" if network else "--ro-bind", str(folder), PACKAGES] if folder else []
         words += list(self._resolver()) if network else ["--unshare-net"]
         words += ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
         words += ["--hostname", HOSTNAME, "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
@@ -98,6 +100,12 @@ class WritableRoot:
             (on_line or self.on_line)(line)
 
         done = process.stream([*outside, *words, "--", *argv], tell, timeout=seconds)
+        if not done.ok and told and told[-1].startswith(("bwrap: execvp", "chroot: ")):
+            raise FetchError(
+                f"the image has no {argv[0]}",
+                cause=f"{told[-1]}: it is another distribution than its base says",
+                next_step="correct the base's package manager or image in the catalog",
+            )
         if not done.ok and told and told[-1].startswith(("bwrap: ", "unshare: ")):
             raise SandboxError(
                 "the root file system of an image cannot be worked in here",

@@ -3,45 +3,71 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from typing import Self
 
-from rocwright.catalog.model import Base, BaseRelease, Component, Place, Provided
+from rocwright.catalog.load import Catalog
+from rocwright.catalog.model import Base, BaseRelease, Component, ImagePlace, Place, Provided
 from rocwright.catalog.provider import Provider
-from rocwright.errors import InputError
+from rocwright.errors import FetchError
 from rocwright.home import Home
-from rocwright.resolve.model import LockedComponent, LockedProvider, LockedPython, LockedRoot, Role
+from rocwright.plan.model import FilePin
+from rocwright.resolve.images import ImageRoots, lock_image
+from rocwright.resolve.model import Lock, LockedComponent, LockedProvider, LockedPython, LockedRoot, Role
 from rocwright.resolve.outside import Offline, architecture
 from rocwright.sources import index
 from rocwright.sources.debian import DebianArchive
-from rocwright.sources.places import Reach, locate
+from rocwright.sources.places import Reach, describe, locate
 from rocwright.store.model import Store
 
 
 class Online:
-    """Asks outside for a base's release; `carried` holds the trees that rocwright itself brings."""
+    """Asks outside for a base's release; digests of images in the lock `before` are kept. To be closed."""
 
     def __init__(
         self,
         base: Base,
         release: BaseRelease,
+        catalog: Catalog,
         store: Store,
         home: Home,
-        carried: Callable[[str], Path],
         on_line: Callable[[str], None],
+        before: Lock | None = None,
     ) -> None:
         self.base, self.release = base, release
         self.store, self.home, self.on_line = store, home, on_line
-        self.reach = Reach(store=store, archive=self.archive, carried=carried)
+        self.before = before
+        self.reach = Reach(store=store, archive=self.archive, carried=catalog.source, image=self.image)
         self._archive: DebianArchive | None = None
+        self.images = ImageRoots(
+            base, release, catalog.manager(base), store, home, on_line, known=self._known_root()
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.images.close()
+
+    def _known_root(self) -> str:
+        roots = self.before.roots if self.before is not None else ()
+        same = (root.image.partition("@") for root in roots)
+        return next((digest for image, _, digest in same if image and image == self.release.image), "")
+
+    def image(self, place: ImagePlace) -> FilePin:
+        """An image that a recipe names, in the store. Raises FetchError, NetworkError."""
+        components = self.before.components if self.before is not None else ()
+        same = (one.commit for one in components if one.place == describe(place))
+        known = place.digest or next(same, "")
+        return lock_image(place.image, known, self.store, self.home, self.on_line).pin
 
     def archive(self) -> DebianArchive:
-        """The archive of the base's release, refreshed at its first use. Raises InputError, NetworkError."""
+        """The archive of the base's release, refreshed at its first use. Raises FetchError, NetworkError."""
         if self._archive is None:
             if self.base.made != "packages":
-                raise InputError(
-                    f"{self.base.name}:{self.release.name} cannot be locked: its root comes from an image",
-                    cause=f"roots are made from an archive's packages so far, not from {self.release.image}",
-                    next_step="use a base that is made from packages, such as debian:sid",
+                raise FetchError(
+                    f"{self.base.name}:{self.release.name} is no suite of the Debian archive",
+                    cause=f"its root comes from the image {self.release.image}",
+                    next_step="name another source place in the recipe",
                 )
             archive = DebianArchive(self.home.apt, self.release.name, architecture(self.base))
             self.on_line(f"lock: package lists of {archive.suite}")
@@ -50,9 +76,13 @@ class Online:
         return self._archive
 
     def package_version(self, package: Provided) -> str:
+        if self.base.made == "image":
+            return self.images.version(package.package)
         return self.archive().package_version(package.package)
 
     def root(self, role: Role, base: Base, release: BaseRelease, wanted: tuple[str, ...]) -> LockedRoot:
+        if base.made == "image":
+            return self.images.root(role, architecture(base), wanted)
         return LockedRoot(
             role=role,
             base=base.name,

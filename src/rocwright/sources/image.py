@@ -20,8 +20,9 @@ ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "ppc64le": "ppc64le", "r
 """Machines by the kernel's name -> by the name that images use (OCI image specification: GOARCH)."""
 
 _NAME = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_HOST = r"[A-Za-z0-9][A-Za-z0-9-]*"
 _REFERENCE = re.compile(
-    rf"(?P<name>(?:localhost|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+|[A-Za-z0-9.-]+(?=:\d))(?::\d+)?(?:/{_NAME})+)"
+    rf"(?P<name>(?:localhost|{_HOST}(?:\.{_HOST})+|{_HOST}(?=:\d))(?::\d+)?(?:/{_NAME})+)"
     r"(?::(?P<tag>[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}))?(?:@(?P<digest>sha256:[0-9a-f]{64}))?"
 )
 

@@ -20,7 +20,7 @@ from rocwright.catalog.model import (
 from rocwright.errors import FetchError, NetworkError
 from rocwright.files import sha256_file
 from rocwright.plan.environment import EPOCH
-from rocwright.plan.model import BuiltinOrigin, FilePin
+from rocwright.plan.model import BuiltinOrigin, FilePin, ImageOrigin
 from rocwright.sources import git, index
 from rocwright.sources.archive import pack
 from rocwright.sources.debian import DebianArchive, upstream_version
@@ -40,13 +40,24 @@ class Located:
     passed_over: tuple[str, ...] = ()
 
 
+def no_image(place: ImagePlace) -> FilePin:
+    """Refuse: what looks for trees of sources finds none in an image."""
+    raise FetchError(
+        f"{describe(place)} is no tree of sources",
+        cause="an image is taken whole",
+        next_step="name another source place in the recipe",
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """What looking for sources needs: the store for what is fetched on the way, the archive of the suite."""
+    """What looking for sources needs: the store for what is fetched on the way, the archive of the suite, and
+    who pulls images."""
 
     store: Store
     archive: Callable[[], DebianArchive]
     carried: Callable[[str], Path]
+    image: Callable[[ImagePlace], FilePin] = no_image
 
 
 def locate(name: str, version: str, places: Sequence[Place], reach: Reach) -> Located:
@@ -117,11 +128,9 @@ def _locate(place: Place, version: str, reach: Reach) -> Located:
         case DebianPlace():
             return _locate_debian(place, version, reach)
         case ImagePlace():
-            raise FetchError(
-                f"{describe(place)} cannot be had yet",
-                cause="images are not pulled by this version",
-                next_step="name another source place in the recipe",
-            )
+            pin = reach.image(place)
+            assert isinstance(pin.origin, ImageOrigin)
+            return Located(files=(pin,), place=describe(place), commit=pin.origin.digest)
         case BuiltinPlace():
             pin = pack_builtin(place.builtin, reach.carried(place.builtin), reach.store)
             return Located(files=(pin,), place=describe(place))

@@ -100,8 +100,11 @@ class Podman:
 
     def digest(self, place: Place, folder: Path) -> str:
         self._pull(place, folder)
-        look = ["image", "inspect", "--format", "{{.Digest}}", str(place)]
-        return _told(place, [*self._words(folder), *look], LOOK_SECONDS).strip()
+        look = ["image", "inspect", "--format", "{{.Digest}} {{range .RepoDigests}}{{.}} {{end}}", str(place)]
+        asked, *all_of_it = _told(place, [*self._words(folder), *look], LOOK_SECONDS).split()
+        # of an image for several machines, what was asked for is the list, and the other is this machine's
+        others = [one.rpartition("@")[2] for one in all_of_it]
+        return next((one for one in others if one != asked), asked)
 
     def save(self, place: Place, target: Path, folder: Path) -> None:
         self._pull(place, folder)

@@ -1,0 +1,138 @@
+"""Images, locked: each by its digest, and the roots of an image base file by file."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from rocwright.bases.image import Packages, packages_of
+from rocwright.catalog.model import Base, BaseRelease, PackageManager
+from rocwright.errors import FetchError
+from rocwright.files import write_atomic
+from rocwright.home import Home
+from rocwright.models import Frozen
+from rocwright.plan.model import FilePin, ImageOrigin
+from rocwright.resolve.model import LockedRoot, Role
+from rocwright.sources.debian import upstream_version
+from rocwright.sources.image import Reference, choose_digest, pull
+from rocwright.store.model import Store
+
+
+class KeptImage(Frozen):
+    """An image whose packed root is in the store, and the image's own environment."""
+
+    pin: FilePin
+    env: dict[str, str]
+
+    @property
+    def digest(self) -> str:
+        assert isinstance(self.pin.origin, ImageOrigin)
+        return self.pin.origin.digest
+
+
+def lock_image(
+    reference: str, known: str, store: Store, home: Home, on_line: Callable[[str], None]
+) -> KeptImage:
+    """The image that a reference names, by the `known` digest where there is one, pulled if need be.
+
+    Raises FetchError, NetworkError.
+    """
+    on_line(f"lock: the image {reference}")
+    scratch = home.work / "image"
+    digest = choose_digest(Reference.parse(reference), known, scratch / "digest", on_line)
+    noted = home.images / f"{digest.removeprefix('sha256:')}.json"
+    kept = _noted(noted, store)
+    if kept is None:
+        pulled = pull(ImageOrigin(reference=reference, digest=digest), scratch / "pull")
+        store.put_file(pulled.path, move=True)
+        kept = KeptImage(pin=pulled.pin, env=dict(pulled.config.env))
+        write_atomic(noted, kept.model_dump_json())
+    origin = ImageOrigin(reference=reference, digest=digest)
+    return kept.model_copy(update={"pin": kept.pin.model_copy(update={"origin": origin})})
+
+
+def _noted(path: Path, store: Store) -> KeptImage | None:
+    with contextlib.suppress(OSError, ValidationError):
+        kept = KeptImage.model_validate_json(path.read_bytes())
+        if store.has(kept.pin.sha256, kept.pin.size):
+            return kept
+    return None
+
+
+class ImageRoots:
+    """Locks the roots of one release of an image base; the image is opened once for all of them.
+
+    `known` is the digest of an earlier lock, where there is one. To be closed.
+    """
+
+    def __init__(
+        self,
+        base: Base,
+        release: BaseRelease,
+        manager: PackageManager,
+        store: Store,
+        home: Home,
+        on_line: Callable[[str], None],
+        known: str = "",
+    ) -> None:
+        self.base, self.release, self.manager = base, release, manager
+        self.store, self.home, self.on_line = store, home, on_line
+        self.known = release.digest or known
+        self._stack = ExitStack()
+        self._image: KeptImage | None = None
+        self._packages: Packages | None = None
+
+    def close(self) -> None:
+        """Remove the copy of the image in which packages were chosen."""
+        self._stack.close()
+
+    def root(self, role: Role, architecture: str, wanted: tuple[str, ...]) -> LockedRoot:
+        """The exact image and packages of a root. Raises what pulling and the package manager raise."""
+        image = self.image()
+        return LockedRoot(
+            role=role,
+            base=self.base.name,
+            manager=self.manager.name,
+            suite=self.release.name,
+            architecture=architecture,
+            wanted=wanted,
+            image=f"{self.release.image.partition('@')[0]}@{image.digest}",
+            env=image.env,
+            packages=(image.pin, *self.packages().choose(wanted, self.store)),
+        )
+
+    def image(self) -> KeptImage:
+        """The image of the release, in the store. Raises FetchError, NetworkError."""
+        if self._image is None:
+            self._image = lock_image(self.release.image, self.known, self.store, self.home, self.on_line)
+        return self._image
+
+    def version(self, package: str) -> str:
+        """The upstream version of a package that the image has. Raises FetchError where it has none."""
+        found = self.packages().version(package)
+        if not found:
+            raise FetchError(
+                f"the image of {self.base.name}:{self.release.name} has no package {package}",
+                cause=f"the base says that it brings it along, {self.release.image} does not",
+                next_step="correct `provides` of the base",
+            )
+        return upstream_version(found)
+
+    def packages(self) -> Packages:
+        """The image's package manager, its lists refreshed."""
+        if self._packages is None:
+            opened = packages_of(
+                self.image().pin.sha256,
+                self.manager,
+                self.base.name,
+                self.release.name,
+                self.store,
+                self.home.work / "image" / "packages",
+                self.on_line,
+            )
+            self._packages = self._stack.enter_context(opened)
+        return self._packages

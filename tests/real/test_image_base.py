@@ -1,0 +1,321 @@
+"""Images of a real registry on this machine: by digest, moved, wrong, of another machine; a base of one."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from rocwright.bases.roots import remove_tree
+from rocwright.build.exec_step import execute
+from rocwright.catalog.load import builtin_catalog
+from rocwright.catalog.model import Base, BaseRelease
+from rocwright.errors import FetchError, NetworkError
+from rocwright.home import Home
+from rocwright.plan.model import ImageOrigin, Input, OutputSpec, RunAction, Step
+from rocwright.resolve.online import Online
+from rocwright.sources.fetch import fetch
+from rocwright.sources.image import Reference, find_digest, machine_architecture, pull
+from rocwright.sources.pullers import PULLERS, Buildah, Podman, Puller, Skopeo
+from rocwright.store.local import LocalStore
+from rocwright.store.model import Output
+
+pytestmark = pytest.mark.real
+
+NAME = "registry.example/team/debian"
+"""Its own name; a mirror says where it is had here."""
+
+REAL: tuple[Puller, ...] = (Skopeo(), Podman(), Buildah())
+PACKAGE = "hello"
+
+
+@dataclass
+class Registry:
+    """The Debian archive's docker-registry, on a port of this machine, with its blobs in `folder`."""
+
+    folder: Path
+    port: int
+
+    def push(self, tag: str, root: Path, *, architecture: str = "", env: str = "") -> str:
+        """Push an image of this root file system; gives the digest of its manifest."""
+        storage = [
+            "--root",
+            self.folder / "push",
+            "--runroot",
+            self.folder / "push-run",
+            "--storage-driver",
+            "vfs",
+        ]
+
+        def buildah(*words: str | Path) -> str:
+            done = subprocess.run(
+                ["buildah", *map(str, storage), *map(str, words)], capture_output=True, text=True
+            )
+            assert done.returncode == 0, done.stderr
+            return done.stdout.strip()
+
+        container = buildah("from", "scratch")
+        buildah("add", "--quiet", container, root, "/")
+        buildah("config", "--arch", architecture or machine_architecture(), container)
+        if env:
+            buildah("config", "--env", env, container)
+        digest = self.folder / "digest"
+        image = buildah("commit", "--quiet", "--rm", container)
+        place = f"docker://127.0.0.1:{self.port}/team/debian:{tag}"
+        buildah("push", "--quiet", "--tls-verify=false", "--digestfile", digest, image, place)
+        return digest.read_text().strip()
+
+    def blob(self, digest: str) -> Path:
+        hexadecimal = digest.removeprefix("sha256:")
+        blobs = self.folder / "data" / "docker" / "registry" / "v2" / "blobs" / "sha256"
+        return blobs / hexadecimal[:2] / hexadecimal / "data"
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
+    if shutil.which("docker-registry") is None or shutil.which("buildah") is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("docker-registry or buildah is not installed: tools/prepare test")
+        pytest.skip("docker-registry or buildah is not installed")
+    folder = tmp_path_factory.mktemp("registry")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    (folder / "config.yml").write_text(
+        "version: 0.1\nlog: {level: error}\n"
+        f"storage: {{filesystem: {{rootdirectory: {folder}/data}}}}\nhttp: {{addr: '127.0.0.1:{port}'}}\n"
+    )
+    with subprocess.Popen(
+        ["docker-registry", "serve", folder / "config.yml"], stderr=subprocess.DEVNULL
+    ) as serving:
+        for _ in range(100):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.1)
+        yield Registry(folder, port)
+        serving.terminate()
+    remove_tree(folder)
+
+
+@pytest.fixture(autouse=True)
+def mirror(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that this machine is told of the registry: where the images of that name are."""
+    monkeypatch.setenv("ROCWRIGHT_MIRRORS", f"registry.example/=http://127.0.0.1:{registry.port}/")
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A root of a few files, for what is about images alone."""
+    folder = tmp_path_factory.mktemp("small")
+    (folder / "root" / "etc").mkdir(parents=True)
+    (folder / "root" / "etc" / "hello").write_text("hello\n")
+    (folder / "root" / "etc" / "other").hardlink_to(folder / "root" / "etc" / "hello")
+    (folder / "root" / "bin").symlink_to("usr/bin")
+    return folder / "root"
+
+
+@pytest.fixture
+def reference() -> Reference:
+    return Reference(NAME, "1")
+
+
+@pytest.mark.parametrize("puller", REAL, ids=lambda one: one.name)
+def test_every_engine_pulls_the_same_image_by_the_digest_that_its_tag_names(
+    puller: Puller, registry: Registry, small: Path, tmp_path: Path, home: Home
+) -> None:
+    digest = registry.push("1", small, env="GREETING=hello")
+    assert find_digest(Reference(NAME, "1"), tmp_path / "find", puller) == digest
+    assert find_digest(Reference(NAME, digest=digest), tmp_path / "find", puller) == digest
+    pulled = pull(ImageOrigin(reference=f"{NAME}:1", digest=digest), tmp_path / "pull", puller)
+    by_skopeo = pull(ImageOrigin(reference=f"{NAME}:1", digest=digest), tmp_path / "again", Skopeo())
+    assert pulled.pin == by_skopeo.pin
+    assert pulled.config.env["GREETING"] == "hello"
+    assert [path.name for path in (tmp_path / "pull").iterdir()] == [pulled.pin.filename]
+
+
+def test_a_tag_that_moved_changes_nothing_of_what_is_locked(
+    registry: Registry, small: Path, tmp_path: Path, store: LocalStore
+) -> None:
+    old = registry.push("moving", small)
+    pinned = pull(ImageOrigin(reference=f"{NAME}:moving", digest=old), tmp_path / "pull").pin
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").write_text("another image\n")
+    new = registry.push("moving", tmp_path / "other")
+    assert find_digest(Reference(NAME, "moving"), tmp_path / "find") == new != old
+    fetch([pinned], store, tmp_path / "apt", tmp_path / "scratch", print)
+    assert store.verified(pinned.sha256)
+
+
+@pytest.mark.parametrize("puller", REAL, ids=lambda one: one.name)
+@pytest.mark.parametrize("what", ["layer", "config", "manifest"])
+def test_what_is_not_as_the_digest_says_is_refused_and_nothing_is_kept(
+    what: str, puller: Puller, registry: Registry, tmp_path: Path
+) -> None:
+    folder = tmp_path / "own"
+    folder.mkdir()
+    (folder / "file").write_text(f"{what} {puller.name}\n")
+    digest = registry.push(f"wrong-{what}-{puller.name}", folder)
+    manifest = json.loads(registry.blob(digest).read_text())
+    told = {
+        "layer": manifest["layers"][0]["digest"],
+        "config": manifest["config"]["digest"],
+        "manifest": digest,
+    }
+    blob = registry.blob(told[what])
+    data = bytearray(blob.read_bytes())
+    at = len(data) // 2 if what == "layer" else data.rindex(b"sha256:") + 10
+    data[at] = ord("0") if data[at] != ord("0") else ord("1")
+    blob.write_bytes(data)
+    with pytest.raises((FetchError, NetworkError)) as caught:
+        pull(ImageOrigin(reference=f"{NAME}:1", digest=digest), tmp_path / "pull", puller)
+    assert isinstance(caught.value, FetchError), caught.value.as_dict()
+    assert list((tmp_path / "pull").iterdir()) == []
+
+
+@pytest.mark.parametrize("puller", REAL, ids=lambda one: one.name)
+def test_a_digest_and_a_tag_that_are_not_there_are_told(
+    puller: Puller, registry: Registry, tmp_path: Path
+) -> None:
+    with pytest.raises(FetchError, match="has no image"):
+        pull(ImageOrigin(reference=f"{NAME}:1", digest=f"sha256:{'0' * 64}"), tmp_path / "pull", puller)
+    with pytest.raises(FetchError, match="has no image"):
+        find_digest(Reference(NAME, "absent"), tmp_path / "find", puller)
+
+
+@pytest.mark.parametrize("puller", REAL, ids=lambda one: one.name)
+def test_a_registry_that_does_not_answer_is_the_networks(
+    puller: Puller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROCWRIGHT_MIRRORS", "registry.example/=http://127.0.0.1:9/")
+    with pytest.raises(NetworkError, match="does not answer"):
+        find_digest(Reference(NAME, "1"), tmp_path / "find", puller)
+
+
+@pytest.mark.parametrize("puller", REAL, ids=lambda one: one.name)
+def test_an_image_of_another_machine_is_refused(
+    puller: Puller, registry: Registry, small: Path, tmp_path: Path
+) -> None:
+    digest = registry.push("s390x", small, architecture="s390x")
+    with pytest.raises(FetchError, match=r"is for s390x|is not for"):
+        pull(ImageOrigin(reference=f"{NAME}:s390x", digest=digest), tmp_path / "pull", puller)
+    assert list((tmp_path / "pull").iterdir()) == []
+
+
+@pytest.mark.parametrize("puller", REAL, ids=lambda one: one.name)
+def test_of_an_image_for_several_machines_this_ones_is_locked(
+    puller: Puller, registry: Registry, small: Path, tmp_path: Path
+) -> None:
+    other = registry.push("of-other", small, architecture="s390x")
+    own = registry.push("of-own", small)
+    both = put_index(registry, "both", {"s390x": other, machine_architecture(): own})
+    neither = put_index(registry, "neither", {"s390x": other})
+    assert find_digest(Reference(NAME, "both"), tmp_path / "find", puller) == own
+    assert find_digest(Reference(NAME, digest=both), tmp_path / "find", puller) == own
+    with pytest.raises(FetchError, match="is not for"):
+        find_digest(Reference(NAME, digest=neither), tmp_path / "find", puller)
+
+
+def put_index(registry: Registry, tag: str, digests: dict[str, str]) -> str:
+    """Put a list of manifests, one for each architecture, into the registry, as its interface has it."""
+    import urllib.request
+
+    media = "application/vnd.oci.image.{}.v1+json"
+    rows = [
+        {
+            "mediaType": media.format("manifest"),
+            "digest": digest,
+            "size": registry.blob(digest).stat().st_size,
+            "platform": {"os": "linux", "architecture": architecture},
+        }
+        for architecture, digest in digests.items()
+    ]
+    data = json.dumps({"schemaVersion": 2, "mediaType": media.format("index"), "manifests": rows}).encode()
+    url = f"http://127.0.0.1:{registry.port}/v2/team/debian/manifests/{tag}"
+    asked = urllib.request.Request(url, data, {"Content-Type": media.format("index")}, method="PUT")
+    with urllib.request.urlopen(asked) as answer:
+        assert answer.status == 201
+    return f"sha256:{sha256(data).hexdigest()}"
+
+
+# a base
+
+
+@pytest.fixture(scope="module")
+def debian(registry: Registry, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The digest of an image of a minimal Debian, whose apt is set up as this machine's."""
+    root = tmp_path_factory.mktemp("debian") / "root.tar"
+    done = subprocess.run(
+        ["mmdebstrap", "--variant=apt", "--skip=output/dev", '--aptopt=Acquire::Check-Valid-Until "false"',
+         '--dpkgopt=path-exclude=/usr/share/doc/*', "trixie", root],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    digest = registry.push("debian", root, env="GREETING=hello")
+    root.unlink()
+    return digest
+
+
+def test_a_base_of_an_image_is_locked_fetched_and_made_without_a_network(
+    debian: str, home: Home, store: LocalStore, engine: str, tmp_path: Path
+) -> None:
+    catalog = builtin_catalog()
+    base = Base(
+        name="debian-image",
+        summary="x",
+        manager="apt",
+        made="image",
+        release=(BaseRelease(name="trixie", image=f"{NAME}:debian", source="this test"),),
+        architecture={"x86_64": "amd64", "aarch64": "arm64"},
+        source="this test",
+    )
+    catalog = replace(catalog, bases={**catalog.bases, base.name: base})
+    lines: list[str] = []
+    with Online(base, base.release[0], catalog, store, home, lines.append) as online:
+        root = online.root("build", base, base.release[0], (PACKAGE,))
+    assert root.image == f"{NAME}:debian@{debian}"
+    assert root.env["GREETING"] == "hello"
+    assert [pin.filename.partition("_")[0] for pin in root.packages[1:]] == [PACKAGE]
+
+    from rocwright.plan.make import _root_steps
+
+    packages, made = _root_steps(root, catalog)
+    other = LocalStore(tmp_path / "other")
+    digests = []
+    for where in (store, other):
+        for step in (packages, made):
+            where.put_step(step.key, step.model_dump_json(by_alias=True).encode())
+            record = execute(step.key, where, home, lines.append)
+        [output] = record.outputs
+        digests.append(output.sha256)
+    assert digests[0] == digests[1], "the same image and packages gave other bytes"
+    assert says_hello(made, store, home, engine, output, lines) == "Hello, world!\n"
+
+
+def says_hello(
+    root: Step, store: LocalStore, home: Home, engine: str, output: Output, lines: list[str]
+) -> str:
+    step = Step(
+        name="hello",
+        component="hello",
+        action=RunAction(
+            commands=(f"{PACKAGE} > $OUT/said",), outputs=(OutputSpec(name="out", pattern="said"),)
+        ),
+        inputs=(Input(name="root", key=root.key, output="root"),),
+    )
+    store.put_step(step.key, step.model_dump_json(by_alias=True).encode())
+    [said] = execute(step.key, store, home, lines.append, engine=engine).outputs
+    return store.verified(said.sha256).read_text()
+
+
+def test_pullers_that_are_tried_here_are_all_but_docker() -> None:
+    assert [one.name for one in PULLERS if one not in REAL] == ["docker"]
