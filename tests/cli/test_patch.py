@@ -40,7 +40,7 @@ def test_an_archive_can_be_looked_at(rocwright: Command, tree: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "state", "told"),
     [
-        ("header->keyFrame = frame_->keyframe;\n", "drifted", "1: header->keyFrame = frame_->keyframe;"),
+        ("header->keyFrame = frame->key_frame;\n", "drifted", "1: header->keyFrame = frame->key_frame;"),
         (BEFORE * 2, "drifted", "matches 2 times, 1 expected"),
         (AFTER, "absorbed, undeclared", "there already"),
         (None, "file gone", "finds no such file"),
