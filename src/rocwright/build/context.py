@@ -14,7 +14,8 @@ from rocwright.store.model import Output
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """`inputs` maps each input's name to the outputs behind it; `engine` is asked for by name or chosen."""
+    """`inputs` maps each input's name to the outputs behind it; `engine` is asked for by name or chosen;
+    `parent` is the git commit that the tree of this step stands on, "" for none."""
 
     store: LocalStore
     home: Home
@@ -25,6 +26,7 @@ class Context:
     memory: int | None = None
     limit: float | None = None
     engine: str | None = None
+    parent: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,3 +38,4 @@ class Made:
     peak_memory: int | None = None
     compiler_cache: Mapping[str, int] | None = None
     notes: tuple[str, ...] = ()
+    commits: Mapping[str, str] | None = None

@@ -130,6 +130,7 @@ def _make(
         memory=memory,
         limit=step.needs.limit,
         engine=engine,
+        parent=_parent(step, store),
     )
     started, begun = datetime.now(UTC), time.monotonic()
     made = _perform(step, context)
@@ -147,12 +148,26 @@ def _make(
         jobs=jobs,
         compiler_cache=dict(made.compiler_cache or {}),
         notes=made.notes,
+        commits=dict(made.commits or {}),
     )
     if content_key != key:
         store.put_record(record.model_copy(update={"key": content_key}))
     kept = store.put_record(record)
     workspace.remove()
     return kept
+
+
+def _parent(step: Step, store: LocalStore) -> str:
+    """The last commit of the tree from which the commands before this tree step started, or ""."""
+    if not isinstance(step.action, TreeAction):
+        return ""
+    for item in step.inputs:
+        before = load_step(store, item.key) if store.step(item.key) else None
+        if before is not None and isinstance(before.action, RunAction):
+            trees = (store.record(one.key) for one in before.inputs if one.name == "src")
+            commits = [commit for record in trees if record for commit in record.commits.values()]
+            return commits[-1] if commits else ""
+    return ""
 
 
 def _perform(step: Step, context: Context) -> Made:

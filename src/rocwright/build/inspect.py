@@ -10,8 +10,11 @@ from rocwright import sandbox
 from rocwright.build.context import Context
 from rocwright.build.exec_step import resolve_inputs
 from rocwright.build.run import install, lay_out, prepare
+from rocwright.build.stages import make_history, stages_of
 from rocwright.build.workspace import Workspace
 from rocwright.home import Home
+from rocwright.patching.history import ENVIRONMENT as GIT
+from rocwright.patching.history import History
 from rocwright.plan.model import RunAction, Step
 from rocwright.store.local import LocalStore
 
@@ -25,6 +28,8 @@ def open_shell(
     say: Callable[[str], None],
 ) -> int:
     """A shell (or `script`) where the step's commands run; gives its exit status.
+
+    The tree is a git work tree: the build's own commits, and room for the user's on top of them.
 
     Raises InputError where what the step needs is not in the store.
     """
@@ -44,7 +49,11 @@ def open_shell(
         else:
             workspace.create()
             lay_out(context)
+        history = History(workspace.source)
+        if not history.exists:
+            make_history(workspace.source, stages_of(step, store), store, say)
         job = replace(prepare(step.action, context), seconds=None, memory=None)
+        job = replace(job, env=dict(job.env) | GIT)
         chosen = sandbox.pick(engine, home.probes)
         install(chosen, job, step.action, context)
         if script is not None:

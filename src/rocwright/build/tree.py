@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from rocwright.build.context import Context, Made
 from rocwright.errors import PatchError
+from rocwright.patching.commits import EDITS, PREPARED, PREPARED_EDITS, UPSTREAM, commit_id, tree_id
 from rocwright.patching.edits import apply_edits
 from rocwright.patching.series import apply_series
 from rocwright.plan.environment import EPOCH
 from rocwright.plan.model import TreeAction
 from rocwright.sources.archive import pack, unpack
+from rocwright.store.local import LocalStore
+from rocwright.store.model import Output
 
 DEBIAN_DIRECTORY = ".debian.tar."
 
@@ -18,27 +22,44 @@ DEBIAN_DIRECTORY = ".debian.tar."
 def run_tree(action: TreeAction, context: Context) -> Made:
     """Raises FetchError for an unsafe archive, PatchError where an edit or patch has no effect."""
     tree = context.workspace.source
-    notes: list[str] = []
     patches = context.workspace.scratch / "debian"
-    for output in context.inputs["source"]:
+    sources = context.inputs["source"]
+    for output in sources:
+        context.on_line(f"unpack {output.filename}")
+    unpack_source(action, sources, context.store, tree, patches)
+    later = any(output.name == "tree" for output in sources)
+    commits = {_first(later): commit_id(tree_id(tree), context.parent, _first(later))}
+    notes = apply_series(tree, [_patch(patches, name) for name in action.series], "series")
+    notes += apply_edits(tree, action.edits, "edits", action.version)
+    if notes:
+        message = PREPARED_EDITS if later else EDITS
+        commits[message] = commit_id(tree_id(tree), commits[_first(later)], message)
+    for note in [*notes, *(f"git {commit} {message}" for message, commit in commits.items())]:
+        context.on_line(note)
+    target = context.workspace.out / "tree.tar.zst"
+    pack(tree, target, epoch=EPOCH)
+    return Made(outputs={"tree": target}, notes=tuple(notes), commits=commits)
+
+
+def _first(later: bool) -> str:
+    return PREPARED if later else UPSTREAM
+
+
+def unpack_source(
+    action: TreeAction, sources: Sequence[Output], store: LocalStore, tree: Path, patches: Path
+) -> None:
+    """Unpack a tree step's inputs: upstream's source into `tree`, a distribution's patches into `patches`."""
+    for output in sources:
         # packed by rocwright itself, or handed on by an earlier step: nothing is wrapped around it
         wrapped = not output.filename.endswith(".tar.zst") and output.name != "tree"
         folder = patches if DEBIAN_DIRECTORY in output.filename else tree
-        context.on_line(f"unpack {output.filename}")
         unpack(
-            context.store.verified(output.sha256),
+            store.verified(output.sha256),
             folder,
             filename=output.filename,
             subdir=action.subdir if folder is tree else "",
             wrapped=wrapped,
         )
-    notes += apply_series(tree, [_patch(patches, name) for name in action.series], "series")
-    notes += apply_edits(tree, action.edits, "edits", action.version)
-    for note in notes:
-        context.on_line(note)
-    target = context.workspace.out / "tree.tar.zst"
-    pack(tree, target, epoch=EPOCH)
-    return Made(outputs={"tree": target}, notes=tuple(notes))
 
 
 def _patch(folder: Path, name: str) -> Path:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rocwright.cli.common import complete, json_option, say
+from rocwright.cli.common import complete, json_option, project_options, say, the_project
 
 if TYPE_CHECKING:
     from rocwright.patching.check import Column
@@ -182,3 +182,80 @@ def _word(column: Column, index: int) -> str:
         return "-"
     undeclared = verdict.state.value == "absorbed" and verdict in column.drifted
     return f"{verdict.state.value}, undeclared" if undeclared else verdict.state.value
+
+
+@command.command("save")
+@click.argument("step", required=False)
+@project_options
+@click.option("--message", "-m", help="Take what is changed without a commit too, under this message.")
+@click.option(
+    "--catalog",
+    "folder",
+    envvar="ROCWRIGHT_CATALOG",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Your catalog folder; by default the one that ROCWRIGHT_CATALOG names.",
+)
+def save(
+    step: str | None,
+    stack: str | None,
+    gpus: tuple[str, ...],
+    base: str | None,
+    message: str | None,
+    folder: Path | None,
+) -> None:
+    """Keep what you changed in a shell's tree as edits of the component.
+
+    Each commit that you made on top of the build's becomes a diff in your catalog folder and an edit for this
+    version; the next build applies it. A new file counts once it is added (git add).
+    """
+    from rocwright.build.stages import stages_of
+    from rocwright.build.workspace import Workspace
+    from rocwright.errors import InputError
+    from rocwright.flow import current_lock, planned
+    from rocwright.patching.commits import PREPARED
+    from rocwright.patching.history import History
+    from rocwright.patching.save import save_changes
+
+    if folder is None:
+        raise InputError(
+            "there is no catalog folder of yours to save to",
+            cause="what rocwright carries is not changed",
+            next_step="rocwright patch save --catalog FOLDER, and export ROCWRIGHT_CATALOG=FOLDER for builds",
+        )
+    project = the_project(stack, gpus, base)
+    locked = current_lock(project, say)
+    plan, _ = planned(project, locked)
+    opened = {
+        one.name: one
+        for one in plan.steps
+        if History(Workspace.of(project.home, one.key).source).exists and (step is None or one.name == step)
+    }
+    if len(opened) != 1:
+        raise InputError(
+            f"which step? {', '.join(opened)}" if opened else f"no tree of {step or 'a step'} is open",
+            cause="a tree is opened by rocwright shell, and goes with the next build of its step",
+            next_step=f"rocwright patch save {next(iter(opened))}" if opened else "rocwright shell STEP",
+        )
+    (chosen,) = opened.values()
+    history = History(Workspace.of(project.home, chosen.key).source)
+    left = history.uncommitted()
+    if left and message is not None:
+        history.commit_changes(message)
+    elif left:
+        say(f"not committed, so not saved: {', '.join(left[:6])}{' ...' if len(left) > 6 else ''}")
+    component = project.catalog.component(chosen.component)
+    version = next(one.version for one in locked.components if one.name == component.name)
+    stages = [stage.message for stage in stages_of(chosen, project.store)]
+    carried = project.catalog.folder / "edits" / f"{component.name}.toml"
+    written = save_changes(
+        history.changes(),
+        component.name,
+        version,
+        "prepared" if PREPARED in stages else "",
+        folder.absolute(),
+        carried.read_text(encoding="utf-8") if carried.exists() else "",
+    )
+    history.mark()
+    for path in written:
+        click.echo(path)
+    say(f"the next build applies them: ROCWRIGHT_CATALOG={folder.absolute()} rocwright build")

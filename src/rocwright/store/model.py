@@ -25,7 +25,8 @@ class Record(Frozen):
     """Which outputs a key gave, and how: never part of any key.
 
     `content_key` is the key over the digests of the inputs; `reused` names the key whose identical inputs
-    made this one needless to run. Times are UTC ISO 8601, `seconds` wall time, `peak_memory` bytes.
+    made this one needless to run. `commits` are a tree's git commits (message to id, the oldest
+    first). Times are UTC ISO 8601, `seconds` wall time, `peak_memory` bytes.
     """
 
     schema_version: int = SCHEMA
@@ -42,6 +43,7 @@ class Record(Frozen):
     reused: str = ""
     compiler_cache: dict[str, int] = {}
     notes: tuple[str, ...] = ()
+    commits: dict[str, str] = {}
 
     def output(self, name: str) -> Output:
         """The output of that name; KeyError where the step has none."""

@@ -1,0 +1,61 @@
+"""Changes made in a shell's tree, kept as edits in a catalog folder of the user's own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import tomlkit
+
+from rocwright.errors import InputError
+from rocwright.files import write_atomic
+from rocwright.patching.diffs import parse_diff
+from rocwright.patching.history import Change
+
+LONGEST_NAME = 50
+
+
+def save_changes(
+    changes: Sequence[Change], component: str, version: str, phase: str, folder: Path, carried: str
+) -> list[Path]:
+    """Write each change as a diff under `folder`/patches, and an edit for it in edits/COMPONENT.toml.
+
+    `carried` is the text of the component's edits in the catalog below: a file of the user's own stands in
+    its place, so it begins with them. Raises PatchError, before anything is written, for a change that is no
+    unified diff of text, InputError where there is none.
+    """
+    if not changes:
+        raise InputError(
+            f"nothing is changed in the tree of {component}",
+            cause="there is no commit on top of the build's, and no message for what is not committed",
+            next_step="rocwright shell, change files, and commit; or --message for what is not committed",
+        )
+    for change in changes:
+        parse_diff(change.diff, change.subject)
+    patches = folder / "patches" / component
+    taken = [int(path.name[:4]) for path in patches.glob("[0-9][0-9][0-9][0-9]-*.patch")]
+    written = []
+    edits = folder / "edits" / f"{component}.toml"
+    text = edits.read_text(encoding="utf-8") if edits.exists() else carried
+    for number, change in enumerate(changes, max(taken, default=0) + 1):
+        path = patches / f"{number:04}-{_slug(change.subject)}.patch"
+        write_atomic(path, change.diff)
+        written.append(path)
+        text = f"{text.rstrip()}\n\n{_edit(change, path.relative_to(folder), version, phase)}".lstrip()
+    write_atomic(edits, text)
+    return [*written, edits]
+
+
+def _slug(subject: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", subject.lower())[:LONGEST_NAME].strip("-") or "change"
+
+
+def _edit(change: Change, path: Path, version: str, phase: str) -> str:
+    fields = {"diff": str(path), "for": f"=={version}", "phase": phase, "why": change.subject}
+    fields["source"] = f"changed by hand in the tree of {version}"
+    table = tomlkit.table()
+    table.update({name: value for name, value in fields.items() if value})
+    array = tomlkit.aot()
+    array.append(table)
+    return tomlkit.dumps({"edit": array})
