@@ -77,5 +77,6 @@ def make_history(
                 for output in stage.outputs:
                     unpack(store.verified(output.sha256), content, filename=output.filename, wrapped=False)
             say(f"git {history.commit(stage.message, content)[:12]} {stage.message}")
+    history.forget_times()
     history.mark()
     return history

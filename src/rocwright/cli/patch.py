@@ -210,8 +210,9 @@ def save(
     """
     from rocwright.build.stages import stages_of
     from rocwright.build.workspace import Workspace
+    from rocwright.catalog.read import holder
     from rocwright.errors import InputError
-    from rocwright.flow import current_lock, planned
+    from rocwright.flow import current_lock, last_plan, planned
     from rocwright.patching.commits import PREPARED
     from rocwright.patching.history import History
     from rocwright.patching.save import save_changes
@@ -225,9 +226,11 @@ def save(
     project = the_project(stack, gpus, base)
     locked = current_lock(project, say)
     plan, _ = planned(project, locked)
+    # an edit that was saved a moment ago has changed the keys
+    before = last_plan(project)
     opened = {
         one.name: one
-        for one in plan.steps
+        for one in (*(before.steps if before else ()), *plan.steps)
         if History(Workspace.of(project.home, one.key).source).exists and (step is None or one.name == step)
     }
     if len(opened) != 1:
@@ -246,14 +249,15 @@ def save(
     component = project.catalog.component(chosen.component)
     version = next(one.version for one in locked.components if one.name == component.name)
     stages = [stage.message for stage in stages_of(chosen, project.store)]
-    carried = project.catalog.folder / "edits" / f"{component.name}.toml"
+    edits = f"edits/{component.name}.toml"
+    below = holder(edits, [one for one in project.catalog.folders if one != folder.absolute()])
     written = save_changes(
         history.changes(),
         component.name,
         version,
         "prepared" if PREPARED in stages else "",
         folder.absolute(),
-        carried.read_text(encoding="utf-8") if carried.exists() else "",
+        (below / edits).read_text(encoding="utf-8") if below else "",
     )
     history.mark()
     for path in written:

@@ -68,13 +68,19 @@ class History:
     def commit(self, message: str, content: Path | None = None) -> str:
         """Commit everything in the folder `content` (else in the tree); gives the commit's id."""
         where = content or self.tree
+        # trees are unpacked with one time for all files: what git remembers of the last one says nothing
+        (self.folder / "index").unlink(missing_ok=True)
         self._git("--work-tree", str(where), "add", "--all", "--force", ".", cwd=where)
         self._git("commit", "--quiet", "--no-verify", "--allow-empty", "--message", message)
         return self._git("rev-parse", "HEAD").strip()
 
     def mark(self) -> None:
-        """What is there is the build's, or saved."""
+        """What is committed is the build's, or saved."""
         self._git("update-ref", BASE, "HEAD")
+
+    def forget_times(self) -> None:
+        """Let git look at every file anew, as another folder than the tree was committed."""
+        self._git("read-tree", "HEAD")
 
     def log(self) -> list[tuple[str, str]]:
         """Commit ids and subjects, the oldest first."""
