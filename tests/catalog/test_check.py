@@ -15,6 +15,7 @@ from rocwright.catalog.schema import FILES, schema
 
 TARGET = 'name = "gfx1104"\nkfd_version = 110004\ngeneration = "x"\nproducts = ["x"]\n'
 STACK = 'summary = "s"\ncomponents = ["gfx-smoke"]\nbases = ["debian:sid"]\nsource = "s"\n'
+ROW = '[[row]]\nwish = "w"\nholds = "h"\n'
 BASE = (
     'summary = "s"\nmanager = "apt"\nmade = "packages"\narchitecture = { x86_64 = "amd64" }\nsource = "s"\n'
 )
@@ -91,6 +92,19 @@ def test_no_fault_is_found_in_the_carried_catalog() -> None:
         ("stacks/mine.toml", f'name = "mine"\n{STACK}targets = ["gfx1"]\n', "targets", "gfx1 is not known"),
         ("stacks/mine.toml", f'name = "mine"\n{STACK}next = ["{{oat}}"]\n', "next", "filled in by nothing"),
         ("stacks/mine.toml", f'name = "mine"\n{STACK}prefer = "x"\n', "prefer", "x is not known"),
+        (
+            "stacks/mine.toml",
+            f'name = "mine"\n{STACK}{ROW}gpu = "gfx803"\nbase = "debian:sid"\nprovider = "therock-source"\n'
+            'versions = { rocm = "7.14.0" }\n',
+            "row.0.provider",
+            "therock-source does not serve gfx803 with ROCm 7.14.0 on debian:sid; known: none",
+        ),
+        (
+            "stacks/mine.toml",
+            f'name = "mine"\n{STACK}{ROW}gpu = "gfx1"\nbase = "x"\nprovider = "y"\n',
+            "row.0.provider",
+            "y is not known",
+        ),
         ("bases/mine.toml", f'name = "mine"\nrelease = []\n{BASE}', "release", "needs one release"),
         (
             "bases/mine.toml",

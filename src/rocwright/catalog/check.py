@@ -11,7 +11,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from rocwright.catalog.load import Catalog, read_catalog
-from rocwright.catalog.model import Base, BuiltinPlace, Component, Stack, SystemNeeds
+from rocwright.catalog.model import Base, BuiltinPlace, Component, Row, Stack, SystemNeeds
 from rocwright.catalog.provider import Provider
 from rocwright.catalog.read import Fault, Reader, holder
 from rocwright.catalog.target import Target
@@ -23,6 +23,9 @@ TABLES = ("elf_machines.toml", "package_managers.toml", "system.toml", "targets.
 
 FILLED = frozenset({"version", "targets", "commit"})
 """What is filled in in the environment of a recipe."""
+
+PYTHON, ROCM = "python", "rocm"
+"""What a recipe needs by these names comes from the base, or from a provider."""
 
 Found = Iterator[tuple[str, str]]
 """(place, what is wrong there)"""
@@ -145,7 +148,7 @@ def _component(component: Component, catalog: Catalog) -> Found:
 
 def _brought(catalog: Catalog) -> Iterator[str]:
     """What recipes may need that is no component: what bases bring along, their Python, a provider's ROCm."""
-    yield from ("python", "rocm")
+    yield from (PYTHON, ROCM)
     for base in catalog.bases.values():
         for release in base.release:
             yield from base.provided(release)
@@ -159,11 +162,7 @@ def _stack(stack: Stack, catalog: Catalog) -> Found:
     for text in stack.next:
         yield from _fields("next", text, {"out", "dist"})
     for number, row in enumerate(stack.row):
-        yield from _unknown(f"row.{number}.gpu", [row.gpu], catalog.targets)
-        yield from _unknown(
-            f"row.{number}.provider", [row.provider] if row.provider else [], catalog.providers
-        )
-        yield from _unknown(f"row.{number}.base", [row.base], stack.bases)
+        yield from _row(f"row.{number}", row, stack, catalog)
     for name in stack.bases:
         try:
             base, _ = catalog.base(name)
@@ -173,6 +172,30 @@ def _stack(stack: Stack, catalog: Catalog) -> Found:
         for component in components:
             if component in catalog.components:
                 yield from _packages(catalog.components[component], base, catalog)
+
+
+def _row(place: str, row: Row, stack: Stack, catalog: Catalog) -> Found:
+    yield from _unknown(f"{place}.gpu", [row.gpu], catalog.targets)
+    yield from _unknown(f"{place}.base", [row.base], stack.bases)
+    provider = catalog.providers.get(row.provider)
+    if provider is None:
+        yield from _unknown(f"{place}.provider", filter(None, [row.provider]), catalog.providers)
+        return
+    version = row.versions.get(ROCM) or _rocm_of(row.base, catalog)
+    if version and provider.serves and not provider.evidence(row.gpu, version, row.base):
+        others = ", ".join(one.name for one in catalog.providers_for(row.gpu, version, row.base)) or "none"
+        what = f"{row.provider} does not serve {row.gpu} with ROCm {version} on {row.base}; known: {others}"
+        yield f"{place}.provider", what
+
+
+def _rocm_of(name: str, catalog: Catalog) -> str:
+    """The version of ROCm that a base is known to bring along, or nothing."""
+    try:
+        base, release = catalog.base(name)
+    except InputError:
+        return ""
+    found = base.provided(release).get(ROCM)
+    return found.version if found else ""
 
 
 def _packages(component: Component, base: Base, catalog: Catalog) -> Found:
