@@ -13,9 +13,10 @@ from rocwright.build.progress import Progress
 from rocwright.build.runs import Run, UnderWay, runs
 from rocwright.build.scheduler import Options, Outcome, check_room, run_steps
 from rocwright.catalog.load import Catalog, the_catalog
-from rocwright.errors import RocwrightError
-from rocwright.files import write_atomic
+from rocwright.errors import InputError, RocwrightError
+from rocwright.files import sha256_bytes, write_atomic
 from rocwright.home import Home
+from rocwright.models import canonical_json
 from rocwright.plan.decide import Decision, State, decide
 from rocwright.plan.make import make_plan
 from rocwright.plan.model import Plan, Step
@@ -62,7 +63,10 @@ def project_in(folder: Path, home: Home | None = None) -> Project:
 def project_of(request: Request, folder: Path, home: Home | None = None) -> Project:
     """A project without a project file: its lock is kept in the home folder."""
     home = home or Home.default()
-    name = "-".join([request.stack, request.base.replace(":", "-"), *request.gpu])
+    words = [request.stack, request.base.replace(":", "-"), *request.gpu]
+    if request.provider or request.extra or request.versions:
+        words.append(sha256_bytes(canonical_json(request.model_dump()))[:8])
+    name = "-".join(words)
     return Project(
         request=request,
         lock_path=home.path / "locks" / f"{name}.lock",
@@ -145,11 +149,19 @@ class Built:
 def build(project: Project, locked: Lock, options: Options, progress: Progress) -> Built:
     """Run what must run; lay the artifacts out in the project's output folder.
 
-    Raises OutOfDiskError before anything starts where there is no room. Failures of steps are not raised:
+    Raises InputError for a lock that leaves something open, OutOfDiskError before anything starts where there
+    is no room. Failures of steps are not raised:
     they are in the result, all together.
     """
     from rocwright.build.layout import lay_out
 
+    if locked.pending:
+        raise InputError(
+            f"the lock of {project.request.stack} leaves open what nobody could look up when it was made",
+            cause="; ".join(locked.pending[:4])
+            + (f"; {len(locked.pending) - 4} more" if len(locked.pending) > 4 else ""),
+            next_step="rocwright lock, on a machine that reaches these places",
+        )
     under_way = UnderWay("build", project.request, project.home.runs)
     store = project.store
     outcome = Outcome()

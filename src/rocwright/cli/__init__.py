@@ -9,6 +9,7 @@ import sys
 import click
 
 VERBS = {
+    "stacks": "What can be built: every stack, GPU and base, and how far each has come.",
     "init": "Write rocwright.toml: this stack, for this GPU, on this base.",
     "lock": "rocwright.toml -> rocwright.lock: every commit, package and hash.",
     "plan": "What a build would run, what is in the store, and why.",

@@ -6,7 +6,7 @@ import os
 
 import click
 
-from rocwright.cli.common import json_option, project_options, say, the_project
+from rocwright.cli.common import Asked, json_option, project_options, say, the_project
 
 
 @click.command("build")
@@ -18,9 +18,7 @@ from rocwright.cli.common import json_option, project_options, say, the_project
 @click.option("--verify", "verify_too", is_flag=True, help="Check and try what is built.")
 @json_option
 def command(
-    stack: str | None,
-    gpus: tuple[str, ...],
-    base: str | None,
+    asked: Asked,
     jobs: int | None,
     engine: str | None,
     verify_too: bool,
@@ -36,7 +34,7 @@ def command(
     from rocwright.cli.tell import print_json
     from rocwright.flow import build, current_lock, planned
 
-    project = the_project(stack, gpus, base)
+    project = the_project(asked)
     locked = current_lock(project, say)
     show_plan_line(locked, planned(project, locked)[1])
     options = Options(jobs=jobs or os.cpu_count() or 1, engine=engine)

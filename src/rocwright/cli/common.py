@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
 from rocwright.flow import Project, project_in, project_of
+from rocwright.resolve.files import PROJECT
 from rocwright.resolve.model import Request
+
+if TYPE_CHECKING:
+    from rocwright.catalog.model import Stack
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -25,6 +32,7 @@ def complete(kind: str) -> Callable[[click.Context, click.Parameter, str], list[
             "stack": list(catalog.stacks),
             "component": list(catalog.components),
             "gpu": [*catalog.targets, "auto"],
+            "provider": list(catalog.providers),
             "base": [one for base in catalog.bases.values() for one in base.names],
         }
         return [name for name in known[kind] if name.startswith(incomplete)]
@@ -32,9 +40,59 @@ def complete(kind: str) -> Callable[[click.Context, click.Parameter, str], list[
     return names
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a command line asks for instead of a project file; all of it empty: the project file's."""
+
+    stack: str | None
+    gpus: tuple[str, ...]
+    base: str | None
+    provider: str
+    extra: tuple[str, ...]
+    versions: dict[str, str]
+
+    @property
+    def names_a_stack(self) -> bool:
+        return self.stack is not None or bool(self.gpus) or self.base is not None
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """What is asked for beside the stack, the GPUs and the base."""
+        named = {"provider": self.provider, "extra": self.extra, "versions": self.versions}
+        return {name: value for name, value in named.items() if value}
+
+
 def project_options(function: F) -> F:
-    """STACK, --gpu and --base: a project without a project file."""
+    """STACK, --gpu, --base and what goes with them, as one argument `asked`."""
+
+    @wraps(function)
+    def gather(
+        *args: Any,
+        stack: str | None,
+        gpus: tuple[str, ...],
+        base: str | None,
+        provider: str,
+        extra: tuple[str, ...],
+        sets: tuple[str, ...],
+        **rest: Any,
+    ) -> Any:
+        asked = Asked(
+            stack=stack, gpus=gpus, base=base, provider=provider, extra=extra, versions=_versions(sets)
+        )
+        return function(*args, asked=asked, **rest)
+
     for option in (
+        click.option(
+            "--set",
+            "sets",
+            multiple=True,
+            metavar="NAME=VERSION",
+            help="Pin a component: pytorch=2.8.0, or vllm@COMMIT. May be given more than once.",
+        ),
+        click.option("--with", "extra", multiple=True, help="Add an optional component of the stack."),
+        click.option(
+            "--provider", default="", shell_complete=complete("provider"), help="Where ROCm comes from."
+        ),
         click.option("--base", help="Such as debian:sid.", shell_complete=complete("base")),
         click.option(
             "--gpu",
@@ -45,8 +103,21 @@ def project_options(function: F) -> F:
         ),
         click.argument("stack", required=False, shell_complete=complete("stack")),
     ):
-        function = option(function)
-    return function
+        gather = option(gather)
+    return cast("F", gather)
+
+
+def _versions(sets: tuple[str, ...]) -> dict[str, str]:
+    """Components and what they are pinned to: a version, or "@" and a commit."""
+    found: dict[str, str] = {}
+    for one in sets:
+        match = re.fullmatch(r"([\w.+-]+)(?:=([\w.+!-]+)|(@[0-9a-f]{40,64}))", one)
+        if match is None:
+            raise click.UsageError(
+                f"--set {one!r} is neither NAME=VERSION nor NAME@COMMIT (a full commit id, in hexadecimal)."
+            )
+        found[match[1]] = match[2] or match[3]
+    return found
 
 
 def json_option(function: F) -> F:
@@ -54,23 +125,36 @@ def json_option(function: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="As JSON on standard output.")(function)
 
 
-def the_project(stack: str | None, gpus: tuple[str, ...], base: str | None) -> Project:
+def the_project(asked: Asked) -> Project:
     """The project in this folder, or the one that the options name. Raises InputError."""
     from rocwright.catalog.detect import chosen_targets
     from rocwright.catalog.load import the_catalog
     from rocwright.errors import InputError
 
-    if stack is None and not gpus and base is None:
-        return project_in(Path.cwd())
-    if stack is None:
+    if not asked.names_a_stack:
+        project = project_in(Path.cwd())
+        if asked.changes:
+            raise InputError(
+                f"{', '.join(asked.changes)} cannot be changed on the way",
+                cause=f"the {PROJECT} here says what is asked for",
+                next_step=f"rocwright lock --set ... writes it into {PROJECT} and locks anew",
+            )
+        return project
+    if asked.stack is None:
         raise InputError(
             "which stack?",
             cause="--gpu and --base go with a stack's name; without them the rocwright.toml here is used",
             next_step=f"name one of {', '.join(the_catalog().stacks)}",
         )
-    chosen = the_catalog().stack(stack)
-    targets = chosen_targets(gpus, the_catalog(), say)
-    return project_of(Request(stack=stack, gpu=targets, base=base or chosen.bases[0]), Path.cwd())
+    chosen = the_catalog().stack(asked.stack)
+    targets = chosen_targets(asked.gpus, the_catalog(), say)
+    base = asked.base or _base_for(chosen, targets)
+    return project_of(Request(stack=asked.stack, gpu=targets, base=base, **asked.changes), Path.cwd())
+
+
+def _base_for(stack: Stack, targets: tuple[str, ...]) -> str:
+    """The base of the stack's first row for these GPUs, else its first."""
+    return next((row.base for row in stack.row if (row.gpu,) == targets), stack.bases[0])
 
 
 def not_a_stack(step: str, verb: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rocwright.cli.common import json_option, project_options, say, the_project
+from rocwright.cli.common import Asked, json_option, project_options, say, the_project
 
 
 @click.command("plan")
@@ -15,18 +15,16 @@ from rocwright.cli.common import json_option, project_options, say, the_project
     "--graph", type=click.Path(path_type=Path, dir_okay=False), help="Draw the plan into this SVG file."
 )
 @json_option
-def command(
-    stack: str | None, gpus: tuple[str, ...], base: str | None, graph: Path | None, as_json: bool
-) -> None:
+def command(asked: Asked, graph: Path | None, as_json: bool) -> None:
     """What a build would run, what is in the store, and for each step that would run: why."""
     from rocwright.cli.tell import print_json, print_table
     from rocwright.files import write_atomic
-    from rocwright.flow import current_lock, planned
+    from rocwright.flow import known_lock, planned
     from rocwright.plan.decide import State
     from rocwright.plan.graph import svg
 
-    project = the_project(stack, gpus, base)
-    _, decisions = planned(project, current_lock(project, say))
+    project = the_project(asked)
+    _, decisions = planned(project, known_lock(project, say))
     if graph is not None:
         title = f"{project.request.stack} · {', '.join(project.request.gpu)} · {project.request.base}"
         write_atomic(graph, svg(decisions, title))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from rocwright.cli.common import not_a_stack, project_options, say, the_project
+from rocwright.cli.common import Asked, not_a_stack, project_options, say, the_project
 
 
 @click.command("shell")
@@ -14,9 +14,7 @@ from rocwright.cli.common import not_a_stack, project_options, say, the_project
 @click.option("--command", "-c", "script", help="Run this in the sandbox instead of an interactive shell.")
 def command(
     step: str,
-    stack: str | None,
-    gpus: tuple[str, ...],
-    base: str | None,
+    asked: Asked,
     engine: str | None,
     script: str | None,
 ) -> None:
@@ -31,7 +29,7 @@ def command(
     from rocwright.flow import current_lock, planned
 
     not_a_stack(step, "shell")
-    project = the_project(stack, gpus, base)
+    project = the_project(asked)
     plan, _ = planned(project, current_lock(project, say))
     runnable = [one.name for one in plan.steps if one.kind == "run"]
     if step in {one.name for one in plan.steps} - set(runnable):

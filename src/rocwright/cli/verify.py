@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from rocwright.cli.common import json_option, project_options, say, the_project
+from rocwright.cli.common import Asked, json_option, project_options, say, the_project
 from rocwright.verify.suites import SIZES, SUITES, Order
 
 if TYPE_CHECKING:
@@ -48,9 +48,7 @@ if TYPE_CHECKING:
 )
 @json_option
 def command(
-    stack: str | None,
-    gpus: tuple[str, ...],
-    base: str | None,
+    asked: Asked,
     engine: str | None,
     suites: tuple[str, ...],
     python: str,
@@ -72,7 +70,7 @@ def command(
         )
         _report(*_tried(order), as_json)
     else:
-        _report(*_verified(stack, gpus, base, engine), as_json)
+        _report(*_verified(asked, engine), as_json)
 
 
 def _tried(order: Order) -> tuple[list[Finding], Path]:
@@ -88,14 +86,12 @@ def _tried(order: Order) -> tuple[list[Finding], Path]:
     return run_suites(order, the_catalog().holder(SCRIPT), Home.default(), say)
 
 
-def _verified(
-    stack: str | None, gpus: tuple[str, ...], base: str | None, engine: str | None
-) -> tuple[list[Finding], Path]:
+def _verified(asked: Asked, engine: str | None) -> tuple[list[Finding], Path]:
     from rocwright.build.progress import choose_progress
     from rocwright.flow import current_lock
     from rocwright.verify.run import verify
 
-    project = the_project(stack, gpus, base)
+    project = the_project(asked)
     findings = verify(project, current_lock(project, say), engine, say, choose_progress())
     return findings, project.home.path / "evidence"
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import click
 
-from rocwright.cli.common import json_option, not_a_stack, project_options, say, the_project
+from rocwright.cli.common import Asked, json_option, not_a_stack, project_options, say, the_project
 
 
 @click.command("why")
 @click.argument("step")
 @project_options
 @json_option
-def command(step: str, stack: str | None, gpus: tuple[str, ...], base: str | None, as_json: bool) -> None:
+def command(step: str, asked: Asked, as_json: bool) -> None:
     """The inputs of a step's key, and which of them differ from the last time."""
     from rocwright.cli.tell import print_json
     from rocwright.flow import current_lock, last_plan, planned
     from rocwright.plan.decide import differences
 
     not_a_stack(step, "why")
-    project = the_project(stack, gpus, base)
+    project = the_project(asked)
     plan, decisions = planned(project, current_lock(project, say))
     chosen = find_step(step, [one.step.name for one in decisions])
     decision = next(one for one in decisions if one.step.name == chosen)

@@ -55,8 +55,12 @@ def choose(request: Request, catalog: Catalog, version_of: Callable[[Provided], 
     wanted = (*catalog.stack(request.stack).components, *request.extra)
     offered = {name: one for name, one in base.provided(release).items() if name not in wanted}
     needed = _reachable(catalog, wanted, offered)
+
+    def version(one: Provided) -> str:
+        return version_of(one) if one.package else one.version
+
     candidates = {
-        name: [Candidate(name, one.version or version_of(one), _where(request.base, one))]
+        name: [Candidate(name, version(one), _where(request.base, one))]
         for name, one in offered.items()
         if name in needed and name != ROCM
     }
@@ -96,7 +100,7 @@ def choose_provider(
         if provider.kind == "source":
             known = []
         if provider.kind == "packages":
-            known = [packaged.version or version_of(packaged)] if packaged else []
+            known = [version_of(packaged) if packaged.package else packaged.version] if packaged else []
         where = f"{provider.name} on {request.base}"
         return [Candidate(ROCM, one, where) for one in known if _serves(provider, one, request)]
 
@@ -107,7 +111,8 @@ def choose_provider(
     if (named and catalog.provider(named) not in serving) or not serving:
         others = [one.name for one in serving]
         raise ConflictError(
-            f"{named or 'no provider'} has no ROCm for {', '.join(request.gpu)} on {request.base}",
+            f"{f'{named} has no ROCm for' if named else 'no provider of ROCm serves'} "
+            f"{', '.join(request.gpu)} on {request.base}",
             cause=f"these have: {', '.join(others)}" if others else "the catalog knows none that has",
             next_step=f'provider = "{others[0]}" in rocwright.toml' if others else "choose another base",
         )

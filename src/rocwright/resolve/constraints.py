@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -117,8 +118,9 @@ class _Provider(AbstractProvider[Requirement, Candidate, str]):
 
     def get_preference(
         self, identifier: str, resolutions: Any, candidates: Any, information: Any, backtrack_causes: Any
-    ) -> tuple[bool, str]:
-        return identifier not in self.provided, identifier
+    ) -> tuple[bool, int, str]:
+        # what leaves the least choice goes first: a dead end is then found where its reason is
+        return identifier not in self.provided, sum(1 for _ in candidates[identifier]), identifier
 
     def find_matches(
         self,
@@ -164,6 +166,27 @@ def refusals(release: Release, targets: Sequence[str]) -> list[str]:
     return found
 
 
+SHOWN = 2
+"""How many versions of one component are told of as they are; the rest are counted."""
+
+
+def _chain(causes: Sequence[Any]) -> list[str]:
+    """The requirements that cannot all hold, a line each; of one component's versions, some are counted."""
+    by_component: defaultdict[tuple[str, str], list[Requirement]] = defaultdict(list)
+    for cause in causes:
+        parent = cause.parent.name if cause.parent is not None else ""
+        by_component[parent, cause.requirement.name].append(cause.requirement)
+    chain: list[str] = []
+    for (parent, name), requirements in by_component.items():
+        told = list(dict.fromkeys(str(one) for one in requirements))
+        if not parent or len(told) <= SHOWN + 1:
+            chain += told
+            continue
+        chain += told[:SHOWN]
+        chain.append(f"and {len(told) - SHOWN} other versions of {parent} need yet other versions of {name}")
+    return chain
+
+
 def _conflict(
     error: Any,
     pins: Mapping[str, str],
@@ -171,7 +194,7 @@ def _conflict(
     catalog: Catalog,
     targets: Sequence[str],
 ) -> ConflictError:
-    chain = [str(cause.requirement) for cause in error.causes]
+    chain = _chain(error.causes)
     names = sorted({cause.requirement.name for cause in error.causes})
     for name in names:
         if name in provided:

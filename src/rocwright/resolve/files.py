@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import tomlkit
@@ -56,6 +56,24 @@ def write_request(path: Path, request: Request) -> None:
             tomlkit.comment('torchvision = "0.21.0"     # pins; what is not pinned is the newest that fits')
         )
     write_atomic(path, tomlkit.dumps(document))
+
+
+def change_request(path: Path, changes: Mapping[str, object]) -> None:
+    """Write changes into a project file; the rest of it, comments too, stays. Versions are added to its own.
+
+    Raises InputError where the file would not be a request then.
+    """
+    read_request(path)
+    document = tomlkit.parse(path.read_text(encoding="utf-8"))
+    for name, value in changes.items():
+        if isinstance(value, Mapping):
+            table = document.setdefault(name, tomlkit.table())
+            table.update(value)
+        else:
+            document[name] = list(value) if isinstance(value, tuple) else value
+    text = tomlkit.dumps(document)
+    parse(Request, tomlkit.parse(text).unwrap(), path)
+    write_atomic(path, text)
 
 
 def read_lock(path: Path, request: Request | None = None) -> Lock:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from rocwright.catalog.load import Catalog
+from rocwright.catalog.load import Catalog, load_catalog
 from rocwright.catalog.model import Row, Stack
-from rocwright.catalog.read import holder
+from rocwright.catalog.read import DATA, holder
 from rocwright.errors import InputError
 from rocwright.resolve.files import read_lock, write_lock
 from rocwright.resolve.lock import make_lock
@@ -31,12 +31,11 @@ def request_of(stack: Stack, row: Row) -> Request:
     )
 
 
-def path_of(catalog: Catalog, request: Request) -> Path:
-    """Where the lock of such a request lies in a catalog."""
+def name_of(request: Request) -> str:
+    """Where the lock of such a request lies in a folder of a catalog."""
     words = [*request.gpu, request.base.replace(":", "-"), *([request.provider] if request.provider else [])]
     versions = [f"{name}-{version}" for name, version in sorted(request.versions.items())]
-    name = f"{FOLDER}/{request.stack}/{'_'.join([*words, *versions])}.lock"
-    return (holder(name, catalog.folders) or catalog.folders[0]) / name
+    return f"{FOLDER}/{request.stack}/{'_'.join([*words, *versions])}.lock"
 
 
 def shipped_lock(catalog: Catalog, request: Request) -> Lock | None:
@@ -49,18 +48,18 @@ def shipped_lock(catalog: Catalog, request: Request) -> Lock | None:
             continue
         meant = request_of(stack, row)
         same = request.provider in ("", meant.provider) and request.versions in ({}, meant.versions)
-        path = path_of(catalog, meant)
-        if same and not request.extra and path.exists():
-            return read_lock(path, meant).model_copy(update={"request": request})
+        held = holder(name_of(meant), catalog.folders)
+        if same and not request.extra and held is not None:
+            return read_lock(held / name_of(meant), meant).model_copy(update={"request": request})
     return None
 
 
-def ship(catalog: Catalog) -> list[Path]:
-    """Write the lock of every row anew, from the catalog alone; gives the files that changed."""
+def ship(catalog: Catalog, folder: Path) -> list[Path]:
+    """Write the lock of every row into the folder of a catalog, from its facts alone; gives what changed."""
     changed = []
     for stack, row in rows(catalog):
         request = request_of(stack, row)
-        path = path_of(catalog, request)
+        path = folder / name_of(request)
         made = make_lock(request, catalog, Offline(), lambda _: None)
         try:
             old = read_lock(path, request)
@@ -71,3 +70,13 @@ def ship(catalog: Catalog) -> list[Path]:
             write_lock(path, made)
             changed.append(path)
     return changed
+
+
+def main() -> None:
+    """Write anew what rocwright carries: after a change of recipes, stacks or bases."""
+    for path in ship(load_catalog(DATA), DATA):
+        print(path.relative_to(DATA))
+
+
+if __name__ == "__main__":
+    main()

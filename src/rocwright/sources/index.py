@@ -32,7 +32,7 @@ PLATFORMS = (
 )
 """Wheels for a glibc of at most 2.34, which every base of the catalog has."""
 
-_NO_NETWORK = ("Could not resolve", "Connection refused", "Max retries exceeded", "Name or service not known")
+_ABSENT = re.compile(r"satisfies the requirement ([A-Za-z0-9._-]+).*\(from versions: none\)")
 _SETTING = re.compile(r"^(\S*)\.index-url='([^']+)'$", re.MULTILINE)
 
 
@@ -138,14 +138,18 @@ def resolve(
     """
     with tempfile.TemporaryDirectory(prefix="rocwright-index-") as folder:
         report = Path(folder) / "report.json"
-        words = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--quiet"]
+        words = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed"]
         words += ["--disable-pip-version-check", "--only-binary", ":all:", "--implementation", "cp"]
         words += ["--python-version", python, "--target", folder, "--report", str(report)]
         words += [word for tag in PLATFORMS for word in ("--platform", tag.format(machine=machine))]
-        words += ["--index-url", endpoint] if endpoint else []
+        # an index of its own is used alone: a wheel of that name elsewhere is another wheel
+        words += ["--isolated", "--index-url", endpoint] if endpoint else []
         done = process.run([*words, "--", *(_requirement(one) for one in wanted)], timeout=900)
         if not done.ok:
-            raise _unresolved(wanted, python, done.stderr)
+            if absent := _ABSENT.search(done.stderr):
+                # pip does not tell an index that is silent from one that has no such project
+                _page(_client(endpoint), absent.group(1))
+            raise _unresolved(wanted, python, done.stdout + done.stderr)
         found = json.loads(report.read_text())["install"]
     return tuple(sorted((_wheel(one, store, endpoint) for one in found), key=lambda pin: pin.filename))
 
@@ -161,15 +165,10 @@ def _requirement(text: str) -> str:
         ) from error
 
 
-def _unresolved(wanted: Sequence[str], python: str, stderr: str) -> ConflictError | NetworkError:
-    lines = [line for line in stderr.splitlines() if line.startswith("ERROR:")]
-    cause = (lines or stderr.strip().splitlines() or ["no message"])[-1].removeprefix("ERROR: ")
-    if any(sign in stderr for sign in _NO_NETWORK):
-        return NetworkError(
-            "the package index does not answer",
-            cause=cause,
-            next_step="check the network and pip's settings (pip config list), then try again",
-        )
+def _unresolved(wanted: Sequence[str], python: str, said: str) -> ConflictError:
+    lines = [line for line in said.splitlines() if line.startswith("ERROR:") or " depends on " in line]
+    errors = [line for line in lines if line.startswith("ERROR:")]
+    cause = (errors or said.strip().splitlines() or ["no message"])[-1].removeprefix("ERROR: ")
     return ConflictError(
         f"no Python packages for Python {python} satisfy {', '.join(wanted)}",
         cause=cause,

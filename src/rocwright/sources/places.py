@@ -61,16 +61,20 @@ class Reach:
 
 
 def locate(name: str, version: str, places: Sequence[Place], reach: Reach) -> Located:
-    """The first of `places` that has the release. Raises FetchError that says why each of them does not."""
+    """The first of `places` that has the release. Raises FetchError that says why each of them does not,
+    NetworkError where none of them answers."""
     reasons: list[str] = []
+    errors: list[NetworkError | FetchError] = []
     for place in places:
         try:
             found = _locate(place, version, reach)
         except (NetworkError, FetchError) as error:
+            errors.append(error)
             reasons.append(f"{describe(place)}: {_why(error)}")
             continue
         return replace(found, kind=kind_of(place), passed_over=tuple(reasons))
-    raise FetchError(
+    silent = errors and all(isinstance(one, NetworkError) for one in errors)
+    raise (NetworkError if silent else FetchError)(
         f"no source of {name} {version} can be reached",
         cause="each place that the recipe knows was tried",
         detail="\n".join(f"- {reason}" for reason in reasons),

@@ -1,0 +1,100 @@
+"""`rocwright stacks`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from rocwright.cli.common import complete, json_option
+
+if TYPE_CHECKING:
+    from rocwright.verify.standing import Standing
+
+
+@click.command("stacks")
+@click.argument("name", required=False, shell_complete=complete("stack"))
+@click.option("--markdown", is_flag=True, help="The table as the documentation has it.")
+@json_option
+def command(name: str | None, markdown: bool, as_json: bool) -> None:
+    """Every stack with the GPUs and bases that it comes with a lock for, and how far each has come.
+
+    With a NAME: what its rows hold, what their locks leave open, and the evidence with its source.
+    """
+    from rocwright.catalog.load import the_catalog
+    from rocwright.cli.tell import print_json, print_table
+    from rocwright.home import Home
+    from rocwright.verify.standing import standings
+
+    catalog = the_catalog()
+    if name is not None:
+        catalog.stack(name)
+    found = [one for one in standings(catalog, Home.default()) if name in (None, one.stack)]
+    if as_json:
+        print_json([one.model_dump(mode="json") for one in found])
+        return
+    if markdown:
+        click.echo(as_markdown(found))
+        return
+    print_table(HEADER, [cells(one) for one in found])
+    if name is None:
+        click.echo(
+            "\nrocwright stacks NAME tells more of one; rocwright plan NAME --gpu GPU --base BASE plans it"
+        )
+        return
+    stack = catalog.stack(name)
+    click.echo(f"\n{stack.summary}   [{stack.source}]")
+    if stack.warning:
+        click.echo(f"{click.style('beware', bold=True)}  {stack.warning}")
+    if stack.prefer:
+        click.echo(f"{click.style('better', bold=True)}  {stack.prefer}, where it can be had")
+    for one in found:
+        _tell(one)
+
+
+HEADER = ("stack", "gpu", "base", "ROCm from", "versions", "locks", "plans", "seen")
+"""`locks`: a lock comes with rocwright (and leaves so many things to the first lock with a network); `plans`:
+so many steps; `seen`: the most that evidence says."""
+
+
+def cells(one: Standing) -> tuple[str, ...]:
+    """A row of the table."""
+    open_ = f"yes, {len(one.pending)} open" if one.pending else "yes"
+    versions = " · ".join(f"{name} {version}" for name, version in one.versions.items())
+    return (
+        one.stack,
+        one.gpu,
+        one.base,
+        one.provider,
+        versions,
+        open_ if one.locks else "no",
+        f"{one.steps} steps" if one.steps else "no",
+        _most(one),
+    )
+
+
+def _most(one: Standing) -> str:
+    from rocwright.verify.standing import SAID
+
+    seen = {evidence.said for evidence in one.evidence}
+    return next((word for word in reversed(SAID) if word in seen), "")
+
+
+def as_markdown(found: list[Standing]) -> str:
+    """The table for the documentation."""
+    lines = ["| " + " | ".join(HEADER) + " |", "| " + " | ".join("---" for _ in HEADER) + " |"]
+    lines += ["| " + " | ".join(cells(one)) + " |" for one in found]
+    return "\n".join(lines)
+
+
+def _tell(one: Standing) -> None:
+    click.echo(f"\n{click.style(f'{one.gpu} on {one.base}', bold=True)} {one.provider}")
+    click.echo(f"  holds    {one.holds}")
+    click.echo(f"  from     {one.wish}")
+    if one.problem:
+        click.echo(f"  problem  {one.problem}")
+    for text in one.pending:
+        click.echo(f"  open     {text}")
+    for seen in one.evidence:
+        on = f" on {seen.device}" if seen.device else ""
+        click.echo(f"  seen     {seen.when[:10]} {seen.said}{on}: {seen.detail}   [{seen.source}]")
