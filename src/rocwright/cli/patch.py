@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rocwright.cli.common import complete, json_option, project_options, say, the_project
+from rocwright.cli.common import Asked, complete, json_option, project_options, say, the_project
 
 if TYPE_CHECKING:
     from rocwright.patching.check import Column
@@ -197,9 +197,7 @@ def _word(column: Column, index: int) -> str:
 )
 def save(
     step: str | None,
-    stack: str | None,
-    gpus: tuple[str, ...],
-    base: str | None,
+    asked: Asked,
     message: str | None,
     folder: Path | None,
 ) -> None:
@@ -223,7 +221,7 @@ def save(
             cause="what rocwright carries is not changed",
             next_step="rocwright patch save --catalog FOLDER, and export ROCWRIGHT_CATALOG=FOLDER for builds",
         )
-    project = the_project(stack, gpus, base)
+    project = the_project(asked)
     locked = current_lock(project, say)
     plan, _ = planned(project, locked)
     # an edit that was saved a moment ago has changed the keys
