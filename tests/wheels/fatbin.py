@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import struct
+import tarfile
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -73,4 +75,13 @@ def write_wheel(path: Path, files: Mapping[str, bytes]) -> Path:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
             archive.writestr(name, content)
+    return path
+
+
+def write_archive(path: Path, files: Mapping[str, bytes]) -> Path:
+    with tarfile.open(path, "w:gz") as archive:
+        for name, content in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
     return path

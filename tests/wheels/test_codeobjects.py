@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import gzip
 import hashlib
 import struct
+import tarfile
 import zipfile
 import zlib
 from pathlib import Path
@@ -23,6 +25,7 @@ from tests.wheels.fatbin import (
     gpu_elf,
     host_elf,
     plain_bundle,
+    write_archive,
     write_wheel,
 )
 
@@ -87,6 +90,58 @@ def test_a_large_member_of_a_wheel_is_read_in_two_passes(
     monkeypatch.setattr(zipfile.ZipFile, "open", lambda *a, **k: opened.append(a) or real(*a, **k))
     assert len(code_objects(wheel)) == 9
     assert len(opened) <= 1 + 3
+
+
+def test_an_archive_is_read_in_one_pass_and_names_the_file_within(tmp_path: Path) -> None:
+    archive = write_archive(
+        tmp_path / "x.tar.gz",
+        {
+            "./x/obj/long.hip.o": host_elf(fatbin([bundle_of("gfx1103", body=b"other" * 999)])),
+            "./x/lib/liba.so": host_elf(b"x", name=b".text"),
+            "./x/obj/short.hip.o": host_elf(fatbin([bundle_of("gfx1151")])),
+            "./x/README": b"text",
+        },
+    )
+    assert [(one.path, one.target, one.index) for one in code_objects(archive)] == [
+        ("x/obj/long.hip.o", "gfx1103", 0),
+        ("x/obj/short.hip.o", "gfx1151", 0),
+    ]
+    assert check_targets(archive, ["gfx1151"]) == [
+        "x/obj/long.hip.o: no code for gfx1151 (1 of 1 bundles)",
+        "x/obj/long.hip.o: code for gfx1103, which was not asked for (1 of 1 bundles)",
+    ]
+
+
+def test_links_in_an_archive_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "x.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        link = tarfile.TarInfo("x/lib.so")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(link)
+    assert code_objects(path) == []
+
+
+@pytest.mark.parametrize("content", [b"", b"no gzip at all", gzip.compress(b"no tar" * 999)])
+def test_what_is_no_archive_is_a_check_error(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(CheckError, match=r"cannot read x\.tar\.gz as an archive"):
+        code_objects(write(tmp_path, content, "x.tar.gz"))
+
+
+def test_an_archive_that_is_cut_short_is_a_check_error(tmp_path: Path) -> None:
+    noise = hashlib.shake_256(b"x").digest(400_000)
+    whole = write_archive(tmp_path / "x.tar.gz", {"a.so": host_elf(fatbin([bundle_of("gfx803", body=noise)]))})
+    whole.write_bytes(whole.read_bytes()[:-200_000])
+    with pytest.raises(CheckError):
+        code_objects(whole)
+
+
+def test_an_archive_that_unpacks_without_end_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "ALLOWANCE", 1024**2)
+    path = write_archive(tmp_path / "x.tar.gz", {"a.txt": bytes(64 * 1024**2)})
+    with pytest.raises(CheckError, match="far more work"):
+        code_objects(path)
 
 
 def test_a_folder_is_walked_in_order_and_links_are_left_out(tmp_path: Path) -> None:

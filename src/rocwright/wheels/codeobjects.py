@@ -1,11 +1,16 @@
-"""Which GPU code objects a wheel, a folder or a file holds, and whether they are exactly those asked for."""
+"""Which GPU code objects a wheel, an archive, a folder or a file holds, and whether they are those asked for."""
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import os
+import shutil
+import tarfile
+import tempfile
 import zipfile
+import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,6 +23,7 @@ from rocwright.wheels.streams import CHUNK, Budget, Metered, Seekable, Window
 
 SECTION = ".hip_fatbin"
 ZIP_MAGIC = b"PK\x03\x04"
+TAR_SUFFIXES = (".tar.gz", ".tgz")
 HEAD = 64
 
 
@@ -25,7 +31,7 @@ HEAD = 64
 class CodeObject:
     """Machine code for one GPU target.
 
-    `path` is the file that holds it, seen from the wheel or folder; `index` counts that file's bundles from
+    `path` is the file that holds it, seen from the wheel, archive or folder; `index` counts that file's bundles from
     0 and is None for a file that is itself one code object. `features` are sorted: ("sramecc+", "xnack-").
     `size` is in bytes, unpacked.
     """
@@ -44,7 +50,7 @@ class CodeObject:
 
 
 def code_objects(path: Path) -> list[CodeObject]:
-    """Every code object in a wheel (not unpacked to disk), in the files under a folder, or in one file.
+    """Every code object in a wheel or .tar.gz (not unpacked as a whole), under a folder, or in one file.
 
     Raises InputError where `path` cannot be read, CheckError where something in it is damaged.
     """
@@ -127,6 +133,8 @@ def _in_path(path: Path, name: str) -> Iterator[CodeObject]:
         head = file.read(HEAD)
         if head.startswith(ZIP_MAGIC) or path.suffix == ".whl":
             yield from _in_zip(file, name, budget)
+        elif name.endswith(TAR_SUFFIXES):
+            yield from _in_tar(file, name, budget)
         else:
             yield from _in_file(Metered(file, budget), head, name, budget)
 
@@ -140,7 +148,7 @@ def _in_zip(file: BinaryIO, name: str, budget: Budget) -> Iterator[CodeObject]:
                 with archive.open(info) as member:
                     head = member.read(HEAD)
                 budget.spend(len(head))
-                if not head.startswith((elf.MAGIC, bundle.MAGIC, bundle.COMPRESSED_MAGIC)):
+                if not _may_hold_code(head):
                     continue
 
                 def reopen(info: zipfile.ZipInfo = info) -> BinaryIO:
@@ -157,6 +165,38 @@ def _in_zip(file: BinaryIO, name: str, budget: Budget) -> Iterator[CodeObject]:
             next_step="build it or get it again",
             subject=name,
         ) from error
+
+
+def _in_tar(file: BinaryIO, name: str, budget: Budget) -> Iterator[CodeObject]:
+    """One pass over the archive: going back in gzip means starting over, so a member is put aside to be read."""
+    file.seek(0)
+    try:
+        with gzip.GzipFile(fileobj=file) as unpacked, tempfile.TemporaryFile() as aside:
+            metered = cast("BinaryIO", Metered(cast("BinaryIO", unpacked), budget))
+            with tarfile.open(fileobj=metered, mode="r|", bufsize=CHUNK) as archive:
+                for info in archive:
+                    member = archive.extractfile(info) if info.isfile() else None
+                    head = member.read(HEAD) if member is not None else b""
+                    if member is None or not _may_hold_code(head):
+                        continue
+                    aside.seek(0)
+                    aside.truncate()
+                    aside.write(head)
+                    shutil.copyfileobj(member, aside, CHUNK)
+                    yield from _in_file(Metered(aside, budget), head, info.name.removeprefix("./"), budget)
+    except RocwrightError:
+        raise
+    except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
+        raise CheckError(
+            f"cannot read {name} as an archive: {error or type(error).__name__}",
+            cause="the file is cut short, damaged, or no .tar.gz",
+            next_step="build it or get it again",
+            subject=name,
+        ) from error
+
+
+def _may_hold_code(head: bytes) -> bool:
+    return head.startswith((elf.MAGIC, bundle.MAGIC, bundle.COMPRESSED_MAGIC))
 
 
 def _in_file(file: io.RawIOBase, head: bytes, name: str, budget: Budget) -> Iterator[CodeObject]:
