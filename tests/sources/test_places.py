@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, cast
 
 import pytest
 from tests.making import write_tree
 from tests.sources.conftest import Index, Repository
 
-from rocwright.catalog.model import BuiltinPlace, GitPlace, IndexPlace, Place
+from rocwright.catalog.model import BuiltinPlace, DebianPlace, GitPlace, IndexPlace, Place
 from rocwright.errors import FetchError
-from rocwright.plan.model import GitOrigin
+from rocwright.plan.model import DebianSourceOrigin, FilePin, GitOrigin
+from rocwright.sources.debian import DebianArchive, SourcePackage
 from rocwright.sources.places import Reach, describe, locate, pack_builtin
 from rocwright.store.local import LocalStore
 
 GONE = GitPlace(git="http://127.0.0.1:1/x.git", tag="v1")
 
 
-def no_archive() -> NoReturn:
+def no_archive(suite: str) -> NoReturn:
     raise AssertionError("no place here is in an archive")
 
 
@@ -93,3 +94,34 @@ def test_byte_code_that_an_import_left_is_no_source(store: LocalStore, tmp_path:
     clean = pack_builtin("x", tmp_path / "carried" / "x", store)
     write_tree(tmp_path / "carried" / "x", {"__pycache__/setup.cpython-311.pyc": "code"})
     assert pack_builtin("x", tmp_path / "carried" / "x", store) == clean
+
+
+class Archive:
+    """An archive with one source package; its version is the suite's."""
+
+    versions = {"": "2:3.0-1", "trixie": "2:1.5+dfsg-7"}
+
+    def __init__(self, suite: str) -> None:
+        self.suite = suite
+
+    def source(self, package: str) -> SourcePackage:
+        version = self.versions[self.suite]
+        origin = DebianSourceOrigin(
+            suite=self.suite or "sid", package=package, version=version, architecture="x"
+        )
+        names = ("hello.dsc", "hello.debian.tar.xz", "hello.orig.tar.xz")
+        pins = (FilePin(filename=name, sha256="0" * 64, size=1, origin=origin) for name in names)
+        return SourcePackage(name=package, version=version, files=tuple(pins))
+
+
+def test_a_source_package_may_be_of_another_suite_than_the_base(store: LocalStore, tmp_path: Path) -> None:
+    reach = Reach(store=store, archive=lambda suite: cast("DebianArchive", Archive(suite)), carried=tmp_path)
+    here, older = (
+        DebianPlace(debian="hello"),
+        DebianPlace(debian="hello", suite="trixie", series=("a.patch",)),
+    )
+    found = locate("hello", "1.5", [here, older], reach)
+    assert found.place == "Debian source package hello 2:1.5+dfsg-7 (trixie)"
+    assert [pin.filename for pin in found.files] == ["hello.orig.tar.xz", "hello.debian.tar.xz"]
+    assert "has hello 2:3.0-1" in found.passed_over[0]
+    assert [pin.filename for pin in locate("hello", "3.0", [here], reach).files] == ["hello.orig.tar.xz"]

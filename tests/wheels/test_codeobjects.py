@@ -129,7 +129,9 @@ def test_what_is_no_archive_is_a_check_error(tmp_path: Path, content: bytes) -> 
 
 def test_an_archive_that_is_cut_short_is_a_check_error(tmp_path: Path) -> None:
     noise = hashlib.shake_256(b"x").digest(400_000)
-    whole = write_archive(tmp_path / "x.tar.gz", {"a.so": host_elf(fatbin([bundle_of("gfx803", body=noise)]))})
+    whole = write_archive(
+        tmp_path / "x.tar.gz", {"a.so": host_elf(fatbin([bundle_of("gfx803", body=noise)]))}
+    )
     whole.write_bytes(whole.read_bytes()[:-200_000])
     with pytest.raises(CheckError):
         code_objects(whole)

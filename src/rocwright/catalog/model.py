@@ -57,9 +57,13 @@ class IndexPlace(Frozen):
 
 
 class DebianPlace(Frozen):
-    """A release in the Debian archive's source packages; `series` names the patches of it that are needed."""
+    """A release in the Debian archive's source packages; `series` names the patches of it that are needed.
+
+    `suite` is one other than the base's own: an older release of Debian may have what sid has no more.
+    """
 
     debian: str
+    suite: str = ""
     series: tuple[str, ...] = ()
 
 

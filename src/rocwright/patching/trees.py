@@ -58,6 +58,8 @@ class Wanted:
 def wanted_trees(component: Component, versions: Sequence[str], suites: Sequence[str]) -> list[Wanted]:
     """Every place of the releases with these versions, in order; all releases where none is named.
 
+    Source packages are looked for in `suites`, or in the suite that the place itself names.
+
     Raises InputError for a version that the recipe has not.
     """
     releases = [component.released(version) for version in versions] or component.release
@@ -65,9 +67,15 @@ def wanted_trees(component: Component, versions: Sequence[str], suites: Sequence
         Wanted(version=release.version, place=place, suite=suite)
         for release in releases
         for place in release.places
-        for suite in (suites if isinstance(place, DebianPlace) else ("",))
+        for suite in _suites(place, suites)
         if not isinstance(place, ImagePlace)
     ]
+
+
+def _suites(place: Place, suites: Sequence[str]) -> Sequence[str]:
+    if not isinstance(place, DebianPlace):
+        return ("",)
+    return (place.suite,) if place.suite else suites
 
 
 class Shelf:
@@ -101,7 +109,7 @@ class Shelf:
         """The tree, in a folder that goes away. Raises FetchError, NetworkError, PatchError."""
         if isinstance(wanted.place, GitPlace) and wanted.place.git in self.silent:
             raise NetworkError(f"{wanted.place.git} does not answer", cause=self.silent[wanted.place.git])
-        reach = Reach(store=self.store, archive=lambda: self._archive(wanted.suite), carried=self.carried)
+        reach = Reach(store=self.store, archive=lambda _: self._archive(wanted.suite), carried=self.carried)
         try:
             located = locate(component, wanted.version, [wanted.place], reach)
         except FetchError as error:

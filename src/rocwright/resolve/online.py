@@ -37,7 +37,7 @@ class Online:
         self.store, self.home, self.on_line = store, home, on_line
         self.before = before
         self.reach = Reach(store=store, archive=self.archive, carried=catalog.source, image=self.image)
-        self._archive: DebianArchive | None = None
+        self._archives: dict[str, DebianArchive] = {}
         self.images = ImageRoots(
             base, release, catalog.manager(base), store, home, on_line, known=self._known_root()
         )
@@ -60,20 +60,24 @@ class Online:
         known = place.digest or next(same, "")
         return lock_image(place.image, known, self.store, self.home, self.on_line).pin
 
-    def archive(self) -> DebianArchive:
-        """The archive of the base's release, refreshed at its first use. Raises FetchError, NetworkError."""
-        if self._archive is None:
-            if self.base.made != "packages":
-                raise FetchError(
-                    f"{self.base.name}:{self.release.name} is no suite of the Debian archive",
-                    cause=f"its root comes from the image {self.release.image}",
-                    next_step="name another source place in the recipe",
-                )
-            archive = DebianArchive(self.home.apt, self.release.name, architecture(self.base))
-            self.on_line(f"lock: package lists of {archive.suite}")
+    def archive(self, suite: str = "") -> DebianArchive:
+        """The archive of a suite, or of the base's own release, refreshed at its first use.
+
+        Raises FetchError, NetworkError.
+        """
+        name = suite or self.release.name
+        if not suite and self.base.made != "packages":
+            raise FetchError(
+                f"{self.base.name}:{self.release.name} is no suite of the Debian archive",
+                cause=f"its root comes from the image {self.release.image}",
+                next_step="name another source place in the recipe",
+            )
+        if name not in self._archives:
+            archive = DebianArchive(self.home.apt, name, architecture(self.base))
+            self.on_line(f"lock: package lists of {name}")
             archive.refresh()
-            self._archive = archive
-        return self._archive
+            self._archives[name] = archive
+        return self._archives[name]
 
     def package_version(self, package: Provided) -> str:
         if self.base.made == "image":

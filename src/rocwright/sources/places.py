@@ -51,11 +51,11 @@ def no_image(place: ImagePlace) -> FilePin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """What looking for sources needs: the store for what is fetched on the way, the archive of the suite, and
-    who pulls images."""
+    """What looking for sources needs: the store for what is fetched on the way, the archive of a suite (of the
+    base, for ""), and who pulls images."""
 
     store: Store
-    archive: Callable[[], DebianArchive]
+    archive: Callable[[str], DebianArchive]
     carried: Callable[[str], Path]
     image: Callable[[ImagePlace], FilePin] = no_image
 
@@ -141,7 +141,7 @@ def _locate(place: Place, version: str, reach: Reach) -> Located:
 
 
 def _locate_debian(place: DebianPlace, version: str, reach: Reach) -> Located:
-    archive = reach.archive()
+    archive = reach.archive(place.suite)
     package = archive.source(place.debian)
     if upstream_version(package.version) != version:
         raise FetchError(

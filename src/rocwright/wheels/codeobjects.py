@@ -1,4 +1,4 @@
-"""Which GPU code objects a wheel, an archive, a folder or a file holds, and whether they are those asked for."""
+"""GPU code objects in wheels, archives, folders and files, and whether they are exactly those asked for."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ HEAD = 64
 class CodeObject:
     """Machine code for one GPU target.
 
-    `path` is the file that holds it, seen from the wheel, archive or folder; `index` counts that file's bundles from
-    0 and is None for a file that is itself one code object. `features` are sorted: ("sramecc+", "xnack-").
-    `size` is in bytes, unpacked.
+    `path` is the file that holds it, seen from the wheel, archive or folder; `index` counts that file's
+    bundles from 0 and is None for a file that is itself one code object. `features` are sorted:
+    ("sramecc+", "xnack-"). `size` is in bytes, unpacked.
     """
 
     path: str
@@ -168,7 +168,7 @@ def _in_zip(file: BinaryIO, name: str, budget: Budget) -> Iterator[CodeObject]:
 
 
 def _in_tar(file: BinaryIO, name: str, budget: Budget) -> Iterator[CodeObject]:
-    """One pass over the archive: going back in gzip means starting over, so a member is put aside to be read."""
+    """In one pass: going back in gzip means starting over, so a member is put aside to be read."""
     file.seek(0)
     try:
         with gzip.GzipFile(fileobj=file) as unpacked, tempfile.TemporaryFile() as aside:
