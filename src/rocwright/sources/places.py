@@ -51,8 +51,8 @@ def no_image(place: ImagePlace) -> FilePin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """What looking for sources needs: the store for what is fetched on the way, the archive of a suite (of the
-    base, for ""), and who pulls images."""
+    """What looking for sources needs: the store for what is fetched on the way, the archive of a suite (the
+    base's own for ""), and who pulls images."""
 
     store: Store
     archive: Callable[[str], DebianArchive]
