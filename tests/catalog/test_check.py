@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tests.making import write_tree
 from rocwright.catalog.check import check_catalog
 from rocwright.catalog.read import DATA, Fault
 from rocwright.catalog.schema import FILES, schema
+from rocwright.cli.catalog import KINDS
 
 TARGET = 'name = "gfx1104"\nkfd_version = 110004\ngeneration = "x"\nproducts = ["x"]\n'
 STACK = 'summary = "s"\ncomponents = ["gfx-smoke"]\nbases = ["debian:sid"]\nsource = "s"\n'
@@ -245,6 +247,17 @@ def test_all_schemas_come_with_the_files_that_they_are_for(rocwright: Command) -
     assert told["component"]["files"] == "components/*.toml"
     for kind, one in told.items():
         assert list(DATA.glob(one["files"])), kind
+
+
+def test_an_editor_takes_sizes_as_they_are_written() -> None:
+    memory = schema("component")["$defs"]["Resources"]["properties"]["memory_per_job"]
+    written = next(one["pattern"] for one in memory["anyOf"] if one["type"] == "string")
+    assert re.fullmatch(written, "1.5 GiB")
+    assert not re.fullmatch(written, "1.5 GB")
+
+
+def test_the_command_knows_every_kind_of_file() -> None:
+    assert set(KINDS) == set(FILES)
 
 
 @pytest.mark.parametrize("kind", FILES)

@@ -17,6 +17,7 @@ from rocwright.catalog.read import DATA, catalog_folders, holder
 from rocwright.errors import InputError
 from rocwright.plan.make import make_plan
 from rocwright.resolve.fits import check_request
+from rocwright.wheels.elf import machines
 
 NEW_GPU = """
 [[target]]
@@ -189,6 +190,15 @@ def test_a_hostile_folder_is_refused_by_every_verb_in_words(
         assert done.stderr.startswith("error[input]")
         assert "targets.toml" in done.stderr
         assert "Traceback" not in done.stderr
+
+
+def test_the_number_of_a_new_gpu_in_code_objects_is_added(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_tree(tmp_path, {"elf_machines.toml": 'source = ["a test"]\n[machines]\ngfx9999 = 0x7f\n'})
+    monkeypatch.setenv("ROCWRIGHT_CATALOG", str(tmp_path))
+    known = machines.__wrapped__()
+    assert (known[0x7F], known[0x4A]) == ("gfx9999", "gfx1151")
 
 
 def test_files_that_are_no_catalog_are_not_opened(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Literal, Self
 
 from packaging.version import InvalidVersion, Version
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from rocwright.errors import InputError
 from rocwright.models import Frozen
@@ -26,7 +26,14 @@ def _parse_size(value: object) -> object:
     return int(float(number) * _UNITS[unit])
 
 
-Size = Annotated[int, BeforeValidator(_parse_size), Field(ge=0, strict=True)]
+_WRITTEN = {"type": "string", "pattern": rf"^\d+(\.\d+)? ({'|'.join(_UNITS)})$"}
+
+Size = Annotated[
+    int,
+    BeforeValidator(_parse_size),
+    Field(ge=0, strict=True),
+    WithJsonSchema({"anyOf": [_WRITTEN, {"type": "integer", "minimum": 0}]}),
+]
 """Bytes; written in TOML as "1.5 GiB"."""
 
 

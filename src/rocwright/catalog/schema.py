@@ -8,6 +8,7 @@ from rocwright.catalog.model import Base, Component, PackageManager, Stack
 from rocwright.catalog.provider import Provider
 from rocwright.catalog.target import Quirk, RunOnly, Target
 from rocwright.models import Frozen
+from rocwright.patching.model import Edit
 
 
 class TargetsFile(Frozen):
@@ -24,9 +25,16 @@ class ManagersFile(Frozen):
     manager: tuple[PackageManager, ...] = ()
 
 
+class EditsFile(Frozen):
+    """edits/*.toml."""
+
+    edit: tuple[Edit, ...] = ()
+
+
 FILES: dict[str, tuple[str, type[Frozen]]] = {
     "base": ("bases/*.toml", Base),
     "component": ("components/*.toml", Component),
+    "edit": ("edits/*.toml", EditsFile),
     "manager": ("package_managers.toml", ManagersFile),
     "provider": ("providers/*.toml", Provider),
     "stack": ("stacks/*.toml", Stack),
