@@ -192,6 +192,24 @@ def build(project: Project, locked: Lock, options: Options, progress: Progress) 
     return Built(run=run, artifacts=artifacts, failures=tuple(outcome.failures))
 
 
+def built_outputs(project: Project, plan: Plan) -> dict[str, Output]:
+    """The main output of each component, by its name. Raises InputError where one is not built."""
+    found: dict[str, Output] = {}
+    for step in plan.steps:
+        if step.name not in plan.artifacts:
+            continue
+        record = project.store.record(step.key)
+        if record is None or not all(project.store.has(one.sha256, one.size) for one in record.outputs):
+            raise InputError(
+                f"{step.name} is not built as the lock says",
+                cause="it was never built, or was cleaned up",
+                next_step="rocwright build",
+            )
+        if step.name == step.component:
+            found[step.component] = record.outputs[0]
+    return found
+
+
 def expected_seconds(project: Project) -> dict[str, float]:
     """How long each step of this stack took when it was last built on this machine."""
     found: dict[str, float] = {}

@@ -15,6 +15,7 @@ VERBS = {
     "plan": "What a build would run, what is in the store, and why.",
     "why": "The inputs of a step's key, and which differ from the last time.",
     "build": "Build what the lock says and is not in the store yet.",
+    "install": "The wheels of a built stack into a virtual environment of yours.",
     "verify": "Check and try what is built; write evidence.",
     "logs": "The log of a step.",
     "shell": "A shell in the sandbox of a step, as it was.",

@@ -18,9 +18,8 @@ from rocwright.build.progress import PlainProgress, Progress
 from rocwright.build.runs import LogFile, StepRun, UnderWay, log_name
 from rocwright.build.scheduler import Options, check_room, run_steps
 from rocwright.catalog.model import Check, Component
-from rocwright.errors import InputError
 from rocwright.files import write_atomic
-from rocwright.flow import Project, expected_seconds
+from rocwright.flow import Project, built_outputs, expected_seconds
 from rocwright.plan.decide import State, decide
 from rocwright.plan.make import make_plan
 from rocwright.plan.model import Plan
@@ -48,7 +47,7 @@ def verify(
     Raises InputError where the stack is not built; a check that fails is a finding, not an error.
     """
     plan = make_plan(lock, project.catalog)
-    artifacts = _artifacts(project, plan)
+    artifacts = built_outputs(project, plan)
     under_way = UnderWay("verify", project.request, project.home.runs)
     root = _check_root(project, plan, engine, under_way.folder, progress or PlainProgress(), say)
     findings: list[Finding] = []
@@ -78,24 +77,6 @@ def _step_run(component: Component, check: Check, found: Sequence[Finding], seco
         seconds=round(seconds, 3),
         log=log_name(name) if check.kind == "script" else "",
     )
-
-
-def _artifacts(project: Project, plan: Plan) -> dict[str, Output]:
-    """The main output of each component, by the component's name."""
-    found: dict[str, Output] = {}
-    for step in plan.steps:
-        if step.name not in plan.artifacts:
-            continue
-        record = project.store.record(step.key)
-        if record is None or not all(project.store.has(one.sha256, one.size) for one in record.outputs):
-            raise InputError(
-                f"{step.name} is not built as the lock says",
-                cause="nothing can be verified that is not there",
-                next_step="rocwright build",
-            )
-        if step.name == step.component:
-            found[step.component] = record.outputs[0]
-    return found
 
 
 def _check_root(

@@ -1,0 +1,36 @@
+"""`rocwright install`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rocwright.cli.common import Asked, json_option, project_options, say, the_project
+
+
+@click.command("install")
+@project_options
+@click.option(
+    "--into",
+    "environment",
+    required=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    help="A virtual environment: python3 -m venv FOLDER.",
+)
+@json_option
+def command(asked: Asked, environment: Path, as_json: bool) -> None:
+    """Install the wheels of a built stack into a virtual environment of yours, and nothing else.
+
+    Before and after, what the recipes guard (one torch, say) is looked at: one working copy stays.
+    """
+    from rocwright.cli.tell import print_json, print_table
+    from rocwright.flow import current_lock
+    from rocwright.install import install
+
+    project = the_project(asked)
+    wheels = install(project, current_lock(project, say), environment, say)
+    if as_json:
+        print_json([{"name": one.name, "version": one.version, "wheel": one.path.name} for one in wheels])
+        return
+    print_table(("installed", "version"), [(one.name, one.version) for one in wheels])
