@@ -1,0 +1,47 @@
+"""The edits of the catalog: each belongs to a component, says why and from where, and names what there is."""
+
+from __future__ import annotations
+
+import pytest
+
+from rocwright.catalog.load import builtin_catalog
+from rocwright.catalog.read import DATA
+from rocwright.patching.model import Edit
+
+CATALOG = builtin_catalog()
+EDITS = [
+    pytest.param(edit, id=f"{component.name}-{number}")
+    for component in CATALOG.components.values()
+    for number, edit in enumerate(component.edit, 1)
+]
+
+
+def test_every_file_of_edits_and_every_diff_belongs_to_a_component() -> None:
+    assert {path.stem for path in (DATA / "edits").glob("*.toml")} <= set(CATALOG.components)
+    used = {edit.diff for component in CATALOG.components.values() for edit in component.edit if edit.diff}
+    assert {str(path.relative_to(DATA)) for path in DATA.glob("patches/**/*.patch")} == used
+
+
+def test_edits_that_lie_apart_come_after_those_of_the_recipe() -> None:
+    pytorch = CATALOG.component("pytorch")
+    assert any(edit.file.endswith("FindBLIS.cmake") for edit in pytorch.edit)
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edit_says_why_and_from_where(edit: Edit) -> None:
+    assert edit.why
+    assert edit.source
+    assert edit.confidence
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edit_names_targets_and_components_that_there_are(edit: Edit) -> None:
+    assert set(edit.targets) <= set(CATALOG.targets)
+    assert set(edit.beside) <= set(CATALOG.components)
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_what_an_edit_may_find_done_can_be_recognised(edit: Edit) -> None:
+    """A replacement by nothing, or with groups, needs a marker or what upstream took away."""
+    if edit.replacement is not None and (not edit.replacement or "\\" in edit.replacement):
+        assert edit.marker or edit.absent
