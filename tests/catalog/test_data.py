@@ -71,7 +71,7 @@ def test_a_stack_names_only_what_is_there(name: str) -> None:
     stack = CATALOG.stacks[name]
     assert stack.components
     assert stack.bases
-    for component in stack.components:
+    for component in (*stack.components, *stack.optional):
         CATALOG.component(component)
     for base in stack.bases:
         CATALOG.base(base)
@@ -89,10 +89,12 @@ def test_what_a_stack_says_to_do_next_can_be_filled_in(name: str) -> None:
 def test_every_system_package_of_a_stack_has_a_name_on_each_of_its_bases(name: str) -> None:
     stack = CATALOG.stacks[name]
     for named in stack.bases:
-        base, _ = CATALOG.base(named)
-        for component in map(CATALOG.component, stack.components):
+        base, release = CATALOG.base(named)
+        for component in map(CATALOG.component, (*stack.components, *stack.optional)):
             system = component.system
-            assert CATALOG.system_packages(base, (*system.build, *system.run, *system.check))
+            CATALOG.system_packages(base, (*system.build, *system.run, *system.check))
+            if "rocm" in base.provided(release):
+                CATALOG.system_packages(base, system.rocm)
 
 
 def test_every_system_package_is_named_for_managers_that_are_there() -> None:

@@ -63,7 +63,7 @@ hip-runtime = ["libamdhip64-7"]
 @pytest.fixture
 def overlay(tmp_path: Path) -> Path:
     """A user's own catalog: a GPU, a distribution, a stack on it, and a provider that serves them."""
-    stack = (DATA / "stacks" / "gfx-smoke.toml").read_text().replace('["debian:sid"]', '["mint:22"]')
+    stack = (DATA / "stacks" / "gfx-smoke.toml").read_text().replace('"debian:sid"', '"mint:22"')
     write_tree(
         tmp_path / "mine",
         {

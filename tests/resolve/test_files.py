@@ -41,7 +41,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("stack", STACKS)
 def test_a_lock_is_read_as_it_was_written(path: Path, stack: str) -> None:
-    lock = lock_of(stack, "gfx803", "gfx1151")
+    lock = lock_of(stack)
     write_lock(path, lock)
     assert read_lock(path) == lock
     assert make_plan(read_lock(path), builtin_catalog()) == make_plan(lock, builtin_catalog())

@@ -15,6 +15,9 @@ from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Release
 from rocwright.errors import ConflictError, InputError
 
+MOST_ROUNDS = 10_000
+"""Choices tried before a search is given up; the catalog's own stacks take less than a hundred."""
+
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
@@ -57,7 +60,9 @@ def solve(
     requirements = [Requirement(name, "", "the stack") for name in wanted]
     requirements += [Requirement(name, f"=={version}", "rocwright.toml") for name, version in pins.items()]
     try:
-        result = Resolver(_Provider(catalog, provided, targets), BaseReporter()).resolve(requirements)
+        result = Resolver(_Provider(catalog, provided, targets), BaseReporter()).resolve(
+            requirements, max_rounds=MOST_ROUNDS
+        )
     except ResolutionImpossible as error:
         raise _conflict(error, pins, provided, catalog, targets) from error
     return dict(result.mapping)
@@ -112,15 +117,27 @@ class _Provider(AbstractProvider[Requirement, Candidate, str]):
         self.catalog = catalog
         self.provided = provided
         self.targets = targets
+        self.heights: dict[str, int] = {}
+
+    def height(self, name: str, above: frozenset[str] = frozenset()) -> int:
+        """How many components lie below this one: 0 for what needs nothing, or is provided."""
+        if name in self.heights or name in above:
+            return self.heights.get(name, 0)
+        below: set[str] = set()
+        if name not in self.provided and name in self.catalog.components:
+            below = {need for one in self.catalog.component(name).release for need in one.needs}
+        self.heights[name] = max((1 + self.height(one, above | {name}) for one in below), default=0)
+        return self.heights[name]
 
     def identify(self, requirement_or_candidate: Requirement | Candidate) -> str:
         return requirement_or_candidate.name
 
     def get_preference(
         self, identifier: str, resolutions: Any, candidates: Any, information: Any, backtrack_causes: Any
-    ) -> tuple[bool, int, str]:
-        # what leaves the least choice goes first: a dead end is then found where its reason is
-        return identifier not in self.provided, sum(1 for _ in candidates[identifier]), identifier
+    ) -> tuple[bool, bool, int, str]:
+        # what leaves no choice, then what others stand on: a dead end is found where its reason is
+        choice = sum(1 for _ in candidates[identifier]) > 1
+        return identifier not in self.provided, choice, self.height(identifier), identifier
 
     def find_matches(
         self,
