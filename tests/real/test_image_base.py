@@ -14,6 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from tests.sources.test_layers import save
 
 from rocwright.bases.roots import remove_tree
 from rocwright.build.exec_step import execute
@@ -72,6 +73,15 @@ class Registry:
         image = buildah("commit", "--quiet", "--rm", container)
         place = f"docker://127.0.0.1:{self.port}/team/debian:{tag}"
         buildah("push", "--quiet", "--tls-verify=false", "--digestfile", digest, image, place)
+        return digest.read_text().strip()
+
+    def push_saved(self, tag: str, saved: Path) -> str:
+        """Push an image that is saved in an archive, which takes no storage."""
+        digest = self.folder / "digest"
+        command = ["skopeo", "copy", "--quiet", "--dest-tls-verify=false", "--digestfile", str(digest)]
+        place = f"docker://127.0.0.1:{self.port}/team/debian:{tag}"
+        done = subprocess.run([*command, f"docker-archive:{saved}", place], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
         return digest.read_text().strip()
 
     def blob(self, digest: str) -> Path:
@@ -253,15 +263,18 @@ def put_index(registry: Registry, tag: str, digests: dict[str, str]) -> str:
 @pytest.fixture(scope="module")
 def debian(registry: Registry, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The digest of an image of a minimal Debian, whose apt is set up as this machine's."""
-    root = tmp_path_factory.mktemp("debian") / "root.tar"
+    folder = tmp_path_factory.mktemp("debian")
+    root = folder / "root.tar"
     done = subprocess.run(
         ["mmdebstrap", "--variant=apt", "--skip=output/dev", '--aptopt=Acquire::Check-Valid-Until "false"',
-         '--dpkgopt=path-exclude=/usr/share/doc/*', "trixie", root],
+         "--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/locale/*",
+         "--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=force-unsafe-io", "trixie", root],
         capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
-    digest = registry.push("debian", root, env="GREETING=hello")
-    root.unlink()
+    config = {"architecture": machine_architecture(), "config": {"Env": ["GREETING=hello"]}}
+    digest = registry.push_saved("debian", save(folder, root.read_bytes(), config=config))
+    remove_tree(folder)
     return digest
 
 

@@ -319,6 +319,7 @@ REFUSALS: list[tuple[str, type[RocwrightError], str]] = [
     ("Error response from daemon: manifest for x:1 not found", FetchError, "has no image"),
     ("unauthorized: authentication required", FetchError, "does not give"),
     ("requested access to the resource is denied", FetchError, "does not give"),
+    ("reading JSON file /run/x/auth.json: permission denied", FetchError, "could not pull"),
     ("Digest did not match, expected sha256:1, got sha256:2", FetchError, "is not what the digest says"),
     ("filesystem layer verification failed for digest sha256:1", FetchError, "is not what the digest says"),
     ("writing blob: happened during read: unexpected EOF", FetchError, "is not what the digest says"),

@@ -238,7 +238,7 @@ _NOT_AS_SAID = (
 )
 _OTHER = ("no image found in manifest list", "no image found in image index", "no matching manifest")
 _ABSENT = ("manifest unknown", "name unknown", "not found", "repository does not exist")
-_REFUSED = ("unauthorized", "denied", "authentication required")
+_REFUSED = ("unauthorized", "resource is denied", "access denied", "authentication required")
 _SILENT = (
     *("connection refused", "no such host", "dial tcp", "i/o timeout", "tls:", "x509", "response to https"),
     *("network is unreachable", "connection reset", "deadline exceeded", "pinging container registry"),
