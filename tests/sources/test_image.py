@@ -351,3 +351,15 @@ def test_an_image_for_another_machine_is_refused(engine: Engine, tmp_path: Path)
         pull(ORIGIN, tmp_path / "pull", Skopeo())
     assert MACHINE in caught.value.cause
     assert list((tmp_path / "pull").iterdir()) == []
+
+
+def test_what_an_engine_notes_by_itself_stays_in_the_folder_of_the_pull(
+    engine: Engine, tmp_path: Path
+) -> None:
+    script = (
+        f'echo "$XDG_DATA_HOME $TMPDIR" > {tmp_path}/seen; mkdir -p "$XDG_DATA_HOME"; touch "$TMPDIR/big"\n'
+    )
+    engine("skopeo", script + saves(tmp_path, "--output"))
+    pulled = pull(ORIGIN, tmp_path / "pull", Skopeo())
+    assert all(Path(one).is_relative_to(tmp_path / "pull") for one in (tmp_path / "seen").read_text().split())
+    assert list((tmp_path / "pull").iterdir()) == [pulled.path]

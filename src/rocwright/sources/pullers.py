@@ -7,6 +7,7 @@ plain HTTP are the engine's own settings; only a mirror that begins with http://
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -62,7 +63,7 @@ class Skopeo:
 
     def digest(self, place: Place, folder: Path) -> str:
         words = ["skopeo", *_for(place), "inspect", "--raw", *_tls(place), f"docker://{place}"]
-        raw = _told(place, words, LOOK_SECONDS)
+        raw = _told(place, folder, words, LOOK_SECONDS)
         digest = f"sha256:{sha256(raw.encode()).hexdigest()}"
         if place.digest not in ("", digest):
             raise _explain(place, self.name, f"the digest of what came does not match: it is {digest}")
@@ -79,7 +80,7 @@ class Skopeo:
             f"docker://{place}",
             f"docker-archive:{target}",
         ]
-        _told(place, ["skopeo", *_for(place), "--tmpdir", str(folder), *copy])
+        _told(place, folder, ["skopeo", *_for(place), "--tmpdir", str(folder), *copy])
 
     def clean(self, folder: Path) -> None:
         pass
@@ -96,12 +97,12 @@ class Podman:
 
     def _pull(self, place: Place, folder: Path) -> None:
         pull = ["pull", "--quiet", "--os", "linux", "--arch", place.architecture, *_tls(place)]
-        _told(place, [*self._words(folder), *pull, f"docker://{place}"])
+        _told(place, folder, [*self._words(folder), *pull, f"docker://{place}"])
 
     def digest(self, place: Place, folder: Path) -> str:
         self._pull(place, folder)
         look = ["image", "inspect", "--format", "{{.Digest}} {{range .RepoDigests}}{{.}} {{end}}", str(place)]
-        asked, *all_of_it = _told(place, [*self._words(folder), *look], LOOK_SECONDS).split()
+        asked, *all_of_it = _told(place, folder, [*self._words(folder), *look], LOOK_SECONDS).split()
         # of an image for several machines, what was asked for is the list, and the other is this machine's
         others = [one.rpartition("@")[2] for one in all_of_it]
         return next((one for one in others if one != asked), asked)
@@ -109,7 +110,7 @@ class Podman:
     def save(self, place: Place, target: Path, folder: Path) -> None:
         self._pull(place, folder)
         save = ["save", "--quiet", "--format", "docker-archive", "--output", str(target), str(place)]
-        _told(place, [*self._words(folder), *save])
+        _told(place, folder, [*self._words(folder), *save])
 
     def clean(self, folder: Path) -> None:
         # its layers belong to the user's subordinate ids, which only podman can be
@@ -128,16 +129,18 @@ class Buildah:
 
     def _pull(self, place: Place, folder: Path) -> None:
         pull = ["pull", "--quiet", "--os", "linux", "--arch", place.architecture, *_tls(place)]
-        _told(place, [*self._words(folder), *pull, f"docker://{place}"])
+        _told(place, folder, [*self._words(folder), *pull, f"docker://{place}"])
 
     def digest(self, place: Place, folder: Path) -> str:
         self._pull(place, folder)
         look = ["inspect", "--type", "image", "--format", "{{.FromImageDigest}}", str(place)]
-        return _told(place, [*self._words(folder), *look], LOOK_SECONDS).strip()
+        return _told(place, folder, [*self._words(folder), *look], LOOK_SECONDS).strip()
 
     def save(self, place: Place, target: Path, folder: Path) -> None:
         self._pull(place, folder)
-        _told(place, [*self._words(folder), "push", "--quiet", str(place), f"docker-archive:{target}"])
+        _told(
+            place, folder, [*self._words(folder), "push", "--quiet", str(place), f"docker-archive:{target}"]
+        )
 
     def clean(self, folder: Path) -> None:
         process.run([*self._words(folder), "rmi", "--all", "--force"], timeout=600)
@@ -155,14 +158,18 @@ class Docker:
     def digest(self, place: Place, folder: Path) -> str:
         insecure = ["--insecure"] if place.plain_http else []
         words = ["docker", "manifest", "inspect", "--verbose", *insecure, str(place)]
-        told = json.loads(_told(place, words, LOOK_SECONDS))
+        told = json.loads(_told(place, folder, words, LOOK_SECONDS))
         rows = [one["Descriptor"] for one in (told if isinstance(told, list) else [told])]
         return str(rows[0]["digest"]) if len(rows) == 1 else _instance(place, rows)
 
     def save(self, place: Place, target: Path, folder: Path) -> None:
         had = process.run(["docker", "image", "inspect", str(place)], timeout=LOOK_SECONDS).ok
-        _told(place, ["docker", "pull", "--quiet", "--platform", f"linux/{place.architecture}", str(place)])
-        _told(place, ["docker", "save", "--output", str(target), str(place)])
+        _told(
+            place,
+            folder,
+            ["docker", "pull", "--quiet", "--platform", f"linux/{place.architecture}", str(place)],
+        )
+        _told(place, folder, ["docker", "save", "--output", str(target), str(place)])
         if not had:
             process.run(["docker", "image", "rm", str(place)], timeout=LOOK_SECONDS)
 
@@ -223,8 +230,10 @@ def _other_architecture(place: Place, known: str) -> FetchError:
     )
 
 
-def _told(place: Place, words: Sequence[str], seconds: float = PULL_SECONDS) -> str:
-    done = process.run(words, timeout=seconds)
+def _told(place: Place, folder: Path, words: Sequence[str], seconds: float = PULL_SECONDS) -> str:
+    # what engines note and unpack on the way stays in the folder too; logins and settings are elsewhere
+    env = os.environ | {"XDG_DATA_HOME": str(folder / "data"), "TMPDIR": str(folder)}
+    done = process.run(words, timeout=seconds, env=env)
     if not done.ok:
         late = "i/o timeout: no answer in time"
         raise _explain(place, words[0], late if done.timed_out else done.stderr)
