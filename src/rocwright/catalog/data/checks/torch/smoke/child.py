@@ -15,7 +15,7 @@ import time
 import traceback
 from typing import Any
 
-from smoke.explain import explain, no_kernel_for_type, sticky, tail
+from smoke.explain import explain, head, no_kernel_for_type, sticky
 from smoke.model import AbsentError, Case, Context, WrongError
 
 RESTART = 75
@@ -120,9 +120,9 @@ def tried(case: Case, context: Context) -> dict[str, Any]:
         if no_kernel_for_type(text):
             return {
                 "state": "absent",
-                "detail": f"torch has no such operation in this type: {tail(text, 1, 160)}",
+                "detail": f"torch has no such operation in this type: {head(text, 1, 160)}",
             }
         traceback.print_exc()
         sys.stderr.flush()
         known = explain(text)
-        return {"state": "error", "detail": tail(text), "cause": known.cause, "next": known.next_step}
+        return {"state": "error", "detail": head(text), "cause": known.cause, "next": known.next_step}

@@ -139,6 +139,12 @@ def tail(text: str, lines: int = 4, width: int = 600) -> str:
     return " | ".join(said[-lines:])[-width:] or "it said nothing"
 
 
+def head(text: str, lines: int = 2, width: int = 400) -> str:
+    """The first lines that say something, as one; the beginning of them where they are long."""
+    said = [line.strip() for line in text.splitlines() if line.strip()]
+    return " | ".join(said[:lines])[:width]
+
+
 def crash_explanation(returncode: int, said: str) -> Explanation:
     """Why a process may have ended without a word of its own."""
     known = explain(said)

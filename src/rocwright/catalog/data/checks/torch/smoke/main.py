@@ -106,10 +106,13 @@ def tried(options: argparse.Namespace) -> Iterator[Found]:
         yield options.suite[0], "", outside("device", str(missing), known)
         return
     for device in where:
+        if device.stands_for:
+            others = f"tried for {', '.join(device.stands_for)} as well: the same name, target and memory"
+            yield options.suite[0], device.title, Outcome("about", "equal-gpus", "ok", others)
         for suite in options.suite:
             found = 0
             try:
-                for outcome in runner.outcomes(order(options, described, device, suite), limits):
+                for outcome in runner.outcomes(order(options, device, suite), limits):
                     found += 1
                     yield suite, device.title, outcome
             except ChildFailedError as failed:
@@ -120,15 +123,11 @@ def tried(options: argparse.Namespace) -> Iterator[Found]:
                 yield suite, device.title, outside("cases", f"no case holds {only}", Explanation())
 
 
-def order(
-    options: argparse.Namespace, described: dict[str, Any], device: devices.Chosen, suite: str
-) -> dict[str, Any]:
+def order(options: argparse.Namespace, device: devices.Chosen, suite: str) -> dict[str, Any]:
     """What the child is to do."""
     return {
         "suite": suite,
         "device": device.device,
-        "stands_for": device.stands_for,
-        "described": described,
         "size": options.size,
         "seed": options.seed,
         "only": options.only,

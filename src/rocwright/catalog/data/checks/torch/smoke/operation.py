@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 Shape = tuple[Any, ...]
 
 
+NAIVE_VALUES = 1 << 21
+"""Inputs of more values are not given to `naive`: the CPU's own operation in fp64 is the reference."""
+
+
 class Draw:
     """Inputs for an operation, drawn on the CPU in fp64, the same in every run."""
 
@@ -46,7 +50,7 @@ class Operation:
 
     A shape is a tuple that `inputs` understands; `larger` and `largest` are added for the sizes normal and
     large. `naive` is written from the definition, of other operations than the one on trial, so that a CPU is
-    held to something else than itself.
+    held to something else than itself; for inputs of more than `naive_values` it takes too long.
     """
 
     name: str
@@ -58,6 +62,7 @@ class Operation:
     largest: Sequence[Shape] = ()
     naive: Callable[..., Any] | None = None
     types: Sequence[str] = TYPES
+    naive_values: int = NAIVE_VALUES
 
     def cases(self, group: str) -> Iterator[Case]:
         """One case a type."""
@@ -114,7 +119,11 @@ class _Trial:
         except WrongError as wrong:
             raise WrongError(f"{named}: {wrong}", error=wrong.error, tolerance=wrong.tolerance) from wrong
         context.wait()
-        reference = (self.operation.naive or self.operation.run)(*[widened(one) for one in inputs])
+        wide = [widened(one) for one in inputs]
+        values = sum(one.numel() for one in wide if isinstance(one, torch.Tensor))
+        operation = self.operation
+        naive = operation.naive if values <= operation.naive_values else None
+        reference = (naive or operation.run)(*wide)
         return compare(context, got, reference, self.operation.family, self.type_name, named)
 
 

@@ -56,13 +56,17 @@ def table(found: Sequence[tuple[str, str, Outcome]]) -> list[str]:
             lines.append(f"on {device}")
             last = device
         lines.append(f"  {f'{suite} {group}':<{width}}  {summary(outcomes)}")
+        left_out = [outcome.name for outcome in outcomes if outcome.state == "untried"]
         for outcome in outcomes:
-            if outcome.state == "ok":
+            if outcome.state in ("ok", "untried"):
                 continue
             word = "absent" if outcome.state == "absent" else outcome.state.upper()
             lines.append(f"      {word:<7} {outcome.name}: {outcome.detail}")
             lines += [f"              cause  {outcome.cause}"] if outcome.cause else []
             lines += [f"              next   {outcome.next_step}"] if outcome.next_step else []
+        if left_out:
+            why = next(outcome.detail for outcome in outcomes if outcome.state == "untried")
+            lines.append(f"      UNTRIED {why}: {', '.join(left_out)}")
     return lines
 
 

@@ -258,7 +258,7 @@ class _Progress:
         why = (
             "the group's time is up" if late else f"{self.ends} operations of this group ended their process"
         )
-        left_out = replace(outcome, state="untried", detail=why, seconds=0.0)
+        left_out = replace(outcome, state="untried", detail=why, cause="", next_step="", seconds=0.0)
         while self.place < len(self.cases) and self.cases[self.place][0] == outcome.group:
             yield replace(left_out, name=self.cases[self.place][1])
             self.place += 1
