@@ -70,9 +70,28 @@ def test_a_python_without_torch_is_told_what_to_do(rocwright: Command) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [("torch-extensions", "--suite", "torch"), ("--suite", "nope"), ("--suite", "torch", "--gpu", "gfx803")],
+    [
+        ("torch-extensions", "--suite", "torch"),
+        ("--suite", "nope"),
+        ("--suite", "torch", "--base", "debian:sid"),
+    ],
 )
 def test_a_suite_takes_no_stack_and_must_be_known(rocwright: Command, words: tuple[str, ...]) -> None:
     done = rocwright("verify", *words)
     assert done.returncode == 2
     assert "Usage:" in done.stderr
+
+
+def test_what_a_target_lacks_is_left_out_with_the_words_of_the_catalog(
+    rocwright: Command, tmp_path: Path
+) -> None:
+    python = str(environment(tmp_path))
+    rocwright("verify", "--suite", "triton", "--gpu", "gfx803", "--python", python)
+    said = rocwright("logs", "verify").stdout
+    assert "--target gfx803:64" in said
+    assert "--lacks triton=gfx803: not upstream" in said
+    assert "--lacks bf16=gfx803: no" in said
+    rocwright("verify", "--suite", "triton", "--gpu", "gfx803,gfx1151", "--python", python)
+    said = rocwright("logs", "verify").stdout
+    assert "--target gfx803:64 --target gfx1151:32" in said
+    assert "--lacks" not in said

@@ -178,9 +178,9 @@ def test_what_a_torch_computes_is_right_and_what_is_not_there_is_no_failure(
     torch_suite: faulty_torch.Run, tmp_path: Path
 ) -> None:
     found = torch_suite(
-        tmp_path, "--device", "cpu", "--size", "small", "--not-served", "compile=no compiler for this target"
+        tmp_path, "--device", "cpu", "--size", "small", "--lacks", "triton=no compiler for this target"
     )
     assert {one["state"] for one in found.values()} == {"ok", "absent"}
-    assert found["compile/pointwise fp32"]["detail"].endswith("not served: no compiler for this target")
+    assert found["compile/pointwise fp32"]["detail"].endswith("it needs triton: no compiler for this target")
     assert found["attention/cudnn-kernel fp16"]["state"] == "absent"
     assert len(found) > 300

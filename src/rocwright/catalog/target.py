@@ -112,6 +112,11 @@ class Target(Frozen):
     source: Annotated[tuple[Known, ...], Field(min_length=1)]
 
     @property
+    def lacks(self) -> dict[str, str]:
+        """The features that it has not, with the words of the facts: `no`, `not upstream; ...`."""
+        return {name: told for name, told in self.features.items() if told.split()[0] in ("no", "not")}
+
+    @property
     def families(self) -> tuple[str, ...]:
         """The families that it belongs to, as TheRock names them."""
         return self.therock.families if self.therock else ()

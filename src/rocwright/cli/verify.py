@@ -43,9 +43,6 @@ if TYPE_CHECKING:
     help="With --suite: how much is tried.",
 )
 @click.option("--only", multiple=True, help="With --suite: operations whose group/name holds this.")
-@click.option(
-    "--target", "targets", multiple=True, help="With --suite triton: compile for this target (gfx1151:32)."
-)
 @json_option
 def command(
     asked: Asked,
@@ -56,34 +53,34 @@ def command(
     every: bool,
     size: str,
     only: tuple[str, ...],
-    targets: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Run the checks and smoke tests of what is built, and keep the findings as evidence.
 
     What needs no GPU is checked everywhere; what can run, runs on the GPU where there is one, and says on
-    which device it ran. With --suite nothing needs to be built: the environment of --python is tried.
+    which device it ran. With --suite nothing needs to be built: the environment of --python is tried; --gpu
+    then names targets that kernels are compiled for without a GPU, or one whose lacks are left out.
     """
     if suites:
-        order = Order(
-            suites=suites, python=python, device=device, size=size, every=every, only=only, targets=targets
-        )
-        _report(*_tried(order), as_json)
+        order = Order(suites=suites, python=python, device=device, size=size, every=every, only=only)
+        _report(*_tried(order, gpus), as_json)
     else:
         _report(*_verified(asked, engine), as_json)
 
 
-def _tried(order: Order) -> tuple[list[Finding], Path]:
+def _tried(order: Order, gpus: tuple[str, ...]) -> tuple[list[Finding], Path]:
+    from rocwright.catalog.detect import chosen_targets
     from rocwright.catalog.load import the_catalog
     from rocwright.home import Home
-    from rocwright.verify.suites import SCRIPT, run_suites
+    from rocwright.verify.suites import SCRIPT, aimed, run_suites
 
-    for name in ("stack", "gpus", "base", "engine"):
+    for name in ("stack", "base", "engine"):
         if click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            raise click.UsageError(
-                "A suite tries an environment: it takes no stack, --gpu, --base or --engine."
-            )
-    return run_suites(order, the_catalog().holder(SCRIPT), Home.default(), say)
+            raise click.UsageError("A suite tries an environment: it takes no stack, --base or --engine.")
+    catalog = the_catalog()
+    if gpus:
+        order = aimed(order, [catalog.target(one) for one in chosen_targets(gpus, catalog, say)])
+    return run_suites(order, catalog.holder(SCRIPT), Home.default(), say)
 
 
 def _verified(asked: Asked, engine: str | None) -> tuple[list[Finding], Path]:

@@ -8,12 +8,13 @@ import platform
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from rocwright import process
 from rocwright.build.runs import LogFile, Run, StepRun, log_name, new_run_id, save_run
+from rocwright.catalog.target import Target
 from rocwright.errors import InputError
 from rocwright.files import write_atomic
 from rocwright.home import Home
@@ -33,8 +34,8 @@ class Order:
 
     `python` is the interpreter of the environment; `device` is auto, cpu, cuda (one of each kind of GPU;
     torch calls AMD's so as well) or cuda:N; `every` takes each of several equal GPUs. `targets` are GPU
-    targets with their wave size (`gfx1151:32`) to compile for without one; `not_served` maps a group of
-    operations to the reason why it is left out. The limits are seconds of wall clock.
+    targets with their wave size (`gfx1151:32`) to compile for without one; `lacks` maps what the target
+    has not to the catalog's words on it: what needs it is left out. The limits are seconds of wall clock.
     """
 
     suites: tuple[str, ...]
@@ -44,7 +45,7 @@ class Order:
     every: bool = False
     only: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
-    not_served: Mapping[str, str] = field(default_factory=dict)
+    lacks: Mapping[str, str] = field(default_factory=dict)
     operation_seconds: float = 120.0
     group_seconds: float = 600.0
 
@@ -54,9 +55,20 @@ class Order:
         words += ["--every"] if self.every else []
         words += [word for one in self.only for word in ("--only", one)]
         words += [word for one in self.targets for word in ("--target", one)]
-        words += [word for pair in self.not_served.items() for word in ("--not-served", "=".join(pair))]
+        words += [word for pair in self.lacks.items() for word in ("--lacks", "=".join(pair))]
         words += ["--operation-seconds", str(self.operation_seconds)]
         return [*words, "--group-seconds", str(self.group_seconds)]
+
+
+def aimed(order: Order, targets: Sequence[Target]) -> Order:
+    """The same for these GPU targets: kernels are compiled for them; what all of them lack is left out."""
+    lacks = {
+        name: f"{', '.join(one.name for one in targets)}: {told}"
+        for name, told in targets[0].lacks.items()
+        if all(name in one.lacks for one in targets)
+    }
+    named = tuple(f"{one.name}:{one.wave}" if one.wave else one.name for one in targets)
+    return replace(order, targets=named, lacks=lacks)
 
 
 def run_suites(

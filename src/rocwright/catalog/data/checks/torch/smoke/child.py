@@ -15,6 +15,7 @@ import time
 import traceback
 from typing import Any
 
+from smoke.cases import NEEDS, SUITES
 from smoke.explain import explain, head, no_kernel_for_type, sticky
 from smoke.model import AbsentError, Case, Context, WrongError
 
@@ -55,7 +56,7 @@ def run(order: dict[str, Any], torch: Any, say: Any) -> int:
         size=order["size"],
         seed=order["seed"],
         targets=tuple(order["targets"]),
-        not_served=order["not_served"],
+        lacks=order["lacks"],
     )
     prepare(context)
     cases = suite_cases(order["suite"], order["only"])
@@ -91,7 +92,7 @@ def chain(error: BaseException) -> str:
 
 def suite_cases(suite: str, only: list[str]) -> list[Case]:
     """The cases of a suite, in their order; `only` keeps those whose full name holds one of the words."""
-    modules = importlib.import_module("smoke.cases").SUITES[suite]
+    modules = SUITES[suite]
     cases = [case for name in modules for case in importlib.import_module(f"smoke.cases.{name}").cases()]
     return [case for case in cases if not only or any(word in case.full_name for word in only)]
 
@@ -99,8 +100,9 @@ def suite_cases(suite: str, only: list[str]) -> list[Case]:
 def tried(case: Case, context: Context) -> dict[str, Any]:
     """Run one case; how it ended as words for the parent. A traceback goes to the error output, whole."""
     try:
-        if case.group in context.not_served:
-            raise AbsentError(f"not served: {context.not_served[case.group]}")
+        needed = NEEDS.get(case.group, "")
+        if needed in context.lacks:
+            raise AbsentError(f"not served, it needs {needed}: {context.lacks[needed]}")
         told = case.run(context)
         return {"state": "ok", "detail": told.detail, "error": told.error, "tolerance": told.tolerance}
     except AbsentError as absent:

@@ -35,7 +35,7 @@ def chosen(described: Description, wanted: str, *, every: bool = False) -> list[
     if not found:
         raise NoDeviceError(f"{wanted} was asked for, and torch sees {seen(described)}")
     if every:
-        return [Chosen(f"cuda:{one['index']}", title(one)) for one in found]
+        return [Chosen(f"cuda:{one['index']}", f"{title(one)} cuda:{one['index']}") for one in found]
     groups: dict[tuple[object, ...], list[Description]] = {}
     for one in found:
         groups.setdefault((one["name"], one["target"], one["memory"]), []).append(one)

@@ -62,12 +62,12 @@ def parser() -> argparse.ArgumentParser:
         "--target", action="append", default=[], help="GPU target to compile for without it: gfx1151:32"
     )
     made.add_argument(
-        "--not-served",
+        "--lacks",
         action="append",
         default=[],
         type=pair,
-        metavar="GROUP=REASON",
-        help="a group to leave out",
+        metavar="FEATURE=REASON",
+        help="what the target has not: triton, bf16, flash-attention; what needs it is left out",
     )
     made.add_argument(
         "--operation-seconds", type=float, default=Limits.operation, help="limit of one operation"
@@ -83,10 +83,10 @@ def parser() -> argparse.ArgumentParser:
 
 
 def pair(text: str) -> tuple[str, str]:
-    """GROUP=REASON."""
+    """FEATURE=REASON."""
     name, equals, value = text.partition("=")
     if not equals or not name or not value:
-        raise argparse.ArgumentTypeError(f"{text!r} is not GROUP=REASON")
+        raise argparse.ArgumentTypeError(f"{text!r} is not FEATURE=REASON")
     return name, value
 
 
@@ -132,7 +132,7 @@ def order(options: argparse.Namespace, device: devices.Chosen, suite: str) -> di
         "seed": options.seed,
         "only": options.only,
         "targets": options.target,
-        "not_served": dict(options.not_served),
+        "lacks": dict(options.lacks),
     }
 
 

@@ -45,14 +45,14 @@ class Told:
 
 @dataclass(frozen=True)
 class Context:
-    """What a case is given. `not_served` maps a group to the reason why the device is not served there."""
+    """What a case is given. `lacks` maps what its target has not to the reason."""
 
     torch: Any
     device: Any
     size: str = "normal"
     seed: int = 0
     targets: tuple[str, ...] = ()
-    not_served: Mapping[str, str] = field(default_factory=dict)
+    lacks: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def on_gpu(self) -> bool:

@@ -129,5 +129,7 @@ class _Trial:
 
 def require_type(context: Context, type_name: str) -> None:
     """Raises AbsentError where the device has no arithmetic of that type, as torch tells."""
+    if type_name in context.lacks:
+        raise AbsentError(f"not served: {context.lacks[type_name]}")
     if type_name == "bf16" and context.on_gpu and not context.torch.cuda.is_bf16_supported():
         raise AbsentError("torch says that this device has no bf16")

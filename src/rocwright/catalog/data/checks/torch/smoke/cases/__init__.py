@@ -24,3 +24,6 @@ SUITES = {
     "vllm": ("vllm_generates",),
 }
 """The modules of each suite, in the order in which they run."""
+
+NEEDS = {"compile": "triton", "triton": "triton", "flash-attention": "flash-attention"}
+"""What a group of operations needs of a target, by the name that the catalog has for it."""
