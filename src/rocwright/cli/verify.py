@@ -63,23 +63,23 @@ def command(
     """
     if suites:
         order = Order(suites=suites, python=python, device=device, size=size, every=every, only=only)
-        _report(*_tried(order, gpus), as_json)
+        _report(*_tried(order, asked), as_json)
     else:
         _report(*_verified(asked, engine), as_json)
 
 
-def _tried(order: Order, gpus: tuple[str, ...]) -> tuple[list[Finding], Path]:
+def _tried(order: Order, asked: Asked) -> tuple[list[Finding], Path]:
     from rocwright.catalog.detect import chosen_targets
     from rocwright.catalog.load import the_catalog
     from rocwright.home import Home
     from rocwright.verify.suites import SCRIPT, aimed, run_suites
 
-    for name in ("stack", "base", "engine"):
+    for name in ("stack", "base", "engine", "provider", "extra", "sets"):
         if click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            raise click.UsageError("A suite tries an environment: it takes no stack, --base or --engine.")
+            raise click.UsageError("A suite tries an environment: it takes no stack and no engine.")
     catalog = the_catalog()
-    if gpus:
-        order = aimed(order, [catalog.target(one) for one in chosen_targets(gpus, catalog, say)])
+    if asked.gpus:
+        order = aimed(order, [catalog.target(one) for one in chosen_targets(asked.gpus, catalog, say)])
     return run_suites(order, catalog.holder(SCRIPT), Home.default(), say)
 
 

@@ -51,6 +51,8 @@ class _Compiled:
     def __call__(self, context: Context) -> Told:
         if context.on_gpu and importlib.util.find_spec("triton") is None:
             raise AbsentError("triton is not installed")
+        if not context.on_gpu and not context.fits("normal"):
+            raise AbsentError("for the CPU it calls a C++ compiler, which takes long: from size normal on")
         if not context.on_gpu and not (shutil.which("c++") or shutil.which("g++")):
             raise AbsentError("no C++ compiler, which torch.compile needs for the CPU")
         return self.case.run(context)
