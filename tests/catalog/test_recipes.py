@@ -118,6 +118,19 @@ def test_host_tools_are_held_where_the_trees_need_it() -> None:
             assert Version(chosen["cmake"]) < Version("4")
 
 
+def test_an_archive_that_a_recipe_needs_is_laid_into_its_build() -> None:
+    request = Request(
+        stack="rocm",
+        gpu=("gfx1103",),
+        base="arch:2025-10-28",
+        provider="therock-source",
+        extra=("aocl-libflame",),
+    )
+    steps = {step.name: step for step in make_plan(lock(request), CATALOG).steps}
+    assert steps["aocl-utils"].key in {item.key for item in steps["aocl-libflame"].inputs}
+    assert "aocl-utils" in {item.name for item in steps["aocl-libflame"].inputs}
+
+
 # pairs
 
 

@@ -60,6 +60,7 @@ class _Maker:
         self.roots: dict[str, Step] = {}
         self.shared: dict[str, Step] = {}
         self.wheels: dict[str, Step] = {}
+        self.archives: dict[str, Step] = {}
 
     def plan(self) -> Plan:
         for root in self.lock.roots:
@@ -89,6 +90,8 @@ class _Maker:
         artifacts = [built.name]
         if component.kind == "wheel":
             self.wheels[component.name] = built
+        if component.kind == "archive":
+            self.archives[component.name] = built
         if component.image is not None:
             run = _root(self.lock, "run")
             image = _image_step(component.image, component, locked, self.lock, run, built, self.roots["run"])
@@ -117,6 +120,14 @@ class _Maker:
         ]
         return (*shared, *wheels)
 
+    def _laid_in(self, component: Component, locked: LockedComponent) -> tuple[Input, ...]:
+        """The archives that a component needs, for its own commands to unpack."""
+        return tuple(
+            Input(name=name, key=self.archives[name].key, output=self.catalog.component(name).output[0].name)
+            for name in component.released(locked.version).needs
+            if name in self.archives
+        )
+
     def _commands(
         self, component: Component, locked: LockedComponent, tree: Step, *, prepare: bool = False
     ) -> Step:
@@ -137,6 +148,7 @@ class _Maker:
                 Input(name="root", key=self.roots["build"].key, output="root"),
                 Input(name="src", key=tree.key, output="tree"),
                 *installed,
+                *self._laid_in(component, locked),
             ),
             needs=Needs(
                 cores=64,
