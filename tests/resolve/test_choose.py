@@ -143,3 +143,25 @@ def test_a_target_that_a_release_does_not_serve_is_in_the_reasons(catalog: Catal
     with pytest.raises(ConflictError) as caught:
         chosen(without)
     assert "top 1.0 does not serve gfx1151: its compiler stops there   [an issue]" in caught.value.detail
+
+
+def test_what_costs_a_user_least_is_taken_where_several_serve(catalog: Catalog) -> None:
+    source = provider("a-source", "archive", ("7.1",), "gfx1151")
+    both = replace(catalog, providers={"a-source": source, **catalog.providers})
+    choice = chosen(both)
+    assert choice.provider is not None
+    assert choice.provider.name == "wheels"
+
+
+def test_wheels_are_asked_for_each_target_at_the_index_that_has_them() -> None:
+    wheels = provider("wheels", "wheels", ("7.1",)).model_copy(
+        update={
+            "wanted": ("rocm=={version}", "rocm-device-{target}=={version}"),
+            "index": {"any": "https://all.example/", "gfx803": "https://old.example/"},
+        }
+    )
+    assert wheels.requirements("7.1", ("gfx1103", "gfx1151")) == (
+        "rocm==7.1", "rocm-device-gfx1103==7.1", "rocm-device-gfx1151==7.1",
+    )  # fmt: skip
+    assert wheels.indexes(("gfx1103", "gfx1151")) == ("https://all.example/",)
+    assert wheels.indexes(("gfx803",)) == ("https://old.example/",)

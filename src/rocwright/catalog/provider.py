@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Literal, get_args
 
 from rocwright.models import Frozen
 from rocwright.resolve.versions import version_in
+
+ProviderKind = Literal["packages", "wheels", "archive", "source"]
+KINDS: tuple[ProviderKind, ...] = get_args(ProviderKind)
+"""The kinds, the one that costs a user least first."""
+
+ANY = "any"
 
 
 class Serves(Frozen):
@@ -27,18 +34,29 @@ class Provider(Frozen):
 
     `packages` are the base's or AMD's system packages, `wheels` Python packages from an index, `archive` a
     tarball, `source` a recipe of the catalog. `versions` are the versions of ROCm that it has, newest first;
-    `wanted` the Python requirements of wheels ("{version}" is filled in), `index` their index by target.
+    `wanted` the Python requirements of wheels ("{version}" is filled in, and one with "{target}" is there for
+    each target), `index` the address of their index by target, or under "any" for all others.
     """
 
     name: str
     summary: str
-    kind: Literal["packages", "wheels", "archive", "source"]
+    kind: ProviderKind
     versions: tuple[str, ...] = ()
     serves: tuple[Serves, ...] = ()
     wanted: tuple[str, ...] = ()
     index: dict[str, str] = {}
     env: dict[str, str] = {}
     source: str
+
+    def requirements(self, version: str, targets: Sequence[str]) -> tuple[str, ...]:
+        """The Python requirements of its wheels for a version and these targets."""
+        filled = [one.replace("{version}", version) for one in self.wanted]
+        return tuple(dict.fromkeys(one.replace("{target}", target) for one in filled for target in targets))
+
+    def indexes(self, targets: Sequence[str]) -> tuple[str, ...]:
+        """The addresses of the indexes that have the wheels for these targets."""
+        found = (self.index.get(target, self.index.get(ANY, "")) for target in targets)
+        return tuple(sorted({one for one in found if one}))
 
     def evidence(self, target: str, version: str, base: str) -> Serves | None:
         """What says that this version serves the target on the base, or None where nothing does."""

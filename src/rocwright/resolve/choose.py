@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Base, BaseRelease, Component, Provided
-from rocwright.catalog.provider import Provider
+from rocwright.catalog.provider import KINDS, Provider
 from rocwright.errors import ConflictError
 from rocwright.resolve.constraints import Candidate, solve
 from rocwright.resolve.fits import check_request
@@ -106,6 +106,7 @@ def choose_provider(
 
     found = {name: versions(one) for name, one in catalog.providers.items()}
     serving = [one for one in catalog.providers.values() if found[one.name] or _builds(one, request, catalog)]
+    serving.sort(key=lambda one: KINDS.index(one.kind))
     rows = (one for one in catalog.stack(request.stack).row if one.base == request.base)
     named = request.provider or next((one.provider for one in rows if one.gpu in request.gpu), "")
     if (named and catalog.provider(named) not in serving) or not serving:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable, Sequence
 from typing import Self
 
@@ -113,7 +114,7 @@ class Online:
 
     def python(self, version: str, wanted: tuple[str, ...]) -> LockedPython:
         self.on_line(f"lock: Python packages for {', '.join(wanted)}")
-        files = index.resolve(wanted, version, architecture(self.base), self.store)
+        files = index.resolve(wanted, version, platform.machine(), self.store)
         return LockedPython(version=version, wanted=wanted, files=files)
 
     def rocm(self, provider: Provider, version: str, targets: tuple[str, ...]) -> LockedProvider:
@@ -121,12 +122,11 @@ class Online:
         if provider.kind != "wheels":
             return named
         self.on_line(f"lock: ROCm {version} from {provider.name}")
-        endpoints = {provider.index[target] for target in targets if target in provider.index}
         files = [
             pin
-            for endpoint in sorted(endpoints)
+            for endpoint in provider.indexes(targets)
             for pin in index.resolve(
-                named.wanted, self.release.python, architecture(self.base), self.store, endpoint=endpoint
+                named.wanted, self.release.python, platform.machine(), self.store, endpoint=endpoint
             )
         ]
         return named.model_copy(update={"files": tuple(files), "pending": ""})

@@ -44,11 +44,6 @@ def architecture(base: Base) -> str:
     return base.architecture[machine]
 
 
-def provider_wanted(provider: Provider, version: str) -> tuple[str, ...]:
-    """The Python requirements of a provider's wheels."""
-    return tuple(one.replace("{version}", version) for one in provider.wanted)
-
-
 class Offline:
     """Nothing outside is asked: commits and digests are the catalog's; what a network tells is pending."""
 
@@ -87,7 +82,7 @@ class Offline:
         return LockedPython(version=version, wanted=wanted, pending=pending)
 
     def rocm(self, provider: Provider, version: str, targets: tuple[str, ...]) -> LockedProvider:
-        wanted = provider_wanted(provider, version)
+        wanted = provider.requirements(version, targets)
         exact = provider.kind in ("packages", "source")
         pending = "" if exact else f"the files of ROCm {version} from {provider.name}, by hash"
         return LockedProvider(name=provider.name, version=version, wanted=wanted, pending=pending)
