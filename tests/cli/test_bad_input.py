@@ -263,6 +263,46 @@ def test_an_archive_that_leads_out_is_refused(
     assert not list(tmp_path.rglob("evil"))
 
 
+def diff_edit(name: str) -> dict[str, str]:
+    text = f"--- a/{name}\n+++ b/{name}\n@@ -1 +1 @@\n-hello\n+bye\n"
+    return {"diff": "patches/x.patch", "patch": text, "why": "x"}
+
+
+LITERAL = {"file": "README", "literal": "hello", "with": "bye", "why": "upstream #1"}
+
+
+@pytest.mark.parametrize(
+    ("data", "edit", "told"),
+    [
+        pytest.param("hello é\n".encode() + b"na\xefve\n", LITERAL, "not UTF-8 text", id="two-encodings"),
+        pytest.param(b"hello\r\n", LITERAL, "line ends of README", id="crlf"),
+        pytest.param(b"hello\r\nyou\n", LITERAL, "line ends of README", id="mixed-line-ends"),
+        pytest.param(b"good day\n", LITERAL, "matches 0 times", id="drifted"),
+        pytest.param(b"bye\n", LITERAL, "the tree has it already", id="there-already"),
+        pytest.param(b"hello\n", LITERAL | {"file": "GONE"}, "finds no such file", id="file-gone"),
+        pytest.param(b"hello\n", diff_edit("../evil"), "is refused", id="diff-above"),
+        pytest.param(b"hello\n", diff_edit("/evil"), "is refused", id="diff-absolute"),
+    ],
+)
+def test_an_edit_that_cannot_be_made_ends_its_step_and_writes_nothing(
+    refused: Refused, store: LocalStore, tmp_path: Path, data: bytes, edit: dict[str, str], told: str
+) -> None:
+    archive = tmp_path / "x.tar.gz"
+    with tarfile.open(archive, "w:gz") as tar:
+        info = tarfile.TarInfo("x-1/README")
+        info.size = len(data)
+        tar.addfile(info, io.BytesIO(data))
+    sha256, size = store.put_file(archive)
+    pin = builtin("x", sha256, size)
+    source = put_step(store, Step(name="source/x", component="x", action=FetchAction(files=(pin,))))
+    store.put_record(record_of(source, Output(name=sha256, filename="x.tar.gz", sha256=sha256, size=size)))
+    action = TreeAction.model_validate({"edits": [edit], "version": "1.0"})
+    inputs = (Input(name="source", key=source.key, output="*"),)
+    step = put_step(store, Step(name="tree/x", component="x", action=action, inputs=inputs))
+    refused(["exec-step", step.key, "--store", store.url], "patch", told)
+    assert not list(tmp_path.rglob("evil"))
+
+
 # the machine
 
 

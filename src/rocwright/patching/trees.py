@@ -17,7 +17,7 @@ from rocwright.catalog.model import (
     IndexPlace,
     Place,
 )
-from rocwright.errors import FetchError, InputError, NetworkError, PatchError
+from rocwright.errors import FetchError, NetworkError, RocwrightError
 from rocwright.home import Home
 from rocwright.patching.series import apply_series
 from rocwright.sources.archive import unpack
@@ -112,9 +112,9 @@ class Shelf:
         reach = Reach(store=self.store, archive=lambda _: self._archive(wanted.suite), carried=self.carried)
         try:
             located = locate(component, wanted.version, [wanted.place], reach)
-        except FetchError as error:
+        except (FetchError, NetworkError) as error:
             if isinstance(wanted.place, GitPlace):
-                self.silent[wanted.place.git] = _reason(error)
+                self.silent[wanted.place.git] = why_not(error)
             raise
         with tempfile.TemporaryDirectory(prefix="rocwright-tree-") as folder:
             fetch(located.files, self.store, self.home.apt, Path(folder) / "fetched", self.say)
@@ -135,13 +135,8 @@ class Shelf:
         return tree
 
 
-def _reason(error: Exception) -> str:
+def why_not(error: RocwrightError) -> str:
     """Why a tree could not be had, in a line."""
-    if isinstance(error, FetchError) and error.detail:
+    if error.detail:
         return error.detail.splitlines()[0].removeprefix("- ").partition(": ")[2] or error.what
-    return str(error)
-
-
-def why_not(error: FetchError | NetworkError | PatchError | InputError) -> str:
-    """The reason for a reader of a table."""
-    return _reason(error) if isinstance(error, FetchError) else f"{error.what}: {error.cause}".rstrip(": ")
+    return f"{error.what}: {error.cause}".rstrip(": ")
