@@ -135,7 +135,7 @@ def test_a_torch_that_computes_wrongly_crashes_hangs_or_lacks_kernels_is_named(
     faulty_torch.write(tmp_path, *faults)
     tried = ("mm", "conv2d fp", "softmax fp", "sort", "topk", "fft", "rfft", "solve", "einsum", "sum fp")
     only = [word for one in tried for word in ("--only", f"/{one}")]
-    found = torch_suite(tmp_path, "--device", "cpu", "--size", "small", "--operation-seconds", "8", *only)
+    found = torch_suite(tmp_path, "--device", "cpu", "--size", "small", "--operation-seconds", "20", *only)
     states: dict[str, set[str]] = {}
     for name, one in found.items():
         states.setdefault(one["state"], set()).add(name)
@@ -151,7 +151,7 @@ def test_a_torch_that_computes_wrongly_crashes_hangs_or_lacks_kernels_is_named(
     assert "SIGSEGV" in found["sorting/topk fp32"]["detail"]
     assert "memory that is not its own" in found["sorting/topk fp32"]["detail"]
     assert states["hang"] == {"transforms/rfft fp64", "transforms/rfft fp32"}
-    assert "within 8 s" in found["transforms/rfft fp32"]["detail"]
+    assert "within 20 s" in found["transforms/rfft fp32"]["detail"]
 
     lacking = {name for name in states["error"] if "missing kernels" in found[name]["detail"]}
     assert {"factorizations/solve fp64", "factorizations/solve fp32"} <= lacking == states["error"]

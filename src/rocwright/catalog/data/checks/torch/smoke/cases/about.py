@@ -101,7 +101,9 @@ def one_copy(context: Context) -> Told:
 def symbols(context: Context) -> Told:
     """Every library of torch opens, with all of its symbols resolved at once."""
     folder = Path(context.torch.__file__).parent / "lib"
-    libraries = sorted(str(path) for path in folder.glob("*.so*") if not path.is_symlink())
+    # a distribution puts them beside its other libraries: then what the import has loaded
+    own = {path for path in folder.glob("*.so*") if not path.is_symlink()}
+    libraries = sorted(str(path) for path in own or {path for path in mapped() if "torch" in path.name})
     done = subprocess.run(
         [sys.executable, "-c", OPEN_ALL, str(context.device), *libraries],
         env={**os.environ, "LD_BIND_NOW": "1"},
