@@ -56,6 +56,13 @@ def build_and_verify(home: Home, folder: Path, stack: str, gpus: str) -> dict[st
     return built
 
 
+GFX = pytest.mark.xdist_group("gfx-smoke")
+LLAMA = pytest.mark.xdist_group("llama-vulkan")
+TORCH = pytest.mark.xdist_group("torch-extensions")
+"""What shares a home runs in one process; two such groups run at once."""
+
+
+@GFX
 def test_gfx_smoke_is_built_for_three_gpus_and_is_the_same_in_every_engine(
     home: Home, tmp_path: Path
 ) -> None:
@@ -85,6 +92,93 @@ def test_gfx_smoke_is_built_for_three_gpus_and_is_the_same_in_every_engine(
     assert wanted <= set(tried)
 
 
+FIRST = """\
+name = "first"
+summary = "a wheel that another build needs"
+license = "MIT"
+kind = "wheel"
+run = ["python3 -m build --wheel --no-isolation --outdir $OUT"]
+output = [{ name = "wheel", pattern = "first-*.whl" }]
+system = { build = BUILD, run = ["python"] }
+release = [{ version = "1.0", places = [{ builtin = "first" }], source = "this test" }]
+"""
+SECOND = """\
+name = "second"
+summary = "needs the first wheel, and packages from the index, to be built"
+license = "MIT"
+kind = "wheel"
+python = ["humanize>=4"]
+guard = ["first"]
+run = [
+  "python3 -c 'import first, humanize; print(first.SAID, humanize.naturalsize(1024))'",
+  "python3 -m build --wheel --no-isolation --outdir $OUT",
+]
+output = [{ name = "wheel", pattern = "second-*.whl" }]
+system = { build = BUILD, run = ["python"] }
+[[release]]
+version = "2.0"
+places = [{ builtin = "second" }]
+needs = { first = "==1.0", python = ">=3" }
+source = "this test"
+"""
+STACK = """\
+name = "pair"
+summary = "two wheels, one of which needs the other"
+components = ["second"]
+bases = ["debian:sid"]
+source = "this test"
+"""
+SETUP = """\
+[build-system]
+requires = ["setuptools"]
+build-backend = "setuptools.build_meta"
+[project]
+name = "NAME"
+version = "VERSION"
+"""
+
+
+@GFX
+def test_a_wheel_is_installed_for_what_needs_it_with_packages_from_the_index(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = tmp_path / "catalog"
+    # the packages of gfx-smoke, so that its root file system serves
+    packages = json.dumps(list(builtin_catalog().component("gfx-smoke").system.build))
+    files = {
+        "components/first.toml": FIRST.replace("BUILD", packages),
+        "components/second.toml": SECOND.replace("BUILD", packages),
+        "stacks/pair.toml": STACK,
+    }
+    for name, version in (("first", "1.0"), ("second", "2.0")):
+        said = SETUP.replace("NAME", name).replace("VERSION", version)
+        files |= {f"sources/{name}/pyproject.toml": said, f"sources/{name}/{name}.py": 'SAID = "here"\n'}
+    for file, text in files.items():
+        (catalog / file).parent.mkdir(parents=True, exist_ok=True)
+        (catalog / file).write_text(text)
+    monkeypatch.setenv("ROCWRIGHT_CATALOG", str(catalog))
+    folder = tmp_path / "pair"
+    folder.mkdir()
+    words = ("pair", "--gpu", "gfx1151", "--base", "debian:sid")
+    built = json.loads(rocwright(home, folder, "build", *words, "--json"))
+    assert {one["filename"].split("-")[0] for one in built["artifacts"]} == {"first", "second"}
+    log = rocwright(home, folder, "logs", "second")
+    assert "here 1.0 kB" in log
+    assert "guard: one first, and it imports" in log
+
+    environment = tmp_path / "env"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    rocwright(home, folder, "install", *words, "--into", str(environment))
+    done = subprocess.run(
+        [environment / "bin/python", "-c", "import first, second; print(first.SAID)"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "here\n", done.stderr
+
+
+@LLAMA
 def test_llama_vulkan_is_built_and_runs_on_a_vulkan_device(home: Home, tmp_path: Path) -> None:
     folder = tmp_path / "llama"
     built = build_and_verify(home, folder, "llama-vulkan", "gfx1151")
@@ -104,6 +198,7 @@ def test_llama_vulkan_is_built_and_runs_on_a_vulkan_device(home: Home, tmp_path:
     assert {one["state"] for one in other if one["kind"] == "run"} == {"in store"}
 
 
+@TORCH
 def test_torch_extensions_are_built_against_the_torch_of_the_base(home: Home, tmp_path: Path) -> None:
     folder = tmp_path / "torch"
     built = build_and_verify(home, folder, "torch-extensions", "gfx1151")
@@ -111,8 +206,8 @@ def test_torch_extensions_are_built_against_the_torch_of_the_base(home: Home, tm
     assert not failed, failed
     assert {one["filename"].split("-")[0] for one in built["artifacts"]} == {"torchvision", "torchaudio"}
     lock = read_lock(folder / "rocwright.lock")
-    assert lock.provided == {"torch": "2.6.0"}
-    assert not any(step["name"] == "torch" for step in built["run"]["steps"])
+    assert lock.provided["pytorch"] == "2.6.0"
+    assert not any(step["name"] == "pytorch" for step in built["run"]["steps"])
     index = folder / "rocwright-out" / "simple" / "torchvision" / "index.html"
     assert "torchvision-0.21.0" in index.read_text()
 
@@ -128,6 +223,7 @@ def torch_suite(home: Home, tmp_path_factory: pytest.TempPathFactory) -> faulty_
     return faulty_torch.sandboxed(root, "bubblewrap")
 
 
+@TORCH
 def test_a_torch_that_computes_wrongly_crashes_hangs_or_lacks_kernels_is_named(
     torch_suite: faulty_torch.Run, tmp_path: Path
 ) -> None:
@@ -161,6 +257,7 @@ def test_a_torch_that_computes_wrongly_crashes_hangs_or_lacks_kernels_is_named(
     assert {"convolutions/conv2d fp64", "sorting/sort fp32", "transforms/fft fp32"} <= states["ok"]
 
 
+@TORCH
 @pytest.mark.parametrize(
     ("fault", "told"),
     [("crash at import", "ended by SIGABRT"), ("missing library", "next: install the package that holds")],
@@ -174,6 +271,7 @@ def test_a_torch_that_cannot_be_imported_is_told(
     assert told in only["detail"]
 
 
+@TORCH
 def test_what_a_torch_computes_is_right_and_what_is_not_there_is_no_failure(
     torch_suite: faulty_torch.Run, tmp_path: Path
 ) -> None:
