@@ -55,16 +55,36 @@ def make_root(
 
 
 def _command(action: BaseAction, repository: Path, names: Sequence[str]) -> list[str]:
-    command = [
+    words = mmdebstrap_words(action, str(repository), ",".join(names))
+    return ["setpriv", "--pdeathsig", "SIGKILL", "unshare", *as_root(), *ALONE, "--", *words]
+
+
+ALONE = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+"""Flags of unshare: no network; and whatever ends us ends it, with all that it mounted."""
+
+ENVIRONMENT = {
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "LC_ALL": "C.UTF-8",
+    "SOURCE_DATE_EPOCH": str(EPOCH),
+}
+"""The environment of mmdebstrap, but for its folders."""
+
+
+def mmdebstrap_words(action: BaseAction, repository: str, names: str) -> list[str]:
+    """mmdebstrap's command for the packages `names` (with commas) of the flat repository in that folder; it
+    writes a tar to its standard output."""
+    return [
         "mmdebstrap",
         "--mode=root",
         "--variant=essential",
         "--format=tar",
         f"--architectures={action.architecture}",
-        f"--include={','.join(names)}",
+        f"--include={names}",
         # device nodes are the sandbox's; without them any user may unpack the archive
         "--skip=output/dev",
         "--skip=check/empty",
+        # the folder of the packages is this machine's: no word of it stays in the root
+        '--customize-hook=: > "$1/etc/apt/sources.list"',
         '--aptopt=APT::Install-Recommends "false"',
         "--dpkgopt=path-exclude=/usr/share/man/*",
         "--dpkgopt=path-exclude=/usr/share/doc/*",
@@ -73,9 +93,6 @@ def _command(action: BaseAction, repository: Path, names: Sequence[str]) -> list
         "-",
         f"deb [trusted=yes] copy://{repository} ./",
     ]
-    # no network; and whatever ends us ends it, with all that it mounted
-    alone = ["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    return ["setpriv", "--pdeathsig", "SIGKILL", "unshare", *as_root(), *alone, "--", *command]
 
 
 def _mmdebstrap(
@@ -86,13 +103,7 @@ def _mmdebstrap(
     on_line: Callable[[str], None],
 ) -> int:
     temporary.chmod(0o755)
-    env = {
-        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-        "HOME": str(temporary),
-        "TMPDIR": str(temporary),
-        "LC_ALL": "C.UTF-8",
-        "SOURCE_DATE_EPOCH": str(EPOCH),
-    }
+    env = ENVIRONMENT | {"HOME": str(temporary), "TMPDIR": str(temporary)}
 
     def note(line: str) -> None:
         log.append(line)

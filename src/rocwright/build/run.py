@@ -151,11 +151,8 @@ def install(engine: sandbox.Engine, job: Job, action: RunAction, context: Contex
     """Install the wheels among the inputs, without a network. Raises CheckError where that fails."""
     if not action.install:
         return
-    wheels = " ".join(f"{IN}/{name}/*.whl" for name in action.install)
     context.on_line(f"installing {', '.join(action.install)} into {ENVIRONMENT}")
-    script = f"""python3 -m venv --without-pip --system-site-packages {ENVIRONMENT}
-for pip in {IN}/*/pip-*.whl; do :; done
-exec python3 $pip/pip --python {ENVIRONMENT}/bin/python install --no-index --no-deps --no-compile {wheels}"""
+    script = install_script(action)
     lines: deque[str] = deque(maxlen=20)
 
     def note(line: str) -> None:
@@ -170,6 +167,14 @@ exec python3 $pip/pip --python {ENVIRONMENT}/bin/python install --no-index --no-
             detail="\n".join(lines),
             next_step="rocwright shell STEP opens the sandbox; a wheel for another Python is the usual cause",
         )
+
+
+def install_script(action: RunAction) -> str:
+    """The commands that install the wheels among the inputs into an environment, by the pip among them."""
+    wheels = " ".join(f"{IN}/{name}/*.whl" for name in action.install)
+    return f"""python3 -m venv --without-pip --system-site-packages {ENVIRONMENT}
+for pip in {IN}/*/pip-*.whl; do :; done
+exec python3 $pip/pip --python {ENVIRONMENT}/bin/python install --no-index --no-deps --no-compile {wheels}"""
 
 
 def guard(engine: sandbox.Engine, job: Job, package: str, context: Context) -> None:

@@ -27,8 +27,13 @@ VERBS = {
     "catalog": "The facts: check them, and JSON schema for editors.",
     "env": "The environment that a GPU wants, with reasons, for your shell.",
     "exec-step": "Run one step given nothing but the store.",
+    "export": "The lock as a Containerfile, scripts, units: files that need rocwright no more.",
+    "import": "versions.env -> the versions of rocwright.toml.",
     "completion": "Shell completion for bash, zsh or fish.",
 }
+
+MODULES = {"import": "import_"}
+"""Verbs whose module cannot have their name: Python has the word for itself."""
 
 
 class Verbs(click.Group):
@@ -40,7 +45,7 @@ class Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
             return None
-        module = importlib.import_module(f"rocwright.cli.{cmd_name.replace('-', '_')}")
+        module = importlib.import_module(f"rocwright.cli.{MODULES.get(cmd_name, cmd_name.replace('-', '_'))}")
         command: click.Command = module.command
         return command
 

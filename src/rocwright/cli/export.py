@@ -1,0 +1,60 @@
+"""`rocwright export`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rocwright.cli.common import Asked, json_option, project_options, say, the_project
+
+FORMATS = (
+    *("containerfile", "pipeline", "nspawn", "run", "quadlet", "powershell", "github", "requirements"),
+    *("tutorial", "all"),
+)
+
+
+@click.command("export")
+@click.argument("kind", type=click.Choice(FORMATS), metavar="FORMAT")
+@project_options
+@click.option(
+    "--out", type=click.Path(path_type=Path, file_okay=False), help="The folder; export/FORMAT without it."
+)
+@click.option("--force", is_flag=True, help="Write over files that are there and differ.")
+@json_option
+def command(
+    kind: str,
+    asked: Asked,
+    out: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Write the lock as plain files that need rocwright no more.
+
+    \b
+    containerfile  a Containerfile and its build context, for podman, docker and buildah
+    pipeline       the same with build_pipeline.sh and versions.env
+    nspawn         the build in systemd-nspawn containers
+    run, quadlet   scripts and systemd units of the stacks that are run
+    powershell     the build on Windows, where the stack has one
+    github         a workflow that builds the pipeline
+    requirements   requirements.lock and pylock.toml
+    tutorial       TUTORIAL.md: how to change a pin by hand
+    all            each of them, in a folder of its own
+    """
+    from rocwright.cli.tell import print_json
+    from rocwright.export.write import export, write
+    from rocwright.flow import known_lock
+
+    project = the_project(asked)
+    lock = known_lock(project, say)
+    files = export(lock, project.catalog, kind)
+    folder = out or Path("export", kind)
+    paths = write(files, folder, force=force)
+    if as_json:
+        print_json({"folder": str(folder), "files": [str(path) for path in paths], "pending": lock.pending})
+        return
+    for path in paths:
+        click.echo(str(path))
+    for one in lock.pending:
+        say(f"pending: {one}")

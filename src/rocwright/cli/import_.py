@@ -1,0 +1,36 @@
+"""`rocwright import`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rocwright.cli.common import json_option, say
+
+
+@click.command("import")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@json_option
+def command(file: Path, as_json: bool) -> None:
+    """Put the versions of a versions.env into rocwright.toml.
+
+    Lines are NAME=VALUE. Nothing in the file is executed; what is not plain is refused.
+    """
+    from rocwright.catalog.load import the_catalog
+    from rocwright.cli.tell import print_json
+    from rocwright.export.read_back import read_versions, with_versions
+    from rocwright.resolve.files import PROJECT, read_request, write_request
+    from rocwright.resolve.fits import check_request
+
+    path = Path.cwd() / PROJECT
+    values = read_versions(file)
+    request = with_versions(read_request(path), values, the_catalog())
+    check_request(request, the_catalog())
+    write_request(path, request)
+    if as_json:
+        print_json(request.model_dump(mode="json"))
+        return
+    for name, version in request.versions.items():
+        click.echo(f"{name} {version}")
+    say(f"written to {path}; rocwright lock answers it")

@@ -1,0 +1,93 @@
+"""The values of a lock by name: what may be given in place of them, and what must be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rocwright.export.model import Argument, Subject, variable
+from rocwright.plan.model import FetchAction, ImageOrigin
+from rocwright.resolve.model import LockedComponent, LockedRoot
+
+TARGETS = "TARGETS"
+
+
+def arguments(subject: Subject) -> tuple[Argument, ...]:
+    """Every value of the lock that an export takes by name."""
+    lock = subject.lock
+    found = [Argument(name=TARGETS, value=";".join(lock.request.gpu), about="the GPUs built for")]
+    for locked in lock.components:
+        found += component_arguments(locked)
+    for root in lock.roots:
+        found += root_arguments(root)
+    for what, part in (("python", lock.python), ("rocm", lock.rocm)):
+        if part is not None and part.pending:
+            name = variable(what, "requirements", "sha256")
+            about = f"the sha256 of {what}/requirements.lock"
+            found.append(Argument(name=name, value="", about=about, pending=part.pending))
+    return tuple(found)
+
+
+def component_arguments(locked: LockedComponent) -> Iterator[Argument]:
+    """Version, commit or image, and the hashes where these are still open."""
+    name = locked.name
+    yield Argument(name=variable(name, "version"), value=locked.version, about=f"the version of {name}")
+    if locked.kind == "image":
+        yield Argument(
+            name=variable(name, "image"),
+            value=image_of(locked),
+            about=f"the image of {name}, NAME@sha256:...",
+            pending="" if image_of(locked) else locked.pending or f"the digest of {locked.place}",
+        )
+    elif locked.kind == "git":
+        yield Argument(
+            name=variable(name, "commit"),
+            value=locked.commit,
+            about=f"the git commit of {name}: {locked.place}",
+            pending="" if locked.commit else locked.pending,
+        )
+    elif locked.pending:
+        about = f"the sha256 of each file of {name}'s source, with spaces between them"
+        yield Argument(name=variable(name, "sha256"), value="", about=about, pending=locked.pending)
+
+
+def root_arguments(root: LockedRoot) -> Iterator[Argument]:
+    """The image that a root starts from, and its packages where these are still open."""
+    if root.image:
+        known = next(
+            (
+                f"{pin.origin.reference.partition('@')[0]}@{pin.origin.digest}"
+                for pin in root.packages
+                if isinstance(pin.origin, ImageOrigin)
+            ),
+            root.image if "@sha256:" in root.image else "",
+        )
+        yield Argument(
+            name=variable("image", root.role),
+            value=known,
+            about=f"the image to {root.role} in: {root.image}",
+            pending="" if known else f"the digest of {root.image}",
+        )
+    if root.pending:
+        yield Argument(
+            name=variable("packages", root.role),
+            value="",
+            about=f"exact packages to {root.role}, in words of {root.manager}, for: {', '.join(root.wanted)}",
+            pending=root.pending,
+        )
+
+
+def image_of(locked: LockedComponent) -> str:
+    """The image of a component by digest, empty where the lock does not know it."""
+    for pin in locked.files:
+        if isinstance(pin.origin, ImageOrigin):
+            return f"{pin.origin.reference.partition('@')[0]}@{pin.origin.digest}"
+    name = locked.place.removeprefix("image ").partition("@")[0]
+    return f"{name}@{locked.commit}" if locked.commit.startswith("sha256:") else ""
+
+
+def python_pending(subject: Subject, what: str) -> bool:
+    """Whether the files of a shared step (python, rocm) are not known."""
+    return any(
+        isinstance(step.action, FetchAction) and step.name == what and step.action.pending
+        for step in subject.plan.steps
+    )

@@ -1,0 +1,276 @@
+"""The plan of a lock as one Containerfile: a stage a root, a stage a component, the artifacts last."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from rocwright.build.run import GUARDS
+from rocwright.build.workspace import CCACHE
+from rocwright.export.arguments import arguments, component_arguments, root_arguments
+from rocwright.export.edits import PROGRAM
+from rocwright.export.model import Argument, Files, Subject, lines_of, slug, variable
+from rocwright.export.prepare import prepare_files
+from rocwright.export.quote import comment, docker, shell
+from rocwright.export.roots import INSIDE, root_files
+from rocwright.export.steps import passed_on, script_path, step_files
+from rocwright.plan.environment import IN, OUT, SOURCE
+from rocwright.plan.model import FetchAction, ImageAction, Input, RunAction, Step, TreeAction
+from rocwright.resolve.model import LockedComponent, LockedRoot
+
+_CACHE = f"--mount=type=cache,id=rocwright-ccache,target={CCACHE}"
+
+
+def containerfile(subject: Subject) -> Files:
+    """The Containerfile and all that its build context holds; `prepare.sh` brings what is fetched."""
+    files = {
+        "Containerfile": lines_of(_lines(subject)),
+        ".dockerignore": lines_of(["base/packages", "sources/.work", "out"]),
+        **root_files(subject),
+        **prepare_files(subject),
+        **step_files(subject),
+    }
+    return dict(sorted(files.items()))
+
+
+def _lines(subject: Subject) -> Iterator[str]:
+    request = subject.lock.request
+    yield (
+        f"# {comment(request.stack)} for {comment(', '.join(request.gpu))} on {comment(request.base)}, "
+        f"exported by rocwright from its lock of {comment(subject.lock.created)}."
+    )
+    yield "#"
+    yield (
+        "#   ./prepare.sh                 fetches sources and packages, checks each by its hash, edits "
+        "the sources"
+    )
+    yield (
+        f"#   buildah build {network(subject)}--output type=local,dest=out .      (or: podman build, "
+        "docker build)"
+    )
+    yield "#"
+    yield (
+        "# An argument that is pending has no value in the lock: give it with --build-arg, or export "
+        "anew after an"
+    )
+    yield "# online `rocwright lock`."
+    for one in arguments(subject):
+        if one.pending:
+            yield f"# PENDING {one.name}: {comment(one.pending)}"
+    yield ""
+    yield from _global_arguments(subject)
+    for root in subject.lock.roots:
+        yield from _root_stage(root)
+    artifacts: list[str] = []
+    for step in subject.plan.steps:
+        match step.action:
+            case RunAction():
+                yield from _component_stage(step, step.action, subject)
+                if step.name in subject.plan.artifacts:
+                    artifacts.append(f"COPY --from={_stage(step.name)} {OUT}/ /")
+            case ImageAction():
+                yield from _image_stage(step, step.action, subject)
+            case FetchAction() if step.name.startswith("image/"):
+                locked = _locked(subject, step.component)
+                yield from _pulled_stage(step, locked, subject)
+            case _:
+                continue
+    if artifacts:
+        yield "# the artifacts, and nothing else"
+        yield "FROM scratch AS artifacts"
+        yield from artifacts
+        yield from _labels(subject)
+
+
+def network(subject: Subject) -> str:
+    """The flag that builds without a network: only packages put into an image need one."""
+    return "" if any(root.image for root in subject.lock.roots) else "--network none "
+
+
+def _global_arguments(subject: Subject) -> Iterator[str]:
+    """Arguments before the first FROM: the images that stages start from."""
+    found = [one for root in subject.lock.roots for one in root_arguments(root)]
+    found += [one for locked in subject.lock.components for one in component_arguments(locked)]
+    for one in found:
+        if one.name.endswith("_IMAGE") or one.name.startswith("IMAGE_"):
+            # an engine says the name that it cannot find: here, what to do
+            value = (
+                one.value or f"localhost/pending/give-build-arg-{slug(one.name)}:{slug(one.pending)[:100]}"
+            )
+            yield f"# {comment(one.about)}"
+            yield f"ARG {one.name}={docker(value)}"
+    yield ""
+
+
+def _stage(name: str) -> str:
+    return slug(name)
+
+
+def _root_stage(root: LockedRoot) -> Iterator[str]:
+    stage = _stage(f"root/{root.role}")
+    if not root.image:
+        yield (
+            f"# {comment(root.base)} {comment(root.suite)}: {len(root.packages)} packages; "
+            f"base/make-root.sh {root.role} makes the tar"
+        )
+        yield f"FROM scratch AS {stage}"
+        yield f"ADD base/{root.role}.tar /"
+        yield ""
+        return
+    name = variable("packages", root.role)
+    yield (
+        f"# {comment(root.base)} {comment(root.suite)}: the image, and {len(root.packages)} files of the lock"
+    )
+    yield f"FROM ${{{variable('image', root.role)}}} AS {stage}"
+    if root.pending:
+        yield f"# PENDING: {comment(root.pending)}"
+        yield f'ARG {name}=""'
+    yield f"COPY base/{root.role}* {INSIDE}/base/"
+    yield f"RUN {json.dumps(['/bin/sh', f'{INSIDE}/base/{root.role}-root.sh'])}"
+    yield ""
+
+
+def _argument(one: Argument) -> Iterator[str]:
+    if one.pending:
+        yield f"# PENDING: {comment(one.pending)}"
+    yield f"ARG {one.name}={docker(one.value)}"
+
+
+def _component_stage(step: Step, action: RunAction, subject: Subject) -> Iterator[str]:
+    locked = _locked(subject, step.component)
+    known = {one.name: one for one in arguments(subject)}
+    tree = next(
+        one
+        for one in subject.plan.steps
+        for used in step.inputs
+        if used.name == "src" and one.key == used.key
+    )
+    yield f"# {comment(locked.name)} {comment(locked.version)}: {comment(locked.place)}"
+    yield f"FROM {_stage('root/build')} AS {_stage(step.name)}"
+    for name in passed_on(step, subject):
+        if name in known:
+            yield from _argument(known[name])
+    yield 'ARG JOBS=""'
+    yield from _source(tree, locked, subject)
+    for used in step.inputs:
+        if used.name not in ("root", "src"):
+            yield _input(used, subject)
+    if action.guard:
+        yield f"COPY guards/ {GUARDS}/"
+    yield f"COPY {script_path(step)} {INSIDE}/"
+    command = json.dumps(["/bin/sh", f"{INSIDE}/{script_path(step).rpartition('/')[2]}"])
+    yield f"RUN {_CACHE} {command}"
+    yield ""
+
+
+def _source(tree: Step, locked: LockedComponent, subject: Subject) -> Iterator[str]:
+    """The checked and edited tree in its place; edits that wait for commands are applied here."""
+    assert isinstance(tree.action, TreeAction)
+    before = next(one for one in subject.plan.steps for used in tree.inputs if one.key == used.key)
+    if not isinstance(before.action, RunAction):
+        name = slug(locked.name)
+        if locked.kind == "git":
+            commit = variable(locked.name, "commit")
+            check = f'test "$(cat /sources/commit)" = "${commit}"'
+            words = (
+                f"pending: give --build-arg {commit}=..."
+                if not locked.commit
+                else "prepare.sh brought another commit"
+            )
+        elif locked.pending:
+            name_of = variable(locked.name, "sha256")
+            yield f"# PENDING: {comment(locked.pending)}"
+            yield f'ARG {name_of}=""'
+            check = f'test -n "${name_of}" && test "$(cat /sources/given)" = "${name_of}"'
+            words = f"pending: give --build-arg {name_of}=..., and the same to prepare.sh"
+        else:
+            check, words = "cd /sources && sha256sum --check --quiet sha256", "prepare.sh brought other files"
+        told = f"{{ echo {shell(f'{locked.name}: {words}')} >&2; exit 2; }}"
+        yield f"RUN --mount=type=bind,source=sources/{name},target=/sources {check} || {told}"
+        yield f"ADD trees/{name}.tar {SOURCE}/"
+        return
+    edits = tree.action.edits
+    yield f"COPY --from={_stage(before.name)} {OUT}/tree.tar /"
+    yield f"RUN mkdir -p {SOURCE} && tar -C {SOURCE} -xf /tree.tar && rm /tree.tar"
+    if edits:
+        yield f"COPY {PROGRAM} edits/{slug(tree.name)}.json {INSIDE}/"
+        command = ["python3", f"{INSIDE}/apply.py", f"{INSIDE}/{slug(tree.name)}.json", SOURCE]
+        yield f"RUN {json.dumps(command)}"
+
+
+def _input(used: Input, subject: Subject) -> str:
+    step = next(one for one in subject.plan.steps if one.key == used.key)
+    if isinstance(step.action, FetchAction):
+        return f"COPY {slug(step.name)}/ {IN}/{used.name}/"
+    return f"COPY --from={_stage(step.name)} {OUT}/ {IN}/{used.name}/"
+
+
+def _image_stage(step: Step, action: ImageAction, subject: Subject) -> Iterator[str]:
+    """The artifact on the root that it runs in; `--target` builds it."""
+    built = _stage(step.component)
+    yield f"# {comment(action.reference)}: buildah build --target {_stage(step.name)} ."
+    yield f"FROM {built} AS {_stage(f'unpacked/{step.component}')}"
+    yield f"RUN mkdir /unpacked && tar -C /unpacked --strip-components=1 -xf {OUT}/*.tar.*"
+    yield f"FROM {_stage('root/run')} AS {_stage(step.name)}"
+    yield f"COPY --from={_stage(f'unpacked/{step.component}')} /unpacked {action.prefix}"
+    for name, value in action.env.items():
+        yield f"ENV {name}={docker(value)}"
+    yield from _labels(subject)
+    if action.entrypoint:
+        yield f"ENTRYPOINT {json.dumps(list(action.entrypoint))}"
+    yield ""
+
+
+def _pulled_stage(step: Step, locked: LockedComponent, subject: Subject) -> Iterator[str]:
+    """An image as it is, at its digest, with the environment that it is run with."""
+    component = subject.catalog.component(locked.name)
+    yield f"# {comment(component.summary)}"
+    stack = subject.catalog.stack(subject.lock.request.stack)
+    if stack.warning:
+        yield f"# WARNING: {comment(stack.warning)}"
+    yield f"FROM ${{{variable(locked.name, 'image')}}} AS {_stage(step.name)}"
+    if component.serve is not None:
+        from rocwright.export.run import served_env
+
+        for one in served_env(subject, component):
+            yield f"# {comment(one.why)}"
+            yield f"ENV {one.name}={docker(one.value)}"
+    yield from _labels(subject)
+    yield ""
+
+
+def _labels(subject: Subject) -> Iterator[str]:
+    for name, value in labels(subject).items():
+        yield f"LABEL {name}={docker(value)}"
+
+
+def labels(subject: Subject) -> dict[str, str]:
+    """Labels of the OCI image specification, and every version, commit and hash of the lock."""
+    lock = subject.lock
+    first = subject.catalog.component(lock.components[0].name)
+    licenses = sorted({subject.catalog.component(one.name).license for one in lock.components})
+    found = {
+        "org.opencontainers.image.title": f"{lock.request.stack} for {', '.join(lock.request.gpu)}",
+        "org.opencontainers.image.description": subject.catalog.stack(lock.request.stack).summary,
+        "org.opencontainers.image.version": lock.components[0].version,
+        "org.opencontainers.image.licenses": " AND ".join(licenses),
+        "org.opencontainers.image.source": first.homepage,
+        "org.opencontainers.image.revision": lock.components[0].commit,
+        "org.opencontainers.image.created": lock.created,
+        "org.opencontainers.image.base.name": lock.request.base,
+        "rocwright.gpu": ",".join(lock.request.gpu),
+    }
+    for one in lock.components:
+        found[f"rocwright.{slug(one.name)}.version"] = one.version
+        found[f"rocwright.{slug(one.name)}.place"] = one.place
+        found[f"rocwright.{slug(one.name)}.commit"] = one.commit
+        found[f"rocwright.{slug(one.name)}.sha256"] = ",".join(pin.sha256 for pin in one.files)
+    for name, version in lock.provided.items():
+        found[f"rocwright.{slug(name)}.version"] = version
+    if lock.rocm is not None:
+        found["rocwright.rocm.version"] = f"{lock.rocm.version} ({lock.rocm.name})"
+    return {name: value for name, value in found.items() if value}
+
+
+def _locked(subject: Subject, name: str) -> LockedComponent:
+    return next(one for one in subject.lock.components if one.name == name)

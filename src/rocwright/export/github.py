@@ -1,0 +1,56 @@
+"""A workflow that builds the pipeline and keeps the artifacts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rocwright.export.model import Files, Subject, lines_of
+from rocwright.export.pipeline import pipeline
+from rocwright.export.quote import comment, yaml
+
+
+def github(subject: Subject) -> Files:
+    """`.github/workflows/NAME.yml`, and the pipeline that it runs in a folder of the stack's name."""
+    files = {f"{subject.name}/{path}": file for path, file in pipeline(subject).items()}
+    return {f".github/workflows/{subject.name}.yml": lines_of(_lines(subject)), **files}
+
+
+def _lines(subject: Subject) -> Iterator[str]:
+    request = subject.lock.request
+    needs = ["buildah", "mmdebstrap", "patch", "git", "zstd", "uidmap"]
+    title = f"{request.stack} for {', '.join(request.gpu)} on {request.base}"
+    seconds = sum(step.needs.seconds for step in subject.plan.steps)
+    disk = sum(step.needs.disk for step in subject.plan.steps) / 1024**3
+    yield f"# {comment(title)}: about {seconds / 3600:.1f} h on two cores and {disk:.0f} GiB of disk."
+    yield "# A hosted runner may be too small or too slow for it: then name one of your own under runs-on."
+    # GitHub fills in expressions even in a name
+    yield f"name: {yaml(title.replace('${{', '$ {{'))}"
+    yield "on:"
+    yield "  workflow_dispatch:"
+    yield "  push:"
+    yield f"    paths: [{yaml(f'{subject.name}/**')}]"
+    yield "permissions:"
+    yield "  contents: read"
+    yield "jobs:"
+    yield "  build:"
+    yield "    runs-on: ubuntu-latest"
+    yield f"    timeout-minutes: {max(60, int(seconds / 60 * 3))}"
+    yield "    defaults:"
+    yield "      run:"
+    yield f"        working-directory: {yaml(subject.name)}"
+    yield "    steps:"
+    yield "      # a tag may move: put the commit that you have looked at in its place"
+    yield "      - uses: actions/checkout@v4"
+    yield "        with:"
+    yield "          persist-credentials: false"
+    yield "      - name: tools"
+    yield (
+        "        run: sudo apt-get update && sudo apt-get install --yes --no-install-recommends "
+        f"{' '.join(needs)}"
+    )
+    yield "      - name: build"
+    yield "        run: sudo ENGINE=buildah OUT=out ./build_pipeline.sh"
+    yield "      - uses: actions/upload-artifact@v4"
+    yield "        with:"
+    yield f"          name: {yaml(subject.name)}"
+    yield f"          path: {yaml(f'{subject.name}/out')}"

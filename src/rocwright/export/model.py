@@ -1,0 +1,79 @@
+"""What an export is made of: files by their path, and the values that may be given in place of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from rocwright.catalog.load import Catalog
+from rocwright.plan.make import make_plan
+from rocwright.plan.model import Plan
+from rocwright.resolve.model import Lock
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file of an export."""
+
+    data: bytes
+    executable: bool = False
+
+    @property
+    def text(self) -> str:
+        return self.data.decode()
+
+
+Files = dict[str, File]
+"""By path, with `/`, below the folder that an export is written to."""
+
+
+def lines_of(lines: Iterable[str], *, executable: bool = False) -> File:
+    """A text file of these lines."""
+    return File("".join(f"{line}\n" for line in lines).encode(), executable)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Argument:
+    """A value that may be given when an export is used; `value` is the lock's.
+
+    Where the lock does not know it, `value` is empty and `pending` says in words what must be given.
+    """
+
+    name: str
+    value: str
+    about: str
+    pending: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is exported: a lock, the catalog it was made with, and its plan."""
+
+    lock: Lock
+    catalog: Catalog
+    plan: Plan
+    sources: Mapping[str, bytes] = field(default_factory=dict)
+    """The packed trees that rocwright carries, by the name of their builtin source."""
+
+    @classmethod
+    def of(cls, lock: Lock, catalog: Catalog, sources: Mapping[str, bytes] | None = None) -> Subject:
+        """Raises InputError where the lock does not fit the recipes."""
+        return cls(lock, catalog, make_plan(lock, catalog), sources or {})
+
+    @property
+    def name(self) -> str:
+        """A name for what is built, that fits everywhere: stack, GPUs, base."""
+        request = self.lock.request
+        return slug("-".join([request.stack, *request.gpu, request.base]))
+
+
+def slug(text: str) -> str:
+    """Lower-case letters, digits and hyphens: a name for images, units, files and volumes."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "x"
+
+
+def variable(*words: str) -> str:
+    """A shell variable's name: `gfx-smoke`, `version` -> GFX_SMOKE_VERSION."""
+    name = re.sub(r"[^A-Z0-9]+", "_", "_".join(words).upper()).strip("_")
+    return f"_{name}" if not name or name[0].isdigit() else name

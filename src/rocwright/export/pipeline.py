@@ -1,0 +1,68 @@
+"""`build_pipeline.sh` and `versions.env` around the Containerfile; defaults are the lock's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from rocwright.errors import InputError
+from rocwright.export.arguments import TARGETS, arguments
+from rocwright.export.containerfile import containerfile, network
+from rocwright.export.model import Argument, File, Files, Subject, lines_of
+from rocwright.export.quote import comment, shell
+from rocwright.export.templates import template
+
+VERSIONS = "versions.env"
+VALUE = re.compile(r"[A-Za-z0-9._,:/@+~=^-]*")
+"""What a value of versions.env may hold: nothing that any shell takes for more than a letter."""
+
+
+def pipeline(subject: Subject) -> Files:
+    """The Containerfile's files, and the script that builds them with the values of versions.env."""
+    files = containerfile(subject)
+    files["build_pipeline.sh"] = _script(subject, files["Containerfile"].text)
+    files[VERSIONS] = lines_of(versions_lines(subject))
+    return files
+
+
+def _script(subject: Subject, built: str) -> File:
+    stack = subject.catalog.stack(subject.lock.request.stack)
+    if " AS artifacts" in built:
+        build = 'exec "$ENGINE" build @NETWORK@"$@" --output "type=local,dest=${OUT:-out}" .'
+    else:
+        build = f'exec "$ENGINE" build "$@" --tag {shell(f"localhost/{subject.name}")} .'
+    text = template("build_pipeline.sh").replace("@BUILD@", build).replace("@TARGETS@", TARGETS)
+    text = text.replace("@NETWORK@", network(subject))
+    text = text.replace("@KNOWN@", " ".join(one.name for one in arguments(subject)))
+    text = text.replace("@WARNINGS@", f"# WARNING: {comment(stack.warning)}\n" if stack.warning else "")
+    request = subject.lock.request
+    about = comment(f"{request.stack} for {', '.join(request.gpu)} on {request.base}")
+    return File(text.replace("@ABOUT@", about).encode(), executable=True)
+
+
+def versions_lines(subject: Subject) -> Iterator[str]:
+    """NAME=VALUE for every argument; what is pending stands there as a comment."""
+    request = subject.lock.request
+    yield (
+        f"# The known-good set of {comment(request.stack)} on {comment(request.base)}, as locked "
+        f"{comment(subject.lock.created)}."
+    )
+    yield "# Lines are NAME=VALUE. `rocwright import versions.env` puts the versions into rocwright.toml."
+    for one in arguments(subject):
+        yield f"# {comment(one.about)}"
+        value = one.value.replace(";", ",") if one.name == TARGETS else one.value
+        if one.pending:
+            yield f"# PENDING: {comment(one.pending)}"
+            yield f"# {one.name}="
+        else:
+            yield f"{one.name}={_plain(one, value)}"
+
+
+def _plain(one: Argument, value: str) -> str:
+    if not VALUE.fullmatch(value):
+        raise InputError(
+            f"{value!r} cannot be a value of {VERSIONS}",
+            cause=f"{one.about}: it holds more than letters, digits and ._,:/@+~=^-",
+            next_step="correct the recipe or the lock that says it",
+        )
+    return value

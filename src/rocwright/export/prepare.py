@@ -1,0 +1,238 @@
+"""`prepare.sh`: sources fetched, checked by hash or commit, edited and packed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from rocwright.catalog.model import DebianPlace, GitPlace, IndexPlace
+from rocwright.export.arguments import component_arguments, root_arguments
+from rocwright.export.edits import PROGRAM, edits_file, program
+from rocwright.export.model import File, Files, Subject, lines_of, slug
+from rocwright.export.quote import comment, shell
+from rocwright.export.requirements import requirement_files
+from rocwright.export.roots import from_packages
+from rocwright.export.templates import template
+from rocwright.plan.environment import EPOCH
+from rocwright.plan.model import (
+    BuiltinOrigin,
+    DebianSourceOrigin,
+    GitOrigin,
+    IndexOrigin,
+    TreeAction,
+)
+from rocwright.resolve.model import LockedComponent
+from rocwright.resolve.versions import version_in
+from rocwright.sources.places import describe, kind_of
+
+_SDIST = '''\
+"""Download the source distribution of a release from the index that pip is set up for.
+
+usage: sdist.py PROJECT VERSION FOLDER
+"""
+
+import html.parser
+import re
+import subprocess
+import sys
+import urllib.parse
+import urllib.request
+from pathlib import Path
+
+
+class Links(html.parser.HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def handle_starttag(self, tag, attributes):
+        self.found += [value for name, value in attributes if tag == "a" and name == "href" and value]
+
+
+def index():
+    """The simple index of pip: its environment, then its files, then its own default."""
+    listed = subprocess.run(
+        [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=True
+    ).stdout
+    found = dict(re.findall(r"^(\\S*)\\.index-url='([^']+)'$", listed, re.MULTILINE))
+    if found:
+        return found.get(":env:") or list(found.values())[-1]
+    from pip._internal.models.index import PyPI
+
+    return PyPI.simple_url
+
+
+def main(project, version, folder):
+    page = index().rstrip("/") + "/" + re.sub(r"[-_.]+", "-", project).lower() + "/"
+    with urllib.request.urlopen(page) as answer:
+        links = Links()
+        links.feed(answer.read().decode())
+    name = re.sub(r"[-_.]+", "[-_.]+", re.escape(project).replace("\\\\-", "-"))
+    wanted = re.compile(rf"(?i){name}-{re.escape(version)}\\.(tar\\.gz|zip)")
+    for link in links.found:
+        url = urllib.parse.urljoin(page, link)
+        filename = urllib.parse.unquote(urllib.parse.urlsplit(url).path.rpartition("/")[2])
+        if wanted.fullmatch(filename):
+            with urllib.request.urlopen(url.partition("#")[0]) as answer:
+                Path(folder, filename).write_bytes(answer.read())
+            return
+    sys.exit(f"the index has no source distribution of {project} {version}")
+
+
+main(*sys.argv[1:])
+'''
+
+
+def prepare_files(subject: Subject) -> Files:
+    """The script, the hashes of the sources, what rocwright carries of them, and the edits."""
+    found: Files = {}
+    for step in subject.plan.steps:
+        if isinstance(step.action, TreeAction) and step.action.edits:
+            found[f"edits/{slug(step.name)}.json"] = edits_file(
+                step.action.edits,
+                [_absorbed(edit.absorbed, step.action.version) for edit in step.action.edits],
+            )
+            found[PROGRAM] = program()
+    for locked in _built(subject):
+        folder = f"sources/{slug(locked.name)}"
+        if locked.kind == "git":
+            continue
+        if locked.kind == "sdist":
+            found["sources/sdist.py"] = File(_SDIST.encode())
+        if locked.files:
+            found[f"{folder}/sha256"] = lines_of(f"{pin.sha256}  {pin.filename}" for pin in locked.files)
+        for name, data in _carried(locked, subject):
+            found[f"{folder}/{name}"] = File(data)
+    found |= requirement_files(subject)
+    found["prepare.sh"] = _script(subject)
+    return found
+
+
+def _absorbed(versions: str, version: str) -> bool:
+    return bool(versions and version) and version_in(version, versions)
+
+
+def _built(subject: Subject) -> list[LockedComponent]:
+    return [one for one in subject.lock.components if one.kind != "image"]
+
+
+def _carried(locked: LockedComponent, subject: Subject) -> Iterator[tuple[str, bytes]]:
+    for pin in locked.files:
+        if isinstance(pin.origin, BuiltinOrigin) and pin.origin.name in subject.sources:
+            yield pin.filename, subject.sources[pin.origin.name]
+    if not locked.files and locked.kind == "builtin":
+        for name, data in subject.sources.items():
+            yield f"{name}.tar.zst", data
+
+
+def _script(subject: Subject) -> File:
+    lines = [template("prepare.sh").replace("@EPOCH@", str(EPOCH)).rstrip("\n"), ""]
+    for locked in _built(subject):
+        lines += _source_lines(locked, subject)
+    for root in from_packages(subject):
+        name = next((one.name for one in root_arguments(root) if one.pending), "")
+        if name:
+            lines += [f'[ -n "${{{name}:-}}" ] || pending {name} {shell(root.pending)}']
+        lines += [f"[ -e base/{root.role}.tar ] || base/make-root.sh {root.role}"]
+    lines += _python_lines(subject)
+    return lines_of(lines, executable=True)
+
+
+def _python_lines(subject: Subject) -> Iterator[str]:
+    lock = subject.lock
+    python = lock.python.version if lock.python is not None else lock.provided.get("python", "")
+    _, release = subject.catalog.base(lock.request.base)
+    machine = next(iter(subject.catalog.base(lock.request.base)[0].architecture))
+    for folder, part in (("python", lock.python), ("rocm", lock.rocm)):
+        if part is None or not (part.files or part.pending):
+            continue
+        if part.pending:
+            name = f"{folder.upper()}_REQUIREMENTS_SHA256"
+            yield f'[ -n "${{{name}:-}}" ] || pending {name} {shell(part.pending)}'
+            yield f"mkdir -p {folder}"
+            yield f"printf '%s  %s\\n' \"${name}\" {folder}/requirements.lock | sha256sum --check --quiet"
+        yield f"wheels {folder} {shell(python or release.python)} {shell(machine)}"
+
+
+def _source_lines(locked: LockedComponent, subject: Subject) -> Iterator[str]:
+    tree = next(one for one in subject.plan.steps if one.name == f"tree/{locked.name}")
+    assert isinstance(tree.action, TreeAction)
+    name = slug(locked.name)
+    yield f"# {comment(locked.name)} {comment(locked.version)}: {comment(locked.place)}"
+    for one in component_arguments(locked):
+        yield f'[ -n "${{{one.name}:-}}" ] || {one.name}={shell(one.value)}'
+        if one.pending:
+            yield f'[ -n "${one.name}" ] || pending {one.name} {shell(one.pending)}'
+    yield from _fetch_lines(locked, subject)
+    if locked.files and locked.kind != "git":
+        yield f"checked sources/{name}"
+    elif locked.kind != "git":
+        variable_name = next(one.name for one in component_arguments(locked) if one.pending)
+        yield f'given sources/{name} "${variable_name}"'
+    yield f"unpacked {name} {shell(locked.subdir)}"
+    if tree.action.series:
+        yield f"series {name} {' '.join(map(shell, tree.action.series))}"
+    if tree.action.edits:
+        yield f'python3 {PROGRAM} edits/{slug(tree.name)}.json "$tree"'
+    yield f"packed {name}"
+    yield ""
+
+
+def _fetch_lines(locked: LockedComponent, subject: Subject) -> Iterator[str]:
+    name, (version, *rest) = slug(locked.name), [one.name for one in component_arguments(locked)]
+    place = _place(locked, subject)
+    match locked.kind:
+        case "git":
+            held = [f"{path}={commit}" for path, commit in sorted(place.held.items())]
+            yield f'git_tree {name} {shell(place.url)} "${rest[0]}" {" ".join(map(shell, held))}'.rstrip()
+        case "sdist":
+            wanted = (
+                shell(place.version) if locked.files or place.version != locked.version else f'"${version}"'
+            )
+            yield f"sdist {name} {shell(place.project)} {wanted}"
+        case "debian":
+            root = subject.lock.roots[0]
+            package = f"{place.project}={place.version}" if locked.files else place.project
+            yield (
+                f"debian {name} {shell(place.suite or root.suite)} "
+                f"{shell(root.architecture)} {shell(package)}"
+            )
+        case _:
+            return
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where a source is, from its pins, or, where these are not known, from the recipe."""
+
+    url: str = ""
+    project: str = ""
+    version: str = ""
+    suite: str = ""
+    held: dict[str, str] = field(default_factory=dict)
+
+
+def _place(locked: LockedComponent, subject: Subject) -> _Place:
+    for pin in locked.files:
+        match pin.origin:
+            case GitOrigin():
+                return _Place(url=pin.origin.url, held=dict(pin.origin.held))
+            case IndexOrigin():
+                return _Place(project=pin.origin.project, version=pin.origin.version)
+            case DebianSourceOrigin():
+                return _Place(project=pin.origin.package, version=pin.origin.version, suite=pin.origin.suite)
+            case _:
+                continue
+    component = subject.catalog.component(locked.name)
+    for place in component.released(locked.version).places:
+        if describe(place) == locked.place or kind_of(place) == locked.kind:
+            match place:
+                case GitPlace():
+                    return _Place(url=place.git, held=dict(place.held))
+                case IndexPlace():
+                    return _Place(project=place.sdist, version=place.version)
+                case DebianPlace():
+                    return _Place(project=place.debian)
+                case _:
+                    continue
+    return _Place()

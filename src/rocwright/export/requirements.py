@@ -1,0 +1,93 @@
+"""The Python packages of a lock, by hash: requirements.lock for pip, and pylock.toml (PEP 751)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+import tomlkit
+
+from rocwright.export.model import File, Files, Subject, lines_of
+from rocwright.export.quote import comment
+from rocwright.plan.model import FilePin, IndexOrigin
+
+
+def requirement_files(subject: Subject) -> Files:
+    """`python/requirements.lock` and `rocm/requirements.lock`, of those that the lock has the files of."""
+    lock = subject.lock
+    found: Files = {}
+    for folder, part in (("python", lock.python), ("rocm", lock.rocm)):
+        if part is not None and part.files:
+            found[f"{folder}/requirements.lock"] = lines_of(requirement_lines(part.files))
+    return found
+
+
+def requirement_lines(pins: Sequence[FilePin]) -> Iterator[str]:
+    """What `pip install --require-hashes` reads."""
+    rows: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for pin in pins:
+        if isinstance(pin.origin, IndexOrigin):
+            rows[pin.origin.index, pin.origin.project, pin.origin.version].append(pin.sha256)
+    yield "# Written by rocwright from its lock: pip install --require-hashes --no-deps -r requirements.lock"
+    for index in sorted({index for index, _, _ in rows} - {""}):
+        yield f"--extra-index-url {index}"
+    for (_, project, version), hashes in sorted(rows.items()):
+        yield f"{project}=={version} \\"
+        yield " \\\n".join(f"    --hash=sha256:{one}" for one in sorted(hashes))
+
+
+def requirements(subject: Subject) -> Files:
+    """Both forms, and what is not known yet as a comment that pip stops at."""
+    lock = subject.lock
+    found = requirement_files(subject)
+    for folder, part in (("python", lock.python), ("rocm", lock.rocm)):
+        if part is None:
+            continue
+        if part.pending:
+            words = comment(part.pending)
+            found[f"{folder}/requirements.lock"] = lines_of(
+                [
+                    f"# PENDING: {words}",
+                    "# Export anew after an online `rocwright lock`. Until then, nothing is installed:",
+                    "--pending-see-the-comment-above",
+                    *(f"# wanted: {comment(one)}" for one in part.wanted),
+                ]
+            )
+        elif part.files:
+            found[f"{folder}/pylock.toml"] = _pylock(part.files)
+    if not found:
+        found["requirements.lock"] = lines_of(
+            ["# This lock builds with the packages of its base: no Python package is fetched."]
+        )
+    return found
+
+
+def _pylock(pins: Sequence[FilePin]) -> File:
+    from packaging.pylock import Pylock
+
+    packages: dict[tuple[str, str], list[FilePin]] = {}
+    for pin in pins:
+        if isinstance(pin.origin, IndexOrigin):
+            packages.setdefault((pin.origin.project, pin.origin.version), []).append(pin)
+    data = {
+        "lock-version": "1.0",
+        "created-by": "rocwright",
+        "packages": [
+            {
+                "name": project,
+                "version": version,
+                "wheels": [
+                    {
+                        "name": pin.filename,
+                        "path": pin.filename,
+                        "size": pin.size,
+                        "hashes": {"sha256": pin.sha256},
+                    }
+                    for pin in rows
+                ],
+            }
+            for (project, version), rows in sorted(packages.items())
+        ],
+    }
+    Pylock.from_dict(data)
+    return File(tomlkit.dumps(data).encode())

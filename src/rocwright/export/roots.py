@@ -1,0 +1,136 @@
+"""Root file systems: made by a script from exact packages, or in a stage from an image and packages."""
+
+from __future__ import annotations
+
+import shlex
+
+from rocwright.bases.debian import ALONE, ENVIRONMENT, mmdebstrap_words
+from rocwright.catalog.load import lookup
+from rocwright.catalog.model import PackageManager, filled
+from rocwright.export.model import File, Files, Subject, lines_of, variable
+from rocwright.export.quote import comment, shell
+from rocwright.export.templates import template
+from rocwright.plan.environment import EPOCH, PACKAGES
+from rocwright.plan.model import BaseAction, DebianOrigin, FilePin, ImageOrigin, PackageOrigin, Step
+from rocwright.resolve.model import LockedRoot
+
+INSIDE = "/rocwright"
+"""Where the scripts of an export lie in a stage."""
+
+_REPOSITORY = "@REPOSITORY@"
+_NAMES = "@NAMES@"
+
+
+def root_files(subject: Subject) -> Files:
+    """The package lists of every root, and the scripts that make the roots of them."""
+    found: Files = {}
+    for root in subject.lock.roots:
+        packages = [pin for pin in root.packages if not isinstance(pin.origin, ImageOrigin)]
+        if packages:
+            found[f"base/{root.role}.sha256"] = lines_of(f"{pin.sha256}  {pin.filename}" for pin in packages)
+            found[f"base/{root.role}.packages"] = lines_of(_asked(pin) for pin in packages)
+        if root.image:
+            manager = lookup("package manager", root.manager, subject.catalog.managers)
+            found[f"base/{root.role}-root.sh"] = _stage_script(root, manager)
+    if from_packages(subject):
+        found["base/make-root.sh"] = _make_root(subject)
+    return found
+
+
+def from_packages(subject: Subject) -> list[LockedRoot]:
+    """The roots that are made from packages alone, outside of the engine."""
+    return [root for root in subject.lock.roots if not root.image]
+
+
+def _asked(pin: FilePin) -> str:
+    match pin.origin:
+        case DebianOrigin():
+            return f"{pin.origin.package}={pin.origin.version}"
+        case PackageOrigin():
+            return pin.origin.package
+        case _:
+            return pin.filename
+
+
+def _action(subject: Subject, role: str) -> BaseAction:
+    step: Step = next(one for one in subject.plan.steps if one.name == f"root/{role}")
+    assert isinstance(step.action, BaseAction)
+    return step.action
+
+
+def _make_root(subject: Subject) -> File:
+    roots = from_packages(subject)
+    cases = []
+    for root in roots:
+        name = variable("packages", root.role)
+        cases.append(
+            f"    {root.role}) suite={shell(root.suite)} architecture={shell(root.architecture)} "
+            f"variable={name} given=${{{name}:-}} pending={shell(root.pending or 'base files are gone')} ;;"
+        )
+    # the roots of a lock differ in their packages and in nothing else
+    action = _action(subject, roots[0].role).model_copy(update={"suite": "@SUITE@", "architecture": "@ARCH@"})
+    words = mmdebstrap_words(action, _REPOSITORY, _NAMES)
+    stands = {
+        _REPOSITORY: '"$work"/repository',
+        _NAMES: '"${names%,}"',
+        "@SUITE@": '"$suite"',
+        "@ARCH@": '"$architecture"',
+    }
+    text = template("make-root.sh").replace("@CASES@", "\n".join(cases))
+    text = text.replace(
+        "@ENVIRONMENT@", " ".join(f"{name}={shell(one)}" for name, one in ENVIRONMENT.items())
+    )
+    text = text.replace("@ALONE@", shlex.join(ALONE)).replace("@EPOCH@", str(EPOCH))
+    text = text.replace("@MMDEBSTRAP@", " ".join(_standing(word, stands) for word in words))
+    return File(text.encode(), executable=True)
+
+
+def _standing(word: str, stands: dict[str, str]) -> str:
+    """A word of a command as sh takes it, with variables where names stand for them."""
+    for name, text in stands.items():
+        first, found, rest = word.partition(name)
+        if found:
+            return (shell(first) if first else "") + text + (shell(rest) if rest else "")
+    return shell(word)
+
+
+def _stage_script(root: LockedRoot, manager: PackageManager) -> File:
+    """Run in the image: exactly the packages of the lock, each checked; what is no part of the root goes."""
+    name = variable("packages", root.role)
+    year, month, day = [*root.suite.split("-"), "", "", ""][:3]
+    lines = [
+        "#!/bin/sh",
+        f"# {comment(root.base)} {comment(root.suite)}: the packages to {root.role}, put into its image.",
+        "set -eu",
+        *(f"export {key}={shell(value)}" for key, value in manager.env.items()),
+        f"mkdir -p {PACKAGES}",
+    ]
+    if root.pending:
+        lines += [
+            f'if [ -z "${{{name}:-}}" ]; then',
+            f"    echo {shell(f'pending: {root.pending}')} >&2",
+            f"    echo \"  give --build-arg {name}='...', or export anew after an online lock\" >&2",
+            "    exit 2",
+            "fi",
+            "# shellcheck disable=SC2086",
+            f"set -- ${name}",
+        ]
+    elif root.packages:
+        lines += ["# shellcheck disable=SC2046", f"set -- $(cat {INSIDE}/base/{root.role}.packages)"]
+    if manager.repository and day:
+        lines.append(_command(filled(manager.repository, year=year, month=month, day=day)))
+    lines.append(_command(manager.refresh))
+    fetch = manager.download if root.pending else manager.fetch
+    lines.append(_command(filled(fetch, [_NAMES], folder=PACKAGES)).replace(_NAMES, '"$@"'))
+    if not root.pending:
+        lines.append(f"(cd {PACKAGES} && sha256sum --check --quiet {INSIDE}/base/{root.role}.sha256)")
+    lines.append(_command(filled(manager.install, folder=PACKAGES)))
+    lines += [f"rm -rf -- {pattern}" for pattern in manager.forget]
+    lines.append(f"rm -rf {PACKAGES} {INSIDE}/base")
+    if not root.pending and not any(isinstance(pin.origin, PackageOrigin) for pin in root.packages):
+        lines = [*lines[:3], ": the image has all that is needed"]
+    return lines_of(lines, executable=True)
+
+
+def _command(words: tuple[str, ...]) -> str:
+    return shlex.join(words)

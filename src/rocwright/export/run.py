@@ -1,0 +1,171 @@
+"""How the artifacts of a run stack are run: scripts for podman and docker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rocwright.catalog.model import Component, Serve
+from rocwright.export.arguments import component_arguments, image_of
+from rocwright.export.model import File, Files, Subject, lines_of, slug, variable
+from rocwright.export.quote import comment, shell
+from rocwright.plan.make import expand, present
+from rocwright.plan.model import ImageAction
+from rocwright.resolve.model import LockedComponent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variable:
+    """A variable of the environment that a component is run with, and why."""
+
+    name: str
+    value: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """A component that is run: its image, and where the image is from."""
+
+    component: Component
+    locked: LockedComponent
+    serve: Serve
+    image: str
+    built: bool
+
+
+def served(subject: Subject) -> Iterator[Served]:
+    """The components of a lock that a recipe says how to run."""
+    images = {
+        step.component: step.action.reference
+        for step in subject.plan.steps
+        if isinstance(step.action, ImageAction)
+    }
+    for locked in subject.lock.components:
+        component = subject.catalog.component(locked.name)
+        built = images.get(locked.name, "")
+        if component.serve is not None and (built or locked.kind == "image"):
+            yield Served(
+                component=component,
+                locked=locked,
+                serve=component.serve,
+                image=f"localhost/{built}" if built else image_of(locked),
+                built=bool(built),
+            )
+
+
+def served_env(subject: Subject, component: Component) -> Iterator[Variable]:
+    """The variables of a component's `serve` that hold for this lock, each with its reason."""
+    assert component.serve is not None
+    locked = next(one for one in subject.lock.components if one.name == component.name)
+    known = {
+        "version": locked.version,
+        "targets": ";".join(subject.lock.request.gpu),
+        "commit": locked.commit,
+    }
+    have = present(subject.lock)
+    for name, one in component.serve.env.items():
+        text, why, when = (one, "", "") if isinstance(one, str) else (one.value, one.why, one.when)
+        if not when or (when.removeprefix("!") in have) != when.startswith("!"):
+            value = expand(text, known, f"{component.name}: {name}")
+            yield Variable(name=name, value=value, why=why or "as the recipe says")
+
+
+def warnings(subject: Subject) -> list[str]:
+    """What is said before anything is run."""
+    stack = subject.catalog.stack(subject.lock.request.stack)
+    told = [f"WARNING: {stack.warning}"] if stack.warning else []
+    return [*told, *([f"Better, where it can be had: the stack {stack.prefer}"] if stack.prefer else [])]
+
+
+def not_run(subject: Subject) -> str:
+    """Why a stack has nothing to run, in words."""
+    return f"{subject.lock.request.stack} has no component that a recipe says how to run in a container"
+
+
+def run_scripts(subject: Subject) -> Files:
+    """`run-COMPONENT.sh` for each component that is run."""
+    return {f"run-{slug(one.component.name)}.sh": _script(one, subject) for one in served(subject)}
+
+
+def _script(one: Served, subject: Subject) -> File:
+    return lines_of(_lines(one, subject), executable=True)
+
+
+def _lines(one: Served, subject: Subject) -> Iterator[str]:
+    name, serve = slug(one.component.name), one.serve
+    yield "#!/bin/sh"
+    yield (
+        f"# {comment(one.component.summary)}: {comment(one.locked.version)}, for "
+        f"{comment(', '.join(subject.lock.request.gpu))}"
+    )
+    for told in warnings(subject):
+        yield f"# {comment(told)}"
+    yield "#"
+    yield (
+        f"#   ./run-{name}.sh [ARGUMENTS]     ENGINE=docker runs it with docker; DATA=FOLDER keeps its "
+        "data there"
+    )
+    yield "set -eu"
+    for told in warnings(subject)[:1]:
+        yield f"echo {shell(comment(told))} >&2"
+    variable_name = variable(one.component.name, "image")
+    argument = next((arg for arg in component_arguments(one.locked) if arg.name == variable_name), None)
+    yield f'[ -n "${{{variable_name}:-}}" ] || {variable_name}={shell(one.image)}'
+    if argument is not None and argument.pending:
+        yield f'if [ -z "${variable_name}" ]; then'
+        yield f"    echo {shell(f'pending: {comment(argument.pending)}')} >&2"
+        yield (
+            f"    echo 'give {variable_name}=NAME@sha256:..., or export anew after an online rocwright "
+            "lock' >&2"
+        )
+        yield "    exit 2"
+        yield "fi"
+    yield "ENGINE=${ENGINE:-$(command -v podman || command -v docker)}"
+    yield f"DATA=${{DATA:-${{XDG_DATA_HOME:-$HOME/.local/share}}/{name}}}"
+    if one.built:
+        yield (
+            "# the image is built here: rocwright build, or the exported Containerfile; then podman load "
+            f"-i or --tag {one.image}"
+        )
+    yield f'set -- {" ".join(map(shell, serve.command))} "$@"'.replace("--  ", "-- ")
+    flags: list[tuple[str, str]] = []
+    for device in serve.devices:
+        yield f"# {comment(device)}: the GPU"
+        yield (
+            f"[ -e {shell(device)} ] || echo {shell(f'{device} is not here: is the amdgpu driver loaded?')} "
+            ">&2"
+        )
+        flags.append(("--device", shell(device)))
+    groups = ", ".join(serve.groups)
+    if groups:
+        yield (
+            f"# groups {comment(groups)}: who may open the devices; by number, since the image may not know "
+            "the names"
+        )
+        yield "groups="
+        yield f"for group in {' '.join(map(shell, serve.groups))}; do"
+        yield '    number=$(getent group "$group" | cut -d : -f 3)'
+        yield '    [ -z "$number" ] || groups="$groups --group-add $number"'
+        yield "done"
+    for place, what in serve.folders.items():
+        folder = f'"$DATA"/{shell(slug(what))}'
+        yield f"# {comment(place)}: {comment(what)}"
+        yield f"mkdir -p {folder}"
+        flags.append(("--volume", f"{folder}:{shell(place)}:Z"))
+    for port in serve.ports:
+        yield f"# port {port}: for this machine alone; write 0.0.0.0 for others to reach it"
+        flags.append(("--publish", f"127.0.0.1:{port}:{port}"))
+    if serve.shared_memory:
+        yield "# shared memory: the processes of one server hand tensors to each other through it"
+        flags.append(("--shm-size", str(serve.shared_memory)))
+    for var in served_env(subject, one.component):
+        yield f"# {var.name}: {comment(var.why)}"
+        flags.append(("--env", shell(f"{var.name}={var.value}")))
+    yield "# shellcheck disable=SC2086"
+    yield 'exec "$ENGINE" run --rm --init --name ' + name + " \\"
+    if groups:
+        yield "    $groups \\"
+    for flag, value in flags:
+        yield f"    {flag} {value} \\"
+    yield f'    "${variable_name}" "$@"'

@@ -1,0 +1,114 @@
+"""Run steps as scripts: the recipe's commands with their whole environment, as `build` runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rocwright.build.run import GUARDS, environment, install_script
+from rocwright.catalog.read import DATA
+from rocwright.export.arguments import TARGETS
+from rocwright.export.model import File, Files, Subject, lines_of, variable
+from rocwright.export.quote import comment, shell
+from rocwright.plan.environment import SOURCE
+from rocwright.plan.make import chosen_values, expand, present
+from rocwright.plan.model import RunAction, Step
+
+_OPEN, _CLOSE = "\ue000", "\ue001"
+"""Private characters around a name that stands for a variable of the script."""
+
+
+def step_files(subject: Subject) -> Files:
+    """A script for each run step, and the guards that they call."""
+    found: Files = {}
+    for step in subject.plan.steps:
+        if isinstance(step.action, RunAction):
+            found[script_path(step)] = _script(step, step.action, subject)
+            if step.action.guard:
+                for path in sorted((DATA / "guards").glob("*.py")):
+                    found[f"guards/{path.name}"] = File(path.read_bytes())
+    return found
+
+
+def script_path(step: Step) -> str:
+    """Where a run step's script lies."""
+    return f"steps/{step.name.replace('/', '-')}.sh"
+
+
+def passed_on(step: Step, subject: Subject) -> tuple[str, ...]:
+    """The names of the values that a step's script takes from its environment."""
+    locked = next(one for one in subject.lock.components if one.name == step.component)
+    commit = (variable(locked.name, "commit"),) if locked.kind == "git" else ()
+    return ("JOBS", TARGETS, variable(locked.name, "version"), *commit)
+
+
+def _script(step: Step, action: RunAction, subject: Subject) -> File:
+    return lines_of(_lines(step, action, subject), executable=True)
+
+
+def _lines(step: Step, action: RunAction, subject: Subject) -> Iterator[str]:
+    locked = next(one for one in subject.lock.components if one.name == step.component)
+    defaults = {TARGETS: ";".join(subject.lock.request.gpu), variable(locked.name, "version"): locked.version}
+    if locked.kind == "git":
+        defaults[variable(locked.name, "commit")] = locked.commit
+    yield "#!/bin/sh"
+    yield (
+        f"# {comment(step.name)} {comment(locked.version)}: the recipe's commands, in {SOURCE}, with a "
+        "clean environment."
+    )
+    yield "# The words of a recipe are split, matched and left to themselves as it says:"
+    yield "# shellcheck disable=SC1090,SC2012,SC2016,SC2046,SC2086,SC2115,SC2154,SC2155,SC2164,SC2231"
+    yield "set -eu"
+    names = ["JOBS", *defaults]
+    yield 'if [ "${1:-}" != clean ]; then'
+    yield '    [ -n "${JOBS:-}" ] || JOBS=$(nproc)'
+    for name, value in defaults.items():
+        yield f'    [ -n "${{{name}:-}}" ] || {name}={shell(value)}'
+    given = " ".join(f'{name}="${name}"' for name in names)
+    yield f'    exec /usr/bin/env -i {given} /bin/sh "$0" clean'
+    yield "fi"
+    for name, value in _environment(step, action, subject).items():
+        yield f"export {name}={value}"
+    yield 'mkdir -p "$SRC" "$OUT" "$HOME" "$CCACHE_TEMPDIR"'
+    yield f"cd {SOURCE}"
+    if action.install:
+        yield "("
+        yield install_script(action)
+        yield ")"
+    for package in action.guard:
+        yield f"python3 {GUARDS}/single_package.py {shell(package)} --workdir {SOURCE}"
+    yield from action.commands
+
+
+def _environment(step: Step, action: RunAction, subject: Subject) -> dict[str, str]:
+    """Each variable as the text that sh takes as its value; what depends on an argument refers to it."""
+    component = subject.catalog.component(step.component)
+    locked = next(one for one in subject.lock.components if one.name == step.component)
+    stands = {
+        "version": f"{_OPEN}{variable(locked.name, 'version')}{_CLOSE}",
+        "targets": f"{_OPEN}{TARGETS}{_CLOSE}",
+        "commit": f"{_OPEN}{variable(locked.name, 'commit')}{_CLOSE}"
+        if locked.kind == "git"
+        else locked.commit,
+    }
+    recipe = component.env | component.released(locked.version).env
+    own = {
+        name: expand(value, stands, f"{component.name}: {name}")
+        for name, value in chosen_values(recipe, present(subject.lock)).items()
+    }
+    root = next(one.key for one in step.inputs if one.name == "root")
+    whole = environment(action, 0) | own | {"CCACHE_NAMESPACE": root[:16]}
+    for name in ("JOBS", "MAX_JOBS", "CMAKE_BUILD_PARALLEL_LEVEL"):
+        whole[name] = f"{_OPEN}JOBS{_CLOSE}"
+    whole["MAKEFLAGS"] = f"-j{_OPEN}JOBS{_CLOSE}"
+    return {name: _referring(value) for name, value in whole.items() if name != "PATH"} | {
+        "PATH": shell(whole["PATH"])
+    }
+
+
+def _referring(text: str) -> str:
+    first, *rest = text.split(_OPEN)
+    words = [shell(first)] if first or not rest else []
+    for one in rest:
+        name, _, after = one.partition(_CLOSE)
+        words += [f'"${name}"', *([shell(after)] if after else [])]
+    return "".join(words)

@@ -1,0 +1,115 @@
+"""TUTORIAL.md: how the pins of an exported pipeline are changed by hand, with this lock's own names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rocwright.export.arguments import arguments
+from rocwright.export.model import Files, Subject, lines_of, slug, variable
+from rocwright.export.quote import comment
+from rocwright.export.run import warnings
+
+
+def tutorial(subject: Subject) -> Files:
+    """One page for who has the exported files and wants a newer version in them."""
+    return {"TUTORIAL.md": lines_of(_lines(subject))}
+
+
+def _code(text: str) -> str:
+    """Inline code of Markdown, whatever the text holds."""
+    return f"`{comment(text).replace('`', chr(39))}`"
+
+
+def _lines(subject: Subject) -> Iterator[str]:
+    lock = subject.lock
+    request = lock.request
+    yield f"# {comment(request.stack)} for {comment(', '.join(request.gpu))} on {comment(request.base)}"
+    yield ""
+    for told in warnings(subject):
+        yield f"> {comment(told)}"
+        yield ""
+    yield f"Exported by rocwright {_code(lock.rocwright)} from the lock of {_code(lock.created)}."
+    yield ""
+    yield "## What is pinned"
+    yield ""
+    yield "| name in versions.env | value | what it is |"
+    yield "| --- | --- | --- |"
+    for one in arguments(subject):
+        value = f"pending: {comment(one.pending)}" if one.pending else _code(one.value)
+        about = comment(one.about).replace("|", "/")
+        yield f"| {_code(one.name)} | {value.replace('|', '/')} | {about} |"
+    yield ""
+    if lock.pending:
+        yield (
+            "A value that is pending was not known when this was written. Nothing is built until it is "
+            "given, or"
+        )
+        yield "until the files are exported anew after an online `rocwright lock`."
+        yield ""
+    yield "## With rocwright"
+    yield ""
+    yield "```"
+    yield (
+        f"rocwright init --stack {comment(request.stack)} "
+        f"{' '.join(f'--gpu {comment(one)}' for one in request.gpu)} --base {comment(request.base)}"
+    )
+    first = lock.components[0]
+    yield f'# [versions]: {comment(first.name)} = "..."; or: rocwright import versions.env'
+    yield "rocwright lock"
+    yield "rocwright export pipeline --out NEW"
+    yield "```"
+    yield ""
+    yield "`lock` refuses versions that do not fit together and says why; the new files have every hash."
+    yield ""
+    yield "## By hand"
+    yield ""
+    for locked in lock.components:
+        name = locked.name
+        yield f"### {comment(name)} {comment(locked.version)}"
+        yield ""
+        yield f"Taken from: {_code(locked.place)}."
+        yield ""
+        match locked.kind:
+            case "git":
+                given = f"{variable(name, 'version')}=... {variable(name, 'commit')}=..."
+                yield "1. Find the commit: `git ls-remote URL 'refs/tags/TAG^{}'` (peeled)."
+                yield f"2. Give it: {_code(given)} in versions.env or on the command line."
+            case "image":
+                yield "1. Find the digest: `skopeo inspect --format '{{.Digest}}' docker://NAME:TAG`."
+                given = f"{variable(name, 'image')}=NAME@sha256:..."
+                yield f"2. Give it: {_code(given)}. A tag alone may move."
+            case "builtin":
+                yield "It comes with rocwright; another version of it comes with another rocwright."
+            case _:
+                hashes, given = f"sources/{slug(name)}/sha256", f"{variable(name, 'version')}=..."
+                yield f"1. Put the new sha256 and name into {_code(hashes)}, as upstream announced it."
+                yield f"2. Give {_code(given)}, and the version in prepare.sh where it fetches the file."
+        yield (
+            "3. Run `./prepare.sh`. An edit that no longer fits ends it with the file and the number of "
+            "matches: look at"
+        )
+        yield f"   the file, then correct {_code(f'edits/tree-{slug(name)}.json')}."
+        yield ""
+    yield "## The base"
+    yield ""
+    for root in lock.roots:
+        if root.image:
+            yield (
+                f"- To {root.role}: {_code(root.image)}. A new digest goes into "
+                f"{_code(variable('image', root.role))}."
+            )
+        else:
+            yield (
+                f"- To {root.role}: {len(root.packages)} packages of {comment(root.base)} "
+                f"{comment(root.suite)}, in {_code(f'base/{root.role}.sha256')} and "
+                f"{_code(f'base/{root.role}.packages')}."
+            )
+    yield ""
+    yield "Change the base and the components one after the other: then what breaks has one cause."
+    yield ""
+    yield "## Then"
+    yield ""
+    yield (
+        "Build, verify on the card, and only then call the new set good. What was not run on a GPU was "
+        "not run on a GPU."
+    )

@@ -1,0 +1,120 @@
+"""Formats by name, and an export written to a folder: whole, and never over what it did not write."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path, PurePosixPath
+
+from rocwright.catalog.load import Catalog
+from rocwright.errors import FetchError, InputError
+from rocwright.export.containerfile import containerfile
+from rocwright.export.github import github
+from rocwright.export.model import Files, Subject
+from rocwright.export.nspawn import nspawn
+from rocwright.export.pipeline import pipeline
+from rocwright.export.powershell import powershell_scripts
+from rocwright.export.quadlet import quadlet
+from rocwright.export.requirements import requirements
+from rocwright.export.run import run_scripts
+from rocwright.export.tutorial import tutorial
+from rocwright.files import sha256_bytes, write_atomic
+from rocwright.plan.environment import EPOCH
+from rocwright.plan.model import BuiltinOrigin
+from rocwright.resolve.model import Lock
+from rocwright.sources.archive import pack
+
+FORMATS: Mapping[str, Callable[[Subject], Files]] = {
+    "containerfile": containerfile,
+    "pipeline": pipeline,
+    "nspawn": nspawn,
+    "run": run_scripts,
+    "quadlet": quadlet,
+    "powershell": powershell_scripts,
+    "github": github,
+    "requirements": requirements,
+    "tutorial": tutorial,
+}
+
+
+def export(lock: Lock, catalog: Catalog, format_: str) -> Files:
+    """The files of one format, or of all of them, each format in a folder of its own.
+
+    Raises InputError for a format that there is not, and for a stack that it says nothing of.
+    """
+    subject = Subject.of(lock, catalog, carried_sources(lock, catalog))
+    if format_ == "all":
+        found = {name: make(subject) for name, make in FORMATS.items()}
+        return {f"{name}/{path}": file for name, files in found.items() for path, file in files.items()}
+    if format_ not in FORMATS:
+        raise InputError(
+            f"there is no format {format_!r}",
+            cause=f"known: {', '.join(FORMATS)}, all",
+            next_step="rocwright export --help tells what each is for",
+        )
+    files = FORMATS[format_](subject)
+    if not files:
+        raise InputError(
+            f"the stack {lock.request.stack} has nothing to export as {format_}",
+            cause="no component of it is run in a container as its recipe says",
+            next_step=f"rocwright export containerfile {lock.request.stack}",
+        )
+    return files
+
+
+def carried_sources(lock: Lock, catalog: Catalog) -> dict[str, bytes]:
+    """The packed trees that rocwright carries, by name. Raises FetchError where one is not the lock's."""
+    wanted: dict[str, str] = {}
+    for locked in lock.components:
+        for pin in locked.files:
+            if isinstance(pin.origin, BuiltinOrigin):
+                wanted[pin.origin.name] = pin.sha256
+        if locked.kind == "builtin" and not locked.files:
+            for place in catalog.component(locked.name).released(locked.version).places:
+                name = getattr(place, "builtin", "")
+                if name:
+                    wanted.setdefault(name, "")
+    found = {}
+    for name, sha256 in wanted.items():
+        found[name] = _packed(catalog.source(name))
+        if sha256 and sha256_bytes(found[name]) != sha256:
+            raise FetchError(
+                f"the source of {name} is not what the lock says",
+                cause="this rocwright carries another version of it than the one that made the lock",
+                next_step="rocwright lock",
+            )
+    return found
+
+
+def _packed(tree: Path) -> bytes:
+    import shutil
+
+    with tempfile.TemporaryDirectory(prefix="rocwright-export-") as folder:
+        copy, packed = Path(folder) / "tree", Path(folder) / "tree.tar.zst"
+        shutil.copytree(tree, copy, ignore=shutil.ignore_patterns("__pycache__"), symlinks=True)
+        pack(copy, packed, epoch=EPOCH)
+        return packed.read_bytes()
+
+
+def write(files: Files, folder: Path, *, force: bool = False) -> list[Path]:
+    """Write the files below `folder`; gives their paths.
+
+    Raises InputError, with nothing written, where one is there already with other content, but with `force`.
+    """
+    paths = {folder / PurePosixPath(name): file for name, file in files.items()}
+    others = [
+        path
+        for path, file in paths.items()
+        if path.exists() and (path.is_dir() or path.read_bytes() != file.data)
+    ]
+    if others and not force:
+        raise InputError(
+            f"{folder} holds {', '.join(path.name for path in others[:5])} already",
+            cause=f"{len(others)} files there are not as they would be written",
+            next_step="give another --out, or --force to write over them",
+        )
+    for path, file in paths.items():
+        write_atomic(path, file.data)
+        if file.executable:
+            path.chmod(0o755)
+    return list(paths)

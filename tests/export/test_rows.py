@@ -1,0 +1,214 @@
+"""Every row of every stack is exported in every format without a network, and what is written holds up."""
+
+from __future__ import annotations
+
+import ast
+import getpass
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.making import lock_of
+
+from rocwright.catalog.load import builtin_catalog
+from rocwright.catalog.model import Row, Stack
+from rocwright.export.containerfile import labels
+from rocwright.export.model import Files, Subject
+from rocwright.export.pipeline import VERSIONS
+from rocwright.export.run import served
+from rocwright.export.write import FORMATS, export
+from rocwright.files import write_atomic
+from rocwright.plan.model import ImageOrigin
+from rocwright.resolve.lock import make_lock
+from rocwright.resolve.model import Lock
+from rocwright.resolve.outside import Offline
+from rocwright.resolve.shipped import request_of, rows, shipped_lock
+
+ROWS = list(rows(builtin_catalog()))
+NAMES = [f"{stack.name} {row.gpu} {row.base} {row.provider}" for stack, row in ROWS]
+
+every_row = pytest.mark.parametrize(("stack", "row"), ROWS, ids=NAMES)
+
+
+def lock_of_row(stack: Stack, row: Row) -> Lock:
+    """The lock that comes with rocwright, or the one that can be made without looking outside."""
+    catalog = builtin_catalog()
+    request = request_of(stack, row)
+    return shipped_lock(catalog, request) or make_lock(request, catalog, Offline(), lambda _: None)
+
+
+def all_files(stack: Stack, row: Row) -> Files:
+    return export(lock_of_row(stack, row), builtin_catalog(), "all")
+
+
+def written(files: Files, folder: Path) -> Iterator[Path]:
+    for name, file in files.items():
+        write_atomic(folder / name, file.data)
+        yield folder / name
+
+
+@pytest.fixture
+def machine_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What tells of this machine and must stand in no export: folders, names, and where it fetches from."""
+    for name in ("HOME", "TMPDIR"):
+        (tmp_path / name).mkdir()
+        monkeypatch.setenv(name, str(tmp_path / name))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setenv("USER", "anyone-at-all")
+    monkeypatch.setenv("LOGNAME", "anyone-at-all")
+    monkeypatch.setenv("PIP_INDEX_URL", "https://someone:secret@index.example/simple")
+    words = [str(tmp_path), str(Path.cwd()), os.environ["ROCWRIGHT_HOME"], "anyone-at-all", "index.example"]
+    words += [socket.gethostname(), *([getpass.getuser()] if getpass.getuser() != "root" else [])]
+    for command in (["pip", "config", "list"], ["apt-config", "dump"]):
+        if shutil.which(command[0]):
+            shown = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+            words += re.findall(r"https?://([^\s'\"/]+)", shown)
+    for listed in (*Path("/etc/apt").rglob("*.list"), *Path("/etc/apt").rglob("*.sources")):
+        words += re.findall(r"https?://([^\s/]+)", listed.read_text())
+    return sorted({word for word in words if len(word) > 3 and word not in ("localhost", "rocwright")})
+
+
+@every_row
+def test_a_row_is_exported_in_every_format(stack: Stack, row: Row) -> None:
+    lock = lock_of_row(stack, row)
+    subject = Subject.of(lock, builtin_catalog())
+    runs = bool(list(served(subject)))
+    for name in FORMATS:
+        if name in ("run", "quadlet") and not runs:
+            continue
+        assert export(lock, builtin_catalog(), name), name
+    if stack.name.startswith(("vllm-", "ollama")):
+        assert runs
+
+
+@every_row
+def test_nothing_of_the_building_machine_is_in_an_export(
+    stack: Stack, row: Row, machine_words: list[str]
+) -> None:
+    for name, file in all_files(stack, row).items():
+        text = file.data.decode(errors="replace")
+        assert [word for word in machine_words if word in text] == [], name
+
+
+@every_row
+def test_what_is_pending_must_be_given_and_is_never_made_up(stack: Stack, row: Row) -> None:
+    lock = lock_of_row(stack, row)
+    files = export(lock, builtin_catalog(), "pipeline")
+    known = {pin.sha256 for part in (*lock.components, lock.python, lock.rocm) if part for pin in part.files}
+    known |= {pin.sha256 for root in lock.roots for pin in root.packages}
+    known |= {
+        pin.origin.digest.removeprefix("sha256:")
+        for part in (*lock.components, *lock.roots)
+        for pin in getattr(part, "files", getattr(part, "packages", ()))
+        if isinstance(pin.origin, ImageOrigin)
+    }
+    said = lock.model_dump_json()
+    for name, file in files.items():
+        if name.startswith("edits/"):
+            continue
+        for digest in re.findall(r"\b[0-9a-f]{64}\b", file.data.decode(errors="replace")):
+            assert digest in known or digest in said, (name, digest)
+    for line in files[VERSIONS].text.splitlines():
+        assert not line.endswith("=") or line.startswith("# "), line
+    if any(root.pending for root in lock.roots):
+        assert "PENDING" in files["Containerfile"].text or "pending" in files["prepare.sh"].text
+
+
+@every_row
+def test_every_script_passes_shellcheck(stack: Stack, row: Row, tmp_path: Path) -> None:
+    shellcheck = shutil.which("shellcheck")
+    if shellcheck is None:
+        assert os.environ.get("CI") != "true", "shellcheck is not installed"
+        pytest.skip("shellcheck is not installed")
+    scripts = [path for path in written(all_files(stack, row), tmp_path) if path.suffix == ".sh"]
+    assert scripts
+    done = subprocess.run([shellcheck, *scripts], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-4000:]
+
+
+@every_row
+def test_every_unit_is_one_that_systemd_takes(stack: Stack, row: Row, tmp_path: Path) -> None:
+    files = {name: file for name, file in all_files(stack, row).items() if name.endswith(".container")}
+    if not files:
+        return
+    units = list(written(files, tmp_path))
+    generator = next(
+        (
+            path
+            for folder in ("/usr/lib/systemd", "/usr/libexec")
+            for path in (
+                Path(folder, "system-generators/podman-system-generator"),
+                Path(folder, "podman/quadlet"),
+            )
+            if path.exists()
+        ),
+        None,
+    )
+    if generator is not None:
+        done = subprocess.run(
+            [generator, "--dryrun"],
+            env=os.environ | {"QUADLET_UNIT_DIRS": str(units[0].parent)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        services = re.split(r"---(.+\.service)---\n", done.stdout)[1:]
+        assert services
+        found = dict(zip(services[::2], services[1::2], strict=True))
+    else:
+        found = {unit.with_suffix(".service").name: as_service(unit.read_text()) for unit in units}
+    for name, text in found.items():
+        (tmp_path / name).write_text(text)
+        verify = ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", str(tmp_path / name)]
+        done = subprocess.run(verify, capture_output=True, text=True, check=False)
+        ours = [line for line in done.stderr.splitlines() if name in line or str(tmp_path) in line]
+        assert done.returncode == 0 and ours == [], done.stderr
+
+
+def as_service(unit: str) -> str:
+    """The parts of a .container unit that systemd itself reads, with the settings of quadlet left out."""
+    own = unit.partition("[Container]")
+    rest = own[2].partition("[Service]")
+    environment = [line for line in rest[0].splitlines() if line.startswith("Environment=")]
+    command = next((line for line in rest[0].splitlines() if line.startswith("Exec=")), "Exec=")
+    start = [f"ExecStart=/bin/echo {command.removeprefix('Exec=')}", *environment]
+    return "\n".join([own[0], "[Service]", *start, rest[2].strip(), ""])
+
+
+@every_row
+def test_every_other_file_can_be_read_by_its_reader(stack: Stack, row: Row) -> None:
+    for name, file in all_files(stack, row).items():
+        if name.endswith(".json"):
+            json.loads(file.text)
+        elif name.endswith(".py"):
+            ast.parse(file.text)
+
+
+def test_hadolint_has_nothing_to_say(tmp_path: Path) -> None:
+    hadolint = shutil.which("hadolint")
+    if hadolint is None:
+        pytest.skip("hadolint is not installed here: the Containerfiles were not looked at by it")
+    for number, (stack, row) in enumerate(ROWS):
+        files = export(lock_of_row(stack, row), builtin_catalog(), "containerfile")
+        (path,) = written({"Containerfile": files["Containerfile"]}, tmp_path / str(number))
+        done = subprocess.run(
+            [hadolint, "--failure-threshold", "warning", path], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout
+
+
+def test_labels_tell_every_version_commit_and_hash() -> None:
+    lock = lock_of("torch-extensions", "gfx803")
+    found = labels(Subject.of(lock, builtin_catalog()))
+    for one in lock.components:
+        assert found[f"rocwright.{one.name}.version"] == one.version
+        assert found[f"rocwright.{one.name}.sha256"] == one.files[0].sha256
+    assert found["org.opencontainers.image.base.name"] == lock.request.base
