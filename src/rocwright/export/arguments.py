@@ -17,7 +17,7 @@ def arguments(subject: Subject) -> tuple[Argument, ...]:
     found = [Argument(name=TARGETS, value=";".join(lock.request.gpu), about="the GPUs built for")]
     for locked in lock.components:
         found += component_arguments(locked)
-    for root in lock.roots:
+    for root in subject.roots:
         found += root_arguments(root)
     for what, part in (("python", lock.python), ("rocm", lock.rocm)):
         if part is not None and part.pending:
@@ -45,7 +45,7 @@ def component_arguments(locked: LockedComponent) -> Iterator[Argument]:
             about=f"the git commit of {name}: {locked.place}",
             pending="" if locked.commit else locked.pending,
         )
-    elif locked.pending:
+    elif locked.pending and locked.kind != "builtin":
         about = f"the sha256 of each file of {name}'s source, with spaces between them"
         yield Argument(name=variable(name, "sha256"), value="", about=about, pending=locked.pending)
 

@@ -59,7 +59,7 @@ def _lines(subject: Subject) -> Iterator[str]:
             yield f"# PENDING {one.name}: {comment(one.pending)}"
     yield ""
     yield from _global_arguments(subject)
-    for root in subject.lock.roots:
+    for root in subject.roots:
         yield from _root_stage(root)
     artifacts: list[str] = []
     for step in subject.plan.steps:
@@ -84,12 +84,12 @@ def _lines(subject: Subject) -> Iterator[str]:
 
 def network(subject: Subject) -> str:
     """The flag that builds without a network: only packages put into an image need one."""
-    return "" if any(root.image for root in subject.lock.roots) else "--network none "
+    return "" if any(root.image for root in subject.roots) else "--network none "
 
 
 def _global_arguments(subject: Subject) -> Iterator[str]:
     """Arguments before the first FROM: the images that stages start from."""
-    found = [one for root in subject.lock.roots for one in root_arguments(root)]
+    found = [one for root in subject.roots for one in root_arguments(root)]
     found += [one for locked in subject.lock.components for one in component_arguments(locked)]
     for one in found:
         if one.name.endswith("_IMAGE") or one.name.startswith("IMAGE_"):
@@ -177,7 +177,7 @@ def _source(tree: Step, locked: LockedComponent, subject: Subject) -> Iterator[s
                 if not locked.commit
                 else "prepare.sh brought another commit"
             )
-        elif locked.pending:
+        elif locked.pending and locked.kind != "builtin":
             name_of = variable(locked.name, "sha256")
             yield f"# PENDING: {comment(locked.pending)}"
             yield f'ARG {name_of}=""'

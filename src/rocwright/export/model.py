@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from rocwright.catalog.load import Catalog
 from rocwright.plan.make import make_plan
-from rocwright.plan.model import Plan
-from rocwright.resolve.model import Lock
+from rocwright.plan.model import ImageAction, Plan, RunAction
+from rocwright.resolve.model import Lock, LockedRoot
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,18 @@ class Subject:
     def of(cls, lock: Lock, catalog: Catalog, sources: Mapping[str, bytes] | None = None) -> Subject:
         """Raises InputError where the lock does not fit the recipes."""
         return cls(lock, catalog, make_plan(lock, catalog), sources or {})
+
+    @property
+    def roots(self) -> tuple[LockedRoot, ...]:
+        """The root file systems that something is built or packed in; checks are not exported."""
+        used = {
+            item.key
+            for step in self.plan.steps
+            if isinstance(step.action, RunAction | ImageAction)
+            for item in step.inputs
+        }
+        names = {step.name for step in self.plan.steps if step.key in used}
+        return tuple(root for root in self.lock.roots if f"root/{root.role}" in names)
 
     @property
     def name(self) -> str:

@@ -53,7 +53,7 @@ def _lines(subject: Subject) -> Iterator[str]:
     if any(path.startswith("guards/") for path in step_files(subject)):
         yield "cp guards/*.py steps/"
     yield "./prepare.sh"
-    for root in subject.lock.roots:
+    for root in subject.roots:
         if root.role == "build":
             yield from _root(root)
     for step in subject.plan.steps:
@@ -136,6 +136,7 @@ def _shell(subject: Subject) -> File:
         'cd "$(dirname "$0")"',
         '[ -n "${WORK:-}" ] || WORK=$PWD/nspawn',
         "set --",
+        "# shellcheck disable=SC2043",
         f"for device in {' '.join(map(shell, devices))}; do",
         '    [ -e "$device" ] || { echo "$device is not here: is the amdgpu driver loaded?" >&2; continue; }',
         '    set -- "$@" --bind="$device"',

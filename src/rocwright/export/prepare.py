@@ -13,6 +13,7 @@ from rocwright.export.quote import comment, shell
 from rocwright.export.requirements import requirement_files
 from rocwright.export.roots import from_packages
 from rocwright.export.templates import template
+from rocwright.files import sha256_bytes
 from rocwright.plan.environment import EPOCH
 from rocwright.plan.model import (
     BuiltinOrigin,
@@ -101,8 +102,12 @@ def prepare_files(subject: Subject) -> Files:
             found["sources/sdist.py"] = File(_SDIST.encode())
         if locked.files:
             found[f"{folder}/sha256"] = lines_of(f"{pin.sha256}  {pin.filename}" for pin in locked.files)
-        for name, data in _carried(locked, subject):
-            found[f"{folder}/{name}"] = File(data)
+        carried = dict(_carried(locked, subject))
+        if carried and not locked.files:
+            found[f"{folder}/sha256"] = lines_of(
+                f"{sha256_bytes(one)}  {name}" for name, one in carried.items()
+            )
+        found |= {f"{folder}/{name}": File(data) for name, data in carried.items()}
     found |= requirement_files(subject)
     found["prepare.sh"] = _script(subject)
     return found
@@ -164,7 +169,7 @@ def _source_lines(locked: LockedComponent, subject: Subject) -> Iterator[str]:
         if one.pending:
             yield f'[ -n "${one.name}" ] || pending {one.name} {shell(one.pending)}'
     yield from _fetch_lines(locked, subject)
-    if locked.files and locked.kind != "git":
+    if locked.kind == "builtin" or (locked.files and locked.kind != "git"):
         yield f"checked sources/{name}"
     elif locked.kind != "git":
         variable_name = next(one.name for one in component_arguments(locked) if one.pending)

@@ -24,7 +24,7 @@ _NAMES = "@NAMES@"
 def root_files(subject: Subject) -> Files:
     """The package lists of every root, and the scripts that make the roots of them."""
     found: Files = {}
-    for root in subject.lock.roots:
+    for root in subject.roots:
         packages = [pin for pin in root.packages if not isinstance(pin.origin, ImageOrigin)]
         if packages:
             found[f"base/{root.role}.sha256"] = lines_of(f"{pin.sha256}  {pin.filename}" for pin in packages)
@@ -39,7 +39,7 @@ def root_files(subject: Subject) -> Files:
 
 def from_packages(subject: Subject) -> list[LockedRoot]:
     """The roots that are made from packages alone, outside of the engine."""
-    return [root for root in subject.lock.roots if not root.image]
+    return [root for root in subject.roots if not root.image]
 
 
 def _asked(pin: FilePin) -> str:

@@ -144,6 +144,7 @@ def _lines(one: Served, subject: Subject) -> Iterator[str]:
             "the names"
         )
         yield "groups="
+        yield "# shellcheck disable=SC2043"
         yield f"for group in {' '.join(map(shell, serve.groups))}; do"
         yield '    number=$(getent group "$group" | cut -d : -f 3)'
         yield '    [ -z "$number" ] || groups="$groups --group-add $number"'

@@ -92,7 +92,7 @@ def _lines(subject: Subject) -> Iterator[str]:
         yield ""
     yield "## The base"
     yield ""
-    for root in lock.roots:
+    for root in subject.roots:
         if root.image:
             yield (
                 f"- To {root.role}: {_code(root.image)}. A new digest goes into "
