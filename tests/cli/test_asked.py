@@ -8,14 +8,17 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from rocwright.catalog.load import the_catalog
+from rocwright.catalog.load import load_catalog, the_catalog
+from rocwright.catalog.read import DATA
 from rocwright.cli import cli
 from rocwright.cli.lock import command as lock_command
+from rocwright.cli.stacks import as_markdown
 from rocwright.errors import InputError
 from rocwright.flow import project_of
 from rocwright.home import Home
 from rocwright.resolve.files import change_request, read_request
 from rocwright.resolve.model import Request
+from rocwright.verify.standing import standings
 
 PROJECT = """\
 # mine
@@ -81,3 +84,10 @@ def test_stacks_shows_every_row_and_tells_more_of_one(
     assert "Vulkan" in one.output
     other = CliRunner().invoke(cli, ["stacks", "llama-vulcan"])
     assert isinstance(other.exception, InputError)
+
+
+def test_the_table_in_the_documentation_is_what_the_command_says() -> None:
+    page = Path(__file__).parents[2] / "docs" / "rows.md"
+    assert as_markdown(standings(load_catalog(DATA))) in page.read_text(), (
+        "rocwright stacks --markdown, with an empty ROCWRIGHT_HOME, writes the table"
+    )

@@ -68,7 +68,7 @@ def cells(one: Standing) -> tuple[str, ...]:
         one.provider,
         versions,
         open_ if one.locks else "no",
-        f"{one.steps} steps" if one.steps else "no",
+        f"{one.steps} step{'s' if one.steps > 1 else ''}" if one.steps else "no",
         _most(one),
     )
 
