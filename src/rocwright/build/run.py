@@ -56,8 +56,8 @@ def environment(action: RunAction, jobs: int) -> dict[str, str]:
         "CCACHE_TEMPDIR": "/tmp/ccache",  # noqa: S108 - the sandbox's own
         "CCACHE_UMASK": "000",
     }
-    fixed = FIXED | ({"PATH": f"{ENVIRONMENT}/bin:{FIXED['PATH']}"} if action.install else {})
-    return fixed | machine | action.env
+    env = FIXED | machine | action.env
+    return env | ({"PATH": f"{ENVIRONMENT}/bin:{env['PATH']}"} if action.install else {})
 
 
 def lay_out(context: Context) -> None:

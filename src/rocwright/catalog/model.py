@@ -321,7 +321,8 @@ class Base(Frozen):
 
     `made` says whether a root is made from the archive's packages alone, or from an image and packages;
     `packages` are names of system packages that differ here from what they are for its package manager;
-    `compiler_reads` are globs of files that compilers read without telling the compiler cache.
+    `compiler_reads` are globs of files that compilers read without telling the compiler cache; `env` is what
+    every build on it sees ("{path}" is where programs are looked for otherwise).
     """
 
     name: str
@@ -332,6 +333,7 @@ class Base(Frozen):
     architecture: dict[str, str]
     common: tuple[str, ...] = ()
     compiler_reads: tuple[str, ...] = ()
+    env: dict[str, str] = {}
     packages: dict[str, tuple[str, ...]] = {}
     provides: dict[str, Provided] = {}
     source: str

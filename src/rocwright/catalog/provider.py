@@ -36,6 +36,7 @@ class Provider(Frozen):
     tarball, `source` a recipe of the catalog. `versions` are the versions of ROCm that it has, newest first;
     `wanted` the Python requirements of wheels ("{version}" is filled in, and one with "{target}" is there for
     each target), `index` the address of their index by target, or under "any" for all others.
+    `setup` are shell commands before those of a recipe that needs ROCm: they make it be found.
     """
 
     name: str
@@ -45,7 +46,7 @@ class Provider(Frozen):
     serves: tuple[Serves, ...] = ()
     wanted: tuple[str, ...] = ()
     index: dict[str, str] = {}
-    env: dict[str, str] = {}
+    setup: tuple[str, ...] = ()
     source: str
 
     def requirements(self, version: str, targets: Sequence[str]) -> tuple[str, ...]:

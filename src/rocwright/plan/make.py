@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 from rocwright.catalog.load import Catalog, lookup
 from rocwright.catalog.model import Component, Env, Image, filled
 from rocwright.errors import InputError
 from rocwright.patching.model import Edit
-from rocwright.plan.environment import PACKAGES
+from rocwright.plan.environment import FIXED, PACKAGES
 from rocwright.plan.model import (
     BaseAction,
     FetchAction,
@@ -101,13 +102,7 @@ class _Maker:
 
     def _installed(self, component: Component, locked: LockedComponent) -> tuple[Input, ...]:
         """What is installed before a component's commands: build requirements, ROCm, the wheels it needs."""
-        waiting, seen = [component.released(locked.version)], set()
-        versions = {one.name: one.version for one in self.lock.components}
-        while waiting:
-            for name in waiting.pop().needs:
-                if name not in seen and name in self.wheels:
-                    seen.add(name)
-                    waiting.append(self.catalog.component(name).released(versions[name]))
+        seen = self._below(component, locked)
         wheels = [
             Input(name=name, key=step.key, output=step.action.outputs[0].name)
             for name, step in self.wheels.items()
@@ -124,9 +119,27 @@ class _Maker:
         """The archives that a component needs, for its own commands to unpack."""
         return tuple(
             Input(name=name, key=self.archives[name].key, output=self.catalog.component(name).output[0].name)
-            for name in component.released(locked.version).needs
-            if name in self.archives
+            for name in self.archives
+            if name in self._below(component, locked)
         )
+
+    def _below(self, component: Component, locked: LockedComponent) -> set[str]:
+        """Everything that a component needs, and what that needs in turn."""
+        versions = {one.name: one.version for one in self.lock.components}
+        waiting = [component.released(locked.version)]
+        seen: set[str] = set()
+        while waiting:
+            for name in set(waiting.pop().needs) - seen:
+                seen.add(name)
+                if name in versions:
+                    waiting.append(self.catalog.component(name).released(versions[name]))
+        return seen
+
+    def _setup(self, component: Component, locked: LockedComponent) -> tuple[str, ...]:
+        """The commands that make a provider's ROCm be found, before those of a component that needs it."""
+        if self.lock.rocm is None or ROCM not in self._below(component, locked):
+            return ()
+        return self.catalog.provider(self.lock.rocm.name).setup
 
     def _commands(
         self, component: Component, locked: LockedComponent, tree: Step, *, prepare: bool = False
@@ -137,8 +150,11 @@ class _Maker:
             name=f"prepare/{component.name}" if prepare else component.name,
             component=component.name,
             action=RunAction(
-                commands=(*component.prepare, PACK_TREE) if prepare else component.run,
-                env=environment_of(component, locked, self.lock),
+                commands=(
+                    *self._setup(component, locked),
+                    *((*component.prepare, PACK_TREE) if prepare else component.run),
+                ),
+                env=environment_of(component, locked, self.lock, self.base.env),
                 outputs=(TREE_OUTPUT,) if prepare else component.output,
                 install=tuple(one.name for one in installed),
                 guard=() if prepare else component.guard,
@@ -278,10 +294,19 @@ def edits_for(
     )
 
 
-def environment_of(component: Component, locked: LockedComponent, lock: Lock) -> dict[str, str]:
-    """The recipe's variables for this lock: those whose condition holds, filled in."""
+def environment_of(
+    component: Component,
+    locked: LockedComponent,
+    lock: Lock,
+    around: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, str]:
+    """The recipe's variables for this lock, those whose condition holds, over the base's `around`.
+
+    {version}, {commit}, {targets} and {path}, where programs are looked for otherwise, may stand in a value.
+    """
     known = {"version": locked.version, "targets": ";".join(lock.request.gpu), "commit": locked.commit}
-    recipe = component.env | component.released(locked.version).env
+    known["path"] = FIXED["PATH"]
+    recipe = dict(around) | component.env | component.released(locked.version).env
     return {
         name: expand(value, known, f"{component.name}: {name}")
         for name, value in chosen_values(recipe, present(lock)).items()
