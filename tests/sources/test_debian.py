@@ -145,6 +145,15 @@ def test_what_is_downloaded_is_what_was_resolved(trixie: DebianArchive, tmp_path
 
 
 @pytest.mark.real
+def test_a_lock_of_another_machine_is_fetched_where_no_apt_folder_was_made_yet(
+    trixie: DebianArchive, tmp_path: Path
+) -> None:
+    [hello] = [one for one in trixie.resolve(["hello"]) if one.filename.startswith("hello_")]
+    DebianArchive(tmp_path / "apt", "trixie", "amd64").download([hello], tmp_path / "got")
+    check_pin(tmp_path / "got" / hello.filename, hello)
+
+
+@pytest.mark.real
 def test_a_package_that_is_not_there_is_told_with_the_nearest_names(trixie: DebianArchive) -> None:
     with pytest.raises(InputError, match="Debian trixie has no package helllo, zzyzx-absent") as caught:
         trixie.resolve(["dash", "helllo", "zzyzx-absent"])

@@ -66,7 +66,7 @@ class DebianArchive:
         """Make the apt folder if need be, and get the newest package lists. Raises NetworkError."""
         self.folder.parent.mkdir(parents=True, exist_ok=True)
         with self._lock():
-            if not (self.folder / "etc/apt/rocwright.conf").exists():
+            if not self._configured.exists():
                 self._create()
             done = self._apt("apt-get", "update", "--error-on=any")
         if not done.ok:
@@ -75,6 +75,11 @@ class DebianArchive:
                 cause=_last_error(done.stderr),
                 next_step="check the network and the machine's own apt (apt-get update), then try again",
             )
+
+    @property
+    def _configured(self) -> Path:
+        """There once the folder is whole."""
+        return self.folder / "etc/apt/rocwright.conf"
 
     def _lock(self) -> FileLock:
         return FileLock(self.folder.with_suffix(".lock"))
@@ -110,7 +115,7 @@ class DebianArchive:
         listed.write_text("\n".join([*binary, *(f"deb-src {line[4:]}" for line in binary)]) + "\n")
         for name in ("etc/apt/preferences.d", "var/cache/apt/archives/partial", "var/lib/apt/lists/partial"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
-        write_atomic(self.folder / "etc/apt/rocwright.conf", self._configuration())
+        write_atomic(self._configured, self._configuration())
 
     def _configuration(self) -> str:
         trusted = Path("/usr/share/keyrings")
@@ -127,8 +132,7 @@ class DebianArchive:
     def _apt(
         self, program: str, *words: str, cwd: Path | None = None, timeout: float = 1800
     ) -> process.Finished:
-        configuration = self.folder / "etc/apt/rocwright.conf"
-        return process.run([program, f"--config-file={configuration}", *words], cwd=cwd, timeout=timeout)
+        return process.run([program, f"--config-file={self._configured}", *words], cwd=cwd, timeout=timeout)
 
     # what there is
 
@@ -225,6 +229,9 @@ class DebianArchive:
 
         Raises FetchError that names what the archive does not carry any more.
         """
+        if not self._configured.exists():
+            # a lock that another machine made
+            self.refresh()
         folder.mkdir(parents=True, exist_ok=True)
         failed = self._download_packages(pins, folder) + self._download_sources(pins, folder)
         _plain_names(folder)
