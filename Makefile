@@ -13,11 +13,11 @@ test: lint docs fast real
 
 fast: .venv/ready
 	@tools/prepare test
-	$(BIN)/pytest -q -n 2 --dist loadgroup -m "not real"
+	$(BIN)/pytest -q -n 2 -m "not real"
 
 real: .venv/ready
 	@tools/prepare test
-	$(BIN)/pytest -q -n 2 --dist loadgroup -m real --durations=15
+	$(BIN)/pytest -q -n 2 --dist loadfile -m real --durations=15
 
 lint: .venv/ready
 	$(BIN)/ruff check .

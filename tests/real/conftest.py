@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from rocwright.bases.roots import remove_tree
 from rocwright.home import Home
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    """One home for a file of tests, as on a user's machine; removed at the end, it is large."""
+    path = tmp_path_factory.mktemp("home")
+    yield Home(path)
+    remove_tree(path)
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.real.test_stacks import rocwright
+from tests.real.stacks import rocwright
 
 from rocwright.bases.roots import remove_tree
 from rocwright.files import sha256_file

@@ -30,7 +30,7 @@ from rocwright.sources.pullers import PULLERS, Buildah, Podman, Puller, Skopeo
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output
 
-pytestmark = [pytest.mark.real, pytest.mark.xdist_group("image-base")]
+pytestmark = pytest.mark.real
 
 NAME = "registry.example/team/debian"
 """Its own name; a mirror says where it is had here."""

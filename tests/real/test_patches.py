@@ -25,7 +25,7 @@ from rocwright.sources.debian import DebianArchive
 from rocwright.sources.fetch import fetch
 from rocwright.store.local import LocalStore
 
-pytestmark = [pytest.mark.real, pytest.mark.xdist_group("patches")]
+pytestmark = pytest.mark.real
 
 SUITE = "trixie"
 THIRD_PARTY = {

@@ -1,0 +1,136 @@
+"""gfx-smoke, built for real in every sandbox engine; and a wheel that another build needs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.real.stacks import build_and_verify, rocwright
+
+from rocwright.catalog.load import builtin_catalog
+from rocwright.home import Home
+from rocwright.plan.make import make_plan
+from rocwright.resolve.files import read_lock
+from rocwright.sandbox import ENGINES, probe_all
+
+pytestmark = pytest.mark.real
+
+ISOLATING = [name for name, engine in ENGINES.items() if engine.isolates]
+
+
+def test_gfx_smoke_is_built_for_three_gpus_and_is_the_same_in_every_engine(
+    home: Home, tmp_path: Path
+) -> None:
+    folder = tmp_path / "gfx-smoke"
+    built = build_and_verify(home, folder, "gfx-smoke", "gfx803,gfx1103,gfx1151")
+    (artifact,) = built["artifacts"]
+    (finding,) = [one for one in built["findings"] if one["check"] == "machine-code"]
+    assert finding["ok"], finding
+    assert "gfx803, gfx1103, gfx1151" in finding["detail"]
+
+    lock = read_lock(folder / "rocwright.lock")
+    step = next(one for one in make_plan(lock, builtin_catalog()).steps if one.name == "gfx-smoke")
+    tried = []
+    for probe in probe_all(home.probes):
+        if probe.engine not in ISOLATING or not probe.ok:
+            continue
+        store = home.store
+        for path in (store / "records").glob("??/*.json"):
+            if json.loads(path.read_text())["step"] == step.name:
+                path.unlink()
+        again = json.loads(rocwright(home, folder, "build", "--engine", probe.engine, "--json"))
+        ran = [one for one in again["run"]["steps"] if one["name"] == step.name]
+        assert [(one["outcome"], one["engine"]) for one in ran] == [("built", probe.engine)]
+        assert again["artifacts"][0]["sha256"] == artifact["sha256"], probe.engine
+        tried.append(probe.engine)
+    wanted = {"podman", "buildah", "bubblewrap", "nspawn"} if os.environ.get("CI") else {"bubblewrap"}
+    assert wanted <= set(tried)
+
+
+FIRST = """\
+name = "first"
+summary = "a wheel that another build needs"
+license = "MIT"
+kind = "wheel"
+run = ["python3 -m build --wheel --no-isolation --outdir $OUT"]
+output = [{ name = "wheel", pattern = "first-*.whl" }]
+system = { build = BUILD, run = ["python"] }
+release = [{ version = "1.0", places = [{ builtin = "first" }], source = "this test" }]
+"""
+SECOND = """\
+name = "second"
+summary = "needs the first wheel, and packages from the index, to be built"
+license = "MIT"
+kind = "wheel"
+python = ["humanize>=4"]
+guard = ["first"]
+run = [
+  "python3 -c 'import first, humanize; print(first.SAID, humanize.naturalsize(1024))'",
+  "python3 -m build --wheel --no-isolation --outdir $OUT",
+]
+output = [{ name = "wheel", pattern = "second-*.whl" }]
+system = { build = BUILD, run = ["python"] }
+[[release]]
+version = "2.0"
+places = [{ builtin = "second" }]
+needs = { first = "==1.0", python = ">=3" }
+source = "this test"
+"""
+STACK = """\
+name = "pair"
+summary = "two wheels, one of which needs the other"
+components = ["second"]
+bases = ["debian:sid"]
+source = "this test"
+"""
+SETUP = """\
+[build-system]
+requires = ["setuptools"]
+build-backend = "setuptools.build_meta"
+[project]
+name = "NAME"
+version = "VERSION"
+"""
+
+
+def test_a_wheel_is_installed_for_what_needs_it_with_packages_from_the_index(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = tmp_path / "catalog"
+    # the packages of gfx-smoke, so that its root file system serves
+    packages = json.dumps(list(builtin_catalog().component("gfx-smoke").system.build))
+    files = {
+        "components/first.toml": FIRST.replace("BUILD", packages),
+        "components/second.toml": SECOND.replace("BUILD", packages),
+        "stacks/pair.toml": STACK,
+    }
+    for name, version in (("first", "1.0"), ("second", "2.0")):
+        said = SETUP.replace("NAME", name).replace("VERSION", version)
+        files |= {f"sources/{name}/pyproject.toml": said, f"sources/{name}/{name}.py": 'SAID = "here"\n'}
+    for file, text in files.items():
+        (catalog / file).parent.mkdir(parents=True, exist_ok=True)
+        (catalog / file).write_text(text)
+    monkeypatch.setenv("ROCWRIGHT_CATALOG", str(catalog))
+    folder = tmp_path / "pair"
+    folder.mkdir()
+    words = ("pair", "--gpu", "gfx1151", "--base", "debian:sid")
+    built = json.loads(rocwright(home, folder, "build", *words, "--json"))
+    assert {one["filename"].split("-")[0] for one in built["artifacts"]} == {"first", "second"}
+    log = rocwright(home, folder, "logs", "second")
+    assert "here 1.0 kB" in log
+    assert "guard: one first, and it imports" in log
+
+    environment = tmp_path / "env"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    rocwright(home, folder, "install", *words, "--into", str(environment))
+    done = subprocess.run(
+        [environment / "bin/python", "-c", "import first, second; print(first.SAID)"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "here\n", done.stderr

@@ -1,0 +1,33 @@
+"""llama-vulkan, built and run for real on a Vulkan device that is a program."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+from tests.real.stacks import build_and_verify, rocwright
+
+from rocwright.home import Home
+
+pytestmark = pytest.mark.real
+
+
+def test_llama_vulkan_is_built_and_runs_on_a_vulkan_device(home: Home, tmp_path: Path) -> None:
+    folder = tmp_path / "llama"
+    built = build_and_verify(home, folder, "llama-vulkan", "gfx1151")
+    failed = [one for one in built["findings"] if not one["ok"]]
+    assert not failed, failed
+    names = {one["name"] for one in built["findings"]}
+    assert {"same-greedy-tokens", "logits-close", "server-chat"} <= names
+
+    (image,) = [one for one in built["artifacts"] if one["filename"].endswith(".oci.tar")]
+    with tarfile.open(image["path"]) as layout:
+        members = set(layout.getnames())
+    assert {"oci-layout", "index.json"} <= members
+
+    again = json.loads(rocwright(home, folder, "build", "--json"))
+    assert again["run"]["steps"] == []
+    other = json.loads(rocwright(home, folder, "plan", "llama-vulkan", "--gpu", "gfx1151", "--json"))
+    assert {one["state"] for one in other if one["kind"] == "run"} == {"in store"}

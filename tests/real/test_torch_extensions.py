@@ -1,0 +1,97 @@
+"""torch-extensions, built for real; and the torch suite on a torch that is made to fail."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from tests.real import faulty_torch
+from tests.real.stacks import build_and_verify
+
+from rocwright.home import Home
+from rocwright.resolve.files import read_lock
+
+pytestmark = pytest.mark.real
+
+
+def test_torch_extensions_are_built_against_the_torch_of_the_base(home: Home, tmp_path: Path) -> None:
+    folder = tmp_path / "torch"
+    built = build_and_verify(home, folder, "torch-extensions", "gfx1151")
+    failed = [one for one in built["findings"] if not one["ok"]]
+    assert not failed, failed
+    assert {one["filename"].split("-")[0] for one in built["artifacts"]} == {"torchvision", "torchaudio"}
+    lock = read_lock(folder / "rocwright.lock")
+    assert lock.provided["pytorch"] == "2.6.0"
+    assert not any(step["name"] == "pytorch" for step in built["run"]["steps"])
+    index = folder / "rocwright-out" / "simple" / "torchvision" / "index.html"
+    assert "torchvision-0.21.0" in index.read_text()
+
+
+@pytest.fixture(scope="module")
+def torch_suite(home: Home, tmp_path_factory: pytest.TempPathFactory) -> faulty_torch.Run:
+    """The torch suite on the base's torch, or on that of an interpreter in ROCWRIGHT_TEST_TORCH."""
+    if python := os.environ.get("ROCWRIGHT_TEST_TORCH"):
+        return faulty_torch.outside(python)
+    build_and_verify(home, tmp_path_factory.mktemp("suite") / "torch", "torch-extensions", "gfx1151")
+    torch = "usr/lib/python3/dist-packages/torch"
+    root = next(path for path in home.roots.iterdir() if (path / torch).is_dir())
+    return faulty_torch.sandboxed(root, "bubblewrap")
+
+
+def test_a_torch_that_computes_wrongly_crashes_hangs_or_lacks_kernels_is_named(
+    torch_suite: faulty_torch.Run, tmp_path: Path
+) -> None:
+    faults = ("off by a little", "off at one shape", "no number", "crash", "hang", "missing kernels")
+    faulty_torch.write(tmp_path, *faults)
+    tried = ("mm", "conv2d fp", "softmax fp", "sort", "topk", "fft", "rfft", "solve", "einsum", "sum fp")
+    only = [word for one in tried for word in ("--only", f"/{one}")]
+    found = torch_suite(tmp_path, "--device", "cpu", "--size", "small", "--operation-seconds", "20", *only)
+    states: dict[str, set[str]] = {}
+    for name, one in found.items():
+        states.setdefault(one["state"], set()).add(name)
+
+    assert states["wrong"] == {"products/mm fp32", "convolutions/conv2d fp32", "reductions/softmax fp16"}
+    product = found["products/mm fp32"]
+    assert "values wrong, first at [2, 5]" in product["detail"]
+    assert 0 < product["tolerance"] < product["error"] < 1e-3
+    assert "21x3" in found["convolutions/conv2d fp32"]["detail"]
+    assert "not a number" in found["reductions/softmax fp16"]["detail"]
+
+    assert states["crash"] == {f"sorting/topk {one}" for one in ("fp64", "fp32", "fp16")}
+    assert "SIGSEGV" in found["sorting/topk fp32"]["detail"]
+    assert "memory that is not its own" in found["sorting/topk fp32"]["detail"]
+    assert states["hang"] == {"transforms/rfft fp64", "transforms/rfft fp32"}
+    assert "within 20 s" in found["transforms/rfft fp32"]["detail"]
+
+    lacking = {name for name in states["error"] if "missing kernels" in found[name]["detail"]}
+    assert {"factorizations/solve fp64", "factorizations/solve fp32"} <= lacking == states["error"]
+    assert all("next: " in found[name]["detail"] for name in lacking)
+
+    assert {"products/mm fp64", "products/mm fp16", "products/einsum fp32"} <= states["ok"]
+    assert {"convolutions/conv2d fp64", "sorting/sort fp32", "transforms/fft fp32"} <= states["ok"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [("crash at import", "ended by SIGABRT"), ("missing library", "next: install the package that holds")],
+)
+def test_a_torch_that_cannot_be_imported_is_told(
+    torch_suite: faulty_torch.Run, tmp_path: Path, fault: str, told: str
+) -> None:
+    faulty_torch.write(tmp_path, fault)
+    (only,) = torch_suite(tmp_path, "--device", "cpu").values()
+    assert not only["ok"]
+    assert told in only["detail"]
+
+
+def test_what_a_torch_computes_is_right_and_what_is_not_there_is_no_failure(
+    torch_suite: faulty_torch.Run, tmp_path: Path
+) -> None:
+    found = torch_suite(
+        tmp_path, "--device", "cpu", "--size", "small", "--lacks", "triton=no compiler for this target"
+    )
+    assert {one["state"] for one in found.values()} == {"ok", "absent"}
+    assert found["compile/pointwise fp32"]["detail"].endswith("it needs triton: no compiler for this target")
+    assert found["attention/cudnn-kernel fp16"]["state"] == "absent"
+    assert len(found) > 300
