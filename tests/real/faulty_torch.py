@@ -97,6 +97,8 @@ def write(folder: Path, *faults: str) -> None:
     """Write a sitecustomize with these faults into the folder."""
     lines = [f"    {line}" for one in faults for line in FAULTS[one].splitlines() if line]
     (folder / "sitecustomize.py").write_text(HOOK.replace("{body}", "\n".join(lines)))
+    # a sandbox reads it as another user than the tests'
+    folder.chmod(0o755)
 
 
 def rows(output: str) -> Rows:

@@ -29,5 +29,7 @@ def test_llama_vulkan_is_built_and_runs_on_a_vulkan_device(home: Home, tmp_path:
 
     again = json.loads(rocwright(home, folder, "build", "--json"))
     assert again["run"]["steps"] == []
-    other = json.loads(rocwright(home, folder, "plan", "llama-vulkan", "--gpu", "gfx1151", "--json"))
+    words = ("llama-vulkan", "--gpu", "gfx1151")
+    rocwright(home, folder, "lock", *words)
+    other = json.loads(rocwright(home, folder, "plan", *words, "--json"))
     assert {one["state"] for one in other if one["kind"] == "run"} == {"in store"}
