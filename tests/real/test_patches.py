@@ -108,6 +108,7 @@ def test_the_edits_of_torch_fit_its_source(torch_tree: Path) -> None:
         "third_party/gloo/gloo/types.h",
         "cmake/Modules/FindBLAS.cmake",
         "cmake/Modules/FindBLIS.cmake",
+        "cmake/public/LoadHIP.cmake",
     ):
         assert states(found.pop(file)) == {State.APPLIES}, file
     # the archive's oneDNN is newer than torch's, and asks for 3.13
