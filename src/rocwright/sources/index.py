@@ -168,7 +168,7 @@ def _requirement(text: str) -> str:
 def _unresolved(wanted: Sequence[str], python: str, said: str) -> ConflictError:
     lines = [line for line in said.splitlines() if line.startswith("ERROR:") or " depends on " in line]
     errors = [line for line in lines if line.startswith("ERROR:")]
-    cause = (errors or said.strip().splitlines() or ["no message"])[-1].removeprefix("ERROR: ")
+    cause = (errors or said.strip().splitlines() or ["no message"])[0].removeprefix("ERROR: ")
     return ConflictError(
         f"no Python packages for Python {python} satisfy {', '.join(wanted)}",
         cause=cause,
