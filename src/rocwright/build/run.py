@@ -84,8 +84,9 @@ def prepare(action: RunAction, context: Context) -> Job:
             path = context.store.verified(output.sha256)
             mounts.append(Mount(source=path, target=f"{IN}/{name}/{output.filename}"))
     cache = context.home.compiler_cache
-    if not cache.exists():
-        cache.mkdir(parents=True)
+    cache.mkdir(parents=True, exist_ok=True)
+    # two steps may come here at once: giving it twice does no harm; later it is too large to walk through
+    if not any(cache.iterdir()):
         sandbox.make_writable(cache)
     mounts.append(Mount(source=cache, target=CCACHE, writable=True))
     for folder in (workspace.build, workspace.out):
