@@ -52,7 +52,7 @@ class Run(Frozen):
 
 def new_run_id() -> str:
     """A name that sorts by time."""
-    return f"{datetime.now(UTC).strftime('%Y%m%dT%H%M%SZ')}-{secrets.token_hex(3)}"
+    return f"{datetime.now(UTC).strftime('%Y%m%dT%H%M%S.%fZ')}-{secrets.token_hex(3)}"
 
 
 class UnderWay:
