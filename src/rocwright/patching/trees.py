@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rocwright.catalog.model import (
-    BuiltinPlace,
     Component,
     DebianPlace,
     GitPlace,
     ImagePlace,
-    IndexPlace,
     Place,
 )
 from rocwright.errors import FetchError, NetworkError, RocwrightError
@@ -23,7 +21,7 @@ from rocwright.patching.series import apply_series
 from rocwright.sources.archive import unpack
 from rocwright.sources.debian import DebianArchive
 from rocwright.sources.fetch import fetch
-from rocwright.sources.places import Located, Reach, describe, locate
+from rocwright.sources.places import Located, Reach, describe, kind_of, locate
 from rocwright.store.local import LocalStore
 
 
@@ -42,17 +40,7 @@ class Wanted:
     @property
     def kind(self) -> str:
         """The kind of place as a recipe's edit names it."""
-        match self.place:
-            case GitPlace():
-                return "git"
-            case IndexPlace():
-                return "sdist"
-            case DebianPlace():
-                return "debian"
-            case BuiltinPlace():
-                return "builtin"
-            case ImagePlace():
-                return "image"
+        return kind_of(self.place)
 
 
 def wanted_trees(component: Component, versions: Sequence[str], suites: Sequence[str]) -> list[Wanted]:
