@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from collections.abc import Mapping
+from typing import Any
 
 import click
 
@@ -27,6 +29,7 @@ VERBS = {
     "catalog": "The facts: check them, and JSON schema for editors.",
     "env": "The environment that a GPU wants, with reasons, for your shell.",
     "exec-step": "Run one step given nothing but the store.",
+    "wheel": "The machine code in wheels and libraries: see it, judge it, trim it, serve it.",
     "export": "The lock as a Containerfile, scripts, units: files that need rocwright no more.",
     "import": "versions.env -> the versions of rocwright.toml.",
     "completion": "Shell completion for bash, zsh or fish.",
@@ -37,25 +40,41 @@ MODULES = {"import": "import_"}
 
 
 class Verbs(click.Group):
-    """A group whose commands are imported only when they are called."""
+    """A group whose commands are imported only when they are called: name -> one line of help, in order.
+
+    A verb's module lies in `package` under the verb's name, or under that which `modules` gives.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        verbs: Mapping[str, str],
+        package: str,
+        modules: Mapping[str, str] | None = None,
+        **others: Any,
+    ) -> None:
+        super().__init__(*args, **others)
+        self.verbs = verbs
+        self._package = package
+        self._modules = modules or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(VERBS)
+        return list(self.verbs)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in VERBS:
+        if cmd_name not in self.verbs:
             return None
-        module = importlib.import_module(f"rocwright.cli.{MODULES.get(cmd_name, cmd_name.replace('-', '_'))}")
-        command: click.Command = module.command
+        module = self._modules.get(cmd_name, cmd_name.replace("-", "_"))
+        command: click.Command = importlib.import_module(f"{self._package}.{module}").command
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in VERBS and not args[0].startswith("-"):
+        if args and args[0] not in self.verbs and not args[0].startswith("-"):
             from difflib import get_close_matches
 
-            near = get_close_matches(args[0], VERBS, n=2)
+            near = get_close_matches(args[0], self.verbs, n=2)
             hint = f" Did you mean {' or '.join(near)}?" if near else ""
             ctx.fail(f"There is no command {args[0]!r}.{hint}")
         return super().resolve_command(ctx, args)
@@ -63,10 +82,16 @@ class Verbs(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         # written from the table: help imports no verb
         with formatter.section("Commands"):
-            formatter.write_dl(list(VERBS.items()))
+            formatter.write_dl(list(self.verbs.items()))
 
 
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Verbs,
+    verbs=VERBS,
+    package="rocwright.cli",
+    modules=MODULES,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(package_name="rocwright", prog_name="rocwright")
 @click.option("--debug", is_flag=True, help="Show tracebacks of failures.")
 @click.pass_context

@@ -1,0 +1,16 @@
+"""`rocwright wheel`: one file a verb, imported when the verb is used."""
+
+from __future__ import annotations
+
+import click
+
+from rocwright.cli import Verbs
+
+VERBS = {
+    "inspect": "Every piece of GPU code in a wheel, library, folder or environment, by target.",
+}
+
+
+@click.group("wheel", cls=Verbs, verbs=VERBS, package="rocwright.cli.wheel")
+def command() -> None:
+    """The machine code in wheels and libraries: see it, judge it, trim it, serve it."""
