@@ -11,8 +11,10 @@ import sysconfig
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from rocwright.catalog.address import Address
 from rocwright.catalog.load import Catalog, builtin_catalog
 from rocwright.plan.model import (
+    ArchiveOrigin,
     BaseAction,
     BuiltinOrigin,
     DebianOrigin,
@@ -57,6 +59,16 @@ def builtin(name: str, sha256: str | None = None, size: int = 100) -> FilePin:
         sha256=sha256 or digest(name),
         size=size,
         origin=BuiltinOrigin(name=name),
+    )
+
+
+def download(address: Address) -> FilePin:
+    """A file that a build downloads."""
+    return FilePin(
+        filename=address.filename,
+        sha256=address.sha256 or digest(address.url),
+        size=100,
+        origin=ArchiveOrigin(url=address.url),
     )
 
 
@@ -116,7 +128,14 @@ def lock_of(stack: str, *gpus: str, base: str = "", catalog: Catalog | None = No
             "rocwright": "0.1.0",
             "created": "2025-01-01T00:00:00Z",
             "components": tuple(
-                one.model_copy(update={"files": (builtin(one.name),), "kind": "builtin", "pending": ""})
+                one.model_copy(
+                    update={
+                        "files": (builtin(one.name),),
+                        "downloads": tuple(map(download, catalog.component(one.name).downloads(one.version))),
+                        "kind": "builtin",
+                        "pending": "",
+                    }
+                )
                 for one in named.components
             ),
             "roots": tuple(

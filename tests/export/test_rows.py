@@ -111,6 +111,8 @@ def test_what_is_pending_must_be_given_and_is_never_made_up(stack: Stack, row: R
     }
     carried = carried_sources(lock, builtin_catalog())
     known |= {sha256_bytes(data) for data in carried.values()}
+    components = [builtin_catalog().component(one.name).downloads(one.version) for one in lock.components]
+    known |= {one.sha256 for downloads in components for one in downloads}
     said = lock.model_dump_json()
     for name, file in files.items():
         if name.startswith("edits/"):

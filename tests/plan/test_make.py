@@ -8,7 +8,7 @@ from tests.making import lock_of
 from rocwright.catalog.load import builtin_catalog
 from rocwright.errors import InputError
 from rocwright.plan.make import edits_for, expand, make_plan
-from rocwright.plan.model import Edit, Plan, RunAction
+from rocwright.plan.model import Edit, FetchAction, Input, Plan, RunAction
 
 STACKS = sorted(builtin_catalog().stacks)
 
@@ -162,3 +162,30 @@ def test_a_recipe_that_asks_for_an_unknown_name_is_told_which() -> None:
     for text in ("{verzion}", "{version.__class__}{}", "{", "{0}"):
         with pytest.raises(InputError, match="cannot be filled in"):
             expand(text, {"version": "1"}, "hello: A")
+
+
+def test_what_a_build_downloads_is_fetched_before_it_and_laid_beside_its_inputs() -> None:
+    lock = lock_of("rocm", "gfx1103")
+    plan = make_plan(lock, builtin_catalog())
+    (fetched,) = (step for step in plan.steps if step.name == "downloads/rocm")
+    assert isinstance(fetched.action, FetchAction)
+    assert fetched.action.files == lock.components[0].downloads
+    built = next(step for step in plan.steps if step.name == "rocm")
+    assert Input(name="downloads", key=fetched.key, output="*") in built.inputs
+
+
+def test_a_lock_without_a_file_that_the_recipe_downloads_does_not_fit() -> None:
+    lock = lock_of("rocm", "gfx1103")
+    (rocm,) = lock.components
+    fewer = rocm.model_copy(update={"downloads": rocm.downloads[1:]})
+    with pytest.raises(InputError, match="does not fit the recipes") as caught:
+        make_plan(lock.model_copy(update={"components": (fewer,)}), builtin_catalog())
+    assert rocm.downloads[0].filename in caught.value.cause
+
+
+def test_a_release_has_the_downloads_of_its_versions() -> None:
+    rocm = builtin_catalog().component("rocm")
+    names = {version: {one.filename for one in rocm.downloads(version)} for version in ("7.9.0", "7.14.0")}
+    assert "zlib-1.3.1.tar.gz" in names["7.9.0"] - names["7.14.0"]
+    assert "zlib-1.3.2.tar.gz" in names["7.14.0"] - names["7.9.0"]
+    assert len(rocm.downloads("7.10.0a20251021")) == 23

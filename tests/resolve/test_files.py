@@ -17,6 +17,7 @@ from rocwright.catalog.load import builtin_catalog
 from rocwright.errors import ConflictError, InputError
 from rocwright.plan.make import make_plan
 from rocwright.plan.model import (
+    ArchiveOrigin,
     BuiltinOrigin,
     DebianOrigin,
     DebianSourceOrigin,
@@ -52,6 +53,7 @@ origins = st.one_of(
     st.builds(GitOrigin, url=words.filter(lambda url: not url.startswith("-")), commit=st.just("0" * 40)),
     st.builds(IndexOrigin, project=st.just("a.b-c"), version=words),
     st.builds(BuiltinOrigin, name=st.just("gfx-smoke")),
+    st.builds(ArchiveOrigin, url=st.just("https://host.example/a/x.tar.gz")),
     st.builds(
         DebianSourceOrigin,
         suite=st.just("sid"),

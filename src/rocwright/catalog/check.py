@@ -18,7 +18,7 @@ from rocwright.catalog.target import Target
 from rocwright.errors import InputError
 from rocwright.models import Frozen
 
-FOLDERS = ("bases", "components", "edits", "providers", "stacks")
+FOLDERS = ("bases", "components", "downloads", "edits", "providers", "stacks")
 TABLES = ("elf_machines.toml", "evidence.toml", "package_managers.toml", "system.toml", "targets.toml")
 
 FILLED = frozenset({"version", "targets", "commit"})

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
+from rocwright.catalog.address import Download
 from rocwright.catalog.model import Base, BaseRelease, Component, PackageManager, Stack, SystemPackages
 from rocwright.catalog.provider import Provider
 from rocwright.catalog.read import DATA, Model, Reader, catalog_folders, holder
@@ -226,16 +227,28 @@ def _system(reader: Reader) -> SystemPackages:
 
 
 def _components(reader: Reader) -> dict[str, Component]:
-    """Recipes, each with its edits that lie apart in edits/NAME.toml, and with the texts of its diffs."""
+    """Recipes, each with its edits and downloads that lie apart in edits/NAME.toml and downloads/NAME.toml,
+    and with the texts of its diffs."""
     found = []
     for path in reader.files("components"):
         edits = _edits(reader, path)
         apart = holder(f"edits/{path.name}", reader.folders)
         if apart is not None:
             edits += _edits(reader, apart / "edits" / path.name)
-        found.append((path, "", reader.data(path) | {"edit": edits}))
+        found.append((path, "", reader.data(path) | {"edit": edits, "download": _downloads(reader, path)}))
     components = reader.named(Component, found)
     return {name: components[name] for name in sorted(components)}
+
+
+def _downloads(reader: Reader, path: Path) -> list[Download]:
+    folder = holder(f"downloads/{path.name}", reader.folders)
+    files = [path, *([folder / "downloads" / path.name] if folder is not None else [])]
+    found = [
+        reader.model(Download, row, file, f"download.{number}")
+        for file in files
+        for number, row in enumerate(reader.rows(file, reader.data(file), "download"))
+    ]
+    return [one for one in found if one is not None]
 
 
 def load_edits(folder: Path, name: str) -> list[Edit]:

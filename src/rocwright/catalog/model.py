@@ -9,10 +9,12 @@ from typing import Annotated, Literal, Self
 from packaging.version import InvalidVersion, Version
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
+from rocwright.catalog.address import ArchivePlace, Download
 from rocwright.errors import InputError
 from rocwright.models import Frozen
 from rocwright.patching.model import Edit
 from rocwright.plan.model import OutputSpec
+from rocwright.resolve.versions import version_in
 
 _UNITS = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "TiB": 1024**4}
 
@@ -87,10 +89,10 @@ class ImagePlace(Frozen):
     digest: Annotated[str, Field(pattern=r"^(sha256:[0-9a-f]{64})?$")] = ""
 
 
-PlaceKind = Literal["git", "sdist", "debian", "builtin", "image"]
+PlaceKind = Literal["git", "sdist", "debian", "archive", "builtin", "image"]
 """The kinds of places, as an edit of a recipe names them."""
 
-Place = GitPlace | IndexPlace | DebianPlace | BuiltinPlace | ImagePlace
+Place = GitPlace | IndexPlace | DebianPlace | ArchivePlace | BuiltinPlace | ImagePlace
 
 
 def _check_version(value: str) -> str:
@@ -202,7 +204,8 @@ class Component(Frozen):
 
     `wheel` and `archive` are built; `image` is pulled by digest and run as it is; `application` is a source
     tree into whose environment wheels are installed; `tool` is a Python package that builds need.
-    `prepare` are commands run on the edited tree before edits of the phase "prepared" (hipify).
+    `prepare` are commands run on the edited tree before edits of the phase "prepared" (hipify), `download`
+    files that the commands find in $IN/downloads.
     """
 
     name: str
@@ -221,6 +224,7 @@ class Component(Frozen):
     output: tuple[OutputSpec, ...] = ()
     serve: Serve | None = None
     edit: tuple[Edit, ...] = ()
+    download: tuple[Download, ...] = ()
     check: tuple[Check, ...] = ()
     image: Image | None = None
 
@@ -234,6 +238,10 @@ class Component(Frozen):
                 next_step="rocwright lock",
             )
         return found[version]
+
+    def downloads(self, version: str) -> tuple[Download, ...]:
+        """The files that building this version wants beside its source."""
+        return tuple(one for one in self.download if version_in(version, one.versions))
 
     @property
     def targets_code(self) -> bool:

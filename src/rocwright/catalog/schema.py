@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rocwright.catalog.address import Download
 from rocwright.catalog.model import Base, Component, PackageManager, Stack
 from rocwright.catalog.provider import Provider
 from rocwright.catalog.target import Quirk, RunOnly, Target
@@ -31,9 +32,16 @@ class EditsFile(Frozen):
     edit: tuple[Edit, ...] = ()
 
 
+class DownloadsFile(Frozen):
+    """downloads/*.toml."""
+
+    download: tuple[Download, ...] = ()
+
+
 FILES: dict[str, tuple[str, type[Frozen]]] = {
     "base": ("bases/*.toml", Base),
     "component": ("components/*.toml", Component),
+    "download": ("downloads/*.toml", DownloadsFile),
     "edit": ("edits/*.toml", EditsFile),
     "manager": ("package_managers.toml", ManagersFile),
     "provider": ("providers/*.toml", Provider),

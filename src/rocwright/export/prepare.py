@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from rocwright.catalog.address import ArchivePlace, filename_of
 from rocwright.catalog.model import DebianPlace, GitPlace, IndexPlace
 from rocwright.export.arguments import component_arguments, root_arguments
 from rocwright.export.edits import PROGRAM, edits_file, program
@@ -15,7 +16,9 @@ from rocwright.export.roots import from_packages
 from rocwright.export.templates import template
 from rocwright.files import sha256_bytes
 from rocwright.plan.environment import EPOCH
+from rocwright.plan.make import DOWNLOADS
 from rocwright.plan.model import (
+    ArchiveOrigin,
     BuiltinOrigin,
     DebianSourceOrigin,
     GitOrigin,
@@ -169,6 +172,7 @@ def _source_lines(locked: LockedComponent, subject: Subject) -> Iterator[str]:
         if one.pending:
             yield f'[ -n "${one.name}" ] || pending {one.name} {shell(one.pending)}'
     yield from _fetch_lines(locked, subject)
+    yield from _download_lines(locked, subject)
     if locked.kind == "builtin" or (locked.files and locked.kind != "git"):
         yield f"checked sources/{name}"
     elif locked.kind != "git":
@@ -195,6 +199,8 @@ def _fetch_lines(locked: LockedComponent, subject: Subject) -> Iterator[str]:
                 shell(place.version) if locked.files or place.version != locked.version else f'"${version}"'
             )
             yield f"sdist {name} {shell(place.project)} {wanted}"
+        case "archive":
+            yield f"fetched sources/{name} {shell(filename_of(place.url))} {shell(place.url)}"
         case "debian":
             root = subject.lock.roots[0]
             package = f"{place.project}={place.version}" if locked.files else place.project
@@ -204,6 +210,20 @@ def _fetch_lines(locked: LockedComponent, subject: Subject) -> Iterator[str]:
             )
         case _:
             return
+
+
+def _download_lines(locked: LockedComponent, subject: Subject) -> Iterator[str]:
+    """What the build would download, by the hashes of the lock, or, where it has none yet, of the recipe."""
+    step = next((one for one in subject.plan.steps if one.name == f"{DOWNLOADS}/{locked.name}"), None)
+    if step is None:
+        return
+    folder = slug(step.name)
+    known = {pin.origin.url: pin.sha256 for pin in locked.downloads if isinstance(pin.origin, ArchiveOrigin)}
+    for one in subject.catalog.component(locked.name).downloads(locked.version):
+        sha256 = known.get(one.url, one.sha256)
+        kind, said = ("sha256", sha256) if sha256 else ("sha512", one.sha512)
+        yield f"fetched {folder} {shell(one.filename)} {shell(one.url)}"
+        yield f"hashed {shell(f'{folder}/{one.filename}')} {kind} {said}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,6 +244,8 @@ def _place(locked: LockedComponent, subject: Subject) -> _Place:
                 return _Place(url=pin.origin.url, held=dict(pin.origin.held))
             case IndexOrigin():
                 return _Place(project=pin.origin.project, version=pin.origin.version)
+            case ArchiveOrigin():
+                return _Place(url=pin.origin.url)
             case DebianSourceOrigin():
                 return _Place(project=pin.origin.package, version=pin.origin.version, suite=pin.origin.suite)
             case _:
@@ -234,6 +256,8 @@ def _place(locked: LockedComponent, subject: Subject) -> _Place:
             match place:
                 case GitPlace():
                     return _Place(url=place.git, held=dict(place.held))
+                case ArchivePlace():
+                    return _Place(url=place.url)
                 case IndexPlace():
                     return _Place(project=place.sdist, version=place.version)
                 case DebianPlace():

@@ -98,7 +98,7 @@ class Edit(Frozen):
     absent: str = ""
     phase: Literal["", "prepared"] = ""
     line_ends: Literal["lf", "crlf"] = Field(default="lf", alias="line-ends")
-    places: tuple[Literal["git", "sdist", "debian", "builtin"], ...] = ()
+    places: tuple[Literal["git", "sdist", "debian", "archive", "builtin"], ...] = ()
     targets: tuple[str, ...] = ()
     beside: dict[str, Range] = {}
     why: str

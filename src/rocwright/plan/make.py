@@ -31,6 +31,9 @@ from rocwright.resolve.versions import version_in
 PREPARED = "prepared"
 """The phase of edits that are applied after a recipe's `prepare` commands."""
 
+DOWNLOADS = "downloads"
+"""What the commands of a recipe find its downloads under, in $IN."""
+
 TREE_OUTPUT = OutputSpec(name="tree", pattern="tree.tar")
 PACK_TREE = (
     "tar --sort=name --mtime=@$SOURCE_DATE_EPOCH --owner=0 --group=0 --numeric-owner --format=posix "
@@ -146,6 +149,8 @@ class _Maker:
     ) -> Step:
         installed = self._installed(component, locked)
         resources = component.resources
+        downloads = [] if prepare else list(_downloads(component, locked))
+        self.steps += downloads
         return Step(
             name=f"prepare/{component.name}" if prepare else component.name,
             component=component.name,
@@ -165,6 +170,7 @@ class _Maker:
                 Input(name="src", key=tree.key, output="tree"),
                 *installed,
                 *self._laid_in(component, locked),
+                *(Input(name=DOWNLOADS, key=one.key, output="*") for one in downloads),
             ),
             needs=Needs(
                 cores=64,
@@ -244,6 +250,19 @@ def _fetch_step(component: Component, locked: LockedComponent) -> Step:
         action=FetchAction(files=locked.files, pending=locked.pending),
         needs=Needs(disk=sum(pin.size for pin in locked.files), seconds=5),
     )
+
+
+def _downloads(component: Component, locked: LockedComponent) -> Iterator[Step]:
+    """The fetching of what a build wants beside its source, where it wants anything."""
+    if component.downloads(locked.version):
+        yield Step(
+            name=f"{DOWNLOADS}/{component.name}",
+            component=component.name,
+            action=FetchAction(
+                files=locked.downloads, pending=f"downloads: {locked.pending}" if locked.pending else ""
+            ),
+            needs=Needs(disk=sum(pin.size for pin in locked.downloads), seconds=30),
+        )
 
 
 def _tree_step(

@@ -70,6 +70,13 @@ class GitOrigin(Frozen):
     held: dict[str, Commit] = {}
 
 
+class ArchiveOrigin(Frozen):
+    """A file at an address of the web."""
+
+    kind: Literal["archive"] = "archive"
+    url: Annotated[str, Field(pattern=r"^https?://[^\s]+$")]
+
+
 class BuiltinOrigin(Frozen):
     """A tree that rocwright itself carries."""
 
@@ -104,7 +111,14 @@ class PackageOrigin(Frozen):
 
 
 Origin = Annotated[
-    DebianOrigin | DebianSourceOrigin | IndexOrigin | GitOrigin | BuiltinOrigin | ImageOrigin | PackageOrigin,
+    DebianOrigin
+    | DebianSourceOrigin
+    | IndexOrigin
+    | GitOrigin
+    | ArchiveOrigin
+    | BuiltinOrigin
+    | ImageOrigin
+    | PackageOrigin,
     Field(discriminator="kind"),
 ]
 

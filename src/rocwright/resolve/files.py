@@ -17,6 +17,8 @@ from rocwright.resolve.model import LOCK_SCHEMA, Lock, Request
 PROJECT = "rocwright.toml"
 LOCK = "rocwright.lock"
 
+DOWNLOADS = "downloads"
+
 HEADER = (
     "Written by `rocwright lock`. Every commit, package and hash of this stack; commit it, do not edit it."
 )
@@ -134,10 +136,12 @@ def write_lock(path: Path, lock: Lock) -> None:
 
 def _row(part: Frozen, pins: str) -> tomlkit.items.Table:
     """A part of the lock as a table: what it says, without what is empty, then its files."""
-    data = part.model_dump(exclude={pins}, exclude_defaults=True)
+    data = part.model_dump(exclude={pins, DOWNLOADS}, exclude_defaults=True)
     row = tomlkit.table()
     row.update(_plain(data))
     row[pins] = _lines(getattr(part, pins))
+    if downloads := getattr(part, DOWNLOADS, ()):
+        row[DOWNLOADS] = _lines(downloads)
     return row
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
+from rocwright.catalog.address import filename_of
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Base, BaseRelease, Component
 from rocwright.errors import ConflictError, InputError
+from rocwright.plan.model import ArchiveOrigin
 from rocwright.resolve.model import Lock, LockedProvider, Request, Role
 
 
@@ -77,6 +79,7 @@ def check_fits(lock: Lock, catalog: Catalog) -> None:
         for component, one in zip(components, lock.components, strict=True)
         if all(release.version != one.version for release in component.release)
     ]
+    changed += _other_downloads(components, lock)
     rocm = rocm_from_packages(catalog, lock.rocm)
     wanted = wanted_packages(catalog, components, base, release, lock.provided, rocm)
     had: dict[Role, tuple[str, ...]] = {root.role: root.wanted for root in lock.roots}
@@ -97,3 +100,12 @@ def check_fits(lock: Lock, catalog: Catalog) -> None:
             cause="changed since it was locked: " + "; ".join(changed),
             next_step="rocwright lock",
         )
+
+
+def _other_downloads(components: Sequence[Component], lock: Lock) -> Iterator[str]:
+    for component, locked in zip(components, lock.components, strict=True):
+        wanted = {one.url for one in component.downloads(locked.version)}
+        had = {pin.origin.url for pin in locked.downloads if isinstance(pin.origin, ArchiveOrigin)}
+        if not locked.pending and wanted != had:
+            names = ", ".join(sorted(filename_of(url) for url in wanted ^ had))
+            yield f"downloads of {component.name}: {names}"

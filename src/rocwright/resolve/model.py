@@ -54,8 +54,9 @@ class LockedRoot(Frozen):
 class LockedComponent(Frozen):
     """A component's exact source. `place` says which place was taken, `passed_over` why not another.
 
-    `kind` is the kind of that place, `commit` the git commit or image digest of it, where it has one. Where
-    `pending` says something, the files' hashes are not known yet.
+    `kind` is the kind of that place, `commit` the git commit or image digest of it, where it has one.
+    `downloads` are the files that its build wants beside its source. Where `pending` says something, the
+    files' hashes are not known yet.
     """
 
     name: str
@@ -67,6 +68,7 @@ class LockedComponent(Frozen):
     subdir: str = ""
     series: tuple[str, ...] = ()
     files: tuple[FilePin, ...] = ()
+    downloads: tuple[FilePin, ...] = ()
     pending: str = ""
 
 

@@ -6,16 +6,17 @@ import platform
 from collections.abc import Callable, Sequence
 from typing import Self
 
+from rocwright.catalog.address import Address
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Base, BaseRelease, Component, ImagePlace, Place, Provided
 from rocwright.catalog.provider import Provider
 from rocwright.errors import FetchError
 from rocwright.home import Home
-from rocwright.plan.model import FilePin
+from rocwright.plan.model import ArchiveOrigin, FilePin
 from rocwright.resolve.images import ImageRoots, lock_image
 from rocwright.resolve.model import Lock, LockedComponent, LockedProvider, LockedPython, LockedRoot, Role
 from rocwright.resolve.outside import Offline, architecture
-from rocwright.sources import index
+from rocwright.sources import index, web
 from rocwright.sources.debian import DebianArchive
 from rocwright.sources.places import Reach, describe, locate
 from rocwright.store.model import Store
@@ -37,7 +38,13 @@ class Online:
         self.base, self.release = base, release
         self.store, self.home, self.on_line = store, home, on_line
         self.before = before
-        self.reach = Reach(store=store, archive=self.archive, carried=catalog.source, image=self.image)
+        self.reach = Reach(
+            store=store,
+            archive=self.archive,
+            carried=catalog.source,
+            image=self.image,
+            known=_known_files(before),
+        )
         self._archives: dict[str, DebianArchive] = {}
         self.images = ImageRoots(
             base, release, catalog.manager(base), store, home, on_line, known=self._known_root()
@@ -110,7 +117,12 @@ class Online:
             subdir=found.subdir,
             series=found.series,
             files=found.files,
+            downloads=tuple(map(self._file, component.downloads(version))),
         )
+
+    def _file(self, address: Address) -> FilePin:
+        self.on_line(f"lock: {address.filename}")
+        return web.find_file(address, self.store, self.reach.known.get(address.url, ""))
 
     def python(self, version: str, wanted: tuple[str, ...]) -> LockedPython:
         self.on_line(f"lock: Python packages for {', '.join(wanted)}")
@@ -130,3 +142,12 @@ class Online:
             )
         ]
         return named.model_copy(update={"files": tuple(files), "pending": ""})
+
+
+def _known_files(before: Lock | None) -> dict[str, str]:
+    """Address -> sha256 of every file that a lock has from the web."""
+    if before is None:
+        return {}
+    pins = [pin for one in before.components for pin in (*one.files, *one.downloads)]
+    pins += before.rocm.files if before.rocm is not None else ()
+    return {pin.origin.url: pin.sha256 for pin in pins if isinstance(pin.origin, ArchiveOrigin)}

@@ -74,7 +74,8 @@ class Offline:
             commit=commit_of(place),
             subdir=getattr(place, "subdir", ""),
             series=getattr(place, "series", ()),
-            pending=f"the sha256 of {component.name} {version}: {describe(place)}",
+            pending=f"the sha256 of {component.name} {version}: {describe(place)}"
+            + _beside(component, version),
         )
 
     def python(self, version: str, wanted: tuple[str, ...]) -> LockedPython:
@@ -86,6 +87,11 @@ class Offline:
         exact = provider.kind in ("packages", "source")
         pending = "" if exact else f"the files of ROCm {version} from {provider.name}, by hash"
         return LockedProvider(name=provider.name, version=version, wanted=wanted, pending=pending)
+
+
+def _beside(component: Component, version: str) -> str:
+    wanted = component.downloads(version)
+    return f"; and {len(wanted)} files that it downloads, by hash" if wanted else ""
 
 
 def commit_of(place: Place) -> str:

@@ -11,6 +11,7 @@ from rocwright.bases.image import fetch_packages
 from rocwright.catalog.read import catalog_folders, holder
 from rocwright.errors import FetchError
 from rocwright.plan.model import (
+    ArchiveOrigin,
     BuiltinOrigin,
     DebianOrigin,
     DebianSourceOrigin,
@@ -20,7 +21,7 @@ from rocwright.plan.model import (
     IndexOrigin,
     PackageOrigin,
 )
-from rocwright.sources import git, image, index
+from rocwright.sources import git, image, index, web
 from rocwright.sources.debian import DebianArchive
 from rocwright.sources.pins import check_pin
 from rocwright.sources.places import pack_builtin
@@ -51,6 +52,8 @@ def fetch(
                 index.download(pin, scratch)
             case GitOrigin():
                 git.pack_commit(pin.origin.url, pin.origin.commit, scratch, pin.origin.held)
+            case ArchiveOrigin():
+                web.fetch_pin(pin, scratch)
             case BuiltinOrigin():
                 _carried(pin, store)
                 continue

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from rocwright.catalog.address import ArchivePlace
 from rocwright.catalog.model import (
     BuiltinPlace,
     DebianPlace,
@@ -21,7 +22,7 @@ from rocwright.errors import FetchError, NetworkError
 from rocwright.files import sha256_file
 from rocwright.plan.environment import EPOCH
 from rocwright.plan.model import BuiltinOrigin, FilePin, ImageOrigin
-from rocwright.sources import git, index
+from rocwright.sources import git, index, web
 from rocwright.sources.archive import pack
 from rocwright.sources.debian import DebianArchive, upstream_version
 from rocwright.store.model import Store
@@ -52,12 +53,13 @@ def no_image(place: ImagePlace) -> FilePin:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
     """What looking for sources needs: the store for what is fetched on the way, the archive of a suite (the
-    base's own for ""), and who pulls images."""
+    base's own for ""), who pulls images, and the sha256 that an earlier lock knows of an address."""
 
     store: Store
     archive: Callable[[str], DebianArchive]
     carried: Callable[[str], Path]
     image: Callable[[ImagePlace], FilePin] = no_image
+    known: Mapping[str, str] = field(default_factory=dict)
 
 
 def locate(name: str, version: str, places: Sequence[Place], reach: Reach) -> Located:
@@ -97,6 +99,8 @@ def kind_of(place: Place) -> PlaceKind:
             return "sdist"
         case DebianPlace():
             return "debian"
+        case ArchivePlace():
+            return "archive"
         case BuiltinPlace():
             return "builtin"
         case ImagePlace():
@@ -114,6 +118,8 @@ def describe(place: Place) -> str:
             return f"source distribution {place.sdist} {place.version}"
         case DebianPlace():
             return f"Debian source package {place.debian}"
+        case ArchivePlace():
+            return f"archive {place.url}"
         case BuiltinPlace():
             return "carried by rocwright"
 
@@ -131,6 +137,9 @@ def _locate(place: Place, version: str, reach: Reach) -> Located:
             return Located(files=(pin,), place=describe(place), subdir=place.subdir)
         case DebianPlace():
             return _locate_debian(place, version, reach)
+        case ArchivePlace():
+            pin = web.find_file(place, reach.store, reach.known.get(place.url, ""))
+            return Located(files=(pin,), place=describe(place), subdir=place.subdir)
         case ImagePlace():
             pin = reach.image(place)
             assert isinstance(pin.origin, ImageOrigin)

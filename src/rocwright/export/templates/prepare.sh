@@ -46,6 +46,18 @@ sdist() {       # NAME PROJECT VERSION: a source distribution of the index that 
     if [ -e "sources/$1/sha256" ] && checked "sources/$1" 2>/dev/null; then return; fi
     python3 sources/sdist.py "$2" "$3" "sources/$1"
 }
+fetched() {     # FOLDER FILE URL: a file at an address, taken up again where it broke off
+    mkdir -p "$1"
+    if [ -e "$1/$2" ]; then return; fi
+    curl --fail --location --silent --show-error --retry 3 --continue-at - --output "$1.part" -- "$3"
+    mv "$1.part" "$1/$2"
+}
+hashed() {      # FILE sha256|sha512 HASH: it is the one
+    if printf '%s  %s\n' "$3" "$1" | "${2}sum" --check --quiet; then return; fi
+    rm -f "$1"
+    echo "prepare.sh: $1 does not have the $2 $3" >&2
+    exit 4
+}
 debian() {      # NAME SUITE ARCHITECTURE PACKAGE[=VERSION]: a source package of the archive that apt is set up for
     folder=$PWD/sources/$1
     mkdir -p "$folder"

@@ -1,0 +1,167 @@
+"""Files at an address of the web: brought once, whole or not at all, taken up again where a line breaks."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from rocwright.catalog.address import Address, filename_of
+from rocwright.errors import FetchError, NetworkError, RocwrightError
+from rocwright.files import sha256_file
+from rocwright.plan.model import ArchiveOrigin, FilePin
+from rocwright.sources.mirrors import mirrors
+from rocwright.store.model import Store
+
+if TYPE_CHECKING:
+    import requests
+
+TRIES = 4
+SECONDS = 60
+"""How long a host may be silent."""
+
+READ = 64 * 1024
+"""What is read at once, and lost at most where a line breaks."""
+
+MOST_BYTES = 64 * 1024**3
+"""What is read of a file whose size nobody knows: TheRock's archives take some 10 GiB."""
+
+
+def find_file(address: Address, store: Store, known: str = "") -> FilePin:
+    """The exact file at an address, in the store.
+
+    `known` is its sha256 where an earlier lock has seen it. What the store has of it already is not fetched
+    again. Raises FetchError where it is not what the catalog says, NetworkError.
+    """
+    sha256 = address.sha256 or known
+    origin = ArchiveOrigin(url=address.url)
+    if sha256 and store.has(sha256):
+        size = store.verified(sha256).stat().st_size
+        return FilePin(filename=address.filename, sha256=sha256, size=size, origin=origin)
+    with tempfile.TemporaryDirectory(prefix="rocwright-web-") as folder:
+        path = Path(folder) / address.filename
+        download(address.url, path)
+        found = FilePin(filename=path.name, sha256=sha256_file(path), size=path.stat().st_size, origin=origin)
+        _check(address, path, found)
+        store.put_file(path, move=True)
+    return found
+
+
+def _check(address: Address, path: Path, found: FilePin) -> None:
+    with path.open("rb") as file:
+        sha512 = hashlib.file_digest(file, "sha512").hexdigest() if address.sha512 else ""
+    if address.sha256 not in ("", found.sha256) or address.sha512 != sha512:
+        kind, said, is_ = (
+            ("sha256", address.sha256, found.sha256)
+            if address.sha256 not in ("", found.sha256)
+            else ("sha512", address.sha512, sha512)
+        )
+        raise FetchError(
+            f"{path.name} is not what the catalog says",
+            cause=f"its {kind} is {is_[:16]}..., the catalog says {said[:16]}...",
+            next_step="the file was changed where it lies: look before you trust it, then correct the recipe",
+            subject=address.url,
+        )
+
+
+def fetch_pin(pin: FilePin, folder: Path) -> None:
+    """Bring the file of a pin into `folder`; the caller checks its hash. Raises FetchError, NetworkError."""
+    assert isinstance(pin.origin, ArchiveOrigin)
+    download(pin.origin.url, folder / pin.filename, size=pin.size)
+
+
+def download(url: str, target: Path, *, size: int | None = None) -> None:
+    """Bring the file at `url`, or where a mirror has it, to `target`; no more than `size` bytes, if known.
+
+    Raises FetchError where it is not there or is too long, NetworkError where the host does not answer.
+    """
+    where = mirrors().at(url)
+    if where.startswith(("/", "file:")):
+        _copy(Path(unquote(urlsplit(where).path) if where.startswith("file:") else where), target, url)
+        return
+    part = target.with_name(f"{target.name}.part")
+    part.unlink(missing_ok=True)
+    for left in reversed(range(TRIES)):
+        try:
+            _read_on(where, part, MOST_BYTES if size is None else size)
+            break
+        except NetworkError:
+            if not left:
+                raise
+    part.replace(target)
+
+
+def _copy(source: Path, target: Path, url: str) -> None:
+    if not source.is_file():
+        raise FetchError(
+            f"the mirror has no {filename_of(url)}",
+            cause=f"{source} is not there",
+            next_step="put it there, or correct the mirrors in config.toml",
+            subject=url,
+        )
+    shutil.copyfile(source, target)
+
+
+def _read_on(url: str, part: Path, most: int) -> None:
+    """Read what is missing of a file, from the byte on that is not there yet."""
+    import requests
+
+    have = part.stat().st_size if part.exists() else 0
+    # the bytes of the file itself: a host that packs what it sends would give others
+    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
+    try:
+        with requests.get(url, headers=headers, stream=True, timeout=SECONDS) as answer:
+            if have and answer.status_code == requests.codes.range_not_satisfiable:
+                part.unlink()
+                raise NetworkError(f"{url} cannot be taken up again", next_step="try again")
+            _check_answer(url, answer)
+            resumed = answer.status_code == requests.codes.partial_content
+            wanted = answer.headers.get("Content-Length", "")
+            read = have = have if resumed else 0
+            with part.open("ab" if resumed else "wb") as file:
+                for chunk in answer.iter_content(READ):
+                    read += len(chunk)
+                    if read > most:
+                        raise _too_long(url, most)
+                    file.write(chunk)
+    except requests.RequestException as error:
+        raise _silent(url, type(error).__name__) from error
+    if wanted.isdecimal() and read - have != int(wanted):
+        raise _silent(url, f"the answer ended after {read - have} of {wanted} bytes")
+
+
+def _check_answer(url: str, answer: requests.Response) -> None:
+    if url.startswith("https:") and not answer.url.startswith("https:"):
+        raise FetchError(
+            f"{url} leads to an address that anybody on the way may change",
+            cause=f"it was sent on to {answer.url[:200]}",
+            next_step="correct the address in the recipe",
+            subject=url,
+        )
+    if answer.status_code in (404, 410):
+        raise FetchError(
+            f"there is no file at {url}",
+            cause=f"the host answers {answer.status_code}",
+            next_step="it was taken away, or renamed: correct the recipe, or name a mirror that has it",
+            subject=url,
+        )
+    if not answer.ok:
+        raise _silent(url, f"the host answers {answer.status_code}")
+
+
+def _too_long(url: str, most: int) -> RocwrightError:
+    return FetchError(
+        f"{filename_of(url)} is longer than it may be",
+        cause=f"more than {most} bytes came",
+        next_step="try again; if it stays so, the source has been changed: look before you trust it",
+        subject=url,
+    )
+
+
+def _silent(url: str, cause: str) -> NetworkError:
+    return NetworkError(
+        f"{url} cannot be had", cause=cause, next_step="check the network and the mirrors, then try again"
+    )
