@@ -66,7 +66,9 @@ def test_links_are_refused(tmp_path: Path) -> None:
         read_all(path)
 
 
-@pytest.mark.parametrize("name", ["../up", "/root", "a/../../b", "a\\b", "C:x", "../up/", "a/b" * 3000])
+@pytest.mark.parametrize(
+    "name", ["../up", "/root", "a/../../b", "a\\b", "C:x", "../up/", pytest.param("a/b" * 3000, id="long")]
+)
 def test_hostile_names_are_refused(tmp_path: Path, name: str) -> None:
     path = made(tmp_path, lambda archive: archive.writestr(name, b""))
     with pytest.raises(InputError, match="no path inside a wheel"):

@@ -177,26 +177,29 @@ def read_record(data: bytes) -> list[Row]:
         ) from error
 
 
-def record_problems(rows: Iterable[Row], content: Mapping[str, Row], folder: str) -> list[str]:
-    """How RECORD differs from what the wheel holds; `content` has the row of each file as it is."""
-    told: dict[str, Row] = {}
+def record_contradictions(rows: Iterable[Row], content: Mapping[str, Row]) -> list[str]:
+    """What RECORD says that is not so; `content` has the row of each file as it is."""
+    told: set[str] = set()
     problems = []
-    free = {f"{folder}/{name}" for name in (RECORD, *SIGNATURES)}
     for row in rows:
         if row.path in told:
             problems.append(f"RECORD names {row.path} twice")
-        told[row.path] = row
+        told.add(row.path)
         real = content.get(row.path)
         if real is None:
             problems.append(f"RECORD names {row.path}, which is not there")
-        elif row.path in free and row.sha256 is None:
-            continue
-        elif row.sha256 is None:
-            problems.append(f"RECORD has no sha256 of {row.path}")
-        elif row.sha256 != real.sha256 or row.size not in (None, real.size):
+        elif row.sha256 not in (None, real.sha256) or row.size not in (None, real.size):
             problems.append(f"RECORD has another sha256 or size of {row.path} than the file")
-    missing = sorted(content.keys() - told.keys() - free)
-    return [*problems, *(f"{path} is not in RECORD" for path in missing)]
+    return problems
+
+
+def record_gaps(rows: Iterable[Row], content: Mapping[str, Row], folder: str) -> list[str]:
+    """What RECORD should say and does not; `folder` is the wheel's *.dist-info."""
+    free = {f"{folder}/{name}" for name in (RECORD, *SIGNATURES)}
+    told = {row.path: row for row in rows}
+    missing = [f"{path} is not in RECORD" for path in sorted(content.keys() - told.keys() - free)]
+    bare = [path for path, row in told.items() if row.sha256 is None and path not in free]
+    return missing + [f"RECORD has no sha256 of {path}" for path in bare]
 
 
 def name_problems(name: WheelName, folder: str, wheel: Headers, metadata: Headers) -> list[str]:

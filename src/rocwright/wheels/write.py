@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -78,12 +78,20 @@ class File:
         return b"".join(self.pieces())
 
 
-def write_wheel(out: Path, files: Iterable[File], *, epoch: int, copy: bool = False) -> None:
+def write_wheel(
+    out: Path,
+    files: Iterable[File],
+    *,
+    epoch: int,
+    copy: bool = False,
+    approve: Callable[[Sequence[Row]], None] | None = None,
+) -> None:
     """Write a wheel of `files` to `out`, whole or not at all.
 
     Sorted by path, `*.dist-info` behind the rest, RECORD made anew and last; all members deflated by one
     compressor (see zipping) and with the time `epoch`, in seconds since 1970. With `copy`, members that are
-    deflated already are taken as they are: quicker, and the bytes depend on who deflated them.
+    deflated already are taken as they are: quicker, and the bytes depend on who deflated them. `approve` gets
+    the new RECORD and may raise; nothing is written then.
     Needs little memory, whatever the files' sizes. Raises InputError for names that no wheel may have and
     for a signed wheel, CheckError where a content is not what it says it is.
     """
@@ -98,6 +106,8 @@ def write_wheel(out: Path, files: Iterable[File], *, epoch: int, copy: bool = Fa
             if file.path != record:
                 digest = _put(writer, file, copy=copy)
                 rows.append(Row(path=file.path, sha256=digest.sha256, size=digest.size))
+        if approve:
+            approve(rows)
         text = record_bytes([*rows, Row(path=record)])
         writer.add(record, 0o644, len(text), [text])
         writer.finish()

@@ -8,6 +8,7 @@ from rocwright.cli import Verbs
 
 VERBS = {
     "inspect": "Every piece of GPU code in a wheel, library, folder or environment, by target.",
+    "normalise": "The same content as the same bytes: order, times, modes, compression, RECORD.",
 }
 
 
