@@ -17,7 +17,7 @@ from rocwright.catalog.read import DATA, catalog_folders, holder
 from rocwright.errors import InputError
 from rocwright.plan.make import make_plan
 from rocwright.resolve.fits import check_request
-from rocwright.wheels.elf import machines
+from rocwright.wheels.gpu import machines
 
 NEW_GPU = """
 [[target]]

@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rocwright.errors import CheckError, InputError
-from rocwright.wheels import streams
-from rocwright.wheels.bundle import parse_entry_id
+from rocwright.wheels import source
 from rocwright.wheels.codeobjects import check_targets, code_objects
-from rocwright.wheels.elf import machines
+from rocwright.wheels.gpu import machines
+from rocwright.wheels.offload import parse_entry_id
 from tests.wheels.fatbin import (
     compressed_bundle,
     entry_id,
@@ -54,7 +54,7 @@ def test_every_form_of_bundle_gives_its_code_objects(tmp_path: Path, form: objec
         bundle_of("gfx803", "gfx1151", form=form),
         bundle_of("gfx1103", form=form, body=b"other" * 999),
     ]
-    found = code_objects(write(tmp_path, host_elf(fatbin(bundles))))
+    found = code_objects(write(tmp_path, host_elf(fatbin(bundles))), hashes=True)
     assert [(one.target, one.index) for one in found] == [("gfx803", 0), ("gfx1151", 0), ("gfx1103", 1)]
     assert found[0].sha256 == hashlib.sha256(gpu_elf(0x2A)).hexdigest()
     assert [one.size for one in found] == [68, 68, 64 + 5 * 999]
@@ -140,7 +140,7 @@ def test_an_archive_that_is_cut_short_is_a_check_error(tmp_path: Path) -> None:
 def test_an_archive_that_unpacks_without_end_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams, "ALLOWANCE", 1024**2)
+    monkeypatch.setattr(source, "ALLOWANCE", 1024**2)
     path = write_archive(tmp_path / "x.tar.gz", {"a.txt": bytes(64 * 1024**2)})
     with pytest.raises(CheckError, match="far more work"):
         code_objects(path)
@@ -245,8 +245,8 @@ def test_the_order_of_features_does_not_matter(tmp_path: Path) -> None:
 
 @pytest.fixture
 def small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "ALLOWANCE", 4 << 20)
-    monkeypatch.setattr(streams, "MOST_UNPACKED", 4)
+    monkeypatch.setattr(source, "ALLOWANCE", 4 << 20)
+    monkeypatch.setattr(source, "MOST_UNPACKED", 4)
 
 
 def bomb(version: int, method: int) -> bytes:
@@ -333,7 +333,7 @@ def test_a_changed_byte_in_a_compressed_bundle_is_found_by_its_hash(tmp_path: Pa
     packed = zlib.compress(plain[:-1] + b"?")
     content = good[:8] + struct.pack("<I", 24 + len(packed)) + good[12:24] + packed
     with pytest.raises(CheckError, match="hash"):
-        code_objects(write(tmp_path, content))
+        code_objects(write(tmp_path, content), hashes=True)
 
 
 def test_bytes_between_bundles_that_are_no_padding_are_refused(tmp_path: Path) -> None:
@@ -369,7 +369,7 @@ def test_what_is_written_is_read_back(
             (name, index, hashlib.sha256(content).hexdigest())
             for ((_, name), _), (_, content) in zip(entries, contents, strict=True)
         ]
-    found = code_objects(write(tmp_path, host_elf(fatbin(written))))
+    found = code_objects(write(tmp_path, host_elf(fatbin(written))), hashes=True)
     assert [(one.target, one.index, one.sha256) for one in found] == expected
 
 

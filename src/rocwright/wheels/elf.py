@@ -1,142 +1,300 @@
-"""ELF files: sections by name, and the GPU that an AMDGPU code object's header says it is for."""
+"""ELF files of hosts: sections, segments, the dynamic section, relocations; read in bounded memory.
+
+Only what a HIP runtime loads is read: 64-bit, little-endian. Source of the layout: System V gABI chapters 4
+and 5, and its section on SHT_RELR; relocations of x86-64: its psABI, table 4.9.
+"""
 
 from __future__ import annotations
 
-import io
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
-from typing import IO, cast
+from functools import cached_property
+from typing import Literal
 
-from elftools.elf.elffile import ELFFile
-
-from rocwright.catalog.read import Reader, catalog_folders, parse
 from rocwright.errors import CheckError
-from rocwright.models import Frozen
+from rocwright.wheels.source import CHUNK, Source
 
 MAGIC = b"\x7fELF"
 HEADER_SIZE = 64
 MOST_SECTIONS = 200_000
+MOST_SEGMENTS = 10_000
+MOST_RELOCATIONS = 1 << 24
+MOST_DYNAMIC = 100_000
+MOST_NAMES = 64 * 1024 * 1024
+LONGEST_NAME = 4096
 
-_CLASS64, _LITTLE, _OSABI_AMDGPU_HSA, _EM_AMDGPU = 2, 1, 64, 224
-_MACH = 0xFF
+RELOCATABLE = 1
+"""e_type of an object file, whose addresses are offsets into sections."""
+
+_HEADER = struct.Struct("<4sBBBBB7xHHIQQQIHHHHHH")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_SEGMENT = struct.Struct("<IIQQQQQQ")
+_RELA = struct.Struct("<QQq")
+_SYMBOL = struct.Struct("<IBBHQQ")
+_CLASS64, _LITTLE = 2, 1
+_SHN_UNDEF, _SHN_LORESERVE, _SHN_XINDEX = 0, 0xFF00, 0xFFFF
+_PT_LOAD, _PT_DYNAMIC = 1, 2
+_SHT_SYMTAB, _SHT_RELA, _SHT_NOBITS, _SHT_DYNSYM, _SHT_RELR = 2, 4, 8, 11, 19
 _SHF_COMPRESSED = 0x800
-_GENERIC_VERSION_SHIFT = 24
 
-# e_ident[EI_ABIVERSION]: 1 is code object version 3, 2 is 4, and so on (LLVM AMDGPUUsage, "Header").
-_ABI_V3, _ABI_V4 = 1, 2
-# Feature masks: (name, mask, value that says off, value that says on); any other says unsupported or either.
-_FEATURES_V3 = (("sramecc", 0x200, None, 0x200), ("xnack", 0x100, None, 0x100))
-_FEATURES_V4 = (("sramecc", 0xC00, 0x800, 0xC00), ("xnack", 0x300, 0x200, 0x300))
+# Relocations whose result is an address, by e_machine: (with a symbol, without one).
+_ADDRESSES = {62: (1, 8), 183: (257, 1027)}
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One row of the section table, in the order of its fields; `offset` and `size` in bytes of the file."""
+
+    index: int
+    name: str
+    kind: int
+    flags: int
+    address: int
+    offset: int
+    size: int
+    link: int
+    info: int
+    alignment: int
+    entry_size: int
+
+    @property
+    def has_bytes(self) -> bool:
+        return self.kind != _SHT_NOBITS
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One row of the program header table, in the order of its fields."""
+
+    kind: int
+    flags: int
+    offset: int
+    address: int
+    physical_address: int
+    file_size: int
+    memory_size: int
+    alignment: int
+
+    @property
+    def is_loaded(self) -> bool:
+        return self.kind == _PT_LOAD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GpuHeader:
-    """What an AMDGPU ELF header says: `gfx90a`, with `("sramecc+", "xnack-")` where they are fixed.
+class Pointer:
+    """An address that the loader or linker puts into 8 bytes of the file.
 
-    `generic_version` is 0 but for generic targets; `abi` is the code object version, 3 and up.
+    `at` is where those lie in the file, `target` the place in the file that they will point to; None where
+    that is not in this file. `form` says what holds the value, and `value_at` where in the file: the addend
+    of a relocation ("rela"; of a symbol: "symbol"), or the 8 bytes themselves ("relr", "place").
+    `value` is what lies at `value_at`.
     """
 
-    target: str
-    features: tuple[str, ...]
-    generic_version: int
-    abi: int
+    at: int
+    target: int | None
+    form: Literal["rela", "symbol", "relr", "place"]
+    value_at: int
+    value: int
 
 
-@cache
-def machines() -> Mapping[int, str]:
-    """Processor names by EF_AMDGPU_MACH value, from the catalog. Raises InputError where a table is wrong."""
-    reader = Reader(catalog_folders())
-    found: dict[int, str] = {}
-    for path in reader.layers("elf_machines.toml"):
-        found |= {value: name for name, value in parse(_Machines, reader.data(path), path).machines.items()}
-    return found
+class Elf:
+    """An ELF file in `source`. Raises CheckError for tables that are no such, or lie outside the file."""
 
-
-class _Machines(Frozen):
-    machines: dict[str, int]
-    source: tuple[str, ...]
-
-
-def is_gpu_elf(header: bytes) -> bool:
-    """Whether a file that begins with `header` is itself an AMDGPU ELF file."""
-    return header.startswith(MAGIC) and header[18:20] == _EM_AMDGPU.to_bytes(2, "little")
-
-
-def gpu_header(header: bytes, subject: str) -> GpuHeader:
-    """Read the first 64 bytes of an AMDGPU code object.
-
-    Raises CheckError where they are no such header, or name a machine that the catalog does not know.
-    Source of the layout: LLVM AMDGPUUsage, "ELF Code Object", "Header".
-    """
-    if len(header) < HEADER_SIZE or not header.startswith(MAGIC):
-        raise _wrong(subject, "it does not begin with an ELF header")
-    machine = int.from_bytes(header[18:20], "little")
-    if (header[4], header[5], machine) != (_CLASS64, _LITTLE, _EM_AMDGPU):
-        raise _wrong(subject, f"it is ELF for machine {machine}, not 64-bit AMDGPU ({_EM_AMDGPU})")
-    if header[7] != _OSABI_AMDGPU_HSA:
-        raise _wrong(subject, f"its OS ABI is {header[7]}, not AMDGPU HSA ({_OSABI_AMDGPU_HSA})")
-    abi = header[8]
-    if abi < _ABI_V3:
-        raise _wrong(subject, "it is code object version 2, whose header does not name the GPU")
-    (flags,) = struct.unpack_from("<I", header, 48)
-    mach = flags & _MACH
-    target = machines().get(mach)
-    if target is None:
-        raise CheckError(
-            f"the catalog does not know the GPU of a code object: EF_AMDGPU_MACH is {mach:#05x}",
-            cause="the target is newer than rocwright's table, or the file is damaged",
-            next_step="add the machine to catalog/data/elf_machines.toml",
-            subject=subject,
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self._relocations_left = MOST_RELOCATIONS
+        if source.size < HEADER_SIZE:
+            raise self.wrong("it is shorter than an ELF header")
+        fields = _HEADER.unpack(source.read_at(0, HEADER_SIZE))
+        (magic, bits, order, _, self.abi, _, self.kind, self.machine, _, self.entry, *tables) = fields
+        if magic != MAGIC:
+            raise self.wrong("it does not begin as one")
+        if (bits, order) != (_CLASS64, _LITTLE):
+            raise self.wrong("it is not 64-bit and little-endian")
+        (self._segments_at, self._sections_at, self.flags, _, self._segment_size, self._segment_count) = (
+            tables[:6]
         )
-    features = []
-    for name, mask, off, on in _FEATURES_V4 if abi >= _ABI_V4 else _FEATURES_V3:
-        if flags & mask == on:
-            features.append(f"{name}+")
-        elif flags & mask == off:
-            features.append(f"{name}-")
-    return GpuHeader(
-        target=target,
-        features=tuple(features),
-        generic_version=flags >> _GENERIC_VERSION_SHIFT,
-        abi=abi + 2,
-    )
+        self._section_size, self._section_count, self._names_index = tables[6:]
 
-
-def sections(file: io.RawIOBase, name: str, subject: str) -> list[tuple[int, int]]:
-    """Offset and size in the file of each section called `name` that has bytes there.
-
-    Raises CheckError for an ELF file whose tables cannot be read, or whose section lies outside the file.
-    """
-    size = file.seek(0, io.SEEK_END)
-    file.seek(0)
-    try:
-        elf = ELFFile(cast("IO[bytes]", file))
-        count = elf.num_sections()
+    @cached_property
+    def sections(self) -> tuple[Section, ...]:
+        """The section table in its order; empty where there is none."""
+        if self._sections_at == 0:
+            return ()
+        if self._section_size != _SECTION.size:
+            raise self.wrong(f"its sections are described in {self._section_size} bytes each")
+        first = _SECTION.unpack(self._read(self._sections_at, _SECTION.size, "section table"))
+        count = self._section_count or first[5]
+        names_index = first[6] if self._names_index == _SHN_XINDEX else self._names_index
         if count > MOST_SECTIONS:
-            raise _wrong(subject, f"it claims {count:,} sections")
-        found = [
-            (section["sh_offset"], section["sh_size"], section["sh_flags"])
-            for section in elf.iter_sections()
-            if section.name == name and section["sh_type"] != "SHT_NOBITS"
-        ]
-    except CheckError:
-        raise
-    except Exception as error:  # the parser meets damaged tables with errors of many kinds
-        raise _wrong(subject, f"its tables cannot be read: {error or type(error).__name__}") from error
-    for offset, length, flags in found:
-        if offset + length > size:
-            raise _wrong(subject, f"section {name} ends at byte {offset + length:,}, the file at {size:,}")
-        if flags & _SHF_COMPRESSED:
-            raise _wrong(subject, f"section {name} is compressed as a whole, which no HIP runtime reads")
-    return [(offset, length) for offset, length, _ in found]
+            raise self.wrong(f"it claims {count:,} sections")
+        table = self._read(self._sections_at, count * _SECTION.size, "section table")
+        rows = list(_SECTION.iter_unpack(table))
+        if names_index >= count:
+            raise self.wrong("its section names lie outside its sections")
+        names_at, names_size = rows[names_index][4:6]
+        if names_size > MOST_NAMES:
+            raise self.wrong(f"its section names claim {names_size:,} bytes")
+        names = self._read(names_at, names_size, "section names")
+        return tuple(
+            Section(index, self._string(names, name), *row) for index, (name, *row) in enumerate(rows)
+        )
 
+    def named(self, name: str) -> list[Section]:
+        """The sections called `name` that have bytes in the file, which are all inside it, in their order."""
+        found = [one for one in self.sections if one.name == name and one.has_bytes]
+        for one in found:
+            if one.offset + one.size > self.source.size:
+                end = one.offset + one.size
+                raise self.wrong(f"section {name} ends at byte {end:,}, the file at {self.source.size:,}")
+            if one.flags & _SHF_COMPRESSED:
+                raise self.wrong(f"section {name} is compressed as a whole, which no HIP runtime reads")
+        return found
 
-def _wrong(subject: str, why: str) -> CheckError:
-    return CheckError(
-        f"not a sound ELF file: {why}",
-        cause="the file is cut short, damaged, or not what its name says",
-        next_step="build it or get it again",
-        subject=subject,
-    )
+    @cached_property
+    def segments(self) -> tuple[Segment, ...]:
+        """The program header table in its order; empty where there is none."""
+        if self._segment_count == 0:
+            return ()
+        if self._segment_size != _SEGMENT.size or self._segment_count > MOST_SEGMENTS:
+            raise self.wrong("its segment table cannot be read")
+        table = self._read(self._segments_at, self._segment_count * _SEGMENT.size, "segment table")
+        return tuple(Segment(*row) for row in _SEGMENT.iter_unpack(table))
+
+    @cached_property
+    def dynamic(self) -> tuple[tuple[int, int], ...]:
+        """Tags and values of the dynamic section, in their order, without the end mark."""
+        found = []
+        for segment in self.segments:
+            if segment.kind != _PT_DYNAMIC:
+                continue
+            count = min(segment.file_size // 16, MOST_DYNAMIC)
+            for tag, value in struct.iter_unpack(
+                "<qQ", self._read(segment.offset, count * 16, "dynamic section")
+            ):
+                if tag == 0:
+                    break
+                found.append((tag, value))
+        return tuple(found)
+
+    def dynamic_strings(self, tag: int) -> list[str]:
+        """The strings that a tag of the dynamic section names (needed libraries are 1, DT_NEEDED)."""
+        values = [value for one, value in self.dynamic if one == tag]
+        if not values:
+            return []
+        tables = {one: value for one, value in self.dynamic if one in (5, 10)}  # DT_STRTAB, DT_STRSZ
+        begin = self.at_address(tables.get(5, 0))
+        if begin is None or tables.get(10, 0) > MOST_NAMES:
+            raise self.wrong("its dynamic strings lie outside")
+        strings = self._read(begin, tables.get(10, 0), "dynamic strings")
+        return [self._string(strings, value) for value in values]
+
+    def at_address(self, address: int) -> int | None:
+        """Where in the file the byte lies that is loaded at an address; None where none is."""
+        for one in self.segments:
+            if one.is_loaded and one.address <= address < one.address + one.file_size:
+                return one.offset + address - one.address
+        return None
+
+    def pointers(self, section: Section) -> list[Pointer]:
+        """The addresses that are put into a section when the file is linked or loaded, by where they lie."""
+        with_symbol, relative = _ADDRESSES.get(self.machine, (None, None))
+        found: dict[int, Pointer] = {}
+        for table in self.sections:
+            if table.kind == _SHT_RELR and self.kind != RELOCATABLE:
+                for address in self._relr(table, section):
+                    at = section.offset + address - section.address
+                    (value,) = struct.unpack("<Q", self._read(at, 8, section.name))
+                    target = self.at_address(value)
+                    found[at] = Pointer(at=at, target=target, form="relr", value_at=at, value=value)
+            if table.kind != _SHT_RELA or (self.kind == RELOCATABLE and table.info != section.index):
+                continue
+            base = 0 if self.kind == RELOCATABLE else section.address
+            for row_at, (address, info, addend) in self._rela(table, base, section.size):
+                at = section.offset + address - base
+                kind, symbol = info & 0xFFFFFFFF, info >> 32
+                if kind == relative:
+                    target = self.at_address(addend)
+                    form: Literal["rela", "symbol"] = "rela"
+                elif kind == with_symbol:
+                    target = self._symbol_target(table.link, symbol, addend)
+                    form = "symbol"
+                else:
+                    continue
+                found[at] = Pointer(at=at, target=target, form=form, value_at=row_at + 16, value=addend)
+        return [found[at] for at in sorted(found)]
+
+    def _rela(self, table: Section, base: int, size: int) -> Iterator[tuple[int, tuple[int, int, int]]]:
+        """The rows of a table that change bytes `base` to `base + size`, each with its place in the file."""
+        count = table.size // _RELA.size
+        self._check_count(count)
+        step = CHUNK // _RELA.size
+        for first in range(0, count, step):
+            rows = min(step, count - first)
+            at = table.offset + first * _RELA.size
+            data = self._read(at, rows * _RELA.size, "relocation table")
+            addresses = memoryview(data).cast("Q")[::3].tolist()
+            for row, address in enumerate(addresses):
+                if base <= address < base + size:
+                    yield at + row * _RELA.size, _RELA.unpack_from(data, row * _RELA.size)
+
+    def _relr(self, table: Section, section: Section) -> Iterator[int]:
+        """Addresses inside `section` that a table of packed relative relocations names."""
+        count = table.size // 8
+        self._check_count(count)
+        begin, end = section.address, section.address + section.size
+        base = 0
+        for data in self.source.chunks(table.offset, count * 8) if count else ():
+            for word in memoryview(data).cast("Q"):
+                if word & 1 == 0:
+                    if begin <= word < end:
+                        yield word
+                    base = word + 8
+                    continue
+                if base < end and base + 63 * 8 > begin:
+                    for bit in range(63):
+                        if word >> (bit + 1) & 1 and begin <= base + bit * 8 < end:
+                            yield base + bit * 8
+                base += 63 * 8
+
+    def _check_count(self, count: int) -> None:
+        self._relocations_left -= count
+        if self._relocations_left < 0:
+            raise self.wrong(f"it claims more than {MOST_RELOCATIONS:,} relocations")
+
+    def _symbol_target(self, table_index: int, symbol: int, addend: int) -> int | None:
+        """Where in the file a symbol and addend point to; None where that is in no section of it."""
+        if table_index >= len(self.sections):
+            raise self.wrong("a relocation table names no symbols")
+        table = self.sections[table_index]
+        if table.kind not in (_SHT_SYMTAB, _SHT_DYNSYM) or (symbol + 1) * _SYMBOL.size > table.size:
+            raise self.wrong("a relocation names no symbol")
+        row = self._read(table.offset + symbol * _SYMBOL.size, _SYMBOL.size, "symbol table")
+        _, _, _, index, value, _ = _SYMBOL.unpack(row)
+        if index == _SHN_UNDEF or index >= min(_SHN_LORESERVE, len(self.sections)):
+            return None
+        if self.kind != RELOCATABLE:
+            return self.at_address(value + addend)
+        section = self.sections[index]
+        return section.offset + value + addend if section.has_bytes else None
+
+    def _read(self, offset: int, count: int, what: str) -> bytes:
+        if offset + count > self.source.size:
+            raise self.wrong(f"its {what} ends at byte {offset + count:,}, the file at {self.source.size:,}")
+        return self.source.read_at(offset, count)
+
+    def _string(self, table: bytes, at: int) -> str:
+        end = table.find(b"\0", at, at + LONGEST_NAME)
+        if at >= len(table) or end < 0:
+            raise self.wrong("a name has no end")
+        return table[at:end].decode("utf-8", errors="replace")
+
+    def wrong(self, why: str) -> CheckError:
+        """The error for what is no sound ELF file."""
+        return CheckError(
+            f"not a sound ELF file: {why}",
+            cause="the file is cut short, damaged, or not what its name says",
+            next_step="build it or get it again",
+            subject=self.source.subject,
+        )

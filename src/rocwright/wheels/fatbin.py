@@ -1,0 +1,114 @@
+"""The fat binaries of a library: its bundles, and the wrappers through which the program finds them.
+
+The compiler puts bundles into the section `.hip_fatbin`, and for each a wrapper into `.hipFatBinSegment`:
+magic, version, the address of the bundle, and an unused address, 24 bytes. Source: clang's
+lib/CodeGen/CGCUDANV.cpp, and `__CudaFatBinaryWrapper` in HIP's clr/hipamd/src/hip_fatbin.hpp.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rocwright.wheels import elf, offload
+from rocwright.wheels.elf import Elf, Pointer
+from rocwright.wheels.gpu import HEADER_SIZE, GpuHeader, gpu_header, is_gpu_elf
+from rocwright.wheels.offload import Bundle
+from rocwright.wheels.source import Source
+
+BUNDLES = ".hip_fatbin"
+WRAPPERS = ".hipFatBinSegment"
+WRAPPER_MAGIC = 0x48495046
+MOST_WRAPPERS = 1_000_000
+
+_WRAPPER = struct.Struct("<IIQQ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wrapper:
+    """24 bytes at `offset` in the file that lead the program to a bundle, and what leads there.
+
+    `bundle` is where the bundle lies in the file; None where it is not in this file.
+    """
+
+    offset: int
+    version: int
+    pointer: Pointer | None
+
+    @property
+    def bundle(self) -> int | None:
+        return self.pointer.target if self.pointer else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FatBinary:
+    """All GPU code of one file.
+
+    `spans` are the parts of the file that hold bundles, as offset and size; `lone` is the header of a file
+    that is itself one code object.
+    """
+
+    size: int
+    spans: tuple[tuple[int, int], ...] = ()
+    bundles: tuple[Bundle, ...] = ()
+    wrappers: tuple[Wrapper, ...] = ()
+    lone: GpuHeader | None = None
+
+    @property
+    def unreached(self) -> tuple[Bundle, ...]:
+        """Bundles to which no wrapper leads, where there are wrappers at all."""
+        reached = {one.bundle for one in self.wrappers}
+        return tuple(one for one in self.bundles if self.wrappers and one.offset not in reached)
+
+
+def may_hold_code(head: bytes) -> bool:
+    """Whether a file that begins with `head` (24 bytes are enough) can be one that `fat_binary` reads."""
+    return head.startswith(elf.MAGIC) or offload.is_bundle(head)
+
+
+def fat_binary(source: Source, *, hashes: bool = False) -> FatBinary | None:
+    """The GPU code in one file; None where it has none.
+
+    Raises CheckError where the file is damaged. Only headers are read, but of compressed bundles, which are
+    unpacked; with `hashes` their own hashes are checked too.
+    """
+    head = source.read_at(0, min(source.size, HEADER_SIZE))
+    if is_gpu_elf(head):
+        return FatBinary(size=source.size, lone=gpu_header(head, source.subject))
+    spans: tuple[tuple[int, int], ...]
+    wrappers: tuple[Wrapper, ...] = ()
+    if offload.is_bundle(head):
+        spans = ((0, source.size),)
+    elif head.startswith(elf.MAGIC) and (spans := _spans(file := Elf(source))):
+        wrappers = tuple(_wrappers(file))
+    else:
+        return None
+    bundles = tuple(
+        bundle
+        for begin, size in spans
+        for bundle in offload.read_bundles(source, begin, begin + size, hashes=hashes)
+    )
+    return FatBinary(size=source.size, spans=spans, bundles=bundles, wrappers=wrappers)
+
+
+def _spans(file: Elf) -> tuple[tuple[int, int], ...]:
+    return tuple((one.offset, one.size) for one in file.named(BUNDLES) if one.size)
+
+
+def _wrappers(file: Elf) -> Iterator[Wrapper]:
+    for section in file.named(WRAPPERS):
+        if section.size > MOST_WRAPPERS * _WRAPPER.size:
+            raise file.wrong(f"it claims {section.size // _WRAPPER.size:,} wrappers of bundles")
+        pointers = {one.at: one for one in file.pointers(section)}
+        data = file.source.read_at(section.offset, section.size // _WRAPPER.size * _WRAPPER.size)
+        for number, (magic, version, address, _) in enumerate(_WRAPPER.iter_unpack(data)):
+            if magic != WRAPPER_MAGIC:
+                raise file.wrong(f"wrapper {number} of a bundle begins with {magic:#x}")
+            at = section.offset + number * _WRAPPER.size
+            pointer = pointers.get(at + 8)
+            if pointer is None and address and file.kind != elf.RELOCATABLE:
+                # an executable at fixed addresses needs no relocation
+                target = file.at_address(address)
+                pointer = Pointer(at=at + 8, target=target, form="place", value_at=at + 8, value=address)
+            yield Wrapper(offset=at, version=version, pointer=pointer)

@@ -1,0 +1,390 @@
+"""Offload bundles: the containers in which clang puts one code object per GPU target into a file.
+
+Source of the formats: clang's documentation "Clang Offload Bundler" (Bundled Binary File Layout, Compressed
+Offload Bundle File Layout) and llvm/lib/Object/OffloadBundle.cpp.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import IO, Literal, Protocol, cast
+
+import zstandard
+
+from rocwright.errors import CheckError
+from rocwright.wheels.gpu import HEADER_SIZE, gpu_header
+from rocwright.wheels.source import CHUNK, Source
+
+MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
+COMPRESSED_MAGIC = b"CCOB"
+
+ALIGNMENT = 4096
+"""Where clang and the linker put the next bundle, and clang a code object in its bundle."""
+
+MOST_ENTRIES = 4096
+LONGEST_ID = 1024
+
+Compression = Literal["", "zlib", "zstd"]
+
+# hipv4-amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-; `hip` is the older kind, and a fourth part of the triple
+# may be written out.
+_ENTRY_ID = re.compile(
+    r"hip(?:v4)?-(?P<isa>amdgcn|spirv64)-amd-amdhsa-(?:unknown)?-?"
+    r"(?P<target>[a-z][a-z0-9]*(?:-[a-z0-9]+)*)(?P<features>(?::[a-z]+[+-])*)"
+)
+
+_COMPRESSED_HEADERS = {1: "<IQ", 2: "<IIQ", 3: "<QQQ"}
+"""After magic, version and method: [size of the whole,] size unpacked, hash."""
+
+_COMPRESSED_BEGINNING = re.compile(rb"CCOB[\x01-\x03]\x00[\x00\x01]\x00")
+
+_METHODS: dict[int, Compression] = {0: "zlib", 1: "zstd"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One code object of a bundle. `target` is empty for the host's entry.
+
+    `offset` and `size` are in bytes of the bundle, unpacked.
+    """
+
+    id: str
+    target: str
+    features: tuple[str, ...]
+    offset: int
+    size: int
+
+    @property
+    def target_id(self) -> str:
+        """As compilers take it: gfx90a:sramecc+:xnack-."""
+        return ":".join((self.target, *self.features))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bundle:
+    """A bundle in a file: `offset` and `size` in bytes of the file, its entries in the bundle's order.
+
+    `version` is that of the compressed format, 0 for a plain bundle; `header_size` that of the compressed
+    header, 0 for a plain one; `unpacked_size` counts bytes of the plain bundle within.
+    """
+
+    offset: int
+    size: int
+    compression: Compression
+    version: int
+    header_size: int
+    unpacked_size: int
+    entries: tuple[Entry, ...]
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.size
+
+    @property
+    def code(self) -> tuple[Entry, ...]:
+        """The entries that hold code for a GPU."""
+        return tuple(entry for entry in self.entries if entry.target)
+
+
+def is_bundle(head: bytes) -> bool:
+    """Whether what begins with `head` (24 bytes are enough) is a bundle."""
+    return head.startswith((MAGIC, COMPRESSED_MAGIC))
+
+
+def read_bundles(source: Source, begin: int, end: int, *, hashes: bool = False) -> Iterator[Bundle]:
+    """The bundles that follow one another in bytes `begin` to `end`, with zeros between them.
+
+    Raises CheckError for anything that is no whole bundle, and where an entry's name and the header of its
+    code object do not agree. Memory use does not grow with what the file holds.
+    """
+    position = _next_bundle(source, begin, end)
+    while position is not None:
+        bundle = read_bundle(source, position, end, hashes=hashes)
+        yield bundle
+        position = _next_bundle(source, bundle.end, end)
+
+
+def read_bundle(source: Source, offset: int, end: int, *, hashes: bool = False) -> Bundle:
+    """The bundle at `offset`, of which bytes up to `end` may be part; raises as `read_bundles` does.
+
+    Of a plain bundle only headers are read; a compressed one is unpacked, and with `hashes` its own hash is
+    checked too (an md5 that guards against accidents, and costs more than all the rest).
+    """
+    if source.read_at(offset, min(len(COMPRESSED_MAGIC), end - offset)) == COMPRESSED_MAGIC:
+        return _read_compressed(source, offset, end, hashes)
+    place = source.window(offset, end - offset)
+    entries, header_size = _entries(lambda: place.read_at, place.size, source.subject)
+    size = max([header_size, *(one.offset + one.size for one in entries if one.size)])
+    return Bundle(
+        offset=offset,
+        size=size,
+        compression="",
+        version=0,
+        header_size=0,
+        unpacked_size=size,
+        entries=entries,
+    )
+
+
+def contents(
+    source: Source, bundle: Bundle, wanted: Callable[[Entry], bool] = lambda entry: bool(entry.target)
+) -> Iterator[tuple[Entry, bytes]]:
+    """The entries of a bundle that are wanted, with their bytes, in the order in which they lie there."""
+    read = (
+        _opened(source, bundle) if bundle.compression else source.window(bundle.offset, bundle.size).read_at
+    )
+    for entry in sorted(bundle.entries, key=lambda one: one.offset):
+        if wanted(entry):
+            yield entry, read(entry.offset, entry.size)
+
+
+def parse_entry_id(entry_id: str, subject: str) -> tuple[str, tuple[str, ...]] | None:
+    """Target and features of `hipv4-amdgcn-amd-amdhsa--gfx90a:xnack-`; None for the host's entry."""
+    if entry_id.startswith("host-"):
+        return None
+    match = _ENTRY_ID.fullmatch(entry_id)
+    if match is None:
+        raise _wrong(subject, f"no entry of a HIP program is named {entry_id[:100]!r}")
+    return match["target"], tuple(sorted(match["features"].split(":")[1:]))
+
+
+_ReadAt = Callable[[int, int], bytes]
+"""Exactly so many bytes at an offset in a plain bundle; of one that is being unpacked only ever forward."""
+
+
+def _next_bundle(source: Source, position: int, end: int) -> int | None:
+    """Where the next bundle begins: at the next page, else where the next byte that is not zero lies."""
+    page = -(-position // ALIGNMENT) * ALIGNMENT
+    if page + len(MAGIC) <= end and is_bundle(source.read_at(page, len(MAGIC))):
+        return page
+    for at in range(position, end, CHUNK):
+        data = source.read_at(at, min(CHUNK, end - at))
+        if left := data.lstrip(b"\0"):
+            found = at + len(data) - len(left)
+            if not is_bundle(source.read_at(found, min(len(MAGIC), end - found))):
+                raise _wrong(source.subject, f"at byte {found:,} there is neither a bundle nor padding")
+            return found
+    return None
+
+
+def _entries(opened: Callable[[], _ReadAt], size: int, subject: str) -> tuple[tuple[Entry, ...], int]:
+    """The entries of a plain bundle of at most `size` bytes, and the size of its header.
+
+    `opened` begins to read it anew.
+    """
+    entries, header_size = _read_header(opened(), size, subject)
+    read, end = opened(), header_size
+    for entry in sorted(entries, key=lambda one: (one.offset, one.size)):
+        if entry.size == 0 and not entry.target:
+            continue
+        if entry.offset < end or entry.offset + entry.size > size:
+            raise _wrong(subject, f"the entry {entry.id} overlaps another or lies outside its bundle")
+        if entry.target:
+            _check_agreement(entry, read(entry.offset, min(entry.size, HEADER_SIZE)), subject)
+        end = entry.offset + entry.size
+    return entries, header_size
+
+
+def _read_header(read: _ReadAt, size: int, subject: str) -> tuple[tuple[Entry, ...], int]:
+    data, position = b"", 0
+
+    def take(count: int) -> bytes:
+        nonlocal data, position
+        while position + count > len(data):
+            more = min(max(ALIGNMENT, len(data)), size - len(data))
+            if more <= 0:
+                raise _wrong(subject, "a bundle is cut short")
+            data += read(len(data), more)
+        position += count
+        return data[position - count : position]
+
+    if take(len(MAGIC)) != MAGIC:
+        raise _wrong(subject, "a bundle does not begin as one")
+    count = int.from_bytes(take(8), "little")
+    if count > MOST_ENTRIES:
+        raise _wrong(subject, f"a bundle claims {count:,} entries")
+    found: dict[str, Entry] = {}
+    for _ in range(count):
+        offset, length, id_length = struct.unpack("<QQQ", take(24))
+        if id_length > LONGEST_ID:
+            raise _wrong(subject, f"a bundle entry's name claims {id_length:,} bytes")
+        name = take(id_length).decode("ascii", errors="replace")
+        target, features = parse_entry_id(name, subject) or ("", ())
+        if name in found:
+            raise _wrong(subject, f"a bundle holds {name} twice")
+        found[name] = Entry(id=name, target=target, features=features, offset=offset, size=length)
+    return tuple(found.values()), position
+
+
+def _check_agreement(entry: Entry, head: bytes, subject: str) -> None:
+    if "-spirv64-" in entry.id:
+        return  # SPIR-V is not ELF; the runtime compiles it for the GPU that it meets
+    header = gpu_header(head, f"{subject} ({entry.id})")
+    if (header.target, header.features) != (entry.target, entry.features):
+        inside = ":".join((header.target, *header.features))
+        raise CheckError(
+            f"the bundle entry {entry.id} holds code for {inside}",
+            cause="the bundle was put together from the wrong objects, or was edited",
+            next_step="build it again",
+            subject=subject,
+        )
+
+
+def _read_compressed(source: Source, offset: int, end: int, hashes: bool) -> Bundle:
+    subject = source.subject
+    if end - offset < 8:
+        raise _wrong(subject, "a bundle is cut short")
+    version, method = struct.unpack("<4xHH", source.read_at(offset, 8))
+    layout = _COMPRESSED_HEADERS.get(version)
+    if layout is None or method not in _METHODS:
+        raise CheckError(
+            f"a compressed bundle has version {version} and method {method}",
+            cause=f"known are the versions {_listed(_COMPRESSED_HEADERS)} and methods {_listed(_METHODS)}; "
+            "the compiler is newer, or the file is damaged",
+            next_step="build without --offload-compress, or report the compiler's version",
+            subject=subject,
+        )
+    header_size = 8 + struct.calcsize(layout)
+    if offset + header_size > end:
+        raise _wrong(subject, "a bundle is cut short")
+    *sizes, unpacked_size, expected = struct.unpack(layout, source.read_at(offset + 8, header_size - 8))
+    size = sizes[0] if sizes else _end_of_version_1(source, offset + header_size, end) - offset
+    if not header_size <= size <= end - offset:
+        raise _wrong(subject, f"a compressed bundle claims {size:,} bytes")
+    bundle = Bundle(
+        offset=offset,
+        size=size,
+        compression=_METHODS[method],
+        version=version,
+        header_size=header_size,
+        unpacked_size=unpacked_size,
+        entries=(),
+    )
+    last: list[_Unpacking] = []
+
+    def opened() -> _ReadAt:
+        last[:] = [_Unpacking(source, bundle, hashes)]
+        return last[0].read_at
+
+    entries, _ = _entries(opened, unpacked_size, subject)
+    last[0].finish(expected if hashes else None)
+    return replace(bundle, entries=entries)
+
+
+def _opened(source: Source, bundle: Bundle) -> _ReadAt:
+    return _Unpacking(source, bundle, False).read_at
+
+
+def _end_of_version_1(source: Source, position: int, end: int) -> int:
+    """A bundle of version 1 does not say its size; like clang, look for where the next one begins."""
+    held = b""
+    for data in source.chunks(position, end - position):
+        position += len(data)
+        held += data
+        if found := _COMPRESSED_BEGINNING.search(held):
+            return position - len(held) + found.start()
+        held = held[-7:]
+    return end
+
+
+class _Unpacking:
+    """The plain bundle within a compressed one, unpacked forward as it is read."""
+
+    def __init__(self, source: Source, bundle: Bundle, hashes: bool) -> None:
+        packed = source.window(bundle.offset + bundle.header_size, bundle.size - bundle.header_size)
+        self._stream = _Inflating(packed) if bundle.compression == "zlib" else _unpacking_zstd(packed)
+        self._bundle = bundle
+        self._budget = source.budget
+        self._subject = source.subject
+        self._md5 = hashlib.md5(usedforsecurity=False) if hashes else None
+        self._position = 0
+
+    def read_at(self, offset: int, count: int) -> bytes:
+        """Exactly so many bytes; `offset` lies not before the end of what was read."""
+        self._skip(offset - self._position)
+        data = b"".join(self._read(count))
+        if len(data) != count:
+            raise _wrong(self._subject, "a bundle is cut short")
+        return data
+
+    def finish(self, expected_hash: int | None) -> None:
+        """Raises CheckError where there is more or less than the header says, or its hash is another."""
+        self._skip(self._bundle.unpacked_size - self._position)
+        # version 1 may be followed by padding, which is no data for its unpacker
+        if self._bundle.version > 1 and self._some(1):
+            raise self._wrong_size()
+        if self._md5 is not None and int.from_bytes(self._md5.digest()[:8], "little") != expected_hash:
+            raise _wrong(self._subject, "a compressed bundle's hash is not that of what it holds")
+
+    def _skip(self, count: int) -> None:
+        if sum(map(len, self._read(count))) != count:
+            raise self._wrong_size()
+
+    def _read(self, count: int) -> Iterator[bytes]:
+        while count and (data := self._some(count)):
+            count -= len(data)
+            yield data
+
+    def _some(self, most: int) -> bytes:
+        try:
+            data = self._stream.read(min(most, CHUNK))
+        except CheckError:
+            raise
+        except Exception as error:  # zlib.error, ZstdError
+            raise _wrong(self._subject, f"a compressed bundle does not unpack: {error}") from error
+        self._budget.spend(len(data))
+        self._position += len(data)
+        if self._md5 is not None:
+            self._md5.update(data)
+        return data
+
+    def _wrong_size(self) -> CheckError:
+        size = self._bundle.unpacked_size
+        return _wrong(self._subject, f"a compressed bundle does not unpack to {size:,} bytes")
+
+
+class _Stream(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+class _Inflating:
+    """zlib data, unpacked as they are read, never more at a time than is asked for."""
+
+    def __init__(self, packed: Source) -> None:
+        self._packed = packed
+        self._inflate = zlib.decompressobj()
+
+    def read(self, size: int, /) -> bytes:
+        while not self._inflate.eof:
+            packed = self._inflate.unconsumed_tail or self._packed.read(CHUNK)
+            data = self._inflate.decompress(packed, size)
+            if data:
+                return data
+            if not packed:
+                break
+        return b""
+
+
+def _unpacking_zstd(packed: Source) -> _Stream:
+    """zstd data, unpacked as they are read; a frame may ask for a window of 128 MiB at most."""
+    return zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(
+        cast("IO[bytes]", packed), read_size=CHUNK
+    )
+
+
+def _listed(known: Iterable[int]) -> str:
+    return ", ".join(map(str, known))
+
+
+def _wrong(subject: str, why: str) -> CheckError:
+    return CheckError(
+        f"not a sound offload bundle: {why}",
+        cause="the file is cut short, damaged, or written by a compiler that rocwright does not know",
+        next_step="build it or get it again",
+        subject=subject,
+    )

@@ -1,0 +1,56 @@
+"""Files that others built, fetched by name with pip and apt-get, each once, into a folder that is kept."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from rocwright.home import Home
+
+FOLDER = Path(os.environ.get("ROCWRIGHT_TEST_HOME") or Home.default().path) / "test-downloads"
+"""Where they lie: for all runs on a machine."""
+
+
+PYTHON = "311"
+PLATFORMS = tuple(f"manylinux_2_{minor}_x86_64" for minor in (34, 31, 28, 27, 24, 17))
+"""What the wheels are for, whatever runs the tests."""
+
+
+def real_wheel(
+    name: str, version: str, *, python: str = "311", platform: str = "manylinux_2_34_x86_64"
+) -> Path:
+    """The wheel of that name and version, as pip finds it; skips the test where it cannot be fetched."""
+    platforms = [f"--platform={one}" for one in PLATFORMS]
+    options = ["--no-deps", "--only-binary=:all:", f"--python-version={PYTHON}", *platforms]
+    return _fetched(
+        f"{name}-{version}",
+        [sys.executable, "-m", "pip", "download", "-q", *options, f"{name}=={version}"],
+        "*.whl",
+    )
+
+
+def debian_package(name: str) -> Path:
+    """The .deb of that name, as apt-get finds it; skips the test where it cannot be fetched."""
+    return _fetched(f"deb-{name}", ["apt-get", "download", "-q", name], "*.deb")
+
+
+def _fetched(key: str, command: list[str], pattern: str) -> Path:
+    folder = FOLDER / key
+    if not any(folder.glob(pattern)):
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=FOLDER) as temporary:
+            done = subprocess.run(command, cwd=temporary, capture_output=True, text=True)
+            if done.returncode != 0:
+                if os.environ.get("CI") == "true":
+                    pytest.fail(f"{' '.join(command)}: {done.stderr[-2000:]}")
+                pytest.skip(f"{' '.join(command[:4])} ...: {done.stderr[-300:]}")
+            (found,) = Path(temporary).glob(pattern)
+            folder.mkdir(exist_ok=True)
+            found.rename(folder / found.name)  # another process may have been quicker: the same file
+    (found,) = folder.glob(pattern)
+    return found
