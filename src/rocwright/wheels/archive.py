@@ -18,7 +18,7 @@ from typing import BinaryIO, cast
 from isal import isal_zlib
 
 from rocwright.errors import CheckError, InputError
-from rocwright.wheels.streams import BLOCK, Budget
+from rocwright.wheels.source import BLOCK, Budget
 from rocwright.wheels.write import File, check_path, check_paths
 from rocwright.wheels.zipping import CHUNK, DEFLATED
 

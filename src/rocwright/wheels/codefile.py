@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rocwright.errors import CheckError
-from rocwright.wheels.elf import HEADER_SIZE, GpuHeader, gpu_header
+from rocwright.wheels.gpu import HEADER_SIZE, GpuHeader, gpu_header
 
 MOST_SECTIONS = 100_000
 MOST_SYMBOLS = 2_000_000
