@@ -11,12 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from rocwright.flow import Project, project_in, project_of
-from rocwright.resolve.files import PROJECT
-from rocwright.resolve.model import Request
-
 if TYPE_CHECKING:
     from rocwright.catalog.model import Stack
+    from rocwright.flow import Project
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -130,6 +127,9 @@ def the_project(asked: Asked) -> Project:
     from rocwright.catalog.detect import chosen_targets
     from rocwright.catalog.load import the_catalog
     from rocwright.errors import InputError
+    from rocwright.flow import project_in, project_of
+    from rocwright.resolve.files import PROJECT
+    from rocwright.resolve.model import Request
 
     if not asked.names_a_stack:
         project = project_in(Path.cwd())
