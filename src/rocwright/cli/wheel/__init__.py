@@ -9,6 +9,7 @@ from rocwright.cli import Verbs
 VERBS = {
     "inspect": "Every piece of GPU code in a wheel, library, folder or environment, by target.",
     "normalise": "The same content as the same bytes: order, times, modes, compression, RECORD.",
+    "diff": "What differs between two wheels, from the name down to the kernel.",
 }
 
 
