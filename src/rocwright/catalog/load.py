@@ -41,6 +41,11 @@ class Catalog:
     stacks: Mapping[str, Stack]
     system: SystemPackages
 
+    @property
+    def override_variable(self) -> str:
+        """The variable by which a card passes for another; its value is that one's `override.identity`."""
+        return next((one.override for one in self.run_only if one.override), "")
+
     def holder(self, name: str) -> Path:
         """The folder of the catalog that has the file `name`, such as checks/torch/check.py."""
         found = holder(name, self.folders)

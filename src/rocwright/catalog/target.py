@@ -33,9 +33,13 @@ class Quirk(Frozen):
 
 
 class RunOnly(Frozen):
-    """Variables, as a glob, that may be set where code runs and never where it is built."""
+    """Variables, as a glob, that may be set where code runs and never where it is built.
+
+    `override` is that among them by which a card passes for another.
+    """
 
     variables: Known
+    override: str = ""
     reason: Known
     source: Known
 
