@@ -1,1 +1,0 @@
-"""What differs between two wheels: names, metadata, files, libraries, code objects, kernels."""
