@@ -19,7 +19,15 @@ from rocwright.errors import InputError
 from rocwright.models import Frozen
 
 FOLDERS = ("bases", "components", "downloads", "edits", "providers", "stacks")
-TABLES = ("elf_machines.toml", "evidence.toml", "package_managers.toml", "system.toml", "targets.toml")
+TABLES = (
+    "elf_machines.toml",
+    "evidence.toml",
+    "generic_targets.toml",
+    "libraries.toml",
+    "package_managers.toml",
+    "system.toml",
+    "targets.toml",
+)
 
 FILLED = frozenset({"version", "targets", "commit"})
 """What is filled in in the environment of a recipe."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,38 +10,15 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
+from rocwright.catalog.folders import DATA as DATA
+from rocwright.catalog.folders import catalog_folders as catalog_folders
+from rocwright.catalog.folders import holder as holder
+from rocwright.catalog.folders import layers
+from rocwright.catalog.folders import read_toml as read_toml
 from rocwright.errors import InputError
 from rocwright.models import Frozen
 
-DATA = Path(__file__).parent / "data"
-"""The catalog that rocwright carries."""
-
-OVERLAY = "ROCWRIGHT_CATALOG"
-"""The variable that names a folder of the user's own, laid over the carried catalog."""
-
-MOST_TOML_BYTES = 4 * 1024 * 1024
-MOST_TOML_DOTS = 16
-
 Model = TypeVar("Model", bound=Frozen)
-
-
-def catalog_folders() -> tuple[Path, ...]:
-    """The folders of the catalog in use, the user's own first. Raises InputError where that is no folder."""
-    named = os.environ.get(OVERLAY)
-    if not named:
-        return (DATA,)
-    folder = Path(named).absolute()
-    if not folder.is_dir():
-        raise InputError(
-            f"{OVERLAY} names {folder}, which is not a folder",
-            next_step="make it, correct the variable, or unset it",
-        )
-    return folder, DATA
-
-
-def holder(name: str, folders: Sequence[Path]) -> Path | None:
-    """The topmost folder that has the file or folder `name`, such as checks/torch/check.py."""
-    return next((folder for folder in folders if (folder / name).exists()), None)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -80,8 +55,7 @@ class Reader:
 
     def layers(self, name: str) -> list[Path]:
         """Every file of that name, the lowest first. There must be one."""
-        found = [folder / name for folder in reversed(self.folders) if (folder / name).exists()]
-        return found or [self.folders[-1] / name]
+        return layers(name, self.folders)
 
     def data(self, path: Path) -> dict[str, object]:
         """A file as data; nothing where it is at fault."""
@@ -138,30 +112,6 @@ class Reader:
 
     def _layer(self, path: Path) -> Path | None:
         return next((folder for folder in self.folders if path.is_relative_to(folder)), None)
-
-
-def read_toml(path: Path) -> dict[str, object]:
-    """A TOML file as data. Raises InputError where it is not there, too large, or not TOML."""
-    try:
-        if path.stat().st_size > MOST_TOML_BYTES:
-            raise InputError(f"{path} is too large to be read", next_step="a file of this kind has some KiB")
-        text = path.read_text(encoding="utf-8")
-        # tomllib takes time by the square of the parts of a name
-        if any(line.partition("=")[0].count(".") > MOST_TOML_DOTS for line in text.splitlines()):
-            raise InputError(f"{path} has a name of too many parts", next_step="look at the file")
-        return tomllib.loads(text)
-    except FileNotFoundError as error:
-        raise InputError(f"{path} does not exist", next_step="check the name") from error
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{path} is not UTF-8 text", cause=str(error), next_step="look at the file"
-        ) from error
-    except OSError as error:
-        raise InputError(f"{path} cannot be read", cause=str(error), next_step="check its rights") from error
-    except (ValueError, RecursionError) as error:
-        # ValueError: not TOML, or a number with more digits than Python reads
-        cause = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
-        raise InputError(f"{path} is not valid TOML", cause=cause, next_step="correct that place") from error
 
 
 def parse(model: type[Model], data: object, path: Path) -> Model:

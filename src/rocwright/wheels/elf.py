@@ -180,15 +180,19 @@ class Elf:
 
     def dynamic_strings(self, tag: int) -> list[str]:
         """The strings that a tag of the dynamic section names (needed libraries are 1, DT_NEEDED)."""
-        values = [value for one, value in self.dynamic if one == tag]
-        if not values:
-            return []
+        return [self.dynamic_string(value) for one, value in self.dynamic if one == tag]
+
+    def dynamic_string(self, at: int) -> str:
+        """The string at an offset into the dynamic section's strings."""
+        return self._string(self._dynamic_names, at)
+
+    @cached_property
+    def _dynamic_names(self) -> bytes:
         tables = {one: value for one, value in self.dynamic if one in (5, 10)}  # DT_STRTAB, DT_STRSZ
         begin = self.at_address(tables.get(5, 0))
         if begin is None or tables.get(10, 0) > MOST_NAMES:
             raise self.wrong("its dynamic strings lie outside")
-        strings = self._read(begin, tables.get(10, 0), "dynamic strings")
-        return [self._string(strings, value) for value in values]
+        return self._read(begin, tables.get(10, 0), "dynamic strings")
 
     def at_address(self, address: int) -> int | None:
         """Where in the file the byte lies that is loaded at an address; None where none is."""

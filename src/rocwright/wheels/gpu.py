@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from rocwright.catalog.read import Reader, catalog_folders, parse
-from rocwright.errors import CheckError
-from rocwright.models import Frozen
+from rocwright.catalog.folders import catalog_folders, layers, read_toml
+from rocwright.errors import CheckError, InputError
 
 MAGIC = b"\x7fELF"
 HEADER_SIZE = 64
@@ -41,16 +40,16 @@ class GpuHeader:
 @cache
 def machines() -> Mapping[int, str]:
     """Processor names by EF_AMDGPU_MACH value, from the catalog. Raises InputError where a table is wrong."""
-    reader = Reader(catalog_folders())
     found: dict[int, str] = {}
-    for path in reader.layers("elf_machines.toml"):
-        found |= {value: name for name, value in parse(_Machines, reader.data(path), path).machines.items()}
+    for path in layers("elf_machines.toml", catalog_folders()):
+        table = read_toml(path).get("machines")
+        if not isinstance(table, dict) or not all(isinstance(value, int) for value in table.values()):
+            raise InputError(
+                f"{path}: `machines` is no table of names and numbers",
+                next_step="write name = 0x... under it",
+            )
+        found |= {value: name for name, value in table.items()}
     return found
-
-
-class _Machines(Frozen):
-    machines: dict[str, int]
-    source: tuple[str, ...]
 
 
 def is_gpu_elf(header: bytes) -> bool:

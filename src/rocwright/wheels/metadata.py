@@ -73,6 +73,16 @@ class Headers:
         """The first value of a header; "" where there is none."""
         return next(iter(self.all(name)), "")
 
+    def names(self) -> list[str]:
+        """The headers' names, each once, as they are written and in order."""
+        found = (_HEADER.match(line) for line in self._lines[: self._end])
+        return list({match[1].decode().lower(): match[1].decode() for match in found if match}.values())
+
+    @property
+    def text(self) -> bytes:
+        """What follows the headers."""
+        return b"".join(self._lines[self._end + 1 :])
+
     def replaced(self, name: str, values: Iterable[str]) -> Headers:
         """The same with these values for a header, in the place of its first (else behind all others)."""
         found = self._found(name)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import filecmp
-import stat
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from rocwright.errors import CheckError, InputError
 from rocwright.files import sha256_file
-from rocwright.wheels.archive import open_wheel
+from rocwright.wheels.archive import open_wheel, opened
 from rocwright.wheels.metadata import (
     RECORD,
     Headers,
@@ -66,7 +64,7 @@ def normalise(wheel: Path, out: Path, *, epoch: int, fix_record: bool = False) -
     if target.suffix != SUFFIX:
         raise InputError(f"{target} is neither a folder nor NAME{SUFFIX}", next_step="name one of them")
     before = sha256_file(target) if target.is_file() else ""
-    with _opened(wheel) as files:
+    with opened(wheel) as files:
         # An unpacked wheel was opened to be changed, and its RECORD is not expected to know it.
         approve = None if fix_record or wheel.is_dir() else _agreeing_with(files, wheel)
         write_wheel(target, files, epoch=epoch, approve=approve)
@@ -140,24 +138,6 @@ def _reasons(before: Sequence[zipfile.ZipInfo], after: Sequence[zipfile.ZipInfo]
     elif any(old.CRC != new.CRC for old, new in known):
         found.append("RECORD is written otherwise")
     return found
-
-
-@contextmanager
-def _opened(wheel: Path) -> Iterator[list[File]]:
-    if not wheel.is_dir():
-        with open_wheel(wheel) as files:
-            yield files
-        return
-    found = []
-    for path in sorted(wheel.rglob("*")):
-        mode = path.lstat().st_mode
-        if stat.S_ISREG(mode):
-            found.append(File(path=path.relative_to(wheel).as_posix(), content=path, mode=stat.S_IMODE(mode)))
-        elif not stat.S_ISDIR(mode):
-            raise InputError(
-                f"{path} is a link or device; a wheel holds files only", next_step="put the file in its place"
-            )
-    yield found
 
 
 def _agreeing_with(files: Sequence[File], wheel: Path) -> Callable[[Sequence[Row]], None]:

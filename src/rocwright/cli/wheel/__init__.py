@@ -8,7 +8,9 @@ from rocwright.cli import Verbs
 
 VERBS = {
     "inspect": "Every piece of GPU code in a wheel, library, folder or environment, by target.",
+    "bundle": "A wheel that needs ROCm, with all of it that it needs inside.",
     "normalise": "The same content as the same bytes: order, times, modes, compression, RECORD.",
+    "diff": "What differs between two wheels, from the name down to the kernel.",
     "index": "A folder of wheels as a package index: pages, an object store, a server.",
 }
 

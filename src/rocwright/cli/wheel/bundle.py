@@ -1,0 +1,119 @@
+"""`rocwright wheel bundle`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rocwright.cli.common import complete, json_option, say
+
+if TYPE_CHECKING:
+    from rocwright.wheels.standalone import Plan
+
+_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+
+
+@click.command("bundle")
+@click.argument("wheel", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--rocm", "roots", type=_FOLDER, multiple=True, help="A folder that ROCm lies in. Repeatable.")
+@click.option("--search", type=_FOLDER, multiple=True, help="Another folder of libraries. Repeatable.")
+@click.option(
+    "--gpu", "gpus", multiple=True, shell_complete=complete("gpu"), help="Only the kernels for these GPUs."
+)
+@click.option("--exclude", multiple=True, metavar="GLOB", help="Leave out a library, or a file that is read.")
+@click.option("--include", multiple=True, metavar="GLOB", help="Bring in a library that nothing names.")
+@click.option("--system/--no-system", default=True, help="Search this machine's folders too.")
+@click.option("-o", "--out", type=click.Path(path_type=Path), default=Path(), help="A folder, or NAME.whl.")
+@click.option("--plan", "only_plan", is_flag=True, help="Write nothing: say what would be brought in.")
+@json_option
+def command(
+    wheel: Path,
+    roots: tuple[Path, ...],
+    search: tuple[Path, ...],
+    gpus: tuple[str, ...],
+    exclude: tuple[str, ...],
+    include: tuple[str, ...],
+    system: bool,
+    out: Path,
+    only_plan: bool,
+    as_json: bool,
+) -> None:
+    """WHEEL with all that it needs of ROCm inside, to be installed where there is none.
+
+    Beside the libraries that its own need, it gets those that ROCm's open by name and the kernels that they
+    read. Folders are searched in the order given, the system's last.
+    """
+    from rocwright.catalog.detect import chosen_targets
+    from rocwright.catalog.load import the_catalog
+    from rocwright.cli.tell import print_json
+    from rocwright.wheels.standalone import Request, bundle, plan_for
+    from rocwright.wheels.write import epoch_from_environment
+
+    request = Request(
+        roots=roots,
+        search=search,
+        targets=chosen_targets(gpus, the_catalog(), say) if gpus else (),
+        exclude=exclude,
+        include=include,
+        system=system,
+    )
+    if only_plan:
+        plan = plan_for(wheel, request)
+        print_json(_as_data(plan)) if as_json else _tell(plan)
+        return
+    made = bundle(wheel, request, out, epoch=epoch_from_environment())
+    if as_json:
+        print_json({"wheel": made.path, "size": made.size, "plan": _as_data(made.plan)})
+        return
+    _tell(made.plan)
+    click.echo(f"\n{made.path}  {made.size:,} bytes")
+
+
+def _as_data(plan: Plan) -> dict[str, object]:
+    from dataclasses import asdict
+
+    return asdict(plan) | {"size": plan.size}
+
+
+def _tell(plan: Plan) -> None:
+    from rocwright.cli.tell import print_table
+
+    aliases: dict[str, list[str]] = {}
+    for alias in plan.aliases:
+        aliases.setdefault(alias.of, []).append(alias.place.rpartition("/")[2])
+    print_table(
+        ("brought in", "bytes", "from", "for"),
+        [
+            (
+                " = ".join((one.name, *aliases.get(one.name, ()))),
+                f"{one.size:,}",
+                str(one.source),
+                ", ".join(one.wanted_by[:3]) + (" ..." if len(one.wanted_by) > 3 else ""),
+            )
+            for one in plan.libraries
+        ],
+        right=(1,),
+    )
+    by_library: dict[str, list[int]] = {}
+    for file in plan.data:
+        by_library.setdefault(file.of, []).append(file.size)
+    for library, sizes in by_library.items():
+        click.echo(f"{library} reads {len(sizes):,} files, {sum(sizes):,} bytes")
+    if plan.dropped:
+        left = ", ".join(f"{target} {size:,}" for target, size in plan.dropped.items())
+        click.echo(f"left out, bytes of other targets: {left}")
+    for name, why in plan.kept_out.items():
+        click.echo(f"not brought in: {name}: {why}")
+    for one in plan.without:
+        click.echo(f"goes without {one.name} (for {', '.join(one.wanted_by)}): {one.why}")
+    for one in plan.missing:
+        why = f": {one.why}" if one.why else ""
+        click.echo(
+            click.style("MISSING", fg="red", bold=True) + f" {one.name}, for {', '.join(one.wanted_by)}{why}"
+        )
+    without = [one.name for one in plan.libraries if not any(f"/{one.was[0]}/" in at for at in plan.licences)]
+    if without:
+        click.echo(f"no licence was found for: {', '.join(without)}")
+    click.echo(f"into {plan.home}: {plan.size:,} bytes; {plan.platform}")

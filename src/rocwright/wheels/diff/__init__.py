@@ -1,0 +1,1 @@
+"""What differs between two wheels: names, metadata, files, libraries, code objects, kernels."""

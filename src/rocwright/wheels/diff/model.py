@@ -1,0 +1,91 @@
+"""The words in which a difference is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One thing with its value before and after; "" where there is none."""
+
+    what: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """Names of one kind that are in one only: libraries needed, symbols."""
+
+    what: str
+    removed: tuple[str, ...]
+    added: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelChange:
+    """A kernel that both have: whether its instructions differ, and which of its numbers."""
+
+    name: str
+    instructions: bool
+    numbers: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeDifference:
+    """Code of one target in one file: the code objects that were, that are, and that are in both."""
+
+    target: str
+    before: int
+    after: int
+    same: int
+    removed: tuple[str, ...]
+    added: tuple[str, ...]
+    changed: tuple[KernelChange, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileDifference:
+    """A file that both have, or only one; sizes in bytes, None where it is not there."""
+
+    path: str
+    before: int | None
+    after: int | None
+    changes: tuple[Change, ...] = ()
+    sections: tuple[Change, ...] = ()
+    names: tuple[Names, ...] = ()
+    code: tuple[CodeDifference, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """Two wheels. `written` tells how zips with the same content differ, which no installed file shows."""
+
+    same_bytes: bool
+    metadata: tuple[Change, ...] = ()
+    moved: tuple[Change, ...] = ()
+    files: tuple[FileDifference, ...] = ()
+    written: tuple[str, ...] = ()
+
+    @property
+    def same(self) -> bool:
+        """Whether installing one or the other makes no difference."""
+        return not (self.metadata or self.moved or self.files)
+
+
+def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Change, ...]:
+    """What two tables of facts differ in, in their order."""
+    names = [*before, *(name for name in after if name not in before)]
+    found = ((name, str(before.get(name, "")), str(after.get(name, ""))) for name in names)
+    return tuple(Change(what=name, before=one, after=two) for name, one, two in found if one != two)
+
+
+def names(what: str, before: Iterable[str], after: Iterable[str]) -> tuple[Names, ...]:
+    """What two sets of names differ in; nothing where they do not."""
+    one, two = frozenset(before), frozenset(after)
+    if one == two:
+        return ()
+    return (Names(what=what, removed=tuple(sorted(one - two)), added=tuple(sorted(two - one))),)

@@ -1,0 +1,10 @@
+"""A wheel that needs ROCm, made to stand alone: `bundle` writes it, `plan_for` says what would be done.
+
+What is brought in: all that its libraries need and that, but for the system's; what ROCm's libraries open by
+name; and the folders of kernels that they read (catalog/data/libraries.toml).
+"""
+
+from rocwright.wheels.standalone.make import Made, bundle, plan_for
+from rocwright.wheels.standalone.model import Plan, Request
+
+__all__ = ["Made", "Plan", "Request", "bundle", "plan_for"]

@@ -1,0 +1,249 @@
+"""A wheel that stands alone, made: planned, its libraries changed in a scratch folder, written whole."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+from packaging.utils import canonicalize_name
+
+from rocwright.errors import CheckError, InputError
+from rocwright.wheels.archive import open_wheel
+from rocwright.wheels.elf import MAGIC
+from rocwright.wheels.metadata import Headers, WheelName, dist_info_folder, parse_name, with_local
+from rocwright.wheels.needed import Linkage, linkage_of
+from rocwright.wheels.retitle import named, retitled
+from rocwright.wheels.standalone import patchelf
+from rocwright.wheels.standalone.alias import alias_library
+from rocwright.wheels.standalone.facts import the_facts
+from rocwright.wheels.standalone.finding import Own
+from rocwright.wheels.standalone.licences import licences
+from rocwright.wheels.standalone.model import Edit, Plan, Request
+from rocwright.wheels.standalone.plan import plan_linux
+from rocwright.wheels.standalone.platform_tag import platform_tag
+from rocwright.wheels.write import File, write_wheel
+
+LABEL = "standalone"
+"""What the local version of a wheel that was made so says."""
+
+_DATA = re.compile(r"[^/]+\.data/(?:platlib|purelib)/")
+_REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """A wheel that was written, and by which plan."""
+
+    path: Path
+    plan: Plan
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return self.path.stat().st_size
+
+
+def plan_for(wheel: Path, request: Request) -> Plan:
+    """What would be done to a wheel. Raises InputError and CheckError for what cannot be read."""
+    with _opened(wheel, request) as opened:
+        return opened.plan
+
+
+def bundle(wheel: Path, request: Request, out: Path, *, epoch: int) -> Made:
+    """Write the wheel with all that it needs of ROCm to `out`: a folder, or a file's path.
+
+    All files get the time `epoch`, in seconds since 1970. Raises CheckError where something that is needed
+    was not found, InputError where there is nothing to bring in.
+    """
+    with _opened(wheel, request) as opened:
+        plan = opened.plan
+        check_whole(plan, wheel)
+        version = with_local(opened.name.version, label(request.targets))
+        target = out / named(opened.renamed, version) if out.suffix != ".whl" else out
+        if target.name != named(opened.renamed, version):
+            raise InputError(
+                f"{target.name} is not this wheel's name",
+                cause="its version and platform changed with what was brought in",
+                next_step=f"use -o FOLDER, or -o {named(opened.renamed, version)}",
+            )
+        files = retitled([*opened.kept(), *_made(opened)], version)
+        write_wheel(target, files, epoch=epoch, copy=True)
+    return Made(path=target, plan=plan)
+
+
+def label(targets: Sequence[str]) -> str:
+    """What is added to the local version: standalone.gfx1151."""
+    return ".".join((LABEL, *(re.sub(r"[^a-z0-9]+", ".", one.lower()).strip(".") for one in targets)))
+
+
+def check_whole(plan: Plan, wheel: Path) -> None:
+    """Raise CheckError where something needed was not found, InputError where there is nothing to do."""
+    if plan.missing:
+        raise CheckError(
+            f"{len(plan.missing)} things that {wheel.name} needs were not found",
+            detail="\n".join(
+                f"{one.name}  for {', '.join(one.wanted_by)}{f' ({one.why})' if one.why else ''}"
+                for one in plan.missing
+            ),
+            cause="the ROCm that was named is not the one that the wheel was built with, or it is not whole",
+            next_step="name the folders with --rocm and --search, or leave something out with --exclude",
+        )
+    if not plan.libraries:
+        raise InputError(
+            f"{wheel.name} stands alone already: no library of it needs one from outside",
+            next_step="rocwright wheel bundle --plan shows what its libraries need",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Opened:
+    """A wheel under way: its name and files, a scratch folder with copies of its ELF files, the plan."""
+
+    name: WheelName
+    files: tuple[File, ...]
+    copies: dict[str, Path]
+    scratch: Path
+    plan: Plan
+
+    @property
+    def renamed(self) -> WheelName:
+        return replace(self.name, platform=self.plan.platform or self.name.platform)
+
+    def kept(self) -> Iterator[File]:
+        """The wheel's files; those that are changed from the scratch folder, WHEEL with other tags."""
+        changed = {edit.place for edit in self.plan.edits}
+        wheel_file = f"{dist_info_folder(file.path for file in self.files)}/WHEEL"
+        for file in self.files:
+            if file.path in changed:
+                yield replace(file, content=self.copies[file.path])
+            elif file.path == wheel_file:
+                yield replace(file, content=self._wheel(file))
+            else:
+                yield file
+
+    def _wheel(self, file: File) -> bytes:
+        tags = sorted(map(str, self.renamed.tags))
+        return Headers(file.read()).replaced("Tag", tags).as_bytes()
+
+
+@contextmanager
+def _opened(wheel: Path, request: Request) -> Iterator[_Opened]:
+    name = parse_name(wheel.name)
+    facts = the_facts()
+    with tempfile.TemporaryDirectory(prefix="rocwright-bundle-") as folder, open_wheel(wheel) as files:
+        scratch = Path(folder)
+        copies = {file.path: copy for file in files if (copy := _copy_of_elf(file, scratch)) is not None}
+        own = [
+            Own(path=path, installed=installed(path), copy=copy, linkage=linkage)
+            for path, copy in copies.items()
+            if (linkage := linkage_of(copy)) is not None
+        ]
+        if not own:
+            raise InputError(
+                f"{wheel.name} holds no library or program",
+                next_step="give a wheel with ELF files; --layout windows is for DLLs",
+            )
+        home = home_in([one.path for one in own], {file.path for file in files}, name)
+        plan = plan_linux(own, request, facts, home=home, requires=_requires(files))
+        plan = replace(
+            plan,
+            licences=_licences(plan, request, files),
+            platform=_platform(own, plan),
+        )
+        yield _Opened(name=name, files=tuple(files), copies=copies, scratch=scratch, plan=plan)
+
+
+def installed(path: str) -> str:
+    """Where a file of a wheel lies once it is installed, seen from site-packages."""
+    return _DATA.sub("", path, count=1)
+
+
+def home_in(libraries: Iterable[str], paths: set[str], name: WheelName) -> str:
+    """The folder for what is brought in: inside the package whose libraries need it, else one of its own.
+
+    One with a whole ROCm root's shape, so that libraries find what they read where they look for it.
+    """
+    tops = Counter(installed(path).partition("/")[0] for path in libraries if "/" in installed(path))
+    there = {installed(path) for path in paths}
+    package = next((top for top, _ in tops.most_common() if f"{top}/__init__.py" in there), "")
+    return f"{package}/_rocm" if package else f"{name.name}.rocm"
+
+
+def _copy_of_elf(file: File, scratch: Path) -> Path | None:
+    """A copy of an ELF file on disk; None for any other."""
+    pieces = file.pieces()
+    first = next(iter(pieces), b"")
+    if not first.startswith(MAGIC):
+        return None
+    copy = scratch / "own" / file.path
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    with copy.open("wb") as target:
+        target.write(first)
+        for piece in pieces:
+            target.write(piece)
+    return copy
+
+
+def _requires(files: Sequence[File]) -> list[str]:
+    folder = dist_info_folder(file.path for file in files)
+    metadata = next((file for file in files if file.path == f"{folder}/METADATA"), None)
+    told = Headers(metadata.read()).all("Requires-Dist") if metadata is not None else []
+    return [canonicalize_name(match[0]) for one in told if (match := _REQUIREMENT.match(one.strip()))]
+
+
+def _licences(plan: Plan, request: Request, files: Sequence[File]) -> dict[str, Path]:
+    """Place in the wheel -> licence file."""
+    folder = dist_info_folder(file.path for file in files)
+    sources = {PurePosixPath(one.was[0]).name: one.source for one in plan.libraries}
+    found = licences(sources, request.roots, the_facts())
+    return {
+        f"{folder}/licenses/{plan.home}/{name}/{path.name}": path
+        for name, paths in found.items()
+        for path in paths
+    }
+
+
+def _platform(own: Sequence[Own], plan: Plan) -> str:
+    linkages = [one.linkage for one in own]
+    machine = next((one.machine for one in linkages), 0)
+    linkages += [Linkage(versions=one.versions, machine=machine) for one in plan.libraries]
+    return platform_tag(linkages, outside=bool(plan.kept_out) or bool(plan.missing))
+
+
+def _made(opened: _Opened) -> list[File]:
+    """What is brought in, changed where the plan says so."""
+    plan = opened.plan
+    edits = {edit.place: edit for edit in plan.edits}
+    sources = {one.place: one.source for one in plan.libraries} | {one.place: one.source for one in plan.data}
+    jobs = [
+        (edit, opened.copies.get(place) or opened.scratch / "new" / place, sources.get(place))
+        for place, edit in edits.items()
+    ]
+    with ThreadPoolExecutor(max(1, os.cpu_count() or 1)) as pool:
+        list(pool.map(lambda job: _edit(*job), jobs))
+    changed = {edit.place: copy for edit, copy, _ in jobs}
+    files = [
+        File(path=place, content=changed.get(place, source), mode=source.stat().st_mode & 0o777)
+        for place, source in sources.items()
+    ]
+    files += [
+        File(path=one.place, content=alias_library(PurePosixPath(one.place).name, one.of, one.machine))
+        for one in plan.aliases
+    ]
+    return files + [File(path=place, content=source) for place, source in plan.licences.items()]
+
+
+def _edit(edit: Edit, copy: Path, source: Path | None) -> None:
+    if source is not None:
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, copy)
+    copy.chmod(0o644)
+    patchelf.apply(edit, copy)
