@@ -20,6 +20,7 @@ from rocwright.plan.model import (
     DebianOrigin,
     FetchAction,
     FilePin,
+    IndexOrigin,
     Input,
     OutputSpec,
     Plan,
@@ -28,7 +29,7 @@ from rocwright.plan.model import (
     TreeAction,
 )
 from rocwright.resolve.lock import make_lock
-from rocwright.resolve.model import Lock, Request
+from rocwright.resolve.model import Lock, LockedPython, LockedSdist, Request
 from rocwright.resolve.outside import Offline
 from rocwright.sources.archive import pack
 from rocwright.store.local import LocalStore
@@ -70,6 +71,33 @@ def download(address: Address) -> FilePin:
         size=100,
         origin=ArchiveOrigin(url=address.url),
     )
+
+
+def index_pin(filename: str, project: str, version: str, index: str = "") -> FilePin:
+    """A file of a package index."""
+    return FilePin(
+        filename=filename,
+        sha256=digest(filename),
+        size=100,
+        origin=IndexOrigin(project=project, version=version, index=index),
+    )
+
+
+def with_sdist(lock: Lock, index: str = "") -> Lock:
+    """The lock, where the builds install a package that has no wheel."""
+    sdist = LockedSdist(
+        name="old-style",
+        version="1.0",
+        wanted=("pip", "setuptools"),
+        files=(index_pin("old-style-1.0.tar.gz", "old-style", "1.0", index),),
+        requires=(
+            index_pin("pip-26.0-py3-none-any.whl", "pip", "26.0"),
+            index_pin("setuptools-80.0-py3-none-any.whl", "setuptools", "80.0"),
+        ),
+    )
+    files = (index_pin("pip-26.0-py3-none-any.whl", "pip", "26.0"),)
+    python = LockedPython(version="3.13", wanted=("old-style",), files=files, sdists=(sdist,))
+    return lock.model_copy(update={"python": python})
 
 
 def small_plan() -> Plan:

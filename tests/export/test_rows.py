@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.making import lock_of
+from tests.making import lock_of, with_sdist
 
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.model import Row, Stack
@@ -194,6 +194,35 @@ def test_every_other_file_can_be_read_by_its_reader(stack: Stack, row: Row) -> N
             json.loads(file.text)
         elif name.endswith(".py"):
             ast.parse(file.text)
+
+
+def test_a_source_distribution_is_fetched_by_hash_and_built_in_a_stage_of_its_own(tmp_path: Path) -> None:
+    (lock,) = (lock_of_row(stack, row) for stack, row in ROWS if stack.name == "rocm")
+    lock = with_sdist(lock, "https://index.example/simple/")
+    files = export(lock, builtin_catalog(), "all")
+    script, stages = files["pipeline/prepare.sh"].text, files["pipeline/Containerfile"].text
+    assert "sdist python-old-style old-style 1.0 https://index.example/simple/\n" in script
+    assert "checked sources/python-old-style\n" in script
+    assert "wheels python-old-style-requires 3.13 x86_64\n" in script
+    assert "COPY python-old-style-requires/ /in/requires/\n" in stages
+    assert "COPY --from=python-old-style /out/ /in/python-old-style/\n" in stages
+    assert "python-old-style-requires/." in files["nspawn/build-nspawn.sh"].text
+    assert "old-style==1.0" in files["requirements/python/requirements.lock"].text
+    assert "[packages.sdist]" in files["requirements/python/pylock.toml"].text
+    if shellcheck := shutil.which("shellcheck"):
+        scripts = [path for path in written(files, tmp_path) if path.suffix == ".sh"]
+        done = subprocess.run([shellcheck, *scripts], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout[-4000:]
+
+
+def test_what_a_build_downloads_is_fetched_by_hash_before_it() -> None:
+    (lock,) = (lock_of_row(stack, row) for stack, row in ROWS if stack.name == "rocm")
+    files = export(lock, builtin_catalog(), "pipeline")
+    rocm = builtin_catalog().component("rocm")
+    (one,) = (one for one in rocm.downloads(lock.components[0].version) if "zlib" in one.url)
+    assert f"fetched downloads-rocm {one.filename} {one.url}\n" in files["prepare.sh"].text
+    assert f"hashed downloads-rocm/{one.filename} sha256 {one.sha256}\n" in files["prepare.sh"].text
+    assert "COPY downloads-rocm/ /in/downloads/\n" in files["Containerfile"].text
 
 
 def test_hadolint_has_nothing_to_say(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.making import lock_of
+from tests.making import lock_of, with_sdist
 
 from rocwright.catalog.load import builtin_catalog
 from rocwright.errors import InputError
@@ -189,3 +189,36 @@ def test_a_release_has_the_downloads_of_its_versions() -> None:
     assert "zlib-1.3.1.tar.gz" in names["7.9.0"] - names["7.14.0"]
     assert "zlib-1.3.2.tar.gz" in names["7.14.0"] - names["7.9.0"]
     assert len(rocm.downloads("7.10.0a20251021")) == 23
+
+
+def test_a_source_distribution_among_the_packages_is_built_by_what_its_lock_says() -> None:
+    lock = with_sdist(lock_of("rocm", "gfx1103"))
+    steps = {step.name: step for step in make_plan(lock, builtin_catalog()).steps}
+    built, requires, tree = (steps[f"python/old-style{one}"] for one in ("", "/requires", "/tree"))
+    assert isinstance(built.action, RunAction)
+    assert built.action.install == ("requires",)
+    assert {(one.name, one.key) for one in built.inputs} == {
+        ("root", steps["root/build"].key),
+        ("src", tree.key),
+        ("requires", requires.key),
+    }
+    rocm = steps["rocm"].action
+    assert isinstance(rocm, RunAction)
+    assert rocm.install == ("python", "python-old-style")
+    assert Input(name="python-old-style", key=built.key, output="wheel") in steps["rocm"].inputs
+
+
+def test_another_build_requirement_is_another_wheel_and_another_build() -> None:
+    lock = with_sdist(lock_of("rocm", "gfx1103"))
+    assert lock.python is not None
+    (sdist,) = lock.python.sdists
+    fewer = sdist.model_copy(update={"requires": sdist.requires[1:]})
+    other = lock.model_copy(update={"python": lock.python.model_copy(update={"sdists": (fewer,)})})
+    before, after = (keys(make_plan(one, builtin_catalog())) for one in (lock, other))
+    assert {name for name in before if before[name] != after[name]} == {
+        "python/old-style/requires",
+        "python/old-style",
+        "prepare/rocm",
+        "prepared/rocm",
+        "rocm",
+    }

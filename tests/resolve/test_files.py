@@ -10,7 +10,7 @@ import pytest
 import tomlkit
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.making import lock_of
+from tests.making import lock_of, with_sdist
 
 from rocwright.catalog import read
 from rocwright.catalog.load import builtin_catalog
@@ -46,6 +46,13 @@ def test_a_lock_is_read_as_it_was_written(path: Path, stack: str) -> None:
     write_lock(path, lock)
     assert read_lock(path) == lock
     assert make_plan(read_lock(path), builtin_catalog()) == make_plan(lock, builtin_catalog())
+
+
+def test_a_source_distribution_comes_back_with_what_builds_it(path: Path) -> None:
+    lock = with_sdist(lock_of("rocm", "gfx1103"), "https://index.example/simple/")
+    write_lock(path, lock)
+    assert read_lock(path) == lock
+    assert path.read_text().count("setuptools-80.0-py3-none-any.whl") == 1
 
 
 words = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12)

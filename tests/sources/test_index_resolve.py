@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 from tests.sources.conftest import Index
+from tests.sources.test_sdist import files, sdist
 
-from rocwright.errors import ConflictError, InputError, NetworkError
+from rocwright.errors import ConflictError, FetchError, InputError, NetworkError
 from rocwright.plan.model import IndexOrigin
 from rocwright.sources.index import download, resolve
 from rocwright.sources.pins import check_pin
@@ -48,7 +49,7 @@ def published(index: Index) -> Index:
 def test_all_that_is_needed_is_pinned_for_that_python_with_hash_and_size(
     published: Index, store: LocalStore, tmp_path: Path
 ) -> None:
-    pins = resolve(("maker<4",), "3.13", "x86_64", store)
+    pins = resolve(("maker<4",), "3.13", "x86_64", store).wheels
     assert [pin.filename for pin in pins] == [
         "helper-2.0-cp313-cp313-manylinux_2_28_x86_64.whl",
         "maker-3.9-py3-none-any.whl",
@@ -63,7 +64,7 @@ def test_another_index_may_be_named_and_is_in_the_pin(
 ) -> None:
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
     endpoint = f"{published.url}/simple"
-    (pin,) = resolve(("helper==1.0",), "3.13", "x86_64", store, endpoint=endpoint)
+    (pin,) = resolve(("helper==1.0",), "3.13", "x86_64", store, endpoint=endpoint).wheels
     assert pin.origin == IndexOrigin(project="helper", version="1.0", index=endpoint)
     assert pin.sha256 == sha256(published.files["helper"][pin.filename]).hexdigest()
     download(pin, tmp_path)
@@ -74,7 +75,7 @@ def test_an_index_that_tells_no_sizes_makes_the_files_be_looked_at(
     published: Index, store: LocalStore
 ) -> None:
     published.form = "html"
-    (pin,) = resolve(("helper==1.0",), "3.13", "x86_64", store)
+    (pin,) = resolve(("helper==1.0",), "3.13", "x86_64", store).wheels
     assert pin.size == len(published.files["helper"][pin.filename])
     assert store.has(pin.sha256, pin.size)
 
@@ -95,3 +96,94 @@ def test_no_index_is_a_network_failure(store: LocalStore, monkeypatch: pytest.Mo
     monkeypatch.setenv("PIP_RETRIES", "0")
     with pytest.raises(NetworkError, match="the package index does not answer"):
         resolve(("maker",), "3.13", "x86_64", store, endpoint="http://127.0.0.1:9/simple")
+
+
+INFO = "Metadata-Version: 2.1\nName: {}\nVersion: {}\nRequires-Dist: helper\n"
+
+
+@pytest.fixture
+def without_wheels(published: Index) -> Index:
+    """older-style publishes source distributions alone, and needs helper."""
+    published.files["older-style"] = {
+        f"older-style-{version}.tar.gz": sdist(**files(INFO.format("Older_Style", version)))
+        for version in ("0.9", "1.0")
+    }
+    return published
+
+
+def test_a_project_without_any_wheel_is_taken_as_a_source_distribution(
+    without_wheels: Index, store: LocalStore
+) -> None:
+    found = resolve(("older.style>=0.5",), "3.13", "x86_64", store)
+    (one,) = found.sdists
+    data = without_wheels.files["older-style"]["older-style-1.0.tar.gz"]
+    assert (one.pin.filename, one.pin.sha256) == ("older-style-1.0.tar.gz", sha256(data).hexdigest())
+    assert one.pin.origin == IndexOrigin(project="older-style", version="1.0")
+    assert one.build == ("setuptools", "wheel")
+    assert [pin.filename for pin in found.wheels] == ["helper-2.0-cp313-cp313-manylinux_2_28_x86_64.whl"]
+    assert store.has(one.pin.sha256, one.pin.size)
+
+
+def test_ranges_choose_among_source_distributions_too(without_wheels: Index, store: LocalStore) -> None:
+    (one,) = resolve(("older-style<1",), "3.13", "x86_64", store).sdists
+    assert one.pin.filename == "older-style-0.9.tar.gz"
+
+
+def test_what_its_metadata_asks_for_is_a_reason_for_a_conflict(
+    without_wheels: Index, store: LocalStore
+) -> None:
+    with pytest.raises(ConflictError, match="satisfy older-style"):
+        resolve(("older-style", "helper<1"), "3.13", "x86_64", store)
+
+
+def test_a_project_with_wheels_for_others_stays_a_conflict(published: Index, store: LocalStore) -> None:
+    published.files["helper"]["helper-4.0.tar.gz"] = sdist(**files(INFO.format("helper", "4.0")))
+    with pytest.raises(ConflictError):
+        resolve(("helper>=4",), "3.13", "x86_64", store)
+
+
+def test_a_source_distribution_under_anothers_name_is_refused(
+    without_wheels: Index, store: LocalStore
+) -> None:
+    without_wheels.files["older-style"] = {
+        "older-style-1.0.tar.gz": sdist(**files(INFO.format("other", "1.0")))
+    }
+    with pytest.raises(FetchError, match="says that it is other"):
+        resolve(("older-style",), "3.13", "x86_64", store)
+
+
+def test_a_source_distribution_that_is_not_what_the_index_says_is_refused(
+    without_wheels: Index, store: LocalStore
+) -> None:
+    without_wheels.wrong = b"something else"
+    with pytest.raises(FetchError, match="is not what the lock says"):
+        resolve(("older-style",), "3.13", "x86_64", store)
+    assert list(store.blobs()) == []
+
+
+@pytest.mark.parametrize("folder", [False, True])
+def test_mirrors_reach_the_files_that_a_page_links_to(
+    without_wheels: Index,
+    store: LocalStore,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    folder: bool,
+) -> None:
+    here, told = without_wheels.url, "https://files.example"
+    everything = {name: data for rows in without_wheels.files.values() for name, data in rows.items()}
+    (tmp_path / "files").mkdir()
+    for name, data in everything.items():
+        (tmp_path / "files" / name).write_bytes(data)
+    without_wheels.url = told
+    at = str(tmp_path) if folder else here
+    monkeypatch.setenv("ROCWRIGHT_MIRRORS", f"{told}/={at}/")
+    if folder:
+        without_wheels.truncate = True
+    found = resolve(("maker", "older-style"), "3.13", "x86_64", store)
+    pins = [*found.wheels, *(one.pin for one in found.sdists)]
+    assert [pin.filename for pin in pins][-1] == "older-style-1.0.tar.gz"
+    (tmp_path / "down").mkdir()
+    for pin in pins:
+        assert told not in pin.model_dump_json()
+        download(pin, tmp_path / "down")
+        check_pin(tmp_path / "down" / pin.filename, pin)

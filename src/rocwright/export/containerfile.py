@@ -137,7 +137,7 @@ def _argument(one: Argument) -> Iterator[str]:
 
 
 def _component_stage(step: Step, action: RunAction, subject: Subject) -> Iterator[str]:
-    locked = _locked(subject, step.component)
+    locked = subject.locked(step)
     known = {one.name: one for one in arguments(subject)}
     tree = next(
         one
@@ -145,13 +145,16 @@ def _component_stage(step: Step, action: RunAction, subject: Subject) -> Iterato
         for used in step.inputs
         if used.name == "src" and one.key == used.key
     )
-    yield f"# {comment(locked.name)} {comment(locked.version)}: {comment(locked.place)}"
+    about = (
+        f"{locked.name} {locked.version}: {locked.place}" if locked is not None else f"{step.name}: a wheel"
+    )
+    yield f"# {comment(about)}"
     yield f"FROM {_stage('root/build')} AS {_stage(step.name)}"
     for name in passed_on(step, subject):
         if name in known:
             yield from _argument(known[name])
     yield 'ARG JOBS=""'
-    yield from _source(tree, locked, subject)
+    yield from _source(tree, locked, subject) if locked is not None else _package_source(step)
     for used in step.inputs:
         if used.name not in ("root", "src"):
             yield _input(used, subject)
@@ -197,6 +200,14 @@ def _source(tree: Step, locked: LockedComponent, subject: Subject) -> Iterator[s
         yield f"COPY {PROGRAM} edits/{slug(tree.name)}.json {INSIDE}/"
         command = ["python3", f"{INSIDE}/apply.py", f"{INSIDE}/{slug(tree.name)}.json", SOURCE]
         yield f"RUN {json.dumps(command)}"
+
+
+def _package_source(step: Step) -> Iterator[str]:
+    """The tree of a source distribution in its place."""
+    yield "# hadolint ignore=DL3003"
+    check = "cd /sources && sha256sum --check --quiet sha256"
+    yield f"RUN --mount=type=bind,source=sources/{slug(step.name)},target=/sources {check}"
+    yield f"ADD trees/{slug(step.name)}.tar {SOURCE}/"
 
 
 def _input(used: Input, subject: Subject) -> str:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from rocwright.catalog.load import Catalog
 from rocwright.plan.make import make_plan
-from rocwright.plan.model import ImageAction, Plan, RunAction
-from rocwright.resolve.model import Lock, LockedRoot
+from rocwright.plan.model import ImageAction, Plan, RunAction, Step
+from rocwright.resolve.model import Lock, LockedComponent, LockedRoot
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,11 @@ class Subject:
         }
         names = {step.name for step in self.plan.steps if step.key in used}
         return tuple(root for root in self.lock.roots if f"root/{root.role}" in names)
+
+    def locked(self, step: Step) -> LockedComponent | None:
+        """The component that a step is of; None where it is of a Python package."""
+        known = (one for one in self.lock.components if one.name == step.component)
+        return next(known, None) if step.name in (step.component, f"prepare/{step.component}") else None
 
     @property
     def name(self) -> str:

@@ -108,7 +108,8 @@ def _component(step: Step, action: RunAction, subject: Subject) -> Iterator[str]
         if tree.action.edits:
             yield f"python3 {PROGRAM} edits/{slug(tree.name)}.json {work}/build/src"
     else:
-        yield f"tar -C {work}/build/src -xf trees/{slug(step.component)}.tar"
+        locked = subject.locked(step)
+        yield f"tar -C {work}/build/src -xf trees/{slug(locked.name if locked else step.name)}.tar"
     for used in step.inputs:
         if used.name in ("root", "src"):
             continue

@@ -10,6 +10,7 @@ from rocwright.catalog.model import DebianPlace, GitPlace, IndexPlace
 from rocwright.export.arguments import component_arguments, root_arguments
 from rocwright.export.edits import PROGRAM, edits_file, program
 from rocwright.export.model import File, Files, Subject, lines_of, slug
+from rocwright.export.packages import package_files, package_lines, sdists
 from rocwright.export.quote import comment, shell
 from rocwright.export.requirements import requirement_files
 from rocwright.export.roots import from_packages
@@ -32,7 +33,7 @@ from rocwright.sources.places import describe, kind_of
 _SDIST = '''\
 """Download the source distribution of a release from the index that pip is set up for.
 
-usage: sdist.py PROJECT VERSION FOLDER
+usage: sdist.py PROJECT VERSION FOLDER [INDEX]
 """
 
 import html.parser
@@ -66,8 +67,8 @@ def index():
     return PyPI.simple_url
 
 
-def main(project, version, folder):
-    page = index().rstrip("/") + "/" + re.sub(r"[-_.]+", "-", project).lower() + "/"
+def main(project, version, folder, named=""):
+    page = (named or index()).rstrip("/") + "/" + re.sub(r"[-_.]+", "-", project).lower() + "/"
     with urllib.request.urlopen(page) as answer:
         links = Links()
         links.feed(answer.read().decode())
@@ -111,7 +112,9 @@ def prepare_files(subject: Subject) -> Files:
                 f"{sha256_bytes(one)}  {name}" for name, one in carried.items()
             )
         found |= {f"{folder}/{name}": File(data) for name, data in carried.items()}
-    found |= requirement_files(subject)
+    found |= requirement_files(subject) | package_files(subject)
+    if sdists(subject):
+        found["sources/sdist.py"] = File(_SDIST.encode())
     found["prepare.sh"] = _script(subject)
     return found
 
@@ -160,6 +163,7 @@ def _python_lines(subject: Subject) -> Iterator[str]:
             yield f"mkdir -p {folder}"
             yield f"printf '%s  %s\\n' \"${name}\" {folder}/requirements.lock | sha256sum --check --quiet"
         yield f"wheels {folder} {shell(python or release.python)} {shell(machine)}"
+    yield from package_lines(subject, python or release.python, machine)
 
 
 def _source_lines(locked: LockedComponent, subject: Subject) -> Iterator[str]:

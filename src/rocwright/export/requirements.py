@@ -53,8 +53,10 @@ def requirements(subject: Subject) -> Files:
                     *(f"# wanted: {comment(one)}" for one in part.wanted),
                 ]
             )
-        elif part.files:
-            found[f"{folder}/pylock.toml"] = _pylock(part.files)
+        elif part.files or part.sdists:
+            every = (*part.files, *(pin for one in part.sdists for pin in one.files))
+            found[f"{folder}/requirements.lock"] = lines_of(requirement_lines(every))
+            found[f"{folder}/pylock.toml"] = _pylock(every)
     if not found:
         found["requirements.lock"] = lines_of(
             ["# This lock builds with the packages of its base: no Python package is fetched."]
@@ -76,18 +78,24 @@ def _pylock(pins: Sequence[FilePin]) -> File:
             {
                 "name": project,
                 "version": version,
-                "wheels": [
-                    {
-                        "name": pin.filename,
-                        "path": pin.filename,
-                        "size": pin.size,
-                        "hashes": {"sha256": pin.sha256},
-                    }
-                    for pin in rows
-                ],
+                **_dists(rows),
             }
             for (project, version), rows in sorted(packages.items())
         ],
     }
     Pylock.from_dict(data)
     return File(tomlkit.dumps(data).encode())
+
+
+def _dists(pins: Sequence[FilePin]) -> dict[str, object]:
+    rows = [
+        {
+            "name": pin.filename,
+            "path": pin.filename,
+            "size": pin.size,
+            "hashes": {"sha256": pin.sha256},
+        }
+        for pin in pins
+    ]
+    # a package is wheels, or a source distribution where there is none
+    return {"wheels": rows} if str(rows[0]["name"]).endswith(".whl") else {"sdist": rows[0]}

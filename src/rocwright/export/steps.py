@@ -36,7 +36,9 @@ def script_path(step: Step) -> str:
 
 def passed_on(step: Step, subject: Subject) -> tuple[str, ...]:
     """The names of the values that a step's script takes from its environment."""
-    locked = next(one for one in subject.lock.components if one.name == step.component)
+    locked = subject.locked(step)
+    if locked is None:
+        return ("JOBS",)
     commit = (variable(locked.name, "commit"),) if locked.kind == "git" else ()
     return ("JOBS", TARGETS, variable(locked.name, "version"), *commit)
 
@@ -46,15 +48,16 @@ def _script(step: Step, action: RunAction, subject: Subject) -> File:
 
 
 def _lines(step: Step, action: RunAction, subject: Subject) -> Iterator[str]:
-    locked = next(one for one in subject.lock.components if one.name == step.component)
-    defaults = {TARGETS: ";".join(subject.lock.request.gpu), variable(locked.name, "version"): locked.version}
-    if locked.kind == "git":
+    locked = subject.locked(step)
+    defaults: dict[str, str] = {}
+    if locked is not None:
+        defaults[TARGETS] = ";".join(subject.lock.request.gpu)
+        defaults[variable(locked.name, "version")] = locked.version
+    if locked is not None and locked.kind == "git":
         defaults[variable(locked.name, "commit")] = locked.commit
     yield "#!/bin/sh"
-    yield (
-        f"# {comment(step.name)} {comment(locked.version)}: the recipe's commands, in {SOURCE}, with a "
-        "clean environment."
-    )
+    about = f"{step.name} {locked.version}: the recipe's commands" if locked is not None else step.name
+    yield f"# {comment(about)}, in {SOURCE}, with a clean environment."
     yield "# The words of a recipe are split, matched and left to themselves as it says:"
     yield "# shellcheck disable=SC1090,SC2012,SC2016,SC2046,SC2086,SC2115,SC2154,SC2155,SC2164,SC2231"
     yield "set -eu"
@@ -81,8 +84,23 @@ def _lines(step: Step, action: RunAction, subject: Subject) -> Iterator[str]:
 
 def _environment(step: Step, action: RunAction, subject: Subject) -> dict[str, str]:
     """Each variable as the text that sh takes as its value; what depends on an argument refers to it."""
-    component = subject.catalog.component(step.component)
-    locked = next(one for one in subject.lock.components if one.name == step.component)
+    root = next(one.key for one in step.inputs if one.name == "root")
+    own = _own(step, subject)
+    whole = environment(action, 0) | own | {"CCACHE_NAMESPACE": root[:16]}
+    for name in ("JOBS", "MAX_JOBS", "CMAKE_BUILD_PARALLEL_LEVEL"):
+        whole[name] = f"{_OPEN}JOBS{_CLOSE}"
+    whole["MAKEFLAGS"] = f"-j{_OPEN}JOBS{_CLOSE}"
+    return {name: _referring(value) for name, value in whole.items() if name != "PATH"} | {
+        "PATH": shell(whole["PATH"])
+    }
+
+
+def _own(step: Step, subject: Subject) -> dict[str, str]:
+    """The recipe's variables, with names of the script's where an argument stands in them."""
+    locked = subject.locked(step)
+    if locked is None:
+        return {}
+    component = subject.catalog.component(locked.name)
     stands = {
         "version": f"{_OPEN}{variable(locked.name, 'version')}{_CLOSE}",
         "targets": f"{_OPEN}{TARGETS}{_CLOSE}",
@@ -91,17 +109,9 @@ def _environment(step: Step, action: RunAction, subject: Subject) -> dict[str, s
         else locked.commit,
     }
     recipe = component.env | component.released(locked.version).env
-    own = {
+    return {
         name: expand(value, stands, f"{component.name}: {name}")
         for name, value in chosen_values(recipe, present(subject.lock)).items()
-    }
-    root = next(one.key for one in step.inputs if one.name == "root")
-    whole = environment(action, 0) | own | {"CCACHE_NAMESPACE": root[:16]}
-    for name in ("JOBS", "MAX_JOBS", "CMAKE_BUILD_PARALLEL_LEVEL"):
-        whole[name] = f"{_OPEN}JOBS{_CLOSE}"
-    whole["MAKEFLAGS"] = f"-j{_OPEN}JOBS{_CLOSE}"
-    return {name: _referring(value) for name, value in whole.items() if name != "PATH"} | {
-        "PATH": shell(whole["PATH"])
     }
 
 

@@ -23,9 +23,16 @@ from rocwright.plan.model import (
     Step,
     TreeAction,
 )
+from rocwright.plan.packages import WHEEL_OUTPUT, fetched, wheel_steps
 from rocwright.resolve.choose import PYTHON, ROCM
 from rocwright.resolve.fits import check_fits
-from rocwright.resolve.model import Lock, LockedComponent, LockedRoot
+from rocwright.resolve.model import (
+    Lock,
+    LockedComponent,
+    LockedProvider,
+    LockedPython,
+    LockedRoot,
+)
 from rocwright.resolve.versions import version_in
 
 PREPARED = "prepared"
@@ -62,7 +69,7 @@ class _Maker:
         self.base, self.release = catalog.base(lock.request.base)
         self.steps: list[Step] = []
         self.roots: dict[str, Step] = {}
-        self.shared: dict[str, Step] = {}
+        self.shared: dict[str, list[Input]] = {}
         self.wheels: dict[str, Step] = {}
         self.archives: dict[str, Step] = {}
 
@@ -71,11 +78,23 @@ class _Maker:
             made = list(_root_steps(root, self.catalog))
             self.roots[root.role] = made[-1]
             self.steps += made
-        for step in _shared_steps(self.lock):
-            self.shared[step.name] = step
-            self.steps.append(step)
+        for name, part in ((PYTHON, self.lock.python), (ROCM, self.lock.rocm)):
+            if part is not None and (part.files or part.sdists or part.pending):
+                self._shared(name, part)
         artifacts = [name for locked in self.lock.components for name in self._component(locked)]
         return Plan(steps=tuple(_unique(self.steps)), artifacts=tuple(artifacts))
+
+    def _shared(self, name: str, part: LockedPython | LockedProvider) -> None:
+        """The Python packages, or ROCm's own files, that builds install; a wheel made of each sdist."""
+        packages = fetched(name, name, part.files, part.pending)
+        self.steps.append(packages)
+        self.shared[name] = [Input(name=name, key=packages.key, output="*")]
+        for sdist in part.sdists:
+            *before, built = wheel_steps(name, sdist, self.roots["build"], self.base)
+            self.steps += [*before, built]
+            self.shared[name].append(
+                Input(name=f"{name}-{sdist.name}", key=built.key, output=WHEEL_OUTPUT.name)
+            )
 
     def _component(self, locked: LockedComponent) -> list[str]:
         """Add a component's steps; gives the names of those whose outputs are asked for."""
@@ -112,8 +131,9 @@ class _Maker:
             if name in seen and isinstance(step.action, RunAction)
         ]
         shared = [
-            Input(name=name, key=step.key, output="*")
-            for name, step in self.shared.items()
+            one
+            for name, inputs in self.shared.items()
+            for one in inputs
             if name != PYTHON or component.python or wheels
         ]
         return (*shared, *wheels)
@@ -229,18 +249,6 @@ def _base_action(root: LockedRoot, catalog: Catalog) -> BaseAction:
         env=manager.env,
         forget=manager.forget,
     )
-
-
-def _shared_steps(lock: Lock) -> Iterator[Step]:
-    """The Python packages and ROCm's own files that builds install."""
-    for name, part in ((PYTHON, lock.python), (ROCM, lock.rocm)):
-        if part is not None and (part.files or part.pending):
-            yield Step(
-                name=name,
-                component=name,
-                action=FetchAction(files=part.files, pending=part.pending),
-                needs=Needs(disk=sum(pin.size for pin in part.files), seconds=10),
-            )
 
 
 def _fetch_step(component: Component, locked: LockedComponent) -> Step:

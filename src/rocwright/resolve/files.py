@@ -17,7 +17,8 @@ from rocwright.resolve.model import LOCK_SCHEMA, Lock, Request
 PROJECT = "rocwright.toml"
 LOCK = "rocwright.lock"
 
-DOWNLOADS = "downloads"
+PINS, MORE_PINS, SDISTS = ("files", "packages"), ("downloads", "requires"), "sdists"
+"""The fields of a lock's parts that hold files: said always, said where there are any, and parts of parts."""
 
 HEADER = (
     "Written by `rocwright lock`. Every commit, package and hash of this stack; commit it, do not edit it."
@@ -123,25 +124,32 @@ def write_lock(path: Path, lock: Lock) -> None:
     if lock.provided:
         document["provided"] = dict(lock.provided)
     if lock.rocm:
-        document["rocm"] = _row(lock.rocm, "files")
+        document["rocm"] = _row(lock.rocm)
     if lock.python:
-        document["python"] = _row(lock.python, "files")
-    for name, rows, pins in (("components", lock.components, "files"), ("roots", lock.roots, "packages")):
-        array = tomlkit.aot()
-        for one in rows:
-            array.append(_row(one, pins))
-        document[name] = array
+        document["python"] = _row(lock.python)
+    document["components"] = _rows(lock.components)
+    document["roots"] = _rows(lock.roots)
     write_atomic(path, tomlkit.dumps(document))
 
 
-def _row(part: Frozen, pins: str) -> tomlkit.items.Table:
+def _rows(parts: Iterable[Frozen]) -> tomlkit.items.AoT:
+    array = tomlkit.aot()
+    for one in parts:
+        array.append(_row(one))
+    return array
+
+
+def _row(part: Frozen) -> tomlkit.items.Table:
     """A part of the lock as a table: what it says, without what is empty, then its files."""
-    data = part.model_dump(exclude={pins, DOWNLOADS}, exclude_defaults=True)
+    data = part.model_dump(exclude={*PINS, *MORE_PINS, SDISTS}, exclude_defaults=True)
     row = tomlkit.table()
     row.update(_plain(data))
-    row[pins] = _lines(getattr(part, pins))
-    if downloads := getattr(part, DOWNLOADS, ()):
-        row[DOWNLOADS] = _lines(downloads)
+    for name in (*PINS, *MORE_PINS):
+        pins = getattr(part, name, None)
+        if pins or (pins is not None and name in PINS):
+            row[name] = _lines(pins)
+    if sdists := getattr(part, SDISTS, ()):
+        row[SDISTS] = _rows(sdists)
     return row
 
 

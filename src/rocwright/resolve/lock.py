@@ -37,7 +37,7 @@ def make_lock(request: Request, catalog: Catalog, outside: Outside, on_line: Cal
 def _python(choice: Choice, outside: Outside) -> LockedPython | None:
     if not choice.tools:
         return None
-    return outside.python(choice.provided[PYTHON], choice.tools)
+    return outside.python(choice.provided.get(PYTHON, choice.release.python), choice.tools)
 
 
 def _component(

@@ -72,6 +72,19 @@ class LockedComponent(Frozen):
     pending: str = ""
 
 
+class LockedSdist(Frozen):
+    """A source distribution among Python packages, which a step of its own makes a wheel of.
+
+    `wanted` are its build requirements as it says them, `requires` the wheels that answer them.
+    """
+
+    name: str
+    version: str
+    wanted: tuple[str, ...]
+    files: tuple[FilePin, ...] = Field(min_length=1, max_length=1)
+    requires: tuple[FilePin, ...]
+
+
 class LockedProvider(Frozen):
     """Where ROCm comes from: a provider of the catalog and the version of ROCm, as it was chosen."""
 
@@ -79,6 +92,7 @@ class LockedProvider(Frozen):
     version: str
     wanted: tuple[str, ...] = ()
     files: tuple[FilePin, ...] = ()
+    sdists: tuple[LockedSdist, ...] = ()
     pending: str = ""
 
 
@@ -88,6 +102,7 @@ class LockedPython(Frozen):
     version: str
     wanted: tuple[str, ...] = ()
     files: tuple[FilePin, ...] = ()
+    sdists: tuple[LockedSdist, ...] = ()
     pending: str = ""
 
 

@@ -10,11 +10,20 @@ from rocwright.catalog.address import Address
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Base, BaseRelease, Component, ImagePlace, Place, Provided
 from rocwright.catalog.provider import Provider
-from rocwright.errors import FetchError
+from rocwright.errors import ConflictError, FetchError
 from rocwright.home import Home
-from rocwright.plan.model import ArchiveOrigin, FilePin
+from rocwright.plan.model import ArchiveOrigin, FilePin, IndexOrigin
+from rocwright.resolve.choose import INSTALLER
 from rocwright.resolve.images import ImageRoots, lock_image
-from rocwright.resolve.model import Lock, LockedComponent, LockedProvider, LockedPython, LockedRoot, Role
+from rocwright.resolve.model import (
+    Lock,
+    LockedComponent,
+    LockedProvider,
+    LockedPython,
+    LockedRoot,
+    LockedSdist,
+    Role,
+)
 from rocwright.resolve.outside import Offline, architecture
 from rocwright.sources import index, web
 from rocwright.sources.debian import DebianArchive
@@ -126,22 +135,45 @@ class Online:
 
     def python(self, version: str, wanted: tuple[str, ...]) -> LockedPython:
         self.on_line(f"lock: Python packages for {', '.join(wanted)}")
-        files = index.resolve(wanted, version, platform.machine(), self.store)
-        return LockedPython(version=version, wanted=wanted, files=files)
+        found = index.resolve(wanted, version, platform.machine(), self.store)
+        sdists = tuple(self._sdist(one, version) for one in found.sdists)
+        return LockedPython(version=version, wanted=wanted, files=found.wheels, sdists=sdists)
+
+    def _sdist(self, found: index.FoundSdist, python: str) -> LockedSdist:
+        """What builds a source distribution, exactly. Raises ConflictError where that is one itself."""
+        assert isinstance(found.pin.origin, IndexOrigin)
+        name = found.pin.origin.project
+        wanted = tuple(sorted({*found.build, INSTALLER}))
+        self.on_line(f"lock: {name} has no wheel; what builds one: {', '.join(wanted)}")
+        built_by = index.resolve(wanted, python, platform.machine(), self.store)
+        if built_by.sdists:
+            deeper = ", ".join(one.pin.filename for one in built_by.sdists)
+            raise ConflictError(
+                f"building {found.pin.filename} needs {deeper}",
+                cause="that is a source distribution itself: what builds it would have to be built before",
+                next_step="name another version in the recipe, one that has a wheel",
+            )
+        return LockedSdist(
+            name=name,
+            version=found.pin.origin.version,
+            wanted=wanted,
+            files=(found.pin,),
+            requires=built_by.wheels,
+        )
 
     def rocm(self, provider: Provider, version: str, targets: tuple[str, ...]) -> LockedProvider:
         named = Offline().rocm(provider, version, targets)
         if provider.kind != "wheels":
             return named
         self.on_line(f"lock: ROCm {version} from {provider.name}")
-        files = [
-            pin
+        python = self.release.python
+        found = [
+            index.resolve(named.wanted, python, platform.machine(), self.store, endpoint=endpoint)
             for endpoint in provider.indexes(targets)
-            for pin in index.resolve(
-                named.wanted, self.release.python, platform.machine(), self.store, endpoint=endpoint
-            )
         ]
-        return named.model_copy(update={"files": tuple(files), "pending": ""})
+        files = tuple(pin for one in found for pin in one.wheels)
+        sdists = tuple(self._sdist(sdist, python) for one in found for sdist in one.sdists)
+        return named.model_copy(update={"files": files, "sdists": sdists, "pending": ""})
 
 
 def _known_files(before: Lock | None) -> dict[str, str]:

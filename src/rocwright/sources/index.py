@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -17,12 +19,15 @@ from packaging.utils import canonicalize_name
 from rocwright import process
 from rocwright.errors import ConflictError, FetchError, InputError, NetworkError
 from rocwright.plan.model import FilePin, IndexOrigin
+from rocwright.sources import web
+from rocwright.sources.front import Front, served
 from rocwright.sources.mirrors import mirrors
 from rocwright.sources.pins import check_pin
+from rocwright.sources.sdist import Sdist, read_sdist
 from rocwright.store.model import Store
 
 if TYPE_CHECKING:
-    from pypi_simple import ProjectPage, PyPISimple
+    from pypi_simple import DistributionPackage, ProjectPage, PyPISimple
 
 PLATFORMS = (
     "manylinux_2_34_{machine}",
@@ -32,7 +37,6 @@ PLATFORMS = (
 )
 """Wheels for a glibc of at most 2.34, which every base of the catalog has."""
 
-_ABSENT = re.compile(r"satisfies the requirement ([A-Za-z0-9._-]+).*\(from versions: none\)")
 _SETTING = re.compile(r"^(\S*)\.index-url='([^']+)'$", re.MULTILINE)
 
 
@@ -122,36 +126,119 @@ def download(pin: FilePin, folder: Path) -> None:
             cause="the release was withdrawn",
             next_step="rocwright lock takes what is there now",
         )
+    where = _at(package.url, client)
+    if where.startswith("file:"):
+        web.download(package.url, folder / pin.filename, size=pin.size or None)
+        return
     try:
-        client.download_package(package, folder / pin.filename, verify=False, timeout=120)
+        there = replace(package, url=where)
+        client.download_package(there, folder / pin.filename, verify=False, timeout=120)
     except requests.RequestException as error:
         raise _unreachable(error) from error
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundSdist:
+    """A source distribution that stands where no wheel is, and what builds a wheel of it (PEP 508)."""
+
+    pin: FilePin
+    build: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """The exact files that requirements resolve to."""
+
+    wheels: tuple[FilePin, ...]
+    sdists: tuple[FoundSdist, ...] = ()
+
+
 def resolve(
     wanted: Sequence[str], python: str, machine: str, store: Store, *, endpoint: str = ""
-) -> tuple[FilePin, ...]:
-    """The wheels that `wanted` (PEP 508) and all that these need resolve to, for CPython `python` on Linux.
+) -> Resolved:
+    """The files that `wanted` (PEP 508) and all that these need resolve to, for CPython `python` on Linux.
 
-    pip resolves, with its own settings, or at the index `endpoint`; markers are those of this interpreter.
+    Wheels; of a project that publishes none, a source distribution. pip resolves, with its own settings, or
+    at the index `endpoint`; markers are those of this interpreter.
     Raises InputError for what is no requirement, ConflictError where none fit, NetworkError.
     """
-    with tempfile.TemporaryDirectory(prefix="rocwright-index-") as folder:
+    requirements = [_requirement(one) for one in wanted]
+    client = _client(endpoint)
+
+    def read(package: DistributionPackage) -> Sdist:
+        return _read_sdist(package, store, endpoint)
+
+    front = Front(lambda project: _page(client, project), lambda url: _at(url, client), read)
+    with tempfile.TemporaryDirectory(prefix="rocwright-index-") as folder, served(front) as address:
         report = Path(folder) / "report.json"
         words = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed"]
         words += ["--disable-pip-version-check", "--only-binary", ":all:", "--implementation", "cp"]
         words += ["--python-version", python, "--target", folder, "--report", str(report)]
         words += [word for tag in PLATFORMS for word in ("--platform", tag.format(machine=machine))]
         # an index of its own is used alone: a wheel of that name elsewhere is another wheel
-        words += ["--isolated", "--index-url", endpoint] if endpoint else []
-        done = process.run([*words, "--", *(_requirement(one) for one in wanted)], timeout=900)
+        words += [*(["--isolated"] if endpoint else []), "--index-url", address]
+        near = ",".join(filter(None, [os.environ.get("NO_PROXY") or os.environ.get("no_proxy"), "127.0.0.1"]))
+        env = os.environ | {"NO_PROXY": near, "no_proxy": near}
+        done = process.run([*words, "--", *requirements], timeout=900, env=env)
         if not done.ok:
-            if absent := _ABSENT.search(done.stderr):
-                # pip does not tell an index that is silent from one that has no such project
-                _page(_client(endpoint), absent.group(1))
-            raise _unresolved(wanted, python, done.stdout + done.stderr)
+            # pip does not tell an index that is silent from one that has no such project
+            raise next(iter(front.errors), _unresolved(wanted, python, done.stdout + done.stderr))
         found = json.loads(report.read_text())["install"]
-    return tuple(sorted((_wheel(one, store, endpoint) for one in found), key=lambda pin: pin.filename))
+    wheels, sdists = [], []
+    for one in found:
+        filename = unquote(urlsplit(one["download_info"]["url"]).path.rpartition("/")[2])
+        project = canonicalize_name(one["metadata"]["name"])
+        package = front.stand_ins.get(filename)
+        if package is not None:
+            pin = _pin(package, project, endpoint, store)
+            sdists.append(FoundSdist(pin=pin, build=read(package).build))
+            continue
+        package = next(item for item in front.page(project).packages if item.filename == filename)
+        hashed = one["download_info"]["archive_info"]["hashes"]["sha256"]
+        wheels.append(_pin(package, project, endpoint, store, hashed))
+    return Resolved(
+        wheels=tuple(sorted(wheels, key=lambda pin: pin.filename)),
+        sdists=tuple(sorted(sdists, key=lambda sdist: sdist.pin.filename)),
+    )
+
+
+def _pin(
+    package: DistributionPackage, project: str, endpoint: str, store: Store, sha256: str = ""
+) -> FilePin:
+    """A file of an index as a pin; its size is what the index tells, or what the file has."""
+    pin = FilePin(
+        filename=package.filename,
+        sha256=sha256 or package.digests["sha256"],
+        size=package.size or 0,
+        origin=IndexOrigin(project=project, version=str(package.version), index=endpoint),
+    )
+    return pin if package.size else _measured(pin, store)
+
+
+def _read_sdist(package: DistributionPackage, store: Store, endpoint: str) -> Sdist:
+    """What a source distribution of an index says of itself; it is in the store from then on."""
+    project = canonicalize_name(package.project or "")
+    pin = _pin(package, project, endpoint, store)
+    if not store.has(pin.sha256, pin.size):
+        _measured(pin, store)
+    found = read_sdist(store.verified(pin.sha256), pin.filename)
+    if found.name != project:
+        raise FetchError(
+            f"{pin.filename} says that it is {found.name or 'nothing'}",
+            cause="the index lists it under another name",
+            next_step="name another version of it in the recipe",
+        )
+    return replace(found, version=str(package.version))
+
+
+def _at(url: str, client: PyPISimple) -> str:
+    """Where a file of an index is to be had: at a mirror, or where it says; with the index's own login."""
+    where = mirrors().at(url)
+    if where.startswith("/"):
+        return Path(where).as_uri()
+    index, file = urlsplit(client.endpoint), urlsplit(where)
+    login, _, host = index.netloc.rpartition("@")
+    return file._replace(netloc=f"{login}@{host}").geturl() if login and file.netloc == host else where
 
 
 def _requirement(text: str) -> str:
@@ -175,21 +262,6 @@ def _unresolved(wanted: Sequence[str], python: str, said: str) -> ConflictError:
         detail="\n".join(lines[:20]),
         next_step="loosen `python` or a tool's range in the recipe",
     )
-
-
-def _wheel(found: dict[str, Any], store: Store, endpoint: str) -> FilePin:
-    """A file of pip's report as a pin; its size is read from the index, or from the file itself."""
-    link = found["download_info"]
-    project = canonicalize_name(found["metadata"]["name"])
-    pin = FilePin(
-        filename=unquote(urlsplit(link["url"]).path.rpartition("/")[2]),
-        sha256=link["archive_info"]["hashes"]["sha256"],
-        size=0,
-        origin=IndexOrigin(project=project, version=found["metadata"]["version"], index=endpoint),
-    )
-    page = _page(_client(endpoint), project)
-    size = next((one.size for one in page.packages if one.filename == pin.filename), None)
-    return pin.model_copy(update={"size": size}) if size else _measured(pin, store)
 
 
 def _unreachable(error: Exception) -> NetworkError:

@@ -41,10 +41,10 @@ git_tree() {    # NAME URL COMMIT [PATH=COMMIT ...]: a commit with its submodule
     rm -rf "sources/.work/$name"
     printf '%s' "$commit" > "sources/$name/commit"
 }
-sdist() {       # NAME PROJECT VERSION: a source distribution of the index that pip is set up for
+sdist() {       # NAME PROJECT VERSION [INDEX]: a source distribution of the index that pip is set up for, or of another
     mkdir -p "sources/$1"
     if [ -e "sources/$1/sha256" ] && checked "sources/$1" 2>/dev/null; then return; fi
-    python3 sources/sdist.py "$2" "$3" "sources/$1"
+    python3 sources/sdist.py "$2" "$3" "sources/$1" "${4:-}"
 }
 fetched() {     # FOLDER FILE URL: a file at an address, taken up again where it broke off
     mkdir -p "$1"

@@ -1,0 +1,46 @@
+"""Source distributions among a lock's Python packages: fetched by hash, and built in a stage of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rocwright.export.model import Files, Subject, lines_of, slug
+from rocwright.export.quote import comment, shell
+from rocwright.export.requirements import requirement_lines
+from rocwright.plan.model import FetchAction, IndexOrigin
+from rocwright.resolve.model import LockedSdist
+
+
+def sdists(subject: Subject) -> dict[str, LockedSdist]:
+    """The step that makes a wheel -> the source distribution that it makes it of."""
+    lock = subject.lock
+    parts = (("python", lock.python), ("rocm", lock.rocm))
+    return {f"{name}/{one.name}": one for name, part in parts if part is not None for one in part.sdists}
+
+
+def package_files(subject: Subject) -> Files:
+    """The hashes of the source distributions, and of the wheels that build them."""
+    found: Files = {}
+    for name, one in sdists(subject).items():
+        found[f"sources/{slug(name)}/sha256"] = lines_of(f"{pin.sha256}  {pin.filename}" for pin in one.files)
+    for step in subject.plan.steps:
+        if isinstance(step.action, FetchAction) and step.name.endswith("/requires"):
+            found[f"{slug(step.name)}/requirements.lock"] = lines_of(requirement_lines(step.action.files))
+    return found
+
+
+def package_lines(subject: Subject, python: str, machine: str) -> Iterator[str]:
+    """What `prepare.sh` does for them."""
+    for name, one in sdists(subject).items():
+        origin = one.files[0].origin
+        assert isinstance(origin, IndexOrigin)
+        folder = slug(name)
+        yield f"# {comment(one.name)} {comment(one.version)}: a source distribution"
+        words = [folder, origin.project, origin.version, *([origin.index] if origin.index else [])]
+        yield f"sdist {' '.join(map(shell, words))}"
+        yield f"checked sources/{folder}"
+        yield f"unpacked {folder} ''"
+        yield f"packed {folder}"
+    for step in subject.plan.steps:
+        if isinstance(step.action, FetchAction) and step.name.endswith("/requires"):
+            yield f"wheels {slug(step.name)} {shell(python)} {shell(machine)}"

@@ -1,0 +1,57 @@
+"""The steps of Python packages: those that are fetched, and those made from a source distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rocwright.catalog.model import Base
+from rocwright.plan.model import FetchAction, FilePin, Input, Needs, OutputSpec, RunAction, Step, TreeAction
+from rocwright.resolve.model import LockedSdist
+
+WHEEL_OUTPUT = OutputSpec(name="wheel", pattern="*.whl")
+
+BUILD_WHEEL = (
+    "python3 -m pip wheel --no-deps --no-index --no-build-isolation --no-cache-dir --wheel-dir $OUT .",
+)
+"""A source distribution becomes a wheel, by what is installed and nothing else."""
+
+
+def fetched(name: str, component: str, files: tuple[FilePin, ...], pending: str = "") -> Step:
+    """The step that fetches these files."""
+    return Step(
+        name=name,
+        component=component,
+        action=FetchAction(files=files, pending=pending),
+        needs=Needs(disk=sum(pin.size for pin in files), seconds=10),
+    )
+
+
+def wheel_steps(part: str, sdist: LockedSdist, root: Step, base: Base) -> Iterator[Step]:
+    """From a source distribution to its wheel, built by exactly what the lock says that builds it."""
+    name = f"{part}/{sdist.name}"
+    source = fetched(f"{name}/source", sdist.name, sdist.files)
+    requires = fetched(f"{name}/requires", sdist.name, sdist.requires)
+    tree = Step(
+        name=f"{name}/tree",
+        component=sdist.name,
+        action=TreeAction(version=sdist.version),
+        inputs=(Input(name="source", key=source.key, output="*"),),
+        needs=Needs(disk=10 * source.needs.disk, seconds=5, limit=3600),
+    )
+    yield from (source, requires, tree)
+    yield Step(
+        name=name,
+        component=sdist.name,
+        action=RunAction(
+            commands=BUILD_WHEEL,
+            outputs=(WHEEL_OUTPUT,),
+            install=("requires",),
+            compiler_reads=base.compiler_reads,
+        ),
+        inputs=(
+            Input(name="root", key=root.key, output="root"),
+            Input(name="src", key=tree.key, output="tree"),
+            Input(name="requires", key=requires.key, output="*"),
+        ),
+        needs=Needs(memory=1024**3, disk=1024**3, seconds=30, limit=3600),
+    )

@@ -1,0 +1,121 @@
+"""What pip is shown of a package index while it resolves: the same projects, changed in two things.
+
+Files are where this machine's mirrors have them. And a project that publishes no wheel at all has, for each
+of its source distributions, a wheel of nothing with its metadata: pip resolves, and runs nothing of it.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from packaging.version import InvalidVersion, Version
+
+from rocwright.errors import RocwrightError
+from rocwright.sources.sdist import SUFFIX, Sdist, stand_in, stand_in_name
+
+if TYPE_CHECKING:
+    from pypi_simple import DistributionPackage, ProjectPage
+
+PAGE = "application/vnd.pypi.simple.v1+json"
+WHEEL = "application/octet-stream"
+
+
+class Front:
+    """Pages of an index as pip is to see them.
+
+    `page` asks the index, `at` says where a file is to be had, `read` what a source distribution says of
+    itself. `stand_ins` are source distributions by the wheel that pip sees; `errors` what went wrong.
+    """
+
+    def __init__(
+        self,
+        page: Callable[[str], ProjectPage],
+        at: Callable[[str], str],
+        read: Callable[[DistributionPackage], Sdist],
+    ) -> None:
+        self._page, self._at, self._read = page, at, read
+        self.pages: dict[str, ProjectPage] = {}
+        self.stand_ins: dict[str, DistributionPackage] = {}
+        self.errors: list[RocwrightError] = []
+
+    def page(self, project: str) -> ProjectPage:
+        """What the index tells of a project, asked once. Raises FetchError, NetworkError."""
+        if project not in self.pages:
+            self.pages[project] = self._page(project)
+        return self.pages[project]
+
+    def answer(self, path: str) -> tuple[str, bytes]:
+        """The kind and body of what lies at /PROJECT/ or /PROJECT/WHEEL. Raises KeyError, RocwrightError."""
+        project, _, filename = unquote(path).strip("/").partition("/")
+        if filename:
+            return WHEEL, stand_in(self._read(self.stand_ins[filename]))
+        packages = self.page(project).packages
+        wheels = [one for one in packages if one.package_type == "wheel"]
+        rows = [self._row(one) for one in wheels] or list(self._stand_ins(project, packages))
+        body = {"meta": {"api-version": "1.0"}, "name": project, "files": rows}
+        return PAGE, json.dumps(body).encode()
+
+    def _row(self, package: DistributionPackage) -> dict[str, object]:
+        where = self._at(package.url)
+        row = _shared(package) | {"filename": package.filename, "url": where, "hashes": package.digests}
+        # a mirror of files need not have the metadata beside them
+        told = package.has_metadata and where == package.url
+        return row | ({"core-metadata": package.metadata_digests or True} if told else {})
+
+    def _stand_ins(self, project: str, packages: list[DistributionPackage]) -> Iterator[dict[str, object]]:
+        for package in packages:
+            usable = package.package_type == "sdist" and package.filename.endswith(SUFFIX)
+            if not usable or "sha256" not in package.digests or not _is_version(package.version):
+                continue
+            name = stand_in_name(project, str(package.version))
+            self.stand_ins[name] = package
+            yield _shared(package) | {"filename": name, "url": f"/{project}/{name}", "hashes": {}}
+
+
+def _shared(package: DistributionPackage) -> dict[str, object]:
+    row: dict[str, object] = {"yanked": package.yanked_reason or True} if package.is_yanked else {}
+    return row | ({"requires-python": package.requires_python} if package.requires_python else {})
+
+
+def _is_version(text: str | None) -> bool:
+    try:
+        Version(text or "")
+    except InvalidVersion:
+        return False
+    return True
+
+
+@contextmanager
+def served(front: Front) -> Iterator[str]:
+    """Serve it on this machine alone, to whoever knows the port; gives the address of the index."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            try:
+                kind, body = front.answer(self.path)
+            except (RocwrightError, KeyError) as error:
+                front.errors += [error] if isinstance(error, RocwrightError) else []
+                self.send_error(404)
+                return
+            self.send_response(200)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
