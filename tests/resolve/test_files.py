@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.making import lock_of, with_sdist
 
-from rocwright.catalog import read
+from rocwright.catalog import folders
 from rocwright.catalog.load import builtin_catalog
 from rocwright.errors import ConflictError, InputError
 from rocwright.plan.make import make_plan
@@ -234,7 +234,7 @@ def test_a_hostile_file_is_refused_by_name(path: Path, data: bytes, read: Any) -
 
 
 def test_a_file_too_large_to_be_one_is_not_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read, "MOST_TOML_BYTES", 1000)
+    monkeypatch.setattr(folders, "MOST_TOML_BYTES", 1000)
     path.write_text("#" * 1001)
     with pytest.raises(InputError, match="too large to be read"):
         read_lock(path)
