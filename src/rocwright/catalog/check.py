@@ -23,6 +23,7 @@ TABLES = (
     "elf_machines.toml",
     "evidence.toml",
     "generic_targets.toml",
+    "leftovers.toml",
     "libraries.toml",
     "package_managers.toml",
     "system.toml",

@@ -1,0 +1,1 @@
+"""What a wheel says of itself against what is in it."""
