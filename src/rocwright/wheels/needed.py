@@ -125,13 +125,15 @@ class Search:
 
     folders: Sequence[Path]
     system: Sequence[Path] = ()
+    stand_ins: dict[str, str] = field(default_factory=dict)
+    """Names that no file has -> the name of the file that is meant: a name without the version."""
 
     def find(self, name: str, machine: int, after: Library | None = None) -> Library | None:
         """The first library of that name for that machine; `after` is the one that wants it."""
         own = origin_folders(after.linkage.search_path, after.path.parent) if after is not None else ()
         beside = (after.path.parent,) if after is not None else ()
         for folder in (*own, *self.folders, *beside, *self.system):
-            path = folder / name
+            path = folder / self.stand_ins.get(name, name)
             found = linkage_of(path) if path.is_file() else None
             if found is not None and found.machine == machine:
                 return Library(name=name, path=path.resolve(), linkage=found)

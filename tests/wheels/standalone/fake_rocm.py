@@ -11,9 +11,12 @@ from pathlib import Path
 from rocwright.wheels.write import File, write_wheel
 
 _COMGR = 'const char *comgr_name(void) { return "comgr"; }'
-_HSA = "int numa_nodes(void); int hsa_nodes(void) { return numa_nodes(); }"
+_HSA = """
+const char *hsa_profile = "libhsa-amd-aqlprofile64.so";
+int numa_nodes(void);
+int hsa_nodes(void) { return numa_nodes(); }
+"""
 _NUMA = "int numa_nodes(void) { return 2; }"
-_PROFILE = "int profile_version(void) { return 1; }"
 _HIP = """
 #include <dlfcn.h>
 int hsa_nodes(void);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import shutil
 import subprocess
 import sys
@@ -141,8 +142,25 @@ def test_a_plan_writes_nothing_and_names_everything(there: tuple[Path, Path, Req
         ("librocblas.so.4",),
     ]
     assert plan.libraries[0].wanted_by == ("libamdhip64.so.6",)
-    assert [one.name for one in plan.without] == ["libhsa-amd-aqlprofile64.so*"]
+    assert [one.name for one in plan.without] == ["libhsa-amd-aqlprofile64.so"]
     assert len(plan.data) == 7
+
+
+def test_a_name_without_a_version_is_made_where_rocm_has_only_the_version(
+    there: tuple[Path, Path, Request], tmp_path: Path
+) -> None:
+    wheel, rocm, request = there
+    name = "libhsa-amd-aqlprofile64.so.1"
+    profile = compile_library(rocm / "lib" / name, "int profile(void) { return 5; }", soname=name)
+    try:
+        made = bundle(wheel, request, tmp_path, epoch=0)
+    finally:
+        profile.unlink()
+    assert ("needy/_rocm/lib/libhsa-amd-aqlprofile64.so", name) in [
+        (one.place, one.of) for one in made.plan.aliases
+    ]
+    site = unpacked(made.path, tmp_path / "site")
+    assert ctypes.CDLL(str(site / "needy/_rocm/lib/libhsa-amd-aqlprofile64.so")).profile() == 5
 
 
 def test_a_target_that_rocm_has_no_kernels_for_is_an_error_that_names_those_it_has(
@@ -160,14 +178,13 @@ def test_a_library_that_is_nowhere_is_an_error_that_says_who_wants_it(
     there: tuple[Path, Path, Request], tmp_path: Path
 ) -> None:
     wheel, rocm, request = there
-    gone = rocm / "lib" / "libamd_comgr.so.3"
-    target = gone.readlink()
-    gone.unlink()
+    gone = rocm / "lib" / "libamd_comgr.so.3.0"
+    away = gone.rename(rocm / "comgr")
     try:
         with pytest.raises(CheckError) as caught:
             bundle(wheel, request, tmp_path, epoch=0)
     finally:
-        gone.symlink_to(target)
+        away.rename(gone)
     assert caught.value.detail.startswith("libamd_comgr.so.3  for libamdhip64.so.6 (it links")
 
 

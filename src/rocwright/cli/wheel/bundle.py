@@ -26,6 +26,15 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 @click.option("--include", multiple=True, metavar="GLOB", help="Bring in a library that nothing names.")
 @click.option("--system/--no-system", default=True, help="Search this machine's folders too.")
 @click.option("-o", "--out", type=click.Path(path_type=Path), default=Path(), help="A folder, or NAME.whl.")
+@click.option("--trace", "watch", is_flag=True, help="Load the new wheel and watch what it opens.")
+@click.option(
+    "--run",
+    "programs",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE.py",
+    help="With --trace: a program that uses the wheel, as its own libraries are loaded. Repeatable.",
+)
 @click.option("--plan", "only_plan", is_flag=True, help="Write nothing: say what would be brought in.")
 @json_option
 def command(
@@ -37,18 +46,23 @@ def command(
     include: tuple[str, ...],
     system: bool,
     out: Path,
+    watch: bool,
+    programs: tuple[Path, ...],
     only_plan: bool,
     as_json: bool,
 ) -> None:
     """WHEEL with all that it needs of ROCm inside, to be installed where there is none.
 
     Beside the libraries that its own need, it gets those that ROCm's open by name and the kernels that they
-    read. Folders are searched in the order given, the system's last.
+    read. Folders are searched in the order given, the system's last. --trace loads the result in a clean
+    process; what comes from outside, or is opened and was not brought in, is an error.
     """
+    from dataclasses import asdict
+
     from rocwright.catalog.detect import chosen_targets
     from rocwright.catalog.load import the_catalog
     from rocwright.cli.tell import print_json
-    from rocwright.wheels.standalone import Request, bundle, plan_for
+    from rocwright.wheels.standalone import Request, bundle, check_traced, plan_for
     from rocwright.wheels.write import epoch_from_environment
 
     request = Request(
@@ -63,11 +77,20 @@ def command(
         plan = plan_for(wheel, request)
         print_json(_as_data(plan)) if as_json else _tell(plan)
         return
+    if programs and not watch:
+        raise click.UsageError("--run goes with --trace.")
     made = bundle(wheel, request, out, epoch=epoch_from_environment())
+    traced = check_traced(made, request, programs) if watch else None
     if as_json:
-        print_json({"wheel": made.path, "size": made.size, "plan": _as_data(made.plan)})
+        seen = asdict(traced) if traced is not None else None
+        print_json({"wheel": made.path, "size": made.size, "plan": _as_data(made.plan), "trace": seen})
         return
     _tell(made.plan)
+    if traced is not None:
+        files = f", {len(traced.read):,} of its files opened" if traced.files_seen else "; no strace here"
+        click.echo(f"traced: {len(traced.loaded)} of its libraries loaded{files}; nothing from outside")
+        for name, who in traced.absent:
+            click.echo(f"looked for in vain, by {who}: {name}, which ROCm has not either")
     click.echo(f"\n{made.path}  {made.size:,} bytes")
 
 

@@ -6,5 +6,6 @@ name; and the folders of kernels that they read (catalog/data/libraries.toml).
 
 from rocwright.wheels.standalone.make import Made, bundle, plan_for
 from rocwright.wheels.standalone.model import Plan, Request
+from rocwright.wheels.standalone.trace import Traced, check_traced, trace
 
-__all__ = ["Made", "Plan", "Request", "bundle", "plan_for"]
+__all__ = ["Made", "Plan", "Request", "Traced", "bundle", "check_traced", "plan_for", "trace"]

@@ -126,7 +126,8 @@ class _Finding:
     def __post_init__(self) -> None:
         folders = given_folders(self.request, self.facts)
         self.given = Search(folders)
-        self.everywhere = Search(folders, system_folders() if self.request.system else ())
+        system = system_folders() if self.request.system else ()
+        self.everywhere = Search(folders, system, self.given.stand_ins)
         names = {one.linkage.soname: one for one in self.own if one.linkage.soname}
         self.inside = names | {PurePosixPath(one.path).name: one for one in self.own}
 
@@ -160,11 +161,7 @@ class _Finding:
         """The names by which a library opens another; of several, those that are there."""
         named = [name for name in literals if matches(name, (one.name,))]
         candidates = named or self.given.matching(one.name, library)[-1:]
-        there = [
-            name
-            for name in candidates
-            if not self.stays(name) and self.given.find(name, library.linkage.machine, library)
-        ]
+        there = [name for name in candidates if not self.stays(name) and self._there(name, library)]
         if there or (candidates and all(self.stays(name) for name in candidates)):
             return there
         lacking = Lacking(name=(candidates or [one.name])[0], wanted_by=(library.file_name,), why=one.why)
@@ -173,6 +170,17 @@ class _Finding:
             return []
         self.whys[lacking.name] = one.why
         return [lacking.name]
+
+    def _there(self, name: str, after: Library) -> bool:
+        """Whether a library is in the given folders, or one that has a version behind this name."""
+        machine = after.linkage.machine
+        if self.given.find(name, machine, after) is not None:
+            return True
+        for longer in self.given.matching(f"{name}.*", after):
+            if self.given.find(longer, machine, after) is not None:
+                self.given.stand_ins[name] = longer
+                return True
+        return False
 
     def with_opened(self, one: Own) -> Linkage:
         """What a library of the wheel needs, and those of ROCm's that it names and that are there."""

@@ -39,13 +39,14 @@ def licences(
 def debian_names(soname: str) -> tuple[str, ...]:
     """How Debian may name the package of a library: libelf.so.1 is in libelf1 or libelf1t64.
 
-    A hyphen comes between where the name itself ends with a digit. Source: Debian policy, 8.1.
+    A hyphen comes between where the name itself ends with a digit. Source: Debian policy, 8.1. LLVM's
+    packages say less: libLLVM-15.so.1 is in libllvm15, libLLVM.so.21.1 in libllvm21.
     """
     stem, _, version = soname.partition(".so")
     version = version.lstrip(".")
     base = stem.lower().replace("_", "-")
     name = f"{base}-{version}" if base[-1:].isdigit() and version else f"{base}{version}"
-    return (name, f"{name}t64")
+    return (name, f"{name}t64", base.replace("-", ""), f"{base}{version.partition('.')[0]}")
 
 
 def _documents(top: Path, package: str) -> tuple[Path, ...]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
+from rocwright.wheels.generic import covers
 from rocwright.wheels.gpu import machines
 
 _FAMILY = re.compile(r"gfx[0-9a-f]*[xX]+")
@@ -20,10 +21,7 @@ def targets_named(path: str) -> tuple[str, ...]:
 
 
 def is_for(path: str, wanted: Iterable[str]) -> bool:
-    """Whether a file serves one of the targets `wanted` (with or without features), or any target at all.
-
-    Files for generic targets are taken for all.
-    """
+    """Whether a file serves one of the targets `wanted` (with or without features), or names none."""
     named = targets_named(path)
     names = [one.partition(":")[0] for one in wanted]
     return not named or not names or any(_serves(one, name) for one in named for name in names)
@@ -39,7 +37,7 @@ def covered(paths: Iterable[str], target: str) -> bool:
 def _serves(named: str, target: str) -> bool:
     if "x" in named.removeprefix("gfx"):
         return re.fullmatch("gfx" + named.removeprefix("gfx").replace("x", "[0-9a-f]"), target) is not None
-    return named == target or named.endswith("-generic")
+    return named == target or target in covers(named)
 
 
 @cache
