@@ -100,7 +100,7 @@ def test_a_library_that_comes_from_outside_is_an_error(
         "  trying file=/opt/rocm/lib/librocblas.so.4",
         "file=librocblas.so.4 [0];  generating link map",
     ]
-    traced = judge(lines, [], site=site, plan=blind, request=request, failed={}, files_seen=False)
+    traced = judge(lines, [], site=site, plan=plan, request=request, failed={}, files_seen=False)
     assert traced.problems == (
         "librocblas.so.4 came from /opt/rocm/lib/librocblas.so.4, for needy/_native.so",
     )
