@@ -1,4 +1,4 @@
-"""`rocwright wheel index build|yank`."""
+"""`rocwright wheel index build|serve|list|yank`."""
 
 from __future__ import annotations
 
@@ -56,6 +56,78 @@ def build(folder: Path, out: str | None, everything: bool, as_json: bool) -> Non
     _tell(look.problems)
 
 
+@command.command("serve")
+@click.argument("folder", type=FOLDER)
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", default=0, type=click.IntRange(0, 65535), help="[default: one that is free]")
+@click.option("--quiet", is_flag=True, help="No line for each request.")
+def serve(folder: Path, host: str, port: int, quiet: bool) -> None:
+    """Serve the wheels in FOLDER as an index, until Ctrl-C; new files are seen as they come.
+
+    Anyone who can reach the address can read the wheels; by default that is this machine alone.
+    """
+    from rocwright.cli.common import say
+    from rocwright.wheels.index.serve import run
+    from rocwright.wheels.index.shelf import Shelf
+
+    shelf = Shelf(folder)
+    look = shelf.look(_counter("read"))
+    for one in look.problems:
+        _tell_one(one)
+    run(shelf, host, port, say, log=not quiet)
+
+
+@command.command("list")
+@click.argument("folder", type=FOLDER)
+@click.option("--gpu", "target", default="", help="Only what the view of this GPU holds.")
+@json_option
+def list_(folder: Path, target: str, as_json: bool) -> None:
+    """What an index of FOLDER holds: each wheel with the GPUs that it has code for."""
+    from rocwright.build.progress import size
+    from rocwright.cli.tell import print_json, print_table
+    from rocwright.wheels.index.cache import opened
+    from rocwright.wheels.index.pages import for_target
+    from rocwright.wheels.index.refresh import refresh
+
+    with opened(folder) as cache:
+        look = refresh(folder, cache, _counter("read"))
+        listed = [one for name in cache.projects() for one in cache.wheels(name)]
+    listed = for_target(listed, target) if target else listed
+    if as_json:
+        rows = [
+            one.wheel.seen._asdict()
+            | {
+                "project": one.wheel.project,
+                "version": one.wheel.version,
+                "requires_python": one.wheel.requires_python,
+                "sha256": one.wheel.sha256,
+                "targets": one.wheel.targets,
+                "yanked": one.yanked,
+            }
+            for one in listed
+        ]
+        print_json(
+            {"wheels": rows, "left_out": [{"path": one.path, "what": one.what} for one in look.problems]}
+        )
+    else:
+        print_table(
+            ("project", "version", "code for", "size", "yanked", "file"),
+            [
+                (
+                    one.wheel.project,
+                    one.wheel.version,
+                    "no GPU" if one.wheel.targets is None else " ".join(one.wheel.targets),
+                    size(one.wheel.seen.size),
+                    "" if one.yanked is None else one.yanked or "yes",
+                    one.wheel.seen.path,
+                )
+                for one in listed
+            ],
+            right=(3,),
+        )
+    _tell(look.problems)
+
+
 @command.command("yank")
 @click.argument("name")
 @click.argument("version")
@@ -91,6 +163,10 @@ def _counter(what: str) -> Callable[[int, int], None]:
 def _tell(problems: Sequence[Problem]) -> None:
     """Say what was left out; ends the command with 12 where anything was."""
     for one in problems:
-        click.echo(f"{click.style('left out', fg='red')}  {one.path}: {one.what}", err=True)
+        _tell_one(one)
     if problems:
         raise SystemExit(12)
+
+
+def _tell_one(problem: Problem) -> None:
+    click.echo(f"{click.style('left out', fg='red')}  {problem.path}: {problem.what}", err=True)

@@ -1,0 +1,295 @@
+"""The index over HTTP: pages by content negotiation, wheels whole or in part, nothing to be written."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from io import BufferedReader
+
+import anyio
+from anyio.to_thread import run_sync
+from packaging.utils import canonicalize_name
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from rocwright.errors import InputError, RocwrightError
+from rocwright.files import sha256_bytes
+from rocwright.wheels.index import http
+from rocwright.wheels.index.examine import metadata, open_as_seen
+from rocwright.wheels.index.pages import HTML, JSON, METADATA
+from rocwright.wheels.index.scan import PAGES
+from rocwright.wheels.index.shelf import Shelf
+from rocwright.wheels.index.write import FILES
+
+CHUNK = 256 * 1024
+"""Bytes of a wheel that are in memory for one client."""
+
+PATIENCE = 60.0
+"""Seconds in which a client must take a chunk; one that does not is left."""
+
+MOST_CLIENTS = 256
+
+TYPES = {
+    "text/html": HTML,
+    HTML: HTML,
+    "application/vnd.pypi.simple.latest+html": HTML,
+    JSON: JSON,
+    "application/vnd.pypi.simple.latest+json": JSON,
+}
+"""What a page can be asked for as, and what it is then; the first is for who takes anything (PEP 691)."""
+
+_SAFE = {
+    "x-content-type-options": "nosniff",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+}
+_FOR_EVER = {"cache-control": "public, max-age=31536000, immutable"} | _SAFE
+
+
+def app(shelf: Shelf, say: Callable[[str], None] = lambda line: None, *, log: bool = True) -> ASGIApp:
+    """The application; `say` is told what goes wrong and, with `log`, one line a request.
+
+    It looks into the folder while it runs.
+    """
+
+    @asynccontextmanager
+    async def watching(_: Starlette) -> AsyncIterator[None]:
+        watcher = threading.Thread(target=shelf.watch, args=(say,), daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            shelf.stop()
+
+    made = Starlette(routes=routes(shelf), lifespan=watching, exception_handlers={HTTPException: _told})
+    made.router.redirect_slashes = False
+    return _Logged(made, say) if log else made
+
+
+def routes(shelf: Shelf) -> list[Route]:
+    """The routes, to be mounted anywhere: links in the pages are relative."""
+
+    async def start(request: Request) -> Response:
+        return _start(request, shelf)
+
+    async def page(request: Request) -> Response:
+        return _page(request, shelf)
+
+    async def file(request: Request) -> Response:
+        return await _file(request, shelf)
+
+    places = (f"/{PAGES}", f"/{{view}}/{PAGES}")
+    ends = ("", "/", "/{project}", "/{project}/")
+    return [
+        Route("/", start),
+        *(Route(place + end, page) for place in places for end in ends),
+        Route(f"/{FILES}/{{sha256}}/{{name}}", file),
+    ]
+
+
+def run(shelf: Shelf, host: str, port: int, say: Callable[[str], None], *, log: bool = True) -> None:
+    """Serve until Ctrl-C; with `log`, a line for each request.
+
+    Raises InputError where it cannot listen there.
+    """
+    import uvicorn
+
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        listening = socket.create_server((host, port), family=family, backlog=MOST_CLIENTS)
+    except (OSError, OverflowError) as error:
+        raise InputError(
+            f"cannot listen on {host} port {port}: {error}",
+            cause="something else listens there, the address is not this machine's, or the port needs root",
+            next_step="take another --port; 0 finds a free one",
+        ) from error
+    with listening:
+        name = f"[{host}]" if family == socket.AF_INET6 else host
+        say(f"serving {shelf.folder} at http://{name}:{listening.getsockname()[1]}/{PAGES}/")
+        config = uvicorn.Config(
+            app(shelf, say, log=log),
+            log_config=None,
+            log_level="critical",  # what goes wrong is in the line of its request
+            access_log=False,
+            server_header=False,
+            ws="none",
+            limit_concurrency=MOST_CLIENTS,
+            timeout_graceful_shutdown=3,
+        )
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+def _start(request: Request, shelf: Shelf) -> Response:
+    rows = "".join(f'<li><a href="{one}/{PAGES}/">{one}</a></li>\n' for one in sorted(shelf.views))
+    body = (
+        '<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8"><title>Package index</title></head>\n'
+        f'<body>\n<h1>Package index</h1>\n<p><a href="{PAGES}/">All wheels</a>; by GPU:</p>\n<ul>\n{rows}'
+        "</ul>\n</body>\n</html>\n"
+    ).encode()
+    return _answer(request, body, f'"{sha256_bytes(body)[:32]}"', "text/html; charset=utf-8", {})
+
+
+def _page(request: Request, shelf: Shelf) -> Response:
+    view = request.path_params.get("view", "")
+    project = request.path_params.get("project", "")
+    name = canonicalize_name(project)
+    if view and view not in shelf.views:
+        known = ", ".join(sorted(shelf.views)) or "none"
+        raise HTTPException(404, f"no wheel here holds code for that GPU; there are views for: {known}")
+    if project and not (name.isascii() and name.replace("-", "").isalnum()):
+        raise HTTPException(404, "that is no name of a project")
+    if name != project or not request.url.path.endswith("/"):
+        return Response(status_code=301, headers={"location": _moved(request, project, name)} | _SAFE)
+    kind = http.chosen(request.headers.get("accept", ""), list(TYPES))
+    if kind is None:
+        raise HTTPException(406, f"this page is to be had as {', '.join(TYPES)}")
+    page = shelf.page(view, project, TYPES[kind])
+    if page is None:
+        raise HTTPException(404, _absent(shelf, view, project))
+    sent = TYPES[kind] if kind != "text/html" else "text/html; charset=utf-8"
+    return _answer(request, page.body, page.etag, sent, {"vary": "Accept", "cache-control": "no-cache"})
+
+
+def _moved(request: Request, project: str, name: str) -> str:
+    """Where a page is, seen from where it was asked for: normalised, with a slash at its end."""
+    if not project:
+        return f"{PAGES}/"
+    return f"../{name}/" if request.url.path.endswith("/") else f"{name}/"
+
+
+def _absent(shelf: Shelf, view: str, project: str) -> str:
+    shelf.look_soon()
+    targets = shelf.targets_of(project) if view else []
+    if targets:
+        return f"no wheel of {project} holds code for {view}; its wheels are for: {', '.join(targets)}"
+    return f"no wheel of {project} is here; /{PAGES}/ lists what is"
+
+
+async def _file(request: Request, shelf: Shelf) -> Response:
+    sha256, name = request.path_params["sha256"], request.path_params["name"]
+    wheel = shelf.wheel(sha256, name.removesuffix(METADATA))
+    if wheel is None:
+        shelf.look_soon()
+        raise HTTPException(404, "no file of that name and hash is here; its project's page lists what is")
+    try:
+        if name.endswith(METADATA):
+            body = await run_sync(metadata, shelf.folder, wheel)
+            kind = "text/plain; charset=utf-8"
+            return _answer(request, body, f'"{wheel.metadata_sha256}"', kind, _FOR_EVER)
+        file = await run_sync(open_as_seen, shelf.folder, wheel.seen)
+    except (RocwrightError, OSError) as error:
+        shelf.look_soon()
+        raise HTTPException(404, "the file went or changed a moment ago; ask for its page again") from error
+    return _wheel(request, file, wheel.seen.size, f'"{sha256}"')
+
+
+def _wheel(request: Request, file: BufferedReader, size: int, etag: str) -> Response:
+    headers = {"etag": etag, "accept-ranges": "bytes", **_FOR_EVER}
+    if http.names(request.headers.get("if-none-match", ""), etag):
+        file.close()
+        return Response(status_code=304, headers=headers)
+    wanted = request.headers.get("range", "")
+    if request.headers.get("if-range", etag) != etag:
+        wanted = ""
+    try:
+        part = http.span(wanted, size)
+    except ValueError:
+        file.close()
+        return Response(status_code=416, headers=headers | {"content-range": f"bytes */{size}"})
+    begin, end = part or (0, size)
+    headers |= {"content-length": str(end - begin), "content-type": "application/octet-stream"}
+    if part:
+        headers["content-range"] = f"bytes {begin}-{end - 1}/{size}"
+    status = 206 if part else 200
+    if request.method == "HEAD":
+        file.close()
+        return Response(status_code=status, headers=headers)
+    return _Part(file, begin, end, status, headers)
+
+
+class _Part(StreamingResponse):
+    """Bytes `begin` to `end` of a file, which is closed at the end, whatever the client does."""
+
+    def __init__(
+        self, file: BufferedReader, begin: int, end: int, status: int, headers: Mapping[str, str]
+    ) -> None:
+        super().__init__(self._chunks(file, begin, end), status, headers)
+        self._file = file
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def patiently(message: Message) -> None:
+            with anyio.fail_after(PATIENCE):
+                await send(message)
+
+        try:
+            await super().__call__(scope, receive, patiently)
+        finally:
+            self._file.close()
+
+    @staticmethod
+    async def _chunks(file: BufferedReader, begin: int, end: int) -> AsyncIterator[bytes]:
+        while begin < end:
+            data = await run_sync(os.pread, file.fileno(), min(CHUNK, end - begin), begin)
+            if not data:
+                raise OSError("the file became shorter")
+            begin += len(data)
+            yield data
+
+
+def _answer(request: Request, body: bytes, etag: str, kind: str, more: Mapping[str, str]) -> Response:
+    """A small body, or 304 where the client has it."""
+    headers = {"etag": etag, **_SAFE, **more}
+    if http.names(request.headers.get("if-none-match", ""), etag):
+        return Response(status_code=304, headers=headers)
+    headers |= {"content-type": kind, "content-length": str(len(body))}
+    return Response(b"" if request.method == "HEAD" else body, headers=headers)
+
+
+async def _told(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    headers = {**_SAFE, **(error.headers or {})}
+    return PlainTextResponse(f"{error.detail}\n", status_code=error.status_code, headers=headers)
+
+
+class _Logged:
+    """One line for each request: method, path as it came, status, bytes sent, range asked for."""
+
+    def __init__(self, inner: ASGIApp, say: Callable[[str], None]) -> None:
+        self._inner = inner
+        self._say = say
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._inner(scope, receive, send)
+            return
+        status, sent = 0, 0
+
+        async def counted(message: Message) -> None:
+            nonlocal status, sent
+            await send(message)
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            else:
+                sent += len(message.get("body", b""))
+
+        fault = ""
+        try:
+            await self._inner(scope, receive, counted)
+        except Exception as error:
+            fault = f"  {type(error).__name__}: {error}"
+            raise
+        finally:
+            asked = dict(scope["headers"]).get(b"range", b"")[:100]
+            path = scope.get("raw_path") or scope["path"].encode()
+            words = (scope["method"], _printable(path), str(status), str(sent), _printable(asked))
+            self._say(" ".join(words).rstrip() + fault)
+
+
+def _printable(raw: bytes) -> str:
+    return ascii(raw[:1000].decode("latin-1"))[1:-1]
