@@ -205,7 +205,7 @@ def test_a_source_distribution_is_fetched_by_hash_and_built_in_a_stage_of_its_ow
     assert "checked sources/python-old-style\n" in script
     assert "wheels python-old-style-requires 3.13 x86_64\n" in script
     assert "COPY python-old-style-requires/ /in/requires/\n" in stages
-    assert "COPY --from=python-old-style /out/ /in/python-old-style/\n" in stages
+    assert "COPY --from=python-old-style /out/*.whl /in/python-old-style/\n" in stages
     assert "python-old-style-requires/." in files["nspawn/build-nspawn.sh"].text
     assert "old-style==1.0" in files["requirements/python/requirements.lock"].text
     assert "[packages.sdist]" in files["requirements/python/pylock.toml"].text

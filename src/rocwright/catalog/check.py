@@ -143,6 +143,12 @@ def _component(component: Component, catalog: Catalog) -> Found:
         for one in release.places:
             if isinstance(one, BuiltinPlace) and holder(f"sources/{one.builtin}", catalog.folders) is None:
                 yield f"{place}.places", f"there is no folder sources/{one.builtin}"
+    for uses in (component.uses, *(release.uses for release in component.release)):
+        archives = [name for name, one in catalog.components.items() if one.kind == "archive" and one.setup]
+        for used, wanted in uses.items():
+            yield from _range(f"uses.{used}", wanted)
+            if used not in archives:
+                yield f"uses.{used}", "is no archive with a `setup` that makes it be found"
     for env in (component.env, *(release.env for release in component.release)):
         for name, value in env.items():
             yield from _fields(f"env.{name}", value if isinstance(value, str) else value.value, FILLED)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Annotated, Literal, Self
 
 from packaging.version import InvalidVersion, Version
@@ -121,7 +121,8 @@ class Release(Frozen):
     """One version of a component: the places that have it, in order of trust, and what it needs of others.
 
     `needs` maps a component (python, and tools of the build such as cmake, among them) to a version
-    specifier; `targets` are the only GPUs served (empty: any), `without` maps a GPU not served to the reason;
+    specifier; `uses` adds to what the recipe uses, for this release alone; `targets` are the only GPUs served
+    (empty: any), `without` maps a GPU not served to the reason;
     `env` adds to the recipe's environment for this release alone; `evidence` tells where this version is
     known to be good; `source` tells where these facts are from.
     """
@@ -129,6 +130,7 @@ class Release(Frozen):
     version: Annotated[str, AfterValidator(_check_version)]
     places: tuple[Place, ...] = ()
     needs: dict[str, str] = {}
+    uses: dict[str, str] = {}
     targets: tuple[str, ...] = ()
     without: dict[str, str] = {}
     env: Env = {}
@@ -205,7 +207,9 @@ class Component(Frozen):
     `wheel` and `archive` are built; `image` is pulled by digest and run as it is; `application` is a source
     tree into whose environment wheels are installed; `tool` is a Python package that builds need.
     `prepare` are commands run on the edited tree before edits of the phase "prepared" (hipify), `download`
-    files that the commands find in $IN/downloads.
+    files that the commands find in $IN/downloads. `uses` maps components to ranges: an archive that is built
+    in the same lock, because somebody asked for it, is an input then; its own `setup` are the shell commands
+    that make it be found, before those of who takes it in.
     """
 
     name: str
@@ -219,6 +223,8 @@ class Component(Frozen):
     resources: Resources = Resources()
     env: Env = {}
     guard: tuple[str, ...] = ()
+    uses: dict[str, str] = {}
+    setup: tuple[str, ...] = ()
     prepare: tuple[str, ...] = ()
     run: tuple[str, ...] = ()
     output: tuple[OutputSpec, ...] = ()
@@ -238,6 +244,12 @@ class Component(Frozen):
                 next_step="rocwright lock",
             )
         return found[version]
+
+    def takes(self, version: str, beside: Container[str]) -> dict[str, str]:
+        """What a version builds on, by range: what it needs, and uses of the components `beside` it."""
+        release = self.released(version)
+        used = {name: wanted for name, wanted in (self.uses | release.uses).items() if name in beside}
+        return used | release.needs
 
     def downloads(self, version: str) -> tuple[Download, ...]:
         """The files that building this version wants beside its source."""

@@ -214,7 +214,13 @@ def _input(used: Input, subject: Subject) -> str:
     step = next(one for one in subject.plan.steps if one.key == used.key)
     if isinstance(step.action, FetchAction):
         return f"COPY {slug(step.name)}/ {IN}/{used.name}/"
-    return f"COPY --from={_stage(step.name)} {OUT}/ {IN}/{used.name}/"
+    return f"COPY --from={_stage(step.name)} {OUT}/{pattern_of(step, used)} {IN}/{used.name}/"
+
+
+def pattern_of(step: Step, used: Input) -> str:
+    """The one of a step's outputs that another takes in, as a glob."""
+    assert isinstance(step.action, RunAction)
+    return next(one.pattern for one in step.action.outputs if one.name == used.output)
 
 
 def _image_stage(step: Step, action: ImageAction, subject: Subject) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rocwright.export.arguments import arguments
-from rocwright.export.containerfile import containerfile
+from rocwright.export.containerfile import containerfile, pattern_of
 from rocwright.export.edits import PROGRAM
 from rocwright.export.model import File, Files, Subject, lines_of, slug
 from rocwright.export.quote import comment, shell
@@ -114,13 +114,13 @@ def _component(step: Step, action: RunAction, subject: Subject) -> Iterator[str]
         if used.name in ("root", "src"):
             continue
         source = next(one for one in subject.plan.steps if one.key == used.key)
-        folder = (
-            slug(source.name)
+        taken = (
+            f"{slug(source.name)}/."
             if isinstance(source.action, FetchAction)
-            else f'"$WORK/{slug(source.name)}/out"'
+            else f'"$WORK/{slug(source.name)}/out/"{pattern_of(source, used)}'
         )
         yield f"mkdir -p {work}/in/{shell(used.name)}"
-        yield f"cp -r {folder}/. {work}/in/{shell(used.name)}/"
+        yield f"cp -r {taken} {work}/in/{shell(used.name)}/"
     script = script_path(step).rpartition("/")[2]
     given = [f'--setenv={one}="${one}"' for one in passed_on(step, subject) if one != "JOBS"]
     yield f"component {name} {script} {' '.join(given)}"

@@ -149,20 +149,24 @@ class _Maker:
     def _below(self, component: Component, locked: LockedComponent) -> set[str]:
         """Everything that a component needs, and what that needs in turn."""
         versions = {one.name: one.version for one in self.lock.components}
-        waiting = [component.released(locked.version)]
+        waiting = [component.takes(locked.version, versions)]
         seen: set[str] = set()
         while waiting:
-            for name in set(waiting.pop().needs) - seen:
+            for name in set(waiting.pop()) - seen:
                 seen.add(name)
                 if name in versions:
-                    waiting.append(self.catalog.component(name).released(versions[name]))
+                    waiting.append(self.catalog.component(name).takes(versions[name], versions))
         return seen
 
     def _setup(self, component: Component, locked: LockedComponent) -> tuple[str, ...]:
-        """The commands that make a provider's ROCm be found, before those of a component that needs it."""
-        if self.lock.rocm is None or ROCM not in self._below(component, locked):
-            return ()
-        return self.catalog.provider(self.lock.rocm.name).setup
+        """The commands that make ROCm and the archives that a component takes in be found, before its own."""
+        below = self._below(component, locked)
+        found: list[str] = []
+        if self.lock.rocm is not None and ROCM in below:
+            found += self.catalog.provider(self.lock.rocm.name).setup
+        for name in self.archives:
+            found += self.catalog.component(name).setup if name in below else ()
+        return tuple(found)
 
     def _commands(
         self, component: Component, locked: LockedComponent, tree: Step, *, prepare: bool = False

@@ -164,7 +164,7 @@ def _in_order(catalog: Catalog, chosen: Mapping[str, Candidate], built: Iterable
     def add(name: str) -> None:
         if name in found or name not in names:
             return
-        for need in catalog.component(name).released(chosen[name].version).needs:
+        for need in catalog.component(name).takes(chosen[name].version, chosen):
             add(need)
         found.append(name)
 

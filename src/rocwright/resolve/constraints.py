@@ -12,7 +12,7 @@ from packaging.version import InvalidVersion, Version
 from resolvelib import AbstractProvider, BaseReporter, ResolutionImpossible, Resolver
 
 from rocwright.catalog.load import Catalog
-from rocwright.catalog.model import Release
+from rocwright.catalog.model import Component, Release
 from rocwright.errors import ConflictError, InputError
 
 MOST_ROUNDS = 10_000
@@ -60,11 +60,11 @@ def solve(
     requirements = [Requirement(name, "", "the stack") for name in wanted]
     requirements += [Requirement(name, f"=={version}", "rocwright.toml") for name, version in pins.items()]
     try:
-        result = Resolver(_Provider(catalog, provided, targets), BaseReporter()).resolve(
+        result = Resolver(_Provider(catalog, provided, targets, wanted), BaseReporter()).resolve(
             requirements, max_rounds=MOST_ROUNDS
         )
     except ResolutionImpossible as error:
-        raise _conflict(error, pins, provided, catalog, targets) from error
+        raise _conflict(error, pins, provided, catalog, targets, wanted) from error
     return dict(result.mapping)
 
 
@@ -112,11 +112,16 @@ def nearest_version(version: str, known: Sequence[str]) -> str:
 
 class _Provider(AbstractProvider[Requirement, Candidate, str]):
     def __init__(
-        self, catalog: Catalog, provided: Mapping[str, Sequence[Candidate]], targets: Sequence[str]
+        self,
+        catalog: Catalog,
+        provided: Mapping[str, Sequence[Candidate]],
+        targets: Sequence[str],
+        wanted: Sequence[str],
     ) -> None:
         self.catalog = catalog
         self.provided = provided
         self.targets = targets
+        self.wanted = wanted
         self.heights: dict[str, int] = {}
 
     def height(self, name: str, above: frozenset[str] = frozenset()) -> int:
@@ -125,7 +130,8 @@ class _Provider(AbstractProvider[Requirement, Candidate, str]):
             return self.heights.get(name, 0)
         below: set[str] = set()
         if name not in self.provided and name in self.catalog.components:
-            below = {need for one in self.catalog.component(name).release for need in one.needs}
+            recipe = self.catalog.component(name)
+            below = {need for one in recipe.release for need in recipe.takes(one.version, self.wanted)}
         self.heights[name] = max((1 + self.height(one, above | {name}) for one in below), default=0)
         return self.heights[name]
 
@@ -159,7 +165,12 @@ class _Provider(AbstractProvider[Requirement, Candidate, str]):
             return list(self.provided[name])
         if name not in self.catalog.components:
             return []
-        serving = [one for one in self.catalog.component(name).release if not refusals(one, self.targets)]
+        recipe = self.catalog.component(name)
+        serving = [
+            one
+            for one in recipe.release
+            if not refusals(one, self.targets) and not left_out(recipe, one, self.wanted)
+        ]
         known = sorted(serving, key=lambda one: (bool(one.evidence), Version(one.version)), reverse=True)
         return [Candidate(name, release.version) for release in known]
 
@@ -169,9 +180,11 @@ class _Provider(AbstractProvider[Requirement, Candidate, str]):
     def get_dependencies(self, candidate: Candidate) -> list[Requirement]:
         if candidate.provided:
             return []
-        release = self.catalog.component(candidate.name).released(candidate.version)
+        recipe = self.catalog.component(candidate.name)
+        source = recipe.released(candidate.version).source
         who = f"{candidate.name} {candidate.version}"
-        return [Requirement(name, spec, who, release.source) for name, spec in release.needs.items()]
+        taken = recipe.takes(candidate.version, self.wanted)
+        return [Requirement(name, spec, who, source) for name, spec in taken.items()]
 
 
 def refusals(release: Release, targets: Sequence[str]) -> list[str]:
@@ -181,6 +194,13 @@ def refusals(release: Release, targets: Sequence[str]) -> list[str]:
         missing = [gpu for gpu in targets if gpu not in release.targets]
         found += [f"{gpu}: it serves {', '.join(release.targets)} only" for gpu in missing]
     return found
+
+
+def left_out(recipe: Component, release: Release, wanted: Sequence[str]) -> list[str]:
+    """What is asked for that other releases of a recipe take in, and this one does not: it would be built for
+    nobody."""
+    used = {*recipe.uses, *(name for one in recipe.release for name in one.uses)}
+    return sorted(used & set(wanted) - {*recipe.uses, *release.uses})
 
 
 SHOWN = 2
@@ -210,6 +230,7 @@ def _conflict(
     provided: Mapping[str, Sequence[Candidate]],
     catalog: Catalog,
     targets: Sequence[str],
+    wanted: Sequence[str],
 ) -> ConflictError:
     chain = _chain(error.causes)
     names = sorted({cause.requirement.name for cause in error.causes})
@@ -220,9 +241,15 @@ def _conflict(
                 f"{one.provided} provides {name} {versions}, and no other" for one in provided[name][:1]
             ]
         elif name in catalog.components:
+            recipe = catalog.component(name)
+            chain += [
+                f"{name} {release.version} takes in no {one}"
+                for release in recipe.release
+                for one in left_out(recipe, release, wanted)
+            ]
             chain += [
                 f"{name} {release.version} does not serve {reason}   [{release.source}]"
-                for release in catalog.component(name).release
+                for release in recipe.release
                 for reason in refusals(release, targets)
             ]
         else:
