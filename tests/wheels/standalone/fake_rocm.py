@@ -149,9 +149,10 @@ def make_wheel(
     requires: tuple[str, ...] = (),
     files: tuple[File, ...] = (),
     place: str = "needy/_native.so",
+    library: Path | None = None,
 ) -> Path:
-    """A wheel with one library that needs ROCm and looks for it in /opt/rocm."""
-    library = compile_library(
+    """A wheel with one library: that given, or one that needs ROCm and looks for it in /opt/rocm."""
+    library = library or compile_library(
         folder / "build" / "_native.so",
         code,
         needs=tuple(rocm / "lib" / name for name in needs),

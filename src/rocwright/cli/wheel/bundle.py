@@ -136,7 +136,7 @@ def _tell(plan: Plan) -> None:
         click.echo(
             click.style("MISSING", fg="red", bold=True) + f" {one.name}, for {', '.join(one.wanted_by)}{why}"
         )
-    without = [one.name for one in plan.libraries if not any(f"/{one.was[0]}/" in at for at in plan.licences)]
+    without = [one.name for one in plan.libraries if not any(f"/{one.soname}/" in at for at in plan.licences)]
     if without:
         click.echo(f"no licence was found for: {', '.join(without)}")
     click.echo(f"into {plan.home}: {plan.size:,} bytes; {plan.platform}")

@@ -202,7 +202,7 @@ def _requires(files: Sequence[File]) -> list[str]:
 def _licences(plan: Plan, request: Request, files: Sequence[File]) -> dict[str, Path]:
     """Place in the wheel -> licence file."""
     folder = dist_info_folder(file.path for file in files)
-    sources = {PurePosixPath(one.was[0]).name: one.source for one in plan.libraries}
+    sources = {one.soname: one.source for one in plan.libraries}
     found = licences(sources, request.roots, the_facts())
     return {
         f"{folder}/licenses/{plan.home}/{name}/{path.name}": path

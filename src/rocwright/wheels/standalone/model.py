@@ -29,12 +29,14 @@ class Request:
 class Brought:
     """A library that is brought in.
 
-    `place` is where in the wheel, `name` the name by which the loader knows it there, `was` the names by
-    which it is asked for, `opened_as` those of them that are opened by name, `wanted_by` who asks.
+    `place` is where in the wheel, `name` the name by which the loader knows it there, `soname` that by which
+    it knew it, `was` the names by which it is asked for, `opened_as` those of them that are opened by name,
+    `wanted_by` who asks.
     """
 
     place: str
     name: str
+    soname: str
     source: Path
     was: tuple[str, ...]
     wanted_by: tuple[str, ...]

@@ -90,6 +90,7 @@ def _brought(found: Found, names: Mapping[str, str], folder: str) -> tuple[Broug
         Brought(
             place=f"{folder}/{name}",
             name=name,
+            soname=found.libraries[asked[0]].file_name,
             source=found.libraries[asked[0]].path,
             was=tuple(asked),
             opened_as=tuple(one for one in asked if one in opened),

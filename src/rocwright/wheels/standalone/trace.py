@@ -158,7 +158,8 @@ def judge(
         else:
             absent.append((base, told))
     read = [match[1] for line in opened if (match := _OPENED.search(line))]
-    places = {str(one.source) for one in plan.data} | {str(one.source) for one in plan.libraries}
+    # of libraries the loader tells: Python's own modules may use one of the system's that was brought too
+    places = {os.path.realpath(one.source) for one in plan.data}
     return Traced(
         loaded=tuple(sorted({path.removeprefix(f"{site}/") for path in taken.values() if _in(path, site)})),
         outside=tuple(outside),
