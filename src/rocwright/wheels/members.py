@@ -6,29 +6,22 @@ like, .deb), each in its turn into a temporary file without a name.
 
 from __future__ import annotations
 
-import io
 import os
 import stat
-import tarfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import IO, cast
+from tarfile import TarInfo
 
-from isal import igzip
-
-from rocwright.errors import CheckError, InputError, RocwrightError
-from rocwright.wheels import zips
-from rocwright.wheels.source import CHUNK, Budget, FileSource, Source
+from rocwright.errors import InputError, RocwrightError
+from rocwright.wheels import images, zips
+from rocwright.wheels.archives import AR_MAGIC, TAR_HEAD, ar_members, is_tar, tar_entries
+from rocwright.wheels.source import Budget, FileSource, Source, damaged
 
 HEAD = 64
 """Bytes of a member that are there without opening it."""
 
-_GZIP_MAGIC = b"\x1f\x8b"
-_TAR_SUFFIXES = (".tar.gz", ".tgz")
+_TAR_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.zst", ".tar.bz2")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +52,8 @@ def members(path: Path, budget: Budget | None = None) -> Iterator[Member]:
     """
     try:
         if path.is_dir():
-            yield from _in_folder(path, budget)
+            is_image = (path / images.MARK).is_file()
+            yield from _in_image(path, budget) if is_image else _in_folder(path, budget)
             return
         if not path.is_file():
             raise InputError(
@@ -69,14 +63,15 @@ def members(path: Path, budget: Budget | None = None) -> Iterator[Member]:
                 subject=str(path),
             )
         file = FileSource(path, budget)
-        head = file.read_at(0, min(HEAD, file.size))
+        head = file.read_at(0, min(TAR_HEAD, file.size))
         if head.startswith((zips.MAGIC, zips.EMPTY_MAGIC)) or path.suffix == ".whl":
             yield from _in_zip(file)
-        elif head.startswith(_GZIP_MAGIC) or path.name.endswith(_TAR_SUFFIXES):
+        elif head.startswith(AR_MAGIC):
+            yield from _in_ar(file)
+        elif is_tar(head) or path.name.endswith(_TAR_SUFFIXES):
             yield from _in_tar(file)
         else:
-            mode = stat.S_IMODE(path.stat().st_mode)
-            yield Member(path=path.name, size=file.size, mode=mode, head=head, opener=lambda: file)
+            yield _member(path.name, stat.S_IMODE(path.stat().st_mode), file)
     except RocwrightError:
         raise
     except OSError as error:
@@ -113,6 +108,14 @@ def _in_folder(folder: Path, budget: Budget | None) -> Iterator[Member]:
             )
 
 
+def _in_image(folder: Path, budget: Budget | None) -> Iterator[Member]:
+    def opened(path: Path, name: str) -> FileSource:
+        return FileSource(path, budget, name)
+
+    for path, info, content in images.image_files(folder, opened):
+        yield _of_tar(path, info, content)
+
+
 def _raise(error: OSError) -> None:
     raise error
 
@@ -134,83 +137,33 @@ def _in_zip(archive: Source) -> Iterator[Member]:
 
 
 def _in_tar(archive: Source) -> Iterator[Member]:
-    """In one pass: going back means starting over, so a member is put aside to be read."""
-    with _archive_errors(archive.subject), _gunzipping(archive) as unpacked, TemporaryFile() as aside:
-        metered = cast("IO[bytes]", _Metered(unpacked, archive.budget))
-        with tarfile.open(fileobj=metered, mode="r|", bufsize=CHUNK) as tar:
-            for info in tar:
-                member = tar.extractfile(info) if info.isfile() else None
-                if member is None:
-                    continue
-                content = _Aside(member, info.size, archive.budget, info.name, aside)
-                yield Member(
-                    path=info.name.removeprefix("./"),
-                    size=info.size,
-                    mode=stat.S_IMODE(info.mode),
-                    head=content.read_at(0, min(HEAD, info.size)),
-                    opener=partial(_same, content),
-                )
+    for info, content in tar_entries(archive):
+        if content is not None:
+            yield _of_tar(info.name.removeprefix("./"), info, content)
 
 
-def _gunzipping(archive: Source) -> IO[bytes]:
-    opened: Callable[..., IO[bytes]] = igzip.open
-    return opened(archive, "rb")
+def _of_tar(path: str, info: TarInfo, content: Source) -> Member:
+    mode = stat.S_IMODE(info.mode)
+    return _member(path, mode, content)
 
 
-def _same(source: Source) -> Source:
-    return source
+def _in_ar(archive: Source) -> Iterator[Member]:
+    """The files of a Debian package, or the objects of a static library."""
+    for number, (name, content) in enumerate(ar_members(archive)):
+        if number == 0 and name == "debian-binary":
+            yield from _in_deb(archive)
+            return
+        yield _member(name, 0, content)
 
 
-class _Aside(Source):
-    """A member that can only be read forward: its head is held, the rest put aside when it is asked for."""
-
-    def __init__(self, member: IO[bytes], size: int, budget: Budget, subject: str, aside: IO[bytes]) -> None:
-        super().__init__(size, budget, subject)
-        self._member = member
-        self._head = member.read(HEAD)
-        self._file = aside
-        self._is_aside = False
-
-    def _get(self, offset: int, count: int) -> bytes:
-        if offset + count <= len(self._head):
-            return self._head[offset : offset + count]
-        if not self._is_aside:
-            self._file.seek(0)
-            self._file.write(self._head)
-            while data := self._member.read(CHUNK):
-                self._file.write(data)
-            self._file.flush()
-            self._is_aside = True
-        return os.pread(self._file.fileno(), count, offset)
+def _in_deb(archive: Source) -> Iterator[Member]:
+    for name, content in ar_members(archive):
+        if name.startswith("data.tar"):
+            yield from _in_tar(content)
+            return
+    raise damaged(archive.subject, "it is a Debian package without data.tar")
 
 
-class _Metered(io.RawIOBase):
-    """A stream whose every read is paid from a budget."""
-
-    def __init__(self, file: IO[bytes], budget: Budget) -> None:
-        super().__init__()
-        self._file = file
-        self._budget = budget
-
-    def read(self, size: int = -1, /) -> bytes:
-        data = self._file.read(size)
-        self._budget.spend(len(data))
-        return data
-
-    def readable(self) -> bool:
-        return True
-
-
-@contextmanager
-def _archive_errors(subject: str) -> Iterator[None]:
-    try:
-        yield
-    except RocwrightError:
-        raise
-    except Exception as error:  # damaged archives raise errors of many kinds, and so do their unpackers
-        raise CheckError(
-            f"cannot read {subject} as an archive: {error or type(error).__name__}",
-            cause="the file is cut short, damaged, or no archive of files",
-            next_step="build it or get it again",
-            subject=subject,
-        ) from error
+def _member(path: str, mode: int, content: Source) -> Member:
+    head = content.read_at(0, min(HEAD, content.size))
+    return Member(path=path, size=content.size, mode=mode, head=head, opener=lambda: content)
