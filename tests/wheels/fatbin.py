@@ -67,6 +67,21 @@ def host_elf(fatbin: bytes, *, name: bytes = b".hip_fatbin", kind: int = 1, flag
     )
 
 
+def pe_file(sections: Mapping[bytes, bytes], *, base: int = 0x180000000, magic: int = 0x20B) -> bytes:
+    """A PE file with these sections, each 4 KiB of address space and 512 bytes of file behind the last."""
+    optional = struct.pack("<H22xQ", magic, base) + bytes(208)
+    head = b"MZ" + bytes(58) + struct.pack("<I", 64)
+    head += struct.pack("<4sHHIIIHH", b"PE\0\0", 0x8664, len(sections), 0, 0, 0, len(optional), 0x2022)
+    table, body = b"", b""
+    begin = -(-(len(head) + len(optional) + 40 * len(sections)) // 512) * 512
+    for number, (name, content) in enumerate(sections.items(), 1):
+        raw = content + bytes(-len(content) % 512)
+        place = (len(content), number * 0x1000, len(raw), begin + len(body))
+        table += struct.pack("<8sIIIIIIHHI", name, *place, 0, 0, 0, 0, 0x40000040)
+        body += raw
+    return (head + optional + table).ljust(begin, b"\0") + body
+
+
 def entry_id(target: str) -> str:
     return f"hipv4-amdgcn-amd-amdhsa--{target}"
 

@@ -20,7 +20,9 @@ class CodeObject:
 
     `path` is the file that holds it, seen from the wheel, archive or folder; `index` counts that file's
     bundles from 0 and is None for a file that is itself one code object. `features` are sorted:
-    ("sramecc+", "xnack-"). `size` is in bytes, unpacked. `sha256` is empty where it was not asked for.
+    ("sramecc+", "xnack-"). `size` is in bytes, unpacked. `abi` is the code object version, 0 where that is
+    not told (SPIR-V, entries of the oldest toolchains); `generic_version` that of a generic target, 0 of
+    others. `sha256` is empty where it was not asked for.
     """
 
     path: str
@@ -28,6 +30,8 @@ class CodeObject:
     features: tuple[str, ...]
     size: int
     index: int | None
+    abi: int = 0
+    generic_version: int = 0
     sha256: str = ""
 
     @property
@@ -57,7 +61,7 @@ def code_objects(path: Path, *, hashes: bool = False) -> list[CodeObject]:
     if hashes:
         found = [replace(one, sha256=hashlib.sha256(code).hexdigest()) for one, code in read_code(path)]
     else:
-        found = [one for member, _, binary in fat_binaries(path) for one in _listed(member.path, binary)]
+        found = [one for member, _, binary in fat_binaries(path) for one in objects_in(member.path, binary)]
     return sorted(found, key=lambda one: (one.path, -1 if one.index is None else one.index))
 
 
@@ -67,7 +71,7 @@ def read_code(
     """The code objects that are wanted, each with its bytes; as `fat_binaries`, with hashes checked."""
     for member, source, binary in fat_binaries(path, hashes=True):
         if binary.lone is not None:
-            (one,) = _listed(member.path, binary)
+            (one,) = objects_in(member.path, binary)
             if wanted(one):
                 yield one, source.read_at(0, source.size)
         for index, bundle in enumerate(binary.bundles):
@@ -113,9 +117,18 @@ def _normal(target: str) -> str:
     return ":".join((name, *sorted(features)))
 
 
-def _listed(path: str, binary: FatBinary) -> Iterator[CodeObject]:
+def objects_in(path: str, binary: FatBinary) -> Iterator[CodeObject]:
+    """The code objects of one file, in their order."""
     if (lone := binary.lone) is not None:
-        yield CodeObject(path=path, target=lone.target, features=lone.features, size=binary.size, index=None)
+        yield CodeObject(
+            path=path,
+            target=lone.target,
+            features=lone.features,
+            size=binary.size,
+            index=None,
+            abi=lone.abi,
+            generic_version=lone.generic_version,
+        )
     for index, bundle in enumerate(binary.bundles):
         yield from _of_bundle(path, index, bundle).values()
 
@@ -123,6 +136,14 @@ def _listed(path: str, binary: FatBinary) -> Iterator[CodeObject]:
 def _of_bundle(path: str, index: int, bundle: offload.Bundle) -> dict[str, CodeObject]:
     """The code objects of a bundle by the ids of their entries."""
     return {
-        one.id: CodeObject(path=path, target=one.target, features=one.features, size=one.size, index=index)
+        one.id: CodeObject(
+            path=path,
+            target=one.target,
+            features=one.features,
+            size=one.size,
+            index=index,
+            abi=one.header.abi if one.header else 0,
+            generic_version=one.header.generic_version if one.header else 0,
+        )
         for one in bundle.code
     }

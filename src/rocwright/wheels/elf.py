@@ -16,6 +16,9 @@ from rocwright.errors import CheckError
 from rocwright.wheels.source import CHUNK, Source
 
 MAGIC = b"\x7fELF"
+MAGIC_64 = MAGIC + b"\x02\x01"
+"""How a 64-bit little-endian one begins."""
+
 HEADER_SIZE = 64
 MOST_SECTIONS = 200_000
 MOST_SEGMENTS = 10_000

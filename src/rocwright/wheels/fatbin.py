@@ -9,12 +9,20 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from rocwright.wheels import elf, offload
+from rocwright.wheels import elf, offload, pe
 from rocwright.wheels.elf import Elf, Pointer
-from rocwright.wheels.gpu import HEADER_SIZE, GpuHeader, gpu_header, is_gpu_elf
+from rocwright.wheels.gpu import (
+    HEADER_SIZE,
+    GpuHeader,
+    gpu_header,
+    gpu_of_notes,
+    is_gpu_elf,
+    is_unnamed,
+)
 from rocwright.wheels.offload import Bundle
+from rocwright.wheels.pe import Pe
 from rocwright.wheels.source import Source
 
 BUNDLES = ".hip_fatbin"
@@ -64,7 +72,7 @@ class FatBinary:
 
 def may_hold_code(head: bytes) -> bool:
     """Whether a file that begins with `head` (24 bytes are enough) can be one that `fat_binary` reads."""
-    return head.startswith(elf.MAGIC) or offload.is_bundle(head)
+    return head.startswith((elf.MAGIC, pe.MAGIC)) or offload.is_bundle(head)
 
 
 def fat_binary(source: Source, *, hashes: bool = False) -> FatBinary | None:
@@ -74,41 +82,58 @@ def fat_binary(source: Source, *, hashes: bool = False) -> FatBinary | None:
     unpacked; with `hashes` their own hashes are checked too.
     """
     head = source.read_at(0, min(source.size, HEADER_SIZE))
+    if is_unnamed(head):
+        return FatBinary(size=source.size, lone=_of_version_2(source))
     if is_gpu_elf(head):
         return FatBinary(size=source.size, lone=gpu_header(head, source.subject))
-    spans: tuple[tuple[int, int], ...]
-    wrappers: tuple[Wrapper, ...] = ()
     if offload.is_bundle(head):
-        spans = ((0, source.size),)
-    elif head.startswith(elf.MAGIC) and (spans := _spans(file := Elf(source))):
-        wrappers = tuple(_wrappers(file))
-    else:
+        return _with_bundles(source, ((0, source.size),), hashes)
+    file = _host_file(source, head)
+    spans = tuple((one.offset, one.size) for one in file.named(BUNDLES) if one.size) if file else ()
+    if file is None or not spans:
         return None
-    bundles = tuple(
+    return replace(_with_bundles(source, spans, hashes), wrappers=tuple(_wrappers(file)))
+
+
+def _with_bundles(source: Source, spans: tuple[tuple[int, int], ...], hashes: bool) -> FatBinary:
+    bundles = (
         bundle
         for begin, size in spans
         for bundle in offload.read_bundles(source, begin, begin + size, hashes=hashes)
     )
-    return FatBinary(size=source.size, spans=spans, bundles=bundles, wrappers=wrappers)
+    return FatBinary(size=source.size, spans=spans, bundles=tuple(bundles))
 
 
-def _spans(file: Elf) -> tuple[tuple[int, int], ...]:
-    return tuple((one.offset, one.size) for one in file.named(BUNDLES) if one.size)
+def _of_version_2(source: Source) -> GpuHeader:
+    return GpuHeader(target=gpu_of_notes(source), features=(), generic_version=0, abi=2)
 
 
-def _wrappers(file: Elf) -> Iterator[Wrapper]:
-    for section in file.named(WRAPPERS):
-        if section.size > MOST_WRAPPERS * _WRAPPER.size:
-            raise file.wrong(f"it claims {section.size // _WRAPPER.size:,} wrappers of bundles")
-        pointers = {one.at: one for one in file.pointers(section)}
-        data = file.source.read_at(section.offset, section.size // _WRAPPER.size * _WRAPPER.size)
+def _host_file(source: Source, head: bytes) -> Elf | Pe | None:
+    """The file as a library or program of a host that HIP runs on."""
+    if head[:6] == elf.MAGIC_64:
+        return Elf(source)
+    return Pe(source) if pe.is_pe(source) else None
+
+
+def _wrappers(file: Elf | Pe) -> Iterator[Wrapper]:
+    if isinstance(file, Elf):
+        placed = file.kind != elf.RELOCATABLE
+        parts = [(one.offset, one.size, file.pointers(one)) for one in file.named(WRAPPERS)]
+    else:
+        placed = True
+        parts = [(one.offset, one.size, []) for one in file.named(WRAPPERS)]
+    for offset, size, found in parts:
+        if size > MOST_WRAPPERS * _WRAPPER.size:
+            raise file.wrong(f"it claims {size // _WRAPPER.size:,} wrappers of bundles")
+        pointers = {one.at: one for one in found}
+        data = file.source.read_at(offset, size // _WRAPPER.size * _WRAPPER.size)
         for number, (magic, version, address, _) in enumerate(_WRAPPER.iter_unpack(data)):
             if magic != WRAPPER_MAGIC:
                 raise file.wrong(f"wrapper {number} of a bundle begins with {magic:#x}")
-            at = section.offset + number * _WRAPPER.size
+            at = offset + number * _WRAPPER.size
             pointer = pointers.get(at + 8)
-            if pointer is None and address and file.kind != elf.RELOCATABLE:
-                # an executable at fixed addresses needs no relocation
+            if pointer is None and address and placed:
+                # a program at fixed addresses and a PE file hold the address itself
                 target = file.at_address(address)
                 pointer = Pointer(at=at + 8, target=target, form="place", value_at=at + 8, value=address)
             yield Wrapper(offset=at, version=version, pointer=pointer)

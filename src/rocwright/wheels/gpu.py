@@ -9,12 +9,15 @@ from functools import cache
 
 from rocwright.catalog.folders import catalog_folders, layers, read_toml
 from rocwright.errors import CheckError, InputError
+from rocwright.wheels.elf import MAGIC, Elf
+from rocwright.wheels.source import Source
 
-MAGIC = b"\x7fELF"
 HEADER_SIZE = 64
 
 _CLASS64, _LITTLE, _OSABI_AMDGPU_HSA, _EM_AMDGPU = 2, 1, 64, 224
 _MACH = 0xFF
+_SHT_NOTE, _ISA_VERSION = 7, 3
+_LARGEST_NOTES = 1024 * 1024
 _GENERIC_VERSION_SHIFT = 24
 
 # e_ident[EI_ABIVERSION]: 1 is code object version 3, 2 is 4, and so on (LLVM AMDGPUUsage, "Header").
@@ -55,6 +58,33 @@ def machines() -> Mapping[int, str]:
 def is_gpu_elf(header: bytes) -> bool:
     """Whether a file that begins with `header` is itself an AMDGPU ELF file."""
     return header.startswith(MAGIC) and header[18:20] == _EM_AMDGPU.to_bytes(2, "little")
+
+
+def is_unnamed(header: bytes) -> bool:
+    """Whether it is code object version 2, as compilers wrote until 2020: its header names no GPU."""
+    return is_gpu_elf(header) and header[7] == _OSABI_AMDGPU_HSA and header[8] < _ABI_V3
+
+
+def gpu_of_notes(source: Source) -> str:
+    """The GPU that a code object of version 2 names in a note. Raises CheckError where there is none.
+
+    Source: LLVM AMDGPUUsage, "Code Object V2 Note Records", NT_AMD_HSA_ISA_VERSION.
+    """
+    for section in Elf(source).sections:
+        if section.kind != _SHT_NOTE or section.size > _LARGEST_NOTES:
+            continue
+        data = source.read_at(section.offset, section.size)
+        at = 0
+        while at + 12 <= len(data):
+            name_size, size, kind = struct.unpack_from("<III", data, at)
+            name_at = at + 12
+            at = name_at + -(-name_size // 4) * 4
+            note = data[at : at + size]
+            if data[name_at : name_at + name_size] == b"AMD\0" and kind == _ISA_VERSION and len(note) >= 16:
+                major, minor, stepping = struct.unpack_from("<III", note, 4)
+                return f"gfx{major}{minor:x}{stepping:x}"
+            at += -(-size // 4) * 4
+    raise _wrong(source.subject, "it is code object version 2, and no note names its GPU")
 
 
 def gpu_header(header: bytes, subject: str) -> GpuHeader:

@@ -17,7 +17,7 @@ from typing import IO, Literal, Protocol, cast
 import zstandard
 
 from rocwright.errors import CheckError
-from rocwright.wheels.gpu import HEADER_SIZE, gpu_header
+from rocwright.wheels.gpu import HEADER_SIZE, GpuHeader, gpu_header, is_unnamed
 from rocwright.wheels.source import CHUNK, Source
 
 MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
@@ -31,10 +31,10 @@ LONGEST_ID = 1024
 
 Compression = Literal["", "zlib", "zstd"]
 
-# hipv4-amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-; `hip` is the older kind, and a fourth part of the triple
-# may be written out.
+# hipv4-amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-; `hip` is the older kind, `hcc` that of the compiler before
+# it, and a fourth part of the triple may be written out.
 _ENTRY_ID = re.compile(
-    r"hip(?:v4)?-(?P<isa>amdgcn|spirv64)-amd-amdhsa-(?:unknown)?-?"
+    r"(?:hip(?:v4)?|hcc)-(?P<isa>amdgcn|spirv64)-amd-amdhsa-(?:unknown)?-?"
     r"(?P<target>[a-z][a-z0-9]*(?:-[a-z0-9]+)*)(?P<features>(?::[a-z]+[+-])*)"
 )
 
@@ -50,7 +50,8 @@ _METHODS: dict[int, Compression] = {0: "zlib", 1: "zstd"}
 class Entry:
     """One code object of a bundle. `target` is empty for the host's entry.
 
-    `offset` and `size` are in bytes of the bundle, unpacked.
+    `offset` and `size` are in bytes of the bundle, unpacked. `header` is what the code object says of itself;
+    None for the host's entry, for what is not machine code, and for code of the oldest toolchains.
     """
 
     id: str
@@ -58,6 +59,7 @@ class Entry:
     features: tuple[str, ...]
     offset: int
     size: int
+    header: GpuHeader | None = None
 
     @property
     def target_id(self) -> str:
@@ -102,11 +104,11 @@ def read_bundles(source: Source, begin: int, end: int, *, hashes: bool = False) 
     Raises CheckError for anything that is no whole bundle, and where an entry's name and the header of its
     code object do not agree. Memory use does not grow with what the file holds.
     """
-    position = _next_bundle(source, begin, end)
+    position = _next_bundle(source, begin, begin, end)
     while position is not None:
         bundle = read_bundle(source, position, end, hashes=hashes)
         yield bundle
-        position = _next_bundle(source, bundle.end, end)
+        position = _next_bundle(source, begin, bundle.end, end)
 
 
 def read_bundle(source: Source, offset: int, end: int, *, hashes: bool = False) -> Bundle:
@@ -157,9 +159,9 @@ _ReadAt = Callable[[int, int], bytes]
 """Exactly so many bytes at an offset in a plain bundle; of one that is being unpacked only ever forward."""
 
 
-def _next_bundle(source: Source, position: int, end: int) -> int | None:
-    """Where the next bundle begins: at the next page, else where the next byte that is not zero lies."""
-    page = -(-position // ALIGNMENT) * ALIGNMENT
+def _next_bundle(source: Source, begin: int, position: int, end: int) -> int | None:
+    """Where the next bundle begins: a whole page from `begin`, else at the next byte that is not zero."""
+    page = begin - (begin - position) // ALIGNMENT * ALIGNMENT
     if page + len(MAGIC) <= end and is_bundle(source.read_at(page, len(MAGIC))):
         return page
     for at in range(position, end, CHUNK):
@@ -179,15 +181,16 @@ def _entries(opened: Callable[[], _ReadAt], size: int, subject: str) -> tuple[tu
     """
     entries, header_size = _read_header(opened(), size, subject)
     read, end = opened(), header_size
+    headers: dict[str, GpuHeader | None] = {}
     for entry in sorted(entries, key=lambda one: (one.offset, one.size)):
         if entry.size == 0 and not entry.target:
             continue
         if entry.offset < end or entry.offset + entry.size > size:
             raise _wrong(subject, f"the entry {entry.id} overlaps another or lies outside its bundle")
         if entry.target:
-            _check_agreement(entry, read(entry.offset, min(entry.size, HEADER_SIZE)), subject)
+            headers[entry.id] = _header(entry, read(entry.offset, min(entry.size, HEADER_SIZE)), subject)
         end = entry.offset + entry.size
-    return entries, header_size
+    return tuple(replace(one, header=headers.get(one.id)) for one in entries), header_size
 
 
 def _read_header(read: _ReadAt, size: int, subject: str) -> tuple[tuple[Entry, ...], int]:
@@ -221,9 +224,12 @@ def _read_header(read: _ReadAt, size: int, subject: str) -> tuple[tuple[Entry, .
     return tuple(found.values()), position
 
 
-def _check_agreement(entry: Entry, head: bytes, subject: str) -> None:
+def _header(entry: Entry, head: bytes, subject: str) -> GpuHeader | None:
+    """What the code object says, if anything. Raises CheckError where the entry says another thing."""
     if "-spirv64-" in entry.id:
-        return  # SPIR-V is not ELF; the runtime compiles it for the GPU that it meets
+        return None  # SPIR-V is not ELF; the runtime compiles it for the GPU that it meets
+    if is_unnamed(head):
+        return None
     header = gpu_header(head, f"{subject} ({entry.id})")
     if (header.target, header.features) != (entry.target, entry.features):
         inside = ":".join((header.target, *header.features))
@@ -233,6 +239,7 @@ def _check_agreement(entry: Entry, head: bytes, subject: str) -> None:
             next_step="build it again",
             subject=subject,
         )
+    return header
 
 
 def _read_compressed(source: Source, offset: int, end: int, hashes: bool) -> Bundle:

@@ -26,7 +26,7 @@ _BASE_AT = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """One row of the section table; `address` counts from the image's base, `offset` and `size` in the file."""
+    """One row of the section table; `address` counts from the base, `offset` and `size` in the file."""
 
     name: str
     address: int
@@ -35,7 +35,7 @@ class Section:
 
 
 class Pe:
-    """A 64-bit PE file in `source`. Raises CheckError for tables that are no such, or lie outside the file."""
+    """A 64-bit PE file in `source`. Raises CheckError for tables that are no such, or lie outside."""
 
     def __init__(self, source: Source) -> None:
         self.source = source

@@ -3,48 +3,156 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from rocwright.cli.common import json_option
 
+if TYPE_CHECKING:
+    from rocwright.wheels.inspection import Inspection, Library, TargetCode
+    from rocwright.wheels.judge.model import Finding
+
 
 @click.command("inspect")
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
+@click.option("--venv", is_flag=True, help="PATH is a Python environment: say who brought each file.")
+@click.option("--kernels", is_flag=True, help="Every kernel: registers, memory, wave size.")
 @click.option("--judge", is_flag=True, help="Judge the rest too: libraries, paths, tags, RECORD, leftovers.")
 @json_option
 @click.pass_context
-def command(context: click.Context, path: Path, judge: bool, as_json: bool) -> None:
-    """Every piece of GPU code in PATH (a wheel, an archive, a folder, one file), by target.
+def command(
+    context: click.Context, path: Path, venv: bool, kernels: bool, judge: bool, as_json: bool
+) -> None:
+    """Every piece of GPU code in PATH, by target.
 
-    With --judge, an error in what else is there ends with exit code 12.
+    PATH is a wheel, a .tar.gz (or .xz, .zst), a .deb, an OCI image layout, a folder, a static library, or one
+    library, DLL, program or code object. Nothing is unpacked to disk. With --judge, an error in what else is
+    there ends with exit code 12.
     """
-    from collections import Counter
+    if kernels:
+        _kernels(path, as_json)
+        return
+    found = _inspected(path, venv)
+    findings = _judged(path) if judge else []
+    if as_json:
+        _print_json(found, findings if judge else None)
+    else:
+        _tell(found)
+        if judge:
+            from rocwright.cli.wheel.findings import print_findings
+
+            click.echo()
+            print_findings(findings)
+    if any(one.grade == "error" for one in findings):
+        from rocwright.errors import CheckError
+
+        context.exit(CheckError.failure.exit_code)
+
+
+def _inspected(path: Path, venv: bool) -> Inspection:
+    if venv:
+        from rocwright.wheels.environment import inspect_environment
+
+        return inspect_environment(path)
+    from rocwright.wheels.inspection import inspect
+
+    return inspect(path)
+
+
+def _print_json(found: Inspection, findings: list[Finding] | None) -> None:
+    from rocwright.cli.tell import print_json
+    from rocwright.cli.wheel.findings import as_data
+
+    print_json(found.as_dict() | ({} if findings is None else {"findings": as_data(findings)}))
+
+
+def _judged(path: Path) -> list[Finding]:
+    from rocwright.cli.wheel.findings import judged
+
+    return judged(path)
+
+
+def _tell(found: Inspection) -> None:
+    from rocwright.cli.tell import print_table
+
+    if not found.libraries:
+        click.echo(f"no GPU code in {found.path}")
+        return
+    rows = [row for library in found.libraries for row in _rows(library)]
+    print_table(("file", "target", "code objects", "bytes", ""), rows, right=(2, 3))
+    if len(found.libraries) > 1:
+        click.echo()
+        total = [("all files", *_cells(one)) for one in found.totals]
+        print_table(("", "target", "code objects", "bytes", ""), total, right=(2, 3))
+
+
+def _rows(library: Library) -> list[tuple[str, ...]]:
+    owner = f" ({library.distribution})" if library.distribution else ""
+    head = (f"{library.path}{owner}", "", "", f"{library.size:,}", _form(library))
+    return [head, *(("", *_cells(one)) for one in library.targets)]
+
+
+def _cells(one: TargetCode) -> tuple[str, str, str, str]:
+    covers = f"covers {', '.join(one.covers)}" if one.covers else ""
+    return one.target_id, f"{one.count:,}", f"{one.size:,}", covers
+
+
+def _form(library: Library) -> str:
+    told = []
+    for form in library.bundles:
+        bundles = f"{form.count:,} bundle{'s' if form.count > 1 else ''}"
+        if form.compression:
+            told.append(
+                f"{bundles}, {form.compression} (CCOB {form.version}): "
+                f"{form.size:,} bytes for {form.unpacked_size:,}"
+            )
+        else:
+            told.append(bundles)
+    if library.kind != "library":
+        told.append(f"no library: a {library.kind}")
+    if library.unreached:
+        told.append(f"{library.unreached:,} that no wrapper leads to")
+    return "; ".join(told)
+
+
+def _kernels(path: Path, as_json: bool) -> None:
     from dataclasses import asdict
 
     from rocwright.cli.tell import print_json, print_table
-    from rocwright.cli.wheel.findings import as_data, judged, print_findings
-    from rocwright.errors import CheckError
-    from rocwright.wheels.codeobjects import code_objects
+    from rocwright.wheels.inspection import kernels_of
 
-    found = code_objects(path)
-    findings = judged(path) if judge else []
+    found = [(one, kernel) for one, kernels in kernels_of(path) for kernel in kernels]
     if as_json:
-        told = {"findings": as_data(findings)} if judge else {}
-        print_json({"code_objects": [asdict(one) for one in found], **told})
-    else:
-        count: Counter[tuple[str, str]] = Counter()
-        size: Counter[tuple[str, str]] = Counter()
-        for one in found:
-            count[one.path, one.target_id] += 1
-            size[one.path, one.target_id] += one.size
-        print_table(
-            ("file", "target", "code objects", "bytes"),
-            [(*key, f"{count[key]:,}", f"{size[key]:,}") for key in count],
-            right=(2, 3),
+        print_json(
+            [
+                {
+                    "path": one.path,
+                    "index": one.index,
+                    "target": one.target_id,
+                    "abi": one.abi,
+                    **asdict(kernel),
+                }
+                for one, kernel in found
+            ]
         )
-    if judge and not as_json:
-        click.echo()
-        print_findings(findings)
-    if any(one.grade == "error" for one in findings):
-        context.exit(CheckError.failure.exit_code)
+        return
+    print_table(
+        ("file", "target", "version", "VGPR", "AGPR", "SGPR", "LDS", "scratch", "wave", "kernel"),
+        [
+            (
+                one.path,
+                one.target_id,
+                str(one.abi),
+                str(kernel.vgprs),
+                str(kernel.agprs),
+                str(kernel.sgprs),
+                f"{kernel.lds:,}",
+                f"{kernel.scratch:,}",
+                str(kernel.wave),
+                kernel.name,
+            )
+            for one, kernel in found
+        ],
+        right=(2, 3, 4, 5, 6, 7, 8),
+    )

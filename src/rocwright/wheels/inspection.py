@@ -1,0 +1,155 @@
+"""What GPU code a wheel, library, folder or environment holds: per file and target, and in all."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from rocwright.wheels import generic, offload
+from rocwright.wheels.codeobjects import CodeObject, fat_binaries, objects_in, read_code
+from rocwright.wheels.fatbin import FatBinary
+
+if TYPE_CHECKING:
+    from rocwright.wheels.kernels import Kernel
+
+Kind = Literal["library", "bundle", "code object"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetCode:
+    """Code for one target with its features: how many code objects, and their bytes, unpacked.
+
+    `covers` names the processors that a generic target stands for.
+    """
+
+    target_id: str
+    count: int
+    size: int
+    covers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BundleForm:
+    """Bundles of one form: `version` of the compressed format (0: plain), bytes in the file and unpacked."""
+
+    compression: offload.Compression
+    version: int
+    count: int
+    size: int
+    unpacked_size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Library:
+    """One file with GPU code. `size` counts the file's bytes.
+
+    `unreached` counts bundles that no wrapper leads to; `distribution` is the package of an environment that
+    brought the file, empty elsewhere.
+    """
+
+    path: str
+    kind: Kind
+    size: int
+    bundles: tuple[BundleForm, ...]
+    wrappers: int
+    unreached: int
+    code: tuple[CodeObject, ...]
+    distribution: str = ""
+
+    @property
+    def targets(self) -> tuple[TargetCode, ...]:
+        """Its code by target."""
+        return _by_target(self.code)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspection:
+    """Everything found in `path`, the files in the order of their paths."""
+
+    path: str
+    libraries: tuple[Library, ...]
+
+    @property
+    def totals(self) -> tuple[TargetCode, ...]:
+        """All code by target."""
+        return _by_target(one for library in self.libraries for one in library.code)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For `--json`."""
+        return {
+            "path": self.path,
+            "libraries": [
+                {**asdict(one), "targets": [asdict(target) for target in one.targets]}
+                for one in self.libraries
+            ],
+            "totals": [asdict(target) for target in self.totals],
+        }
+
+
+def inspect(path: Path) -> Inspection:
+    """Read `path` (wheel, archive, package, image layout, folder, file).
+
+    Raises InputError where it cannot be read, CheckError where something in it is damaged.
+    """
+    found = [_library(member.path, binary) for member, _, binary in fat_binaries(path)]
+    return Inspection(path=str(path), libraries=tuple(sorted(found, key=lambda one: one.path)))
+
+
+def kernels_of(path: Path) -> Iterator[tuple[CodeObject, tuple[Kernel, ...]]]:
+    """The kernels of every code object of `path` that is machine code; raises as `inspect` does."""
+    from rocwright.wheels.kernels import kernels
+
+    for one, code in read_code(path):
+        if one.abi:
+            yield one, tuple(kernels(code, f"{one.path} ({one.target_id})"))
+
+
+def _library(path: str, binary: FatBinary) -> Library:
+    forms: dict[tuple[offload.Compression, int], list[offload.Bundle]] = defaultdict(list)
+    for bundle in binary.bundles:
+        forms[bundle.compression, bundle.version].append(bundle)
+    return Library(
+        path=path,
+        kind=_kind(binary),
+        size=binary.size,
+        bundles=tuple(
+            BundleForm(
+                compression=compression,
+                version=version,
+                count=len(bundles),
+                size=sum(one.size for one in bundles),
+                unpacked_size=sum(one.unpacked_size for one in bundles),
+            )
+            for (compression, version), bundles in sorted(forms.items())
+        ),
+        wrappers=len(binary.wrappers),
+        unreached=len(binary.unreached),
+        code=tuple(objects_in(path, binary)),
+    )
+
+
+def _kind(binary: FatBinary) -> Kind:
+    if binary.lone is not None:
+        return "code object"
+    return "bundle" if binary.spans[0][0] == 0 else "library"
+
+
+def _by_target(code: Iterable[CodeObject]) -> tuple[TargetCode, ...]:
+    count: dict[tuple[str, str], int] = defaultdict(int)
+    size: dict[tuple[str, str], int] = defaultdict(int)
+    for one in code:
+        key = one.target, one.target_id
+        count[key] += 1
+        size[key] += one.size
+    return tuple(
+        TargetCode(target_id=key[1], count=count[key], size=size[key], covers=generic.covers(key[0]))
+        for key in sorted(count, key=lambda one: natural(one[1]))
+    )
+
+
+def natural(target: str) -> tuple[int, str]:
+    """gfx90a before gfx1030: by the length of the processor's name, then by the name."""
+    return len(target.partition(":")[0]), target
