@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from rocwright.errors import CheckError, InputError
-from rocwright.wheels.gpu import MAGIC, is_gpu_elf
+from rocwright.wheels.elf import MAGIC
+from rocwright.wheels.gpu import is_gpu_elf
 from rocwright.wheels.judge.leftovers import Search
 from rocwright.wheels.judge.linking import linking_findings, machine_findings, policy_findings
 from rocwright.wheels.judge.model import Finding, Grade
