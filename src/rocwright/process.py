@@ -6,12 +6,14 @@ import contextlib
 import os
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Timer
+from typing import IO
 
 from rocwright.errors import InputError
 from rocwright.files import CHUNK
@@ -178,6 +180,63 @@ def pipe(
         except BaseException:
             kill_group(running)
             raise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """A running process whose standard output is read as a file, as much as is wanted."""
+
+    argv: tuple[str, ...]
+    output: IO[bytes]
+    _process: subprocess.Popen[bytes]
+    _errors: IO[bytes]
+    _begun: float
+
+    def finish(self) -> Finished:
+        """How it ended, once the output was read to its end; `stdout` is empty, it went to the reader."""
+        returncode = self._process.wait()
+        self._errors.seek(0)
+        return Finished(
+            argv=self.argv,
+            returncode=returncode,
+            stdout="",
+            stderr=self._errors.read(LINE_LIMIT).decode(errors="replace"),
+            seconds=time.monotonic() - self._begun,
+        )
+
+
+@contextlib.contextmanager
+def reading(argv: Sequence[str | Path], *, env: Mapping[str, str] | None = None) -> Iterator[Reading]:
+    """Start a process whose output the caller reads at its own pace; it is ended when the caller leaves.
+
+    Raises InputError where the program is not installed.
+    """
+    words = tuple(str(word) for word in argv)
+    with tempfile.TemporaryFile() as errors:
+        try:
+            running = subprocess.Popen(
+                words,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                start_new_session=True,
+            )
+        except FileNotFoundError as error:
+            raise not_installed(words[0]) from error
+        with running:
+            assert running.stdout is not None
+            try:
+                yield Reading(
+                    argv=words,
+                    output=running.stdout,
+                    _process=running,
+                    _errors=errors,
+                    _begun=time.monotonic(),
+                )
+            finally:
+                if running.poll() is None:
+                    kill_group(running)
 
 
 def _tell(descriptor: int, on_line: Callable[[str], None]) -> None:

@@ -1,0 +1,107 @@
+"""`rocwright wheel audit-override`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rocwright.cli.common import complete, json_option
+
+if TYPE_CHECKING:
+    from rocwright.wheels.audit.run import Advice, Report
+
+LONGEST_NAME = 60
+
+
+@click.command("audit-override")
+@click.argument("path", type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--code", required=True, shell_complete=complete("gpu"), help="The target that the code is for: gfx1100."
+)
+@click.option(
+    "--on", required=True, shell_complete=complete("gpu"), help="The target that it is to run on: gfx1151."
+)
+@click.option(
+    "--llvm",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="The folder of LLVM's tools; otherwise the newest here that knows both targets.",
+)
+@json_option
+@click.pass_context
+def command(context: click.Context, path: Path, code: str, on: str, llvm: Path | None, as_json: bool) -> None:
+    """Whether code in PATH for one target is valid on another, kernel by kernel, from the machine code.
+
+    Each kernel is disassembled as both and compared, with registers, memory, and what LLVM knows of faults
+    and differences of the hardware. Ends with 0 only where every kernel is safe, else with 12.
+    """
+    from rocwright.catalog.load import the_catalog
+    from rocwright.cli.tell import print_json
+    from rocwright.errors import FailureClass
+    from rocwright.wheels.audit.judge import Verdict
+    from rocwright.wheels.audit.run import advice, audit_override
+
+    report = audit_override(path, code, on, llvm=llvm, tell=_progress if sys.stderr.isatty() else _silent)
+    told = advice(the_catalog(), code, on)
+    if as_json:
+        print_json(_as_data(report, told))
+    else:
+        _show(report, told)
+    context.exit(0 if report.verdict is Verdict.SAFE else FailureClass.CHECK.exit_code)
+
+
+def _silent(done: int, total: int) -> None:
+    pass
+
+
+def _progress(done: int, total: int) -> None:
+    click.echo(f"\r{done} of {total} code objects" + ("\n" if done == total else ""), err=True, nl=False)
+
+
+def _as_data(report: Report, told: Advice) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {
+        "code": report.code,
+        "on": report.on,
+        "verdict": report.verdict,
+        "kernels": dict(report.counts),
+        "llvm": {"path": str(report.llvm.path), "version": report.llvm.version},
+        "override": asdict(told),
+        "objects": [asdict(one) for one in report.objects],
+    }
+
+
+def _show(report: Report, told: Advice) -> None:
+    from rocwright.cli.tell import print_table
+    from rocwright.wheels.audit.judge import Verdict
+
+    click.echo(f"code for {report.code} on {report.on}, read with LLVM {report.llvm.version}\n")
+    paths = dict.fromkeys(one.path for one in report.objects)
+    rows = []
+    for path in paths:
+        objects = [one for one in report.objects if one.path == path]
+        kernels = [kernel for one in objects for kernel in one.kernels]
+        counts = [sum(kernel.verdict is verdict for kernel in kernels) for verdict in Verdict]
+        rows.append((path, *(f"{count:,}" for count in (len(objects), *counts))))
+    print_table(("file", "code objects", *Verdict), rows, right=(1, 2, 3, 4))
+    for count, kernel, reason in report.reasons:
+        name = kernel.name if len(kernel.name) <= LONGEST_NAME else f"{kernel.name[:LONGEST_NAME]}..."
+        click.echo(
+            f"\n{reason.verdict}: {count:,} kernels ({reason.kind}), such as {name or 'a whole object'}"
+        )
+        click.echo(f"  {reason.text}")
+    click.echo()
+    if told.value:
+        click.echo(f"override  {told.variable}={told.value} makes a {report.on} pass for {report.code}")
+    if told.warning or told.tried:
+        tried = f"tried: {', '.join(told.tried)}" if told.tried else ""
+        click.echo(f"reported  {'; '.join(filter(None, (tried, told.warning)))}")
+    summary = {
+        Verdict.SAFE: "every kernel is safe, as far as machine code tells; checked without a GPU",
+        Verdict.NOT_SAFE: "some kernels are not safe",
+        Verdict.NOT_CHECKED: "not every kernel could be checked",
+    }
+    click.echo(f"verdict   {report.verdict}: {summary[report.verdict]}")
