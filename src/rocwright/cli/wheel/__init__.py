@@ -9,6 +9,7 @@ from rocwright.cli import Verbs
 VERBS = {
     "inspect": "Every piece of GPU code in a wheel, library, folder or environment, by target.",
     "audit-override": "Is code for one target valid on another: kernel by kernel, from the machine code.",
+    "slim": "The same wheel, library or folder with only the machine code that the GPUs need.",
     "bundle": "A wheel that needs ROCm, with all of it that it needs inside.",
     "normalise": "The same content as the same bytes: order, times, modes, compression, RECORD.",
     "diff": "What differs between two wheels, from the name down to the kernel.",

@@ -1,0 +1,73 @@
+"""Files that hold machine code or tuning data for certain GPUs, known by their paths."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from rocwright.catalog.read import Reader, catalog_folders, parse
+from rocwright.models import Frozen
+from rocwright.wheels.gpu import machines
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loose:
+    """What a path tells: the kind of file, the targets that it is for, and features fixed for them (sorted).
+
+    `needed`: a library that finds no such file for its GPU fails, and is not only slower.
+    """
+
+    kind: str
+    targets: frozenset[str]
+    features: tuple[str, ...]
+    needed: bool
+
+
+class Kind(Frozen):
+    """A kind of loose file."""
+
+    name: str
+    what: str
+    path: str
+    needed: bool
+    source: tuple[str, ...]
+
+
+class _Kinds(Frozen):
+    kind: tuple[Kind, ...]
+
+
+def loose(path: str) -> Loose | None:
+    """What kind of loose file `path` (with /) names, if one. Raises InputError where the catalog is wrong."""
+    for kind, pattern in _patterns():
+        if match := pattern.search(path):
+            groups = match.groupdict()
+            named = re.compile("gfx" + groups["target"].removeprefix("gfx").replace("x", "[0-9a-f]"))
+            return Loose(
+                kind=kind.name,
+                targets=frozenset(name for name in machines().values() if named.fullmatch(name)),
+                features=tuple(sorted(re.findall(r"[a-z]+[+-]", groups.get("features") or ""))),
+                needed=kind.needed,
+            )
+    return None
+
+
+@cache
+def _patterns() -> tuple[tuple[Kind, re.Pattern[str]], ...]:
+    reader = Reader(catalog_folders())
+    names = sorted(set(machines().values()), key=lambda name: (-len(name), name))
+    words = {
+        # The longest first: gfx90a68 is gfx90a with 0x68 units, gfx115128 is gfx1151 with 0x28.
+        "{target}": f"(?P<target>{'|'.join(map(re.escape, names))})",
+        "{targets}": "(?P<target>gfx[0-9a-fx]+)",
+        "{features}": r"(?P<features>(?:[-:][a-z]+[+-])*)",
+    }
+    found = []
+    for path in reader.layers("loose_kernels.toml"):
+        for kind in parse(_Kinds, reader.data(path), path).kind:
+            text = kind.path
+            for word, meaning in words.items():
+                text = text.replace(word, meaning)
+            found.append((kind, re.compile(text)))
+    return tuple(found)

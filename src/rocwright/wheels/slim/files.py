@@ -1,0 +1,60 @@
+"""Files that are for certain GPUs as a whole: which of them stay for the targets that are wanted."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from rocwright.errors import CheckError
+from rocwright.wheels.choose import Code, Target, needed
+from rocwright.wheels.gpu import HEADER_SIZE, gpu_header, is_gpu_elf
+from rocwright.wheels.loose import Loose, loose
+from rocwright.wheels.slim.wish import Wish
+
+CODE = "code object"
+"""The kind of a file that is known by what it holds, not by its path."""
+
+
+def other_files(
+    heads: Iterable[tuple[str, bytes]], wish: Wish
+) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:
+    """Of files (path, first 64 bytes), those for other GPUs only, with their kind; and the folders in which
+    code for a wanted target is missing, with the targets.
+
+    Raises CheckError where files that a library cannot do without are there for other GPUs and not for a
+    wanted one, unless the wish allows it.
+    """
+    groups: dict[tuple[str, str, bool], list[tuple[str, Code]]] = defaultdict(list)
+    for path, head in heads:
+        if what := _what(path, head):
+            folder = path.rpartition("/")[0]
+            groups[folder, what.kind, what.needed].append((path, Code(what.targets, what.features)))
+    gone: dict[str, str] = {}
+    missing: dict[str, tuple[str, ...]] = {}
+    for (folder, kind, is_needed), found in groups.items():
+        kept, lacking = needed([code for _, code in found], wish.targets, wish.covered)
+        gone |= {path: kind for i, (path, _) in enumerate(found) if i not in kept}
+        if lacking and is_needed:
+            missing[folder] = tuple(map(str, lacking))
+            if not wish.allow_missing:
+                raise _without(folder, kind, lacking)
+    return gone, missing
+
+
+def _what(path: str, head: bytes) -> Loose | None:
+    if found := loose(path):
+        return found
+    if not is_gpu_elf(head) or len(head) < HEADER_SIZE:
+        return None
+    header = gpu_header(head, path)
+    return Loose(kind=CODE, targets=frozenset({header.target}), features=header.features, needed=True)
+
+
+def _without(folder: str, kind: str, missing: Sequence[Target]) -> CheckError:
+    names = ", ".join(map(str, missing))
+    return CheckError(
+        f"{folder or 'the folder'} has files of {kind} for other GPUs and none for {names}",
+        cause="it was not built for this GPU",
+        next_step="--allow-missing leaves it so; rocwright wheel runs-on says which code may do",
+        subject=folder,
+    )
