@@ -149,11 +149,12 @@ class Built:
 def build(project: Project, locked: Lock, options: Options, progress: Progress) -> Built:
     """Run what must run; lay the artifacts out in the project's output folder.
 
-    Raises InputError for a lock that leaves something open, OutOfDiskError before anything starts where there
-    is no room. Failures of steps are not raised:
+    Raises InputError for a lock that leaves something open or a tree with a user's changes that are not
+    saved, OutOfDiskError before anything starts where there is no room. Failures of steps are not raised:
     they are in the result, all together.
     """
     from rocwright.build.layout import lay_out
+    from rocwright.build.workspace import spare_the_users_work
 
     if locked.pending:
         raise InputError(
@@ -162,8 +163,10 @@ def build(project: Project, locked: Lock, options: Options, progress: Progress) 
             + (f"; {len(locked.pending) - 4} more" if len(locked.pending) > 4 else ""),
             next_step="rocwright lock, on a machine that reaches these places",
         )
-    under_way = UnderWay("build", project.request, project.home.runs)
     store = project.store
+    first = [one.step for one in planned(project, locked)[1] if one.state is State.RUN]
+    spare_the_users_work(first, project.home, discard=options.discard)
+    under_way = UnderWay("build", project.request, project.home.runs)
     outcome = Outcome()
     for _ in range(ROUNDS):
         plan, decisions = planned(project, locked)

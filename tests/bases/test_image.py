@@ -154,16 +154,24 @@ def test_an_image_without_the_package_manager_of_its_base_is_told(bench: Bench) 
         pass
 
 
-def test_a_release_that_is_a_day_is_that_day_of_the_archive(bench: Bench) -> None:
+def test_a_release_that_is_a_day_is_that_day_of_the_archive(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     dated = MANAGER.model_copy(
         update={
-            "repository": ("sh", "-c", "echo {year}/{month}/{day} > /day"),
+            "snapshot": "https://archive.example/{year}/{month}/{day}",
+            "repository": ("sh", "-c", "echo {snapshot} > /day"),
             "refresh": ("cp", "/day", "/lists"),
         }
     )
     with bench.packages(dated, "2025-10-28") as packages:
         [pin] = packages.choose(["a"], bench.store)
-    assert bench.store.verified(pin.sha256).read_text() == "a of 2025/10/28\n"
+    told = bench.store.verified(pin.sha256).read_text()
+    assert told == "a of https://archive.example/2025/10/28\n"
+    monkeypatch.setenv("ROCWRIGHT_MIRRORS", "https://archive.example/=http://127.0.0.1:1/")
+    with bench.packages(dated, "2025-10-28") as packages:
+        [pin] = packages.choose(["a"], bench.store)
+    assert bench.store.verified(pin.sha256).read_text() == "a of http://127.0.0.1:1/2025/10/28\n"
 
 
 def test_the_same_files_are_fetched_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -135,3 +135,47 @@ def test_a_tree_that_is_not_open_and_a_missing_catalog_are_told(rocwright: Comma
     without = rocwright("patch", "save", "alpha", env={"ROCWRIGHT_CATALOG": ""})
     assert without.returncode == 2
     assert "catalog folder" in without.stderr
+
+
+def test_a_build_spares_what_was_changed_in_a_shell_and_not_saved(
+    rocwright: Command, home: Home, catalog: Path, engine: str
+) -> None:
+    env = {"ROCWRIGHT_CATALOG": str(catalog)}
+    words = ("--engine", engine)
+    assert rocwright("build", *words, env=env).returncode == 6
+    assert rocwright("shell", "alpha", *words, "--command", "true", env=env).returncode == 0
+    looked = rocwright("build", *words, env=env)
+    assert looked.returncode == 6, "a tree that was only looked at is built anew"
+
+    tree = tree_of(home, catalog)
+    script = "sed -i '1s/^/mended: /' file; echo mine > new-file"
+    assert rocwright("shell", "alpha", *words, "--command", script, env=env).returncode == 0
+    refused = rocwright("build", *words, env=env)
+    assert refused.returncode == 2
+    assert "not saved" in refused.stderr
+    assert "file, new-file" in refused.stderr
+    assert "rocwright patch save alpha" in refused.stderr
+    gone = rocwright("store", "gc", "--keep", "0", env=env)
+    assert gone.returncode == 0, gone.stderr
+    assert (tree / "new-file").read_text() == "mine\n"
+    assert (tree / "file").read_text().startswith("mended: ")
+
+    assert rocwright("build", *words, "--discard", env=env).returncode == 6
+    assert not (tree / "new-file").exists()
+
+
+def test_a_commit_in_the_tree_that_is_not_saved_is_spared_too(
+    rocwright: Command, home: Home, catalog: Path, engine: str
+) -> None:
+    env = {"ROCWRIGHT_CATALOG": str(catalog)}
+    words = ("--engine", engine)
+    rocwright("build", *words, env=env)
+    rocwright("shell", "alpha", *words, "--command", "true", env=env)
+    tree = tree_of(home, catalog)
+    (tree / "file").write_text("mended by hand\n")
+    History(tree).commit_changes("Mend it by hand")
+    refused = rocwright("build", *words, env=env)
+    assert refused.returncode == 2
+    assert "Mend it by hand" in refused.stderr
+    assert rocwright("patch", "save", "alpha", env=env).returncode == 0
+    assert rocwright("build", *words, env=env).returncode == 0

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.real.registry import Registry, serving_registry
 
 from rocwright.bases.roots import remove_tree
 from rocwright.home import Home
@@ -25,3 +26,10 @@ def sources_home(tmp_path_factory: pytest.TempPathFactory) -> Home:
     """Where fetched sources are kept: for this run, or in $ROCWRIGHT_TEST_HOME for later ones too."""
     named = os.environ.get("ROCWRIGHT_TEST_HOME")
     return Home(Path(named) if named else tmp_path_factory.mktemp("sources"))
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
+    """The Debian archive's docker-registry, for a file of tests."""
+    with serving_registry(tmp_path_factory.mktemp("registry")) as found:
+        yield found

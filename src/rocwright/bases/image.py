@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from rocwright.bases.roots import remove_tree
 from rocwright.bases.writable import WritableRoot, writable_root
 from rocwright.catalog.load import lookup, the_catalog
 from rocwright.catalog.model import PackageManager, filled
@@ -22,9 +23,9 @@ from rocwright.errors import CheckError, ConflictError, FetchError, NetworkError
 from rocwright.files import sha256_file
 from rocwright.plan.environment import PACKAGES
 from rocwright.plan.model import BaseAction, FilePin, PackageOrigin
+from rocwright.sources.mirrors import mirrors
 from rocwright.store.model import Store
 
-_DATE = re.compile(r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)")
 _NO_NETWORK = re.compile(
     r"could ?n.t (resolve|connect)|failed to (fetch|download|retrieve)|temporary failure|timed out|"
     r"network is unreachable|curl error",
@@ -45,10 +46,8 @@ class Packages:
 
     def refresh(self) -> None:
         """Get the newest package lists, of the release's day where it is one. Raises NetworkError."""
-        day = _DATE.fullmatch(self.release)
-        commands = (
-            [filled(self.manager.repository, **day.groupdict())] if day and self.manager.repository else []
-        )
+        snapshot = mirrors().at(self.manager.snapshot_of(self.release))
+        commands = [filled(self.manager.repository, snapshot=snapshot)] if snapshot else []
         for command in (*commands, self.manager.refresh):
             code, said = self._run(command)
             if code != 0:
@@ -63,7 +62,7 @@ class Packages:
 
         Raises ConflictError where the manager finds no answer, NetworkError.
         """
-        if not wanted:
+        if not wanted and not self.manager.snapshot_of(self.release):
             return ()
         code, said = self._run(filled(self.manager.download, wanted, folder=PACKAGES))
         if code != 0:
@@ -128,7 +127,8 @@ class Packages:
 
     def _empty(self) -> None:
         for path in self.folder.iterdir():
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+            # a folder may belong to the user that the manager downloads as
+            remove_tree(path)
 
     def _explain(
         self, what: str, said: Sequence[str], absent: Sequence[str] = ()
@@ -174,7 +174,7 @@ def packages_of(
             found.refresh()
             yield found
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_tree(folder)
 
 
 def fetch_packages(

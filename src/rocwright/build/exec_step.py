@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pydantic import ValidationError
 
 from rocwright.build.context import Context, Made
-from rocwright.build.workspace import Workspace
+from rocwright.build.workspace import Workspace, spare_the_users_work
 from rocwright.errors import InputError, InternalError
 from rocwright.home import Home
 from rocwright.plan.model import BaseAction, FetchAction, ImageAction, RunAction, Step, TreeAction
@@ -118,6 +118,7 @@ def _make(
     memory: int | None,
     engine: str | None,
 ) -> Record:
+    spare_the_users_work([step], home)
     workspace = Workspace.of(home, key)
     workspace.create()
     context = Context(

@@ -51,7 +51,7 @@ def open_shell(
             lay_out(context)
         history = History(workspace.source)
         if not history.exists:
-            make_history(workspace.source, stages_of(step, store), store, say)
+            make_history(workspace.source, stages_of(step, store), store, say).remember()
         job = replace(prepare(step.action, context), seconds=None, memory=None)
         job = replace(job, env=dict(job.env) | GIT)
         chosen = sandbox.pick(engine, home.probes)

@@ -40,10 +40,12 @@ MEMORY_SHARE = 0.95
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What a user may say about a run: most jobs at once, the engine by name."""
+    """What a user may say about a run: most jobs at once, the engine by name, and whether changes in trees
+    that nobody saved are thrown away."""
 
     jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
     engine: str | None = None
+    discard: bool = False
 
 
 @dataclass(slots=True, kw_only=True)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from rocwright.bases.roots import remove_tree
+from rocwright.errors import InputError
 from rocwright.home import Home
+from rocwright.patching.history import History
+from rocwright.plan.model import Step
 
 CCACHE = "/ccache"
 
@@ -56,3 +60,28 @@ class Workspace:
 
     def remove(self) -> None:
         remove_tree(self.path)
+
+    def unsaved(self) -> list[str]:
+        """What a user changed in this tree in a shell, and has not saved."""
+        return History(self.source).unsaved()
+
+
+def spare_the_users_work(steps: Iterable[Step], home: Home, *, discard: bool = False) -> None:
+    """Raises InputError where a tree of these steps holds a user's work; with `discard` it is removed."""
+    found = {step.name: Workspace.of(home, step.key) for step in steps}
+    kept = {name: left for name, one in found.items() if (left := one.unsaved())}
+    if not kept:
+        return
+    if discard:
+        for name in kept:
+            found[name].remove()
+        return
+    name, left = next(iter(kept.items()))
+    more = f" and {len(left) - 4} more" if len(left) > 4 else ""
+    raise InputError(
+        f"the tree of {', '.join(kept)} holds changes that are not saved",
+        cause=f"made in rocwright shell {name}: {', '.join(left[:4])}{more}",
+        detail=f"the tree: {found[name].source}",
+        next_step=f"rocwright patch save {name} --message WHY keeps them (git add a new file first); "
+        "rocwright build --discard throws them away",
+    )

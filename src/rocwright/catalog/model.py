@@ -287,9 +287,10 @@ class PackageManager(Frozen):
 
     `refresh`, `download` and `fetch` use a network: `download` gets packages and what they need that the root
     has not, `fetch` exactly those named. `install` uses nothing but the folder of downloaded files, `list`
-    prints a name and a version a line, `repository` sets a dated snapshot, `ask` prints what `fetch` is to be
-    asked for to get a file again. In an argument, `{folder}`, `{file}` and the `{year}`, `{month}`, `{day}`
-    of a snapshot are filled in; the argument `{packages}` becomes one for each.
+    prints a name and a version a line, `repository` makes the root use a dated snapshot, whose address
+    `snapshot` is, `ask` prints what `fetch` is to be asked for to get a file again. In an argument,
+    `{folder}`, `{file}` and `{snapshot}` are filled in, in the address `{year}`, `{month}` and `{day}`; the
+    argument `{packages}` becomes one for each.
     `files` is a glob of package files; `env` is the commands' environment; `forget` are globs of what an
     installation leaves in the root that is no part of it.
     """
@@ -304,8 +305,17 @@ class PackageManager(Frozen):
     env: dict[str, str] = {}
     forget: tuple[str, ...] = ()
     list: tuple[str, ...]
+    snapshot: str = ""
     repository: tuple[str, ...] = ()
     source: str
+
+    def snapshot_of(self, release: str) -> str:
+        """The address of the snapshot of a release that is a day, or nothing."""
+        day = _DAY.fullmatch(release)
+        return _fill(self.snapshot, day.groupdict()) if day else ""
+
+
+_DAY = re.compile(r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)")
 
 
 def filled(command: Sequence[str], packages: Iterable[str] = (), **values: str) -> tuple[str, ...]:

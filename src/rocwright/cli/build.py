@@ -16,12 +16,14 @@ from rocwright.cli.common import Asked, json_option, project_options, say, the_p
 )
 @click.option("--engine", help="The sandbox engine, by name; otherwise the first that works here.")
 @click.option("--verify", "verify_too", is_flag=True, help="Check and try what is built.")
+@click.option("--discard", is_flag=True, help="Throw away changes in opened trees that were not saved.")
 @json_option
 def command(
     asked: Asked,
     jobs: int | None,
     engine: str | None,
     verify_too: bool,
+    discard: bool,
     as_json: bool,
 ) -> None:
     """Build what the lock says and is not in the store yet.
@@ -37,7 +39,7 @@ def command(
     project = the_project(asked)
     locked = current_lock(project, say)
     show_plan_line(locked, planned(project, locked)[1])
-    options = Options(jobs=jobs or os.cpu_count() or 1, engine=engine)
+    options = Options(jobs=jobs or os.cpu_count() or 1, engine=engine, discard=discard)
     with choose_progress() as progress:
         built = build(project, locked, options, progress)
     findings = []

@@ -234,7 +234,7 @@ def save(
     if len(opened) != 1:
         raise InputError(
             f"which step? {', '.join(opened)}" if opened else f"no tree of {step or 'a step'} is open",
-            cause="a tree is opened by rocwright shell, and goes with the next build of its step",
+            cause="a tree is opened by rocwright shell",
             next_step=f"rocwright patch save {next(iter(opened))}" if opened else "rocwright shell STEP",
         )
     (chosen,) = opened.values()

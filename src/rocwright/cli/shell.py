@@ -20,8 +20,8 @@ def command(
 ) -> None:
     """A shell in the sandbox of a failed or finished step: its root, its tree, its environment.
 
-    After a failure the tree is as the failure left it; otherwise it is laid out anew. What is changed in
-    there is thrown away by the next build of the step.
+    After a failure the tree is as the failure left it; otherwise it is laid out anew. What you change in
+    there stays until it is saved (rocwright patch save) or thrown away (rocwright build --discard).
     """
     from rocwright.build.inspect import open_shell
     from rocwright.cli.why import find_step

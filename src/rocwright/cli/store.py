@@ -100,6 +100,7 @@ def gc(dry_run: bool, days: float, as_json: bool) -> None:
     """Remove what no plan built last needs and what is older than --keep days."""
     from rocwright.bases.roots import remove_tree
     from rocwright.build.progress import size
+    from rocwright.build.workspace import Workspace
     from rocwright.cli.tell import print_json
     from rocwright.flow import kept_keys
     from rocwright.home import Home
@@ -107,7 +108,9 @@ def gc(dry_run: bool, days: float, as_json: bool) -> None:
 
     home, store = Home.default(), _store()
     roots = [path for path in home.roots.glob("*") if path.is_dir() and not path.name.startswith(".")]
-    found = rubbish(store, kept_keys(home), days, [*roots, *leftovers(home, days)])
+    # a tree that somebody changed and has not saved is no rubbish, however old
+    left = [path for path in leftovers(home, days) if not Workspace(path).unsaved()]
+    found = rubbish(store, kept_keys(home), days, [*roots, *left])
     if not dry_run:
         remove(store, found, remove_tree)
     if as_json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +16,9 @@ from rocwright.plan.environment import EPOCH
 
 BASE = "refs/rocwright/base"
 """The last commit that the build made, or that was saved: what is on top of it is the user's."""
+
+OPENED = "rocwright-opened.json"
+"""In the repository's folder: what a failed build left in the tree before the user came."""
 
 ENVIRONMENT = {
     "GIT_AUTHOR_NAME": AUTHOR,
@@ -90,6 +94,31 @@ class History:
     def uncommitted(self) -> list[str]:
         """Files that are changed but not committed, new ones that were not added left out."""
         return self._git("diff", "--name-only", "HEAD").splitlines()
+
+    def remember(self) -> None:
+        """Note what the tree holds beyond its commits: what comes on top of that is the user's."""
+        write_atomic(self.folder / OPENED, json.dumps(self._beyond()))
+
+    def unsaved(self) -> list[str]:
+        """What the user made since `remember` and nobody saved: commits by subject, files by name."""
+        try:
+            before = json.loads((self.folder / OPENED).read_bytes())
+        except (OSError, ValueError):
+            return []
+        commits = self._git("log", "--reverse", "--format=%s", f"{BASE}..HEAD").splitlines()
+        return [*commits, *(name for name, state in self._beyond().items() if before.get(name) != state)]
+
+    def _beyond(self) -> dict[str, list[int]]:
+        """Files that are not as the last commit has them, or that it has not: their size and time."""
+        listed = self._git("diff", "--name-only", "-z", "HEAD") + self._git("ls-files", "--others", "-z")
+        return {name: self._state(name) for name in sorted(filter(None, listed.split("\0")))}
+
+    def _state(self, name: str) -> list[int]:
+        try:
+            found = (self.tree / name).lstat()
+        except OSError:
+            return []
+        return [found.st_size, found.st_mtime_ns]
 
     def commit_changes(self, message: str) -> None:
         """Commit what is changed in files that git knows, and new files that were added."""
