@@ -108,7 +108,9 @@ def image(registry: Registry, outside: Outside, tmp_path_factory: pytest.TempPat
     subprocess.run([*gpg, "--import-ownertrust"], input=f"{print_of_key}:6:\n".encode(), check=True)
     run("gpgconf", "--homedir", trusted, "--kill", "all")
     # what the image brings along is newer than the day
-    run("pacman", "--root", root, "--config", _early(folder, outside), "--noconfirm", "-Sy", "brought")
+    (folder / "cache").mkdir()
+    own = ("--root", root, "--cachedir", folder / "cache", "--config", _early(folder, outside))
+    run("pacman", *own, "--noconfirm", "-Sy", "brought")
     packed = folder / "root.tar"
     run("tar", "-C", root, "--numeric-owner", "--exclude=./dev/*", "-cf", packed, ".")
     registry.push_saved(

@@ -29,10 +29,14 @@ from rocwright.sources.archive import unpack
 from rocwright.store.model import Output
 from rocwright.verify.lines import MARK, outcome_word, read_line
 from rocwright.verify.model import Finding
+from rocwright.verify.suites import lacking, lacks_words
 from rocwright.verify.tiny_gguf import write_tiny_model
 from rocwright.wheels.codeobjects import check_targets, code_objects
 
 GPU_DEVICES = ("/dev/kfd", "/dev/dri")
+
+LACKS = "{lacks}"
+"""The argument of a check that becomes what the targets lack, where there is a GPU to run on."""
 
 
 def verify(
@@ -212,7 +216,12 @@ class _Bench:
             (folder / "model").mkdir()
             write_tiny_model(folder / "model" / "tiny.gguf")
             mounts.append(Mount(source=folder / "model", target="/model"))
-        words = [word.format_map(values) for word in check.arguments]
+        devices = tuple(name for name in GPU_DEVICES if Path(name).exists())
+        # a card may lack what the processor, on which a check runs without one, has
+        lacks = lacks_words(self._lacking()) if devices else []
+        words = [
+            word for one in check.arguments for word in (lacks if one == LACKS else [one.format_map(values)])
+        ]
         commands.append(shlex.join(["exec", "python3", f"/catalog/{check.script}", *words]))
         sandbox.make_writable(work)
         mounts.append(Mount(source=work, target="/trial", writable=True))
@@ -223,8 +232,11 @@ class _Bench:
             workdir="/trial",
             mounts=tuple(mounts),
             seconds=check.seconds,
-            devices=tuple(name for name in GPU_DEVICES if Path(name).exists()),
+            devices=devices,
         )
+
+    def _lacking(self) -> dict[str, str]:
+        return lacking([self.project.catalog.target(one) for one in self.lock.request.gpu])
 
 
 def _environment() -> dict[str, str]:

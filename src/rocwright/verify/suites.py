@@ -55,20 +55,29 @@ class Order:
         words += ["--every"] if self.every else []
         words += [word for one in self.only for word in ("--only", one)]
         words += [word for one in self.targets for word in ("--target", one)]
-        words += [word for pair in self.lacks.items() for word in ("--lacks", "=".join(pair))]
+        words += lacks_words(self.lacks)
         words += ["--operation-seconds", str(self.operation_seconds)]
         return [*words, "--group-seconds", str(self.group_seconds)]
 
 
-def aimed(order: Order, targets: Sequence[Target]) -> Order:
-    """The same for these GPU targets: kernels are compiled for them; what all of them lack is left out."""
-    lacks = {
+def lacking(targets: Sequence[Target]) -> dict[str, str]:
+    """What all of these GPU targets lack, with the catalog's words."""
+    return {
         name: f"{', '.join(one.name for one in targets)}: {told}"
         for name, told in targets[0].lacks.items()
         if all(name in one.lacks for one in targets)
     }
+
+
+def lacks_words(lacks: Mapping[str, str]) -> list[str]:
+    """The words that tell a program of checks what a target lacks."""
+    return [word for pair in lacks.items() for word in ("--lacks", "=".join(pair))]
+
+
+def aimed(order: Order, targets: Sequence[Target]) -> Order:
+    """The same for these GPU targets: kernels are compiled for them; what all of them lack is left out."""
     named = tuple(f"{one.name}:{one.wave}" if one.wave else one.name for one in targets)
-    return replace(order, targets=named, lacks=lacks)
+    return replace(order, targets=named, lacks=lacking(targets))
 
 
 def run_suites(

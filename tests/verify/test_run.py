@@ -1,0 +1,75 @@
+"""The checks of a stack: what a card lacks is told to the programs that run on it."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+import pytest
+from tests.build.project import make_sources, open_project, put_roots
+from tests.making import record_of, write_tree
+
+from rocwright.home import Home
+from rocwright.plan.make import make_plan
+from rocwright.store.local import LocalStore
+from rocwright.store.model import Output
+from rocwright.verify import run
+
+SCRIPT = """import json, sys
+said = {"name": "told", "ok": True, "detail": " ".join(sys.argv[1:]), "device": "cpu"}
+print("ROCWRIGHT-CHECK " + json.dumps(said))
+"""
+
+RECIPE = {
+    "alpha": {
+        "kind": "archive",
+        "run": ["true"],
+        "output": [{"name": "archive", "pattern": "alpha-*.tar.gz"}],
+        "system": {"build": ["shell"], "check": ["shell"]},
+        "check": [
+            {
+                "name": "told",
+                "kind": "script",
+                "script": "checks/told.py",
+                "arguments": ["--marks", "{lacks}", "{python}"],
+            }
+        ],
+    }
+}
+
+
+def told(home: Home, engine: str, python_root: Path, folder: Path) -> str:
+    """Verify a stack that is in the store; gives the arguments that its check was given."""
+    make_sources(folder, RECIPE)
+    write_tree(folder / "catalog", {"checks/told.py": SCRIPT})
+    with (folder / "catalog/targets.toml").open("a") as file:
+        file.write('features = { bf16 = "no", fp16 = "yes", triton = "not upstream" }\n')
+    project = open_project(folder, home.path)
+    put_roots(project, python_root)
+    store = LocalStore(home.store)
+    (folder / "file").write_text("x")
+    with tarfile.open(folder / "alpha-1.0.tar.gz", "w:gz") as archive:
+        archive.add(folder / "file", "alpha-1/file")
+    sha256, size = store.put_file(folder / "alpha-1.0.tar.gz")
+    step = next(one for one in make_plan(project.locked, project.catalog).steps if one.name == "alpha")
+    store.put_record(
+        record_of(step, Output(name="archive", filename="alpha-1.0.tar.gz", sha256=sha256, size=size))
+    )
+    [found] = run.verify(project, project.locked, engine, print)
+    assert found.ok, found.detail
+    return found.detail
+
+
+def test_what_the_card_lacks_is_told_to_a_check_that_has_the_card(
+    home: Home, engine: str, python_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "GPU_DEVICES", ("/dev/null",))
+    said = told(home, engine, python_root, tmp_path / "sources")
+    assert said == "--marks --lacks bf16=gfx1151: no --lacks triton=gfx1151: not upstream python3"
+
+
+def test_the_processor_is_tried_whole(
+    home: Home, engine: str, python_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "GPU_DEVICES", ("/dev/no such device",))
+    assert told(home, engine, python_root, tmp_path / "sources") == "--marks python3"
