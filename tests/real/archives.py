@@ -89,6 +89,7 @@ def pacman_repository(folder: Path, name: str, packages: Sequence[Package], keys
         shutil.rmtree(tree)
     made_all = sorted(folder.glob("*.pkg.tar.zst"))
     run("repo-add", "--quiet", folder / f"{name}.db.tar.gz", *made_all)
+    run("gpgconf", "--homedir", keys, "--kill", "all")
 
 
 def dnf_repository(folder: Path, packages: Sequence[Package]) -> None:
@@ -126,6 +127,7 @@ def signing_key(folder: Path) -> Path:
     gpg = ("gpg", "--homedir", folder)
     run(*gpg, "--batch", "--passphrase", "", "--quick-gen-key", "tiny@example", "ed25519")
     (folder / "key.asc").write_text(run(*gpg, "--armor", "--export"))
+    run("gpgconf", "--homedir", folder, "--kill", "all")
     return folder
 
 

@@ -160,3 +160,24 @@ def test_every_version_lies_in_the_empty_range() -> None:
     assert version_in("1.0", "")
     assert version_in("0.21.0", "<0.22")
     assert not version_in("0.22.0", "<0.22")
+
+
+def test_what_was_seen_good_on_the_gpu_asked_for_goes_first(catalog: Catalog) -> None:
+    seen = {
+        "1.0": {"gfx803": "it ran there"},
+        "1.9": {"any": "a distribution carries it", "gfx1151": "it ran there"},
+        "1.10": "",
+    }
+    alone = catalog.components["alone"]
+    release = tuple(one.model_copy(update={"evidence": seen.get(one.version, "")}) for one in alone.release)
+    known = replace(
+        catalog, components={**catalog.components, "alone": alone.model_copy(update={"release": release})}
+    )
+
+    def chosen(*targets: str) -> str:
+        return versions(solve(known, ["alone"], {}, {}, targets))["alone"]
+
+    assert chosen("gfx803") == "1.0"
+    assert chosen("gfx1151") == "1.9"
+    assert chosen("gfx1103") == "1.9", "what is good for any goes before what nobody saw"
+    assert chosen("gfx803", "gfx1151") == "1.9", "it must be good for both"

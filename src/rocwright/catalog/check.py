@@ -11,7 +11,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from rocwright.catalog.load import Catalog, read_catalog
-from rocwright.catalog.model import Base, BuiltinPlace, Component, Row, Stack, SystemNeeds
+from rocwright.catalog.model import ANY, Base, BuiltinPlace, Component, Row, Stack, SystemNeeds
 from rocwright.catalog.provider import Provider
 from rocwright.catalog.read import Fault, Reader, holder
 from rocwright.catalog.target import Target
@@ -142,6 +142,8 @@ def _component(component: Component, catalog: Catalog) -> Found:
         for needed, wanted in release.needs.items():
             yield from _range(f"{place}.needs.{needed}", wanted)
         yield from _unknown(f"{place}.targets", (*release.targets, *release.without), catalog.targets)
+        if isinstance(release.evidence, dict):
+            yield from _unknown(f"{place}.evidence", release.evidence, (ANY, *catalog.targets))
         for one in release.places:
             if isinstance(one, BuiltinPlace) and holder(f"sources/{one.builtin}", catalog.folders) is None:
                 yield f"{place}.places", f"there is no folder sources/{one.builtin}"

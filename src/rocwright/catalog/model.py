@@ -124,7 +124,8 @@ class Release(Frozen):
     specifier; `uses` adds to what the recipe uses, for this release alone; `targets` are the only GPUs served
     (empty: any), `without` maps a GPU not served to the reason;
     `env` adds to the recipe's environment for this release alone; `evidence` tells where this version is
-    known to be good; `source` tells where these facts are from.
+    known to be good, by target where it is known for some alone ("any" for the others); `source` tells where
+    these facts are from.
     """
 
     version: Annotated[str, AfterValidator(_check_version)]
@@ -134,8 +135,20 @@ class Release(Frozen):
     targets: tuple[str, ...] = ()
     without: dict[str, str] = {}
     env: Env = {}
-    evidence: str = ""
+    evidence: str | dict[str, str] = ""
     source: str
+
+    def known_good(self, targets: Sequence[str]) -> int:
+        """2 where evidence names each of these targets, 1 where there is some for any, 0 for none."""
+        if isinstance(self.evidence, str):
+            return bool(self.evidence)
+        if targets and all(one in self.evidence for one in targets):
+            return 2
+        return int(ANY in self.evidence)
+
+
+ANY = "any"
+"""Stands for every target that evidence does not name."""
 
 
 class SystemNeeds(Frozen):

@@ -171,7 +171,9 @@ class _Provider(AbstractProvider[Requirement, Candidate, str]):
             for one in recipe.release
             if not refusals(one, self.targets) and not left_out(recipe, one, self.wanted)
         ]
-        known = sorted(serving, key=lambda one: (bool(one.evidence), Version(one.version)), reverse=True)
+        known = sorted(
+            serving, key=lambda one: (one.known_good(self.targets), Version(one.version)), reverse=True
+        )
         return [Candidate(name, release.version) for release in known]
 
     def is_satisfied_by(self, requirement: Requirement, candidate: Candidate) -> bool:
