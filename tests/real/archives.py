@@ -131,6 +131,20 @@ def signing_key(folder: Path) -> Path:
     return folder
 
 
+def trusting(keys: Path, folder: Path) -> Path:
+    """A folder of keys as pacman keeps it, which trusts the key in `keys`."""
+    folder.mkdir(mode=0o755)
+    (folder / "pubring.gpg").touch()
+    gpg = ("gpg", "--homedir", folder, "--batch", "--quiet")
+    run(*gpg, "--import", keys / "key.asc")
+    shown = run(*gpg, "--list-keys", "--with-colons").splitlines()
+    fingerprint = next(line for line in shown if line.startswith("fpr")).split(":")[9]
+    (keys / "trust").write_text(f"{fingerprint}:6:\n")
+    run(*gpg, "--import-ownertrust", keys / "trust")
+    run("gpgconf", "--homedir", folder, "--kill", "all")
+    return folder
+
+
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
     """The address under which the folder is served."""

@@ -5,13 +5,12 @@ Only the hosts of Arch and Fedora are stood in for: the archive of a day and a r
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from tests.real.archives import dnf_repository, pacman_repository, run, served, signing_key, tool
+from tests.real.archives import dnf_repository, pacman_repository, run, served, signing_key, tool, trusting
 from tests.real.registry import Registry
 from tests.sources.test_layers import save
 
@@ -98,15 +97,7 @@ def image(registry: Registry, outside: Outside, tmp_path_factory: pytest.TempPat
     for name, line in {"passwd": "alpm:x:964:964::/:/usr/sbin/nologin", "group": "alpm:x:964:"}.items():
         with (root / "etc" / name).open("a") as file:
             file.write(f"{line}\n")
-    trusted = root / "etc/pacman.d/gnupg"
-    trusted.mkdir()
-    (trusted / "pubring.gpg").touch()
-    gpg = ("gpg", "--homedir", trusted, "--batch", "--quiet")
-    run(*gpg, "--import", outside.folder / "keys" / "key.asc")
-    shown = run(*gpg, "--list-keys", "--with-colons").splitlines()
-    print_of_key = next(line for line in shown if line.startswith("fpr")).split(":")[9]
-    subprocess.run([*gpg, "--import-ownertrust"], input=f"{print_of_key}:6:\n".encode(), check=True)
-    run("gpgconf", "--homedir", trusted, "--kill", "all")
+    trusting(outside.folder / "keys", root / "etc/pacman.d/gnupg")
     # what the image brings along is newer than the day
     (folder / "cache").mkdir()
     own = ("--root", root, "--cachedir", folder / "cache", "--config", _early(folder, outside))
@@ -213,13 +204,17 @@ def said(root: Path, name: str) -> str:
     return (root / "usr/bin" / name).read_text().splitlines()[-1].removeprefix("echo ")
 
 
-def test_a_package_that_nobody_signed_is_refused(
+def test_a_package_with_the_signature_of_another_is_refused(
     home: Home, engine: str, outside: Outside, tmp_path: Path
 ) -> None:
     place = outside.folder / "served/repos/2025/10/30"
-    keys = signing_key(tmp_path / "other-keys")
-    for name, packages in {"core": [tool("demo", "4-1")], "extra": [tool("tool", "4-1")]}.items():
-        pacman_repository(place / name / "os/x86_64", name, packages, keys)
+    for name, packages in {
+        "core": [tool("demo", "4-1"), tool("tool", "4-1")],
+        "extra": [tool("greeter", "4-1")],
+    }.items():
+        pacman_repository(place / name / "os/x86_64", name, packages, outside.folder / "keys")
+    demo, other = sorted((place / "core/os/x86_64").glob("*.sig"))
+    demo.write_bytes(other.read_bytes())
     catalog, base = catalog_of("pacman", "2025-10-30")
     store = LocalStore(tmp_path / "store")
     with (

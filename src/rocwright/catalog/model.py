@@ -305,7 +305,9 @@ class PackageManager(Frozen):
     `{folder}`, `{file}` and `{snapshot}` are filled in, in the address `{year}`, `{month}` and `{day}`; the
     argument `{packages}` becomes one for each.
     `files` is a glob of package files; `env` is the commands' environment; `forget` are globs of what an
-    installation leaves in the root that is no part of it.
+    installation leaves in the root that is no part of it. `bootstrap` makes a root in the empty folder
+    `{root}` on a machine that has the program `bootstrap_with`, with `settings` as the file `{settings}` and
+    from the `{release}` of a base.
     """
 
     name: str
@@ -320,6 +322,9 @@ class PackageManager(Frozen):
     list: tuple[str, ...]
     snapshot: str = ""
     repository: tuple[str, ...] = ()
+    bootstrap: tuple[str, ...] = ()
+    bootstrap_with: str = ""
+    settings: str = ""
     source: str
 
     def snapshot_of(self, release: str) -> str:
@@ -365,7 +370,8 @@ class Base(Frozen):
     `made` says whether a root is made from the archive's packages alone, or from an image and packages;
     `packages` are names of system packages that differ here from what they are for its package manager;
     `compiler_reads` are globs of files that compilers read without telling the compiler cache; `env` is what
-    every build on it sees ("{path}" is where programs are looked for otherwise).
+    every build on it sees ("{path}" is where programs are looked for otherwise); `minimal` are the packages
+    that a root starts from where its package manager makes it from nothing.
     """
 
     name: str
@@ -378,6 +384,7 @@ class Base(Frozen):
     compiler_reads: tuple[str, ...] = ()
     env: dict[str, str] = {}
     packages: dict[str, tuple[str, ...]] = {}
+    minimal: tuple[str, ...] = ()
     provides: dict[str, Provided] = {}
     source: str
 

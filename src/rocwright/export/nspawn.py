@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rocwright.catalog.load import lookup
 from rocwright.export.arguments import arguments
 from rocwright.export.containerfile import containerfile, pattern_of
 from rocwright.export.edits import PROGRAM
-from rocwright.export.model import File, Files, Subject, lines_of, slug
+from rocwright.export.model import File, Files, Subject, lines_of, slug, variable
 from rocwright.export.quote import comment, shell
-from rocwright.export.roots import INSIDE
+from rocwright.export.roots import INSIDE, bootstrap
 from rocwright.export.run import warnings
 from rocwright.export.steps import passed_on, script_path, step_files
 from rocwright.export.templates import template
@@ -37,14 +38,16 @@ def _lines(subject: Subject) -> Iterator[str]:
     )
     for told in warnings(subject):
         yield f"# {comment(told)}"
-    yield "#   ./build-nspawn.sh      artifacts are in nspawn/out; WORK=FOLDER puts all of it elsewhere"
+    yield "#   ./build-nspawn.sh      artifacts are in nspawn/artifacts; WORK=FOLDER puts all of it elsewhere"
     yield "set -eu"
     yield 'cd "$(dirname "$0")"'
+    known = _known_by_day(subject)
     for one in arguments(subject):
-        if one.value:
-            yield f'[ -n "${{{one.name}:-}}" ] || {one.name}={shell(one.value)}'
+        value = one.value or known.get(one.name, "")
+        if value:
+            yield f'[ -n "${{{one.name}:-}}" ] || {one.name}={shell(value)}'
         yield f"export {one.name}"
-        if one.pending:
+        if one.pending and one.name not in known:
             words = f"build-nspawn.sh: pending: {comment(one.pending)}; give {one.name}=..."
             yield f'[ -n "${{{one.name}:-}}" ] || {{ echo {shell(words)} >&2; exit 2; }}'
     text = template("build-nspawn.sh").replace("@INSIDE@", INSIDE).replace("@BUILD@", BUILD)
@@ -55,7 +58,7 @@ def _lines(subject: Subject) -> Iterator[str]:
     yield "./prepare.sh"
     for root in subject.roots:
         if root.role == "build":
-            yield from _root(root)
+            yield from _root(root, subject)
     for step in subject.plan.steps:
         if isinstance(step.action, RunAction):
             yield from _component(step, step.action, subject)
@@ -67,26 +70,67 @@ def _lines(subject: Subject) -> Iterator[str]:
     yield 'echo "artifacts are in $WORK/artifacts"'
 
 
-def _root(root: LockedRoot) -> Iterator[str]:
+def _known_by_day(subject: Subject) -> dict[str, str]:
+    """What the archive's snapshot of a day makes known: the packages, by name alone, and that the image is
+    not needed where they can be had without it."""
+    found = {}
+    for root in subject.roots:
+        own = root.image and bootstrap(root, subject)
+        if own:
+            found[variable("image", root.role)] = ""
+            if lookup("package manager", root.manager, subject.catalog.managers).snapshot_of(root.suite):
+                found[variable("packages", root.role)] = " ".join(root.wanted)
+    return found
+
+
+def _root(root: LockedRoot, subject: Subject) -> Iterator[str]:
     made = f'"$WORK/root-{root.role}"'
     yield f"# {comment(root.base)} {comment(root.suite)}"
-    yield f"if [ ! -e {made}/usr ]; then"
+    yield f'if [ ! -e "$WORK/root-{root.role}.made" ]; then'
+    yield f"    rm -rf {made}"
     yield f"    mkdir -p {made}"
     if not root.image:
         yield f"    tar -C {made} --numeric-owner -xpf base/{root.role}.tar"
     else:
-        image = f"IMAGE_{root.role.upper()}"
-        yield "    # the image's root, by digest; then the packages of the lock by its own package manager"
-        yield "    engine=$(command -v podman || command -v docker)"
-        yield f'    made=$("$engine" create "${image}" true)'
-        yield f'    "$engine" export "$made" | tar -C {made} --numeric-owner -xpf -'
-        yield '    "$engine" rm "$made" > /dev/null'
-        packages = f"PACKAGES_{root.role.upper()}"
-        yield f"    systemd-nspawn --quiet --register=no --keep-unit --as-pid2 --directory={made} \\"
-        yield f'        --bind-ro="$PWD/base:{INSIDE}/base" --setenv={packages}="${{{packages}:-}}" \\'
-        yield f"        /bin/sh {INSIDE}/base/{root.role}-root.sh"
+        own = bootstrap(root, subject)
+        if own:
+            yield f"    if command -v {own[0]} > /dev/null; then"
+            yield from (f"        {line}" for line in _from_archive(root, own[1]))
+            yield "    else"
+            yield from (f"        {line}" for line in _from_image(root, made))
+            yield "    fi"
+        else:
+            yield from (f"    {line}" for line in _from_image(root, made))
     yield f"    mkdir -p {made}{BUILD} {made}{OUT} {made}{IN} {made}/ccache {made}{INSIDE}"
+    yield f'    : > "$WORK/root-{root.role}.made"'
     yield "fi"
+
+
+def _from_archive(root: LockedRoot, command: str) -> Iterator[str]:
+    """The base's archive and the package manager that this machine has."""
+    name = variable("packages", root.role)
+    if root.pending:
+        yield "# shellcheck disable=SC2086"
+        yield f"set -- ${name}"
+    else:
+        yield "# shellcheck disable=SC2046"
+        yield f"set -- $(cat base/{root.role}.packages)"
+    yield command
+
+
+def _from_image(root: LockedRoot, made: str) -> Iterator[str]:
+    """The image's root, by digest; then the packages of the lock by its own package manager."""
+    image, packages = variable("image", root.role), variable("packages", root.role)
+    told = f'echo "build-nspawn.sh: give {image}=NAME@sha256:..." >&2'
+    yield f'[ -n "${{{image}:-}}" ] || {{ {told}; exit 2; }}'
+    yield "engine=$(command -v podman || command -v docker)"
+    yield f'made=$("$engine" create "${image}" true)'
+    yield f'"$engine" export "$made" | tar -C {made} --numeric-owner -xpf -'
+    yield '"$engine" rm "$made" > /dev/null'
+    yield f"mkdir -p {made}{INSIDE}/base"
+    yield f"cp base/{root.role}* {made}{INSIDE}/base/"
+    yield f"systemd-nspawn --quiet --register=no --keep-unit --as-pid2 --directory={made} \\"
+    yield f'    --setenv={packages}="${{{packages}:-}}" /bin/sh {INSIDE}/base/{root.role}-root.sh'
 
 
 def _component(step: Step, action: RunAction, subject: Subject) -> Iterator[str]:

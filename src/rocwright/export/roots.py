@@ -32,6 +32,9 @@ def root_files(subject: Subject) -> Files:
         if root.image:
             manager = lookup("package manager", root.manager, subject.catalog.managers)
             found[f"base/{root.role}-root.sh"] = _stage_script(root, manager)
+            if manager.settings:
+                settings = manager.settings.replace("{snapshot}", manager.snapshot_of(root.suite))
+                found[f"base/{root.role}.conf"] = File(settings.lstrip("\n").encode())
     if from_packages(subject):
         found["base/make-root.sh"] = _make_root(subject)
     return found
@@ -97,12 +100,13 @@ def _standing(word: str, stands: dict[str, str]) -> str:
 def _stage_script(root: LockedRoot, manager: PackageManager) -> File:
     """Run in the image: exactly the packages of the lock, each checked; what is no part of the root goes."""
     name = variable("packages", root.role)
-    year, month, day = [*root.suite.split("-"), "", "", ""][:3]
+    snapshot = manager.snapshot_of(root.suite)
     lines = [
         "#!/bin/sh",
         f"# {comment(root.base)} {comment(root.suite)}: the packages to {root.role}, put into its image.",
         "set -eu",
         *(f"export {key}={shell(value)}" for key, value in manager.env.items()),
+        f"export SOURCE_DATE_EPOCH={EPOCH}",
         f"mkdir -p {PACKAGES}",
     ]
     if root.pending:
@@ -117,8 +121,8 @@ def _stage_script(root: LockedRoot, manager: PackageManager) -> File:
         ]
     elif root.packages:
         lines += ["# shellcheck disable=SC2046", f"set -- $(cat {INSIDE}/base/{root.role}.packages)"]
-    if manager.repository and day:
-        lines.append(_command(filled(manager.repository, year=year, month=month, day=day)))
+    if snapshot:
+        lines.append(_command(filled(manager.repository, snapshot=snapshot)))
     lines.append(_command(manager.refresh))
     fetch = manager.download if root.pending else manager.fetch
     lines.append(_command(filled(fetch, [_NAMES], folder=PACKAGES)).replace(_NAMES, '"$@"'))
@@ -130,6 +134,19 @@ def _stage_script(root: LockedRoot, manager: PackageManager) -> File:
     if not root.pending and not any(isinstance(pin.origin, PackageOrigin) for pin in root.packages):
         lines = [*lines[:3], ": the image has all that is needed"]
     return lines_of(lines, executable=True)
+
+
+def bootstrap(root: LockedRoot, subject: Subject) -> tuple[str, str] | None:
+    """The program that makes a root of the archive on a machine that has it, and the command for the packages
+    in "$@"; None where the package manager knows no such way."""
+    manager = lookup("package manager", root.manager, subject.catalog.managers)
+    if not manager.bootstrap:
+        return None
+    minimal = subject.catalog.base(f"{root.base}:{root.suite}")[0].minimal
+    stands = {"{root}": f'"$WORK"/root-{root.role}', "{settings}": f"base/{root.role}.conf"}
+    filled_in = filled(manager.bootstrap, [*minimal, _NAMES], release=root.suite)
+    words = " ".join(_standing(word, stands | {_NAMES: '"$@"'}) for word in filled_in)
+    return manager.bootstrap_with, words
 
 
 def _command(words: tuple[str, ...]) -> str:
