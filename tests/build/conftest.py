@@ -50,6 +50,7 @@ class Workshop:
         tree: Step | None = None,
         inputs: Mapping[str, Step] | None = None,
         guard: tuple[str, ...] = (),
+        python: str = "",
         needs: Needs | None = None,
     ) -> Step:
         """A step that runs commands; it is in the store, ready to be executed."""
@@ -61,6 +62,7 @@ class Workshop:
             env=dict(env or {}),
             outputs=(OutputSpec(name="out", pattern=output),),
             guard=guard,
+            python=python,
         )
         step = Step(
             name=name, component=name, action=action, inputs=tuple(found), needs=needs or Needs(limit=60)

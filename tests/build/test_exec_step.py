@@ -284,6 +284,17 @@ def test_a_guard_that_finds_one_copy_lets_the_step_go_on(with_python: Workshop) 
     assert "guard: one json, and it imports" in with_python.lines
 
 
+def test_python3_is_the_interpreter_that_the_base_names(with_python: Workshop) -> None:
+    look = "python3 -c 'import sys; print(sys.prefix, sys.base_prefix)' > $OUT/result"
+    record = with_python.run(with_python.step(look, python="/usr/bin/python3"))
+    assert with_python.text(record) == "/build/env /usr\n"
+    plain = with_python.run(with_python.step(look))
+    assert with_python.text(plain) == "/usr /usr\n"
+    missing = with_python.step(look, python="python9.9")
+    with pytest.raises(CheckError, match=r"python9\.9 cannot be installed"):
+        with_python.run(missing)
+
+
 def test_a_root_without_python_cannot_pass_a_guard(workshop: Workshop) -> None:
     step = workshop.step("echo compiling", "touch $OUT/result", guard=("json",))
     with pytest.raises(CheckError):

@@ -111,6 +111,7 @@ CHANGES = {
         {"outputs": (OutputSpec(name="out", pattern="*"),)},
         {"outputs": (OutputSpec(name="other", pattern="*.whl"),)},
         {"install": ("torch",)},
+        {"python": "python3.13"},
     ],
     "image": [
         {"name": "other"},

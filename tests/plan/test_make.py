@@ -222,3 +222,13 @@ def test_another_build_requirement_is_another_wheel_and_another_build() -> None:
         "prepared/rocm",
         "rocm",
     }
+
+
+def test_steps_on_a_base_take_the_python_that_the_base_names() -> None:
+    plan = make_plan(lock_of("vllm", "gfx1151", base="fedora:43"), builtin_catalog())
+    taken = {step.name: step.action.python for step in plan.steps if isinstance(step.action, RunAction)}
+    assert set(taken.values()) == {"python3.13"}
+    for stack in STACKS:
+        others = (step.action for step in plan_of(stack).steps if isinstance(step.action, RunAction))
+        if not lock_of(stack).request.base.startswith("fedora"):
+            assert {one.python for one in others} <= {""}, stack

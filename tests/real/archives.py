@@ -64,9 +64,7 @@ def user_land(name: str) -> Package:
             "etc/passwd": "root:x:0:0:root:/root:/bin/sh\n",
             "etc/group": "root:x:0:\n",
             "etc/os-release": "ID=tiny\nNAME=Tiny\n",
-            **{
-                f"{one}/.keep": "" for one in ("root", "var/lib", "build", "out", "in", "ccache", "rocwright")
-            },
+            **{f"{one}/.keep": "" for one in ("root", "tmp", "proc", "sys", "dev", "run", "var/lib")},
         },
         links={"bin": "usr/bin", "sbin": "usr/bin"} | {f"usr/bin/{one}": "busybox" for one in words},
     )

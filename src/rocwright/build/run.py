@@ -57,7 +57,7 @@ def environment(action: RunAction, jobs: int) -> dict[str, str]:
         "CCACHE_UMASK": "000",
     }
     env = FIXED | machine | action.env
-    return env | ({"PATH": f"{ENVIRONMENT}/bin:{env['PATH']}"} if action.install else {})
+    return env | ({"PATH": f"{ENVIRONMENT}/bin:{env['PATH']}"} if action.own_python else {})
 
 
 def lay_out(context: Context) -> None:
@@ -150,9 +150,10 @@ def run_run(action: RunAction, context: Context) -> Made:
 
 def install(engine: sandbox.Engine, job: Job, action: RunAction, context: Context) -> None:
     """Install the wheels among the inputs, without a network. Raises CheckError where that fails."""
-    if not action.install:
+    if not action.own_python:
         return
-    context.on_line(f"installing {', '.join(action.install)} into {ENVIRONMENT}")
+    what = ", ".join(action.install) or action.python
+    context.on_line(f"installing {what} into {ENVIRONMENT}")
     script = install_script(action)
     lines: deque[str] = deque(maxlen=20)
 
@@ -163,7 +164,7 @@ def install(engine: sandbox.Engine, job: Job, action: RunAction, context: Contex
     outcome = sandbox.run(engine, replace(job, argv=("/bin/sh", "-eu", "-c", script)), note)
     if not outcome.ok:
         raise CheckError(
-            f"{', '.join(action.install)} cannot be installed for the build",
+            f"{what} cannot be installed for the build",
             cause=next((line for line in lines if line.startswith("ERROR")), "see the end of the log"),
             detail="\n".join(lines),
             next_step="rocwright shell STEP opens the sandbox; a wheel for another Python is the usual cause",
@@ -172,10 +173,14 @@ def install(engine: sandbox.Engine, job: Job, action: RunAction, context: Contex
 
 def install_script(action: RunAction) -> str:
     """The commands that install the wheels among the inputs into an environment, by the pip among them."""
+    python = action.python or "python3"
+    made = f"{python} -m venv --without-pip --system-site-packages {ENVIRONMENT}"
+    if not action.install:
+        return made
     wheels = " ".join(f"{IN}/{name}/*.whl" for name in action.install)
-    return f"""python3 -m venv --without-pip --system-site-packages {ENVIRONMENT}
+    return f"""{made}
 for pip in {IN}/*/pip-*.whl; do :; done
-exec python3 $pip/pip --python {ENVIRONMENT}/bin/python install --no-index --no-deps --no-compile {wheels}"""
+exec {python} $pip/pip --python {ENVIRONMENT}/bin/python install --no-index --no-deps --no-compile {wheels}"""
 
 
 def guard(engine: sandbox.Engine, job: Job, package: str, context: Context) -> None:

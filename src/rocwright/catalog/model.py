@@ -352,13 +352,15 @@ class BaseRelease(Frozen):
     """One release of a base.
 
     `image` names the OCI image that the root is pulled from, empty where it is made from packages; `digest`
-    is that image's, empty until an online lock has seen it. `python` is the version of its python3.
+    is that image's, empty until an online lock has seen it. `python` is the version of the Python that builds
+    on it take, `interpreter` the command of that one where it is not `python3`.
     """
 
     name: str
     image: str = ""
     digest: Annotated[str, Field(pattern=r"^(sha256:[0-9a-f]{64})?$")] = ""
     python: str = ""
+    interpreter: str = ""
     provides: dict[str, Provided] = {}
     source: str
     confidence: str = ""

@@ -198,7 +198,8 @@ def _source(tree: Step, locked: LockedComponent, subject: Subject) -> Iterator[s
     yield f"RUN mkdir -p {SOURCE} && tar -C {SOURCE} -xf /tree.tar && rm /tree.tar"
     if edits:
         yield f"COPY {PROGRAM} edits/{slug(tree.name)}.json {INSIDE}/"
-        command = ["python3", f"{INSIDE}/apply.py", f"{INSIDE}/{slug(tree.name)}.json", SOURCE]
+        python = subject.catalog.base(subject.lock.request.base)[1].interpreter or "python3"
+        command = [python, f"{INSIDE}/apply.py", f"{INSIDE}/{slug(tree.name)}.json", SOURCE]
         yield f"RUN {json.dumps(command)}"
 
 

@@ -73,7 +73,7 @@ def _lines(step: Step, action: RunAction, subject: Subject) -> Iterator[str]:
         yield f"export {name}={value}"
     yield 'mkdir -p "$SRC" "$OUT" "$HOME" "$CCACHE_TEMPDIR"'
     yield f"cd {SOURCE}"
-    if action.install:
+    if action.own_python:
         yield "("
         yield install_script(action)
         yield ")"

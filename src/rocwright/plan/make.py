@@ -90,7 +90,9 @@ class _Maker:
         self.steps.append(packages)
         self.shared[name] = [Input(name=name, key=packages.key, output="*")]
         for sdist in part.sdists:
-            *before, built = wheel_steps(name, sdist, self.roots["build"], self.base)
+            *before, built = wheel_steps(
+                name, sdist, self.roots["build"], self.base, self.release.interpreter
+            )
             self.steps += [*before, built]
             self.shared[name].append(
                 Input(name=f"{name}-{sdist.name}", key=built.key, output=WHEEL_OUTPUT.name)
@@ -186,6 +188,7 @@ class _Maker:
                 env=environment_of(component, locked, self.lock, self.base.env),
                 outputs=(TREE_OUTPUT,) if prepare else component.output,
                 install=tuple(one.name for one in installed),
+                python=self.release.interpreter if PYTHON in self.lock.provided else "",
                 guard=() if prepare else component.guard,
                 compiler_reads=self.base.compiler_reads,
             ),

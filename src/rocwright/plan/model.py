@@ -201,6 +201,8 @@ class RunAction(Frozen):
     """Run commands in a sandbox, in the source tree; the inputs are under $IN, outputs go to $OUT.
 
     `install` names inputs whose wheels are installed into an environment of the step before anything else;
+    `python` is the interpreter that this environment is made of, where it is not the root's `python3`: there
+    is one then in any case, and `python3` means it;
     `guard` names packages of which one working copy must be found before anything is compiled;
     `compiler_reads` are globs of files in the root whose change makes the compiler cache start anew.
     """
@@ -210,12 +212,19 @@ class RunAction(Frozen):
     env: dict[str, str] = {}
     outputs: tuple[OutputSpec, ...]
     install: tuple[str, ...] = ()
+    python: str = ""
     guard: tuple[str, ...] = ()
     compiler_reads: tuple[str, ...] = ()
 
+    @property
+    def own_python(self) -> bool:
+        """Whether the step has a Python environment of its own."""
+        return bool(self.install or self.python)
+
     def material(self) -> Any:
         # neither guards nor the compiler cache change what is made
-        left_out = {"guard", "compiler_reads", *(() if self.install else ("install",))}
+        left_out = {"guard", "compiler_reads"}
+        left_out |= {name for name in ("install", "python") if not getattr(self, name)}
         return self.model_dump(mode="json", exclude=left_out) | {"fixed": FIXED}
 
 

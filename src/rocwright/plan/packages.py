@@ -26,7 +26,9 @@ def fetched(name: str, component: str, files: tuple[FilePin, ...], pending: str 
     )
 
 
-def wheel_steps(part: str, sdist: LockedSdist, root: Step, base: Base) -> Iterator[Step]:
+def wheel_steps(
+    part: str, sdist: LockedSdist, root: Step, base: Base, interpreter: str = ""
+) -> Iterator[Step]:
     """From a source distribution to its wheel, built by exactly what the lock says that builds it."""
     name = f"{part}/{sdist.name}"
     source = fetched(f"{name}/source", sdist.name, sdist.files)
@@ -46,6 +48,7 @@ def wheel_steps(part: str, sdist: LockedSdist, root: Step, base: Base) -> Iterat
             commands=BUILD_WHEEL,
             outputs=(WHEEL_OUTPUT,),
             install=("requires",),
+            python=interpreter,
             compiler_reads=base.compiler_reads,
         ),
         inputs=(

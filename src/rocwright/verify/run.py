@@ -35,6 +35,10 @@ from rocwright.wheels.codeobjects import check_targets, code_objects
 
 GPU_DEVICES = ("/dev/kfd", "/dev/dri")
 
+_OWN_PYTHON = """{} -m venv --system-site-packages /trial/env
+export PATH=/trial/env/bin:$PATH"""
+"""Makes `python3` and its pip the ones of an interpreter that has another name."""
+
 LACKS = "{lacks}"
 """The argument of a check that becomes what the targets lack, where there is a GPU to run on."""
 
@@ -199,7 +203,8 @@ class _Bench:
         work.mkdir()
         mounts = [Mount(source=self.project.catalog.holder(check.script), target="/catalog")]
         values = {"artifact": "/artifact", "model": "/model/tiny.gguf", "python": "python3"}
-        commands: list[str] = []
+        interpreter = self.project.catalog.base(self.lock.request.base)[1].interpreter
+        commands = [_OWN_PYTHON.format(interpreter)] if interpreter else []
         if check.wheels:
             commands += [
                 "python3 -m pip install --quiet --no-deps --no-index --target /trial/site /wheels/*.whl",
