@@ -215,6 +215,7 @@ def test_a_package_with_the_signature_of_another_is_refused(
         pacman_repository(place / name / "os/x86_64", name, packages, outside.folder / "keys")
     demo, other = sorted((place / "core/os/x86_64").glob("*.sig"))
     demo.write_bytes(other.read_bytes())
+    run("repo-add", "--quiet", demo.parent / "core.db.tar.gz", demo.with_suffix(""))
     catalog, base = catalog_of("pacman", "2025-10-30")
     store = LocalStore(tmp_path / "store")
     with (
