@@ -26,6 +26,7 @@ TABLES = (
     "isas.toml",
     "leftovers.toml",
     "libraries.toml",
+    "loose_kernels.toml",
     "machine_code.toml",
     "package_managers.toml",
     "system.toml",

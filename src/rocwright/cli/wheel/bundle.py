@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -25,6 +25,12 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 @click.option("--exclude", multiple=True, metavar="GLOB", help="Leave out a library, or a file that is read.")
 @click.option("--include", multiple=True, metavar="GLOB", help="Bring in a library that nothing names.")
 @click.option("--system/--no-system", default=True, help="Search this machine's folders too.")
+@click.option(
+    "--layout",
+    type=click.Choice(["linux", "windows"]),
+    default=None,
+    help="As the wheel's name says, if not given.",
+)
 @click.option("-o", "--out", type=click.Path(path_type=Path), default=Path(), help="A folder, or NAME.whl.")
 @click.option("--trace", "watch", is_flag=True, help="Load the new wheel and watch what it opens.")
 @click.option(
@@ -45,6 +51,7 @@ def command(
     exclude: tuple[str, ...],
     include: tuple[str, ...],
     system: bool,
+    layout: Literal["linux", "windows"] | None,
     out: Path,
     watch: bool,
     programs: tuple[Path, ...],
@@ -72,6 +79,7 @@ def command(
         exclude=exclude,
         include=include,
         system=system,
+        layout=layout or "",
     )
     if only_plan:
         plan = plan_for(wheel, request)
@@ -139,4 +147,4 @@ def _tell(plan: Plan) -> None:
     without = [one.name for one in plan.libraries if not any(f"/{one.soname}/" in at for at in plan.licences)]
     if without:
         click.echo(f"no licence was found for: {', '.join(without)}")
-    click.echo(f"into {plan.home}: {plan.size:,} bytes; {plan.platform}")
+    click.echo(f"into {plan.home}: {plan.size:,} bytes{f'; {plan.platform}' if plan.platform else ''}")

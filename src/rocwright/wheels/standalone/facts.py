@@ -29,6 +29,7 @@ class Read(Frozen):
     why: str
     also: tuple[str, ...] = ()
     variable: str = ""
+    fixed_on_windows: bool = False
     optional: bool = False
 
 

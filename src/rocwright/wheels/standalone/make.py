@@ -7,7 +7,7 @@ import re
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -23,12 +23,14 @@ from rocwright.wheels.needed import Linkage, linkage_of
 from rocwright.wheels.retitle import named, retitled
 from rocwright.wheels.standalone import patchelf
 from rocwright.wheels.standalone.alias import alias_library
+from rocwright.wheels.standalone.dlls import MAGIC as DLL_MAGIC
 from rocwright.wheels.standalone.facts import the_facts
 from rocwright.wheels.standalone.finding import Own
 from rocwright.wheels.standalone.licences import licences
 from rocwright.wheels.standalone.model import Edit, Plan, Request
 from rocwright.wheels.standalone.plan import plan_linux
 from rocwright.wheels.standalone.platform_tag import platform_tag
+from rocwright.wheels.standalone.windows import plan_windows
 from rocwright.wheels.write import File, write_wheel
 
 LABEL = "standalone"
@@ -124,6 +126,8 @@ class _Opened:
         for file in self.files:
             if file.path in changed:
                 yield replace(file, content=self.copies[file.path])
+            elif (text := self.plan.texts.get(installed(file.path))) is not None:
+                yield replace(file, content=text.encode(errors="surrogateescape"))
             elif file.path == wheel_file:
                 yield replace(file, content=self._wheel(file))
             else:
@@ -137,28 +141,50 @@ class _Opened:
 @contextmanager
 def _opened(wheel: Path, request: Request) -> Iterator[_Opened]:
     name = parse_name(wheel.name)
-    facts = the_facts()
+    windows = (request.layout or ("windows" if "win" in name.platform else "linux")) == "windows"
     with tempfile.TemporaryDirectory(prefix="rocwright-bundle-") as folder, open_wheel(wheel) as files:
         scratch = Path(folder)
-        copies = {file.path: copy for file in files if (copy := _copy_of_elf(file, scratch)) is not None}
-        own = [
-            Own(path=path, installed=installed(path), copy=copy, linkage=linkage)
-            for path, copy in copies.items()
-            if (linkage := linkage_of(copy)) is not None
-        ]
-        if not own:
+        magic = DLL_MAGIC if windows else MAGIC
+        copies = {file.path: copy for file in files if (copy := _copy(file, magic, scratch)) is not None}
+        if not copies:
             raise InputError(
                 f"{wheel.name} holds no library or program",
-                next_step="give a wheel with ELF files; --layout windows is for DLLs",
+                cause=f"no file in it is a {'DLL' if windows else 'library of Linux'}",
+                next_step="--layout linux and --layout windows say which are meant",
             )
-        home = home_in([one.path for one in own], {file.path for file in files}, name)
-        plan = plan_linux(own, request, facts, home=home, requires=_requires(files))
-        plan = replace(
-            plan,
-            licences=_licences(plan, request, files),
-            platform=_platform(own, plan),
-        )
+        home = home_in(copies, {file.path for file in files}, name)
+        plan = (_plan_windows if windows else _plan_linux)(files, copies, request, home)
+        plan = replace(plan, licences=_licences(plan, request, files))
         yield _Opened(name=name, files=tuple(files), copies=copies, scratch=scratch, plan=plan)
+
+
+def _plan_linux(files: Sequence[File], copies: Mapping[str, Path], request: Request, home: str) -> Plan:
+    own = [
+        Own(path=path, installed=installed(path), copy=copy, linkage=linkage)
+        for path, copy in copies.items()
+        if (linkage := linkage_of(copy)) is not None
+    ]
+    plan = plan_linux(own, request, the_facts(), home=home, requires=_requires(files))
+    return replace(plan, platform=_platform(own, plan))
+
+
+def _plan_windows(files: Sequence[File], copies: Mapping[str, Path], request: Request, home: str) -> Plan:
+    package = home.partition("/")[0]
+    init = next((file for file in files if installed(file.path) == f"{package}/__init__.py"), None)
+    if init is None:
+        raise InputError(
+            "the DLLs have no package to go into",
+            cause="what finds them must run before the wheel's own: in the __init__.py of their package",
+            next_step="build the wheel with its libraries inside a package",
+        )
+    return plan_windows(
+        copies,
+        request,
+        the_facts(),
+        home=home,
+        requires=_requires(files),
+        package_init=init.read().decode(errors="surrogateescape"),
+    )
 
 
 def installed(path: str) -> str:
@@ -177,11 +203,11 @@ def home_in(libraries: Iterable[str], paths: set[str], name: WheelName) -> str:
     return f"{package}/_rocm" if package else f"{name.name}.rocm"
 
 
-def _copy_of_elf(file: File, scratch: Path) -> Path | None:
-    """A copy of an ELF file on disk; None for any other."""
+def _copy(file: File, magic: bytes, scratch: Path) -> Path | None:
+    """A copy on disk of a file that begins with `magic`; None for any other."""
     pieces = file.pieces()
     first = next(iter(pieces), b"")
-    if not first.startswith(MAGIC):
+    if not first.startswith(magic):
         return None
     copy = scratch / "own" / file.path
     copy.parent.mkdir(parents=True, exist_ok=True)
@@ -237,6 +263,10 @@ def _made(opened: _Opened) -> list[File]:
     files += [
         File(path=one.place, content=alias_library(PurePosixPath(one.place).name, one.of, one.machine))
         for one in plan.aliases
+    ]
+    there = {installed(file.path) for file in opened.files}
+    files += [
+        File(path=place, content=text.encode()) for place, text in plan.texts.items() if place not in there
     ]
     return files + [File(path=place, content=source) for place, source in plan.licences.items()]
 

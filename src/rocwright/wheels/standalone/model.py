@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +24,8 @@ class Request:
     include: tuple[str, ...] = ()
     system: bool = True
     """Whether the system's own folders are searched, last."""
+    layout: Literal["", "linux", "windows"] = ""
+    """Empty: what the wheel's file name says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +115,8 @@ class Plan:
     kept_out: Mapping[str, str] = field(default_factory=dict)
     dropped: Mapping[str, int] = field(default_factory=dict)
     """Bytes of files left out, by the target that they are for."""
-    notes: tuple[str, ...] = ()
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """Files that are written or changed as text: place -> what they hold then."""
     platform: str = ""
     """The platform tags of the new wheel, joined by dots."""
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rocwright import process
-from rocwright.errors import CheckError
+from rocwright.errors import CheckError, InputError
 from rocwright.wheels.archive import open_wheel
 from rocwright.wheels.needed import Search, linkage_of, of_system
 from rocwright.wheels.standalone.facts import Facts, the_facts
@@ -110,6 +110,12 @@ def trace(wheel: Path, plan: Plan, request: Request, programs: Sequence[Path] = 
 
 def check_traced(made: Made, request: Request, programs: Sequence[Path] = ()) -> Traced:
     """The same of a wheel just made. Raises CheckError where it does not stand alone, and removes it."""
+    if made.plan.layout == "windows":
+        raise InputError(
+            "what a wheel for Windows loads cannot be watched here",
+            cause="it is Linux's loader that is asked",
+            next_step=f"try {made.path.name} on Windows; it was written",
+        )
     traced = trace(made.path, made.plan, request, programs)
     if traced.problems:
         made.path.unlink()
