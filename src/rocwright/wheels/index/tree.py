@@ -10,10 +10,13 @@ from collections.abc import Iterable, Iterator
 from io import FileIO
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import unquote, urlsplit
 
 from rocwright.errors import InputError
 from rocwright.wheels.index.examine import Seen, open_as_seen
 from rocwright.wheels.index.pages import JSON
+
+CHUNK = 1 << 20
 
 FILE_TYPE = "application/octet-stream"
 PAGE_TYPES = {".html": "text/html; charset=utf-8", ".v1_json": JSON, ".json": "application/json"}
@@ -28,8 +31,17 @@ class Tree(Protocol):
     def holds(self, folder: Path) -> bool:
         """Whether the wheels of `folder` lie in this tree already."""
 
+    def survey(self) -> None:
+        """Get ready for a comparison of everything."""
+
     def read(self, key: str) -> bytes | None:
         """A small file, None where it is not there."""
+
+    def chunks(self, key: str) -> Iterator[bytes]:
+        """A large file, a part at a time."""
+
+    def size(self, key: str) -> int | None:
+        """Its bytes, None where it is not there."""
 
     def put(self, key: str, data: bytes) -> bool:
         """Write a small file; False where it is there with this content."""
@@ -53,8 +65,14 @@ def content_type(key: str) -> str:
 
 
 def open_tree(place: str) -> Tree:
-    """The tree at a folder's path or a URL. Raises InputError."""
-    return FolderTree(Path(place))
+    """The tree at a folder's path, a file:// URL, or the URL of an object store. Raises InputError."""
+    if "://" not in place:
+        return FolderTree(Path(place))
+    if place.startswith("file:///"):
+        return FolderTree(Path(unquote(urlsplit(place).path)))
+    from rocwright.wheels.index.objects import ObjectTree
+
+    return ObjectTree(place)
 
 
 class FolderTree:
@@ -75,6 +93,20 @@ class FolderTree:
         except (FileNotFoundError, NotADirectoryError):
             return None
 
+    def survey(self) -> None:
+        """Files of a folder are compared one by one."""
+
+    def chunks(self, key: str) -> Iterator[bytes]:
+        with (self.path / key).open("rb") as file:
+            while data := file.read(CHUNK):
+                yield data
+
+    def size(self, key: str) -> int | None:
+        try:
+            return (self.path / key).stat().st_size
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
     def put(self, key: str, data: bytes) -> bool:
         if self.read(key) == data:
             return False
@@ -84,7 +116,7 @@ class FolderTree:
 
     def put_wheel(self, key: str, folder: Path, seen: Seen) -> bool:
         path = self.path / key
-        if path.exists() and path.stat().st_size == seen.size:
+        if self.size(key) == seen.size:
             return False
         with open_as_seen(folder, seen) as source:
             self._stays_inside(path.parent)
@@ -93,7 +125,7 @@ class FolderTree:
                 os.link(folder / seen.path, path, follow_symlinks=False)
             except OSError:
                 with self._whole(path) as target:
-                    shutil.copyfileobj(source, target, 1 << 20)
+                    shutil.copyfileobj(source, target, CHUNK)
                 return True
             if path.stat().st_ino != seen.inode:
                 path.unlink()

@@ -98,6 +98,7 @@ def _write(
     if since == cache.revision:
         return Written()
     if not known:
+        tree.survey()
         # while it is being written it is ours already, and not whole
         _put_marker(tree, told | {"revision": -1, "views": sorted(old_views.union(views))})
     new_views = tuple(one for one in views if since < 0 or one not in old_views)
