@@ -1,4 +1,4 @@
-"""`rocwright wheel index build|serve|list|yank`."""
+"""`rocwright wheel index build|serve|list|check|yank`."""
 
 from __future__ import annotations
 
@@ -126,6 +126,30 @@ def list_(folder: Path, target: str, as_json: bool) -> None:
             right=(3,),
         )
     _tell(look.problems)
+
+
+@command.command("check")
+@click.argument("place")
+@click.option("--quick", is_flag=True, help="Only that the wheels are there and how large they are.")
+@json_option
+def check(place: str, quick: bool, as_json: bool) -> None:
+    """Whether the index written to PLACE (a folder, or a URL) is whole: links, hashes, metadata.
+
+    Ends with 12 where something is wrong.
+    """
+    from rocwright.cli.tell import print_json
+    from rocwright.wheels.index.check import check as find_faults
+    from rocwright.wheels.index.tree import open_tree
+
+    found = find_faults(open_tree(place), hashes=not quick)
+    if as_json:
+        print_json([{"place": one.place, "what": one.what} for one in found])
+    else:
+        for one in found:
+            click.echo(f"{click.style('wrong', fg='red')}  {one.place}: {one.what}")
+        click.echo(f"{len(found):,} things are wrong" if found else "nothing is wrong")
+    if found:
+        raise SystemExit(12)
 
 
 @command.command("yank")
