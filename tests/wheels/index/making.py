@@ -17,7 +17,12 @@ from rocwright.wheels.index.tree import Tree, open_tree
 from rocwright.wheels.index.write import Written, write
 from tests.wheels.fatbin import entry_id, fatbin, gpu_elf, host_elf, plain_bundle
 
-MACHINES = {"gfx1030": 0x036, "gfx1100": 0x041, "gfx1151": 0x04A}
+CODE = {
+    "gfx1030": gpu_elf(0x036),
+    "gfx1100": gpu_elf(0x041),
+    "gfx1151": gpu_elf(0x04A),
+    "gfx11-generic": gpu_elf(0x054 | 1 << 24, abi=4),
+}
 
 
 def make_wheel(
@@ -45,7 +50,7 @@ def make_wheel(
         f"{info}/WHEEL": f"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: {tag}\n".encode(),
     }
     if targets:
-        bundle = plain_bundle([(entry_id(one), gpu_elf(MACHINES[one])) for one in targets])
+        bundle = plain_bundle([(entry_id(one), CODE[one]) for one in targets])
         content[f"{name}/lib.so"] = host_elf(fatbin([bundle]))
     content |= files or {}
     record = "".join(f"{path},,\n" for path in (*content, f"{info}/RECORD"))

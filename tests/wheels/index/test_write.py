@@ -88,6 +88,16 @@ def test_a_view_holds_the_wheels_for_its_gpu_and_those_without_gpu_code(wheels: 
     assert link == "../../../kernels-1.0%2Btwo-py3-none-any.whl"
 
 
+def test_code_for_a_generic_target_is_for_all_that_it_covers(wheels: Path, home: Home) -> None:
+    make_wheel(wheels, "kernels", "1.0+generic", targets=("gfx11-generic",))
+    index(wheels, home)
+    generic = "kernels-1.0+generic-py3-none-any.whl"
+    assert names(wheels, "kernels", "gfx1151") == [generic, "kernels-1.0+two-py3-none-any.whl"]
+    for view in ("gfx11-generic", "gfx1103"):
+        assert names(wheels, "kernels", view) == [generic]
+    assert generic not in names(wheels, "kernels", "gfx1030")
+
+
 def test_only_pages_that_change_are_written_again(wheels: Path, home: Home) -> None:
     index(wheels, home)
     before = {path: path.stat().st_ino for path in wheels.rglob("*") if path.is_file()}

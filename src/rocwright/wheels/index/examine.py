@@ -19,6 +19,7 @@ from packaging.version import InvalidVersion, Version
 from rocwright.errors import CheckError, RocwrightError
 from rocwright.wheels import zips
 from rocwright.wheels.fatbin import fat_binary, may_hold_code
+from rocwright.wheels.generic import covers
 from rocwright.wheels.gpu import machines
 from rocwright.wheels.members import HEAD
 from rocwright.wheels.source import Budget, Held, Source
@@ -191,6 +192,7 @@ def _targets(archive: Source, members: Sequence[zips.ZipMember]) -> tuple[str, .
             if binary is not None:
                 found |= {binary.lone.target} if binary.lone else set()
                 found |= {one.target for bundle in binary.bundles for one in bundle.code}
+    found |= {name for one in found for name in covers(one)}
     return tuple(sorted(found & set(machines().values()))) if found else None
 
 
