@@ -5,10 +5,10 @@ import pytest
 from rocwright.wheels.loose import loose
 
 FOUND = {
-    "torch/lib/rocblas/library/TensileLibrary_lazy_gfx1100.dat": ("Tensile", {"gfx1100"}, ()),
+    "torch/lib/rocblas/library/TensileLibrary_lazy_gfx1100.dat": ("rocBLAS", {"gfx1100"}, ()),
     "library/TensileLibrary_Type_ZZ_Contraction_l_Ailk_fallback_gfx1030.hsaco": ("Tensile", {"gfx1030"}, ()),
     "library/Kernels.so-000-gfx90a-xnack+.hsaco": ("Tensile", {"gfx90a"}, ("xnack+",)),
-    "library/extop_gfx942.co": ("Tensile", {"gfx942"}, ()),
+    "library/extop_gfx942.co": ("hipBLASLt", {"gfx942"}, ()),
     "db/gfx1030_36.HIP.fdb.txt": ("MIOpen", {"gfx1030"}, ()),
     "db/gfx115128.db.txt": ("MIOpen", {"gfx1151"}, ()),
     "db/gfx90a68.kdb": ("MIOpen", {"gfx90a"}, ()),

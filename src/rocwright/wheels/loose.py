@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -25,13 +26,27 @@ class Loose:
 
 
 class Kind(Frozen):
-    """A kind of loose file."""
+    """A kind of loose file.
+
+    `missing` says what becomes of a GPU that has none. `tuned` is a pattern of the files that are made for
+    one GPU and one operation (its group of that name; none: every operation), where there are others that
+    serve any GPU slowly; `operations` has words for operations.
+    """
 
     name: str
     what: str
     path: str
     needed: bool
+    missing: str
+    tuned: str = ""
+    operations: dict[str, str] = {}
     source: tuple[str, ...]
+
+    def tuned_for(self, paths: Iterable[str]) -> Iterator[str]:
+        """The operations for which there are tuned kernels in `paths`; empty stands for every one."""
+        if self.tuned:
+            pattern = re.compile(self.tuned)
+            yield from (match["operation"] or "" for path in paths if (match := pattern.search(path)))
 
 
 class _Kinds(Frozen):
@@ -51,6 +66,11 @@ def loose(path: str) -> Loose | None:
                 needed=kind.needed,
             )
     return None
+
+
+def kinds() -> tuple[Kind, ...]:
+    """Every kind that the catalog knows."""
+    return tuple(kind for kind, _ in _patterns())
 
 
 @cache

@@ -8,6 +8,7 @@ from rocwright.cli import Verbs
 
 VERBS = {
     "inspect": "Every piece of GPU code in a wheel, library, folder or environment, by target.",
+    "runs-on": "Whether it runs on a GPU, and why: natively, generically, with an override, or not.",
     "audit-override": "Is code for one target valid on another: kernel by kernel, from the machine code.",
     "slim": "The same wheel, library or folder with only the machine code that the GPUs need.",
     "bundle": "A wheel that needs ROCm, with all of it that it needs inside.",

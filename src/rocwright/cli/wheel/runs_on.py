@@ -1,0 +1,95 @@
+"""`rocwright wheel runs-on`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rocwright.cli.common import complete, json_option
+
+if TYPE_CHECKING:
+    from rocwright.catalog.load import Catalog
+    from rocwright.wheels.choose import Target
+    from rocwright.wheels.runs_on import Verdict
+
+
+@click.command("runs-on")
+@click.argument("gpu", shell_complete=complete("gpu"))
+@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option("--with-override", is_flag=True, help="Count as running what runs with an override only.")
+@json_option
+@click.pass_context
+def command(
+    context: click.Context, gpu: str, paths: tuple[Path, ...], with_override: bool, as_json: bool
+) -> None:
+    """Whether PATHS (wheels, folders, libraries, environments) run on GPU, and why.
+
+    GPU is a target (gfx1151, gfx90a:xnack-) or a name ("RX 580"). Judged from the files: no GPU is needed,
+    and nothing is run. Exit code 0: all of it runs as it is; 12: something does not.
+    """
+    from dataclasses import asdict
+
+    from rocwright.catalog.load import the_catalog
+    from rocwright.cli.tell import print_json
+    from rocwright.errors import CheckError
+    from rocwright.wheels.runs_on import Verdict, runs_on, worst
+
+    catalog = the_catalog()
+    target = _target(gpu, catalog)
+    found = {path: runs_on(path, target, catalog) for path in paths}
+    verdict = worst(one for judged in found.values() for one in judged)
+    runs = verdict.runs or (with_override and verdict is Verdict.OVERRIDE)
+    if as_json:
+        judged = {str(path): [asdict(one) for one in each] for path, each in found.items()}
+        print_json({"gpu": str(target), "runs": runs, "verdict": verdict, "judged": judged})
+    else:
+        for path, each in found.items():
+            if len(paths) > 1:
+                click.echo(click.style(str(path), bold=True))
+            for one in each:
+                colour = (
+                    "green" if one.verdict.runs else "yellow" if one.verdict is Verdict.OVERRIDE else "red"
+                )
+                click.echo(f"{click.style(f'{one.verdict}', fg=colour, bold=True)}  {one.path}")
+                click.echo(f"  {one.reason}")
+            if not each:
+                click.echo(f"{path.name} holds no GPU code: nothing in it depends on the GPU")
+        if sum(map(len, found.values())) > 1:
+            click.echo(f"\n{target}: {_summary(verdict)}")
+    if not runs:
+        context.exit(CheckError.failure.exit_code)
+
+
+def _summary(verdict: Verdict) -> str:
+    from rocwright.wheels.runs_on import Verdict
+
+    match verdict:
+        case Verdict.OVERRIDE:
+            return "runs only with an override"
+        case Verdict.NO:
+            return "does not run, or not all of it"
+        case Verdict.SLOWER:
+            return "runs, in places slower than it could"
+        case _:
+            return "runs"
+
+
+def _target(gpu: str, catalog: Catalog) -> Target:
+    from rocwright.catalog.find import find_targets
+    from rocwright.errors import InputError
+    from rocwright.wheels.choose import Target, targets
+    from rocwright.wheels.gpu import machines
+
+    name, _, _ = gpu.partition(":")
+    if name in machines().values():
+        return targets([gpu], frozenset(machines().values()))[0]
+    found = find_targets(catalog, gpu)
+    if len(found) != 1:
+        raise InputError(
+            f"{gpu!r} is {', '.join(one.name for one in found)}",
+            cause="the name belongs to several targets",
+            next_step="name one of them",
+        )
+    return Target(found[0].name)
