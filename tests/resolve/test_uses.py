@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from rocwright.catalog.address import ArchivePlace
 from rocwright.catalog.load import builtin_catalog
-from rocwright.errors import ConflictError
+from rocwright.errors import ConflictError, InputError
 from rocwright.export.write import export
 from rocwright.plan.make import make_plan
-from rocwright.plan.model import Plan, RunAction
+from rocwright.plan.model import ArchiveOrigin, FilePin, Plan, RunAction
 from rocwright.resolve.lock import make_lock
 from rocwright.resolve.model import Lock, Request
 from rocwright.resolve.outside import Offline
@@ -94,3 +95,64 @@ def test_no_row_of_a_stack_is_touched_by_what_could_be_asked_for() -> None:
     for stack, row in rows(builtin_catalog()):
         lock = make_lock(request_of(stack, row), builtin_catalog(), Offline(), lambda _: None)
         assert not {one.name for one in lock.components} & set(stack.optional)
+
+
+TARBALL = Request(
+    stack="pytorch",
+    gpu=("gfx1151",),
+    base="ubuntu:24.04",
+    provider="therock-tarball",
+    versions={"pytorch": "2.12.1", "rocm": "7.14.0"},
+)
+
+
+def test_a_tarball_of_rocm_is_fetched_and_laid_into_the_builds_that_need_it() -> None:
+    lock = lock_with(TARBALL)
+    assert lock.rocm is not None
+    (url,) = lock.rocm.wanted
+    assert url.endswith("/therock-dist-linux-gfx1151-7.14.0.tar.gz")
+    assert lock.rocm.pending
+    plan = make_plan(lock, builtin_catalog())
+    built = action(plan, "pytorch")
+    assert "rocm" in inputs(plan, "pytorch")
+    assert "rocm" not in built.install
+    assert "tar -C /build/rocm" in built.commands[0]
+
+
+def test_a_tarball_of_rocm_is_exported_with_its_address_and_hash() -> None:
+    lock = lock_with(TARBALL)
+    assert lock.rocm is not None
+    (url,) = lock.rocm.wanted
+    files = export(lock, builtin_catalog(), "all")
+    name = url.rpartition("/")[2]
+    script = files["pipeline/prepare.sh"].text
+    assert f"fetched rocm {name} {url}\n" in script
+    assert 'given rocm "$ROCM_SHA256"\n' in script
+    assert "COPY rocm/ /in/rocm/\n" in files["pipeline/Containerfile"].text
+    pin = FilePin(filename=name, sha256="0" * 64, size=1, origin=ArchiveOrigin(url=url))
+    known = lock.rocm.model_copy(update={"files": (pin,), "pending": ""})
+    files = export(lock.model_copy(update={"rocm": known}), builtin_catalog(), "all")
+    assert f"hashed rocm/{name} sha256 {'0' * 64}\n" in files["pipeline/prepare.sh"].text
+    assert "requirements/rocm/requirements.lock" not in files
+
+
+def test_targets_of_one_family_share_a_tarball() -> None:
+    provider = builtin_catalog().provider("therock-tarball")
+    assert len(provider.archives("7.14.0", ["gfx1100", "gfx1103"])) == 1
+    assert len(provider.archives("7.14.0", ["gfx1100", "gfx1151"])) == 2
+    with pytest.raises(InputError, match="no tarball for gfx803"):
+        provider.archives("7.14.0", ["gfx803"])
+
+
+def test_what_is_handed_on_as_published_is_an_artifact_and_nothing_is_built_of_it() -> None:
+    lock = lock_with(GFX803, "amdgpu_top")
+    plan = make_plan(lock, builtin_catalog())
+    assert "file/amdgpu_top" in plan.artifacts
+    assert {one for one in (step.name for step in plan.steps) if "amdgpu" in one} == {"file/amdgpu_top"}
+    files = export(lock, builtin_catalog(), "all")
+    place = builtin_catalog().component("amdgpu_top").release[0].places[0]
+    assert isinstance(place, ArchivePlace)
+    path = f"sources/amdgpu-top/{place.filename}"
+    assert f"fetched sources/amdgpu-top {place.filename} {place.url}\n" in files["pipeline/prepare.sh"].text
+    assert f"COPY {path} /\n" in files["pipeline/Containerfile"].text
+    assert f'cp {path} "$WORK/artifacts/"\n' in files["nspawn/build-nspawn.sh"].text

@@ -10,6 +10,7 @@ from pathlib import Path
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
+from rocwright.catalog.address import ArchivePlace
 from rocwright.catalog.load import Catalog, read_catalog
 from rocwright.catalog.model import ANY, Base, BuiltinPlace, Component, Row, Stack, SystemNeeds
 from rocwright.catalog.provider import Provider
@@ -128,6 +129,10 @@ def _provider(provider: Provider, catalog: Catalog) -> Found:
     bases = {*catalog.bases, *(name for base in catalog.bases.values() for name in base.names)}
     for version in provider.versions:
         yield from _version("versions", version)
+    yield from _unknown("family", provider.family, catalog.targets)
+    yield from _fields("archive", provider.archive, {"version", "family"})
+    if bool(provider.archive) != (provider.kind == "archive"):
+        yield "archive", "a provider of the kind archive says the address of its tarballs, and no other does"
     for number, one in enumerate(provider.serves):
         yield from _range(f"serves.{number}.versions", one.versions)
         yield from _unknown(f"serves.{number}.targets", one.targets, catalog.targets)
@@ -146,6 +151,8 @@ def _component(component: Component, catalog: Catalog) -> Found:
         if isinstance(release.evidence, dict):
             yield from _unknown(f"{place}.evidence", release.evidence, (ANY, *catalog.targets))
         for one in release.places:
+            if component.kind == "file" and not isinstance(one, ArchivePlace):
+                yield f"{place}.places", "a component of the kind file lies at an address, `url`"
             if isinstance(one, BuiltinPlace) and holder(f"sources/{one.builtin}", catalog.folders) is None:
                 yield f"{place}.places", f"there is no folder sources/{one.builtin}"
     for uses in (component.uses, *(release.uses for release in component.release)):

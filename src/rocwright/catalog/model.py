@@ -217,7 +217,8 @@ class Serve(Frozen):
 class Component(Frozen):
     """One thing built or fetched: a recipe that a packager reads once and can change.
 
-    `wheel` and `archive` are built; `image` is pulled by digest and run as it is; `application` is a source
+    `wheel` and `archive` are built; `image` is pulled by digest and run as it is; `file` is handed on as it
+    was published, at an address; `application` is a source
     tree into whose environment wheels are installed; `tool` is a Python package that builds need.
     `prepare` are commands run on the edited tree before edits of the phase "prepared" (hipify), `download`
     files that the commands find in $IN/downloads. `uses` maps components to ranges: an archive that is built
@@ -229,7 +230,7 @@ class Component(Frozen):
     summary: str
     homepage: str = ""
     license: str
-    kind: Literal["wheel", "archive", "image", "application", "tool"]
+    kind: Literal["wheel", "archive", "image", "file", "application", "tool"]
     release: tuple[Release, ...]
     system: SystemNeeds = SystemNeeds()
     python: tuple[str, ...] = ()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, get_args
 
+from rocwright.catalog.address import Address
+from rocwright.errors import InputError
 from rocwright.models import Frozen
 from rocwright.resolve.versions import version_in
 
@@ -36,7 +38,9 @@ class Provider(Frozen):
     tarball, `source` a recipe of the catalog. `versions` are the versions of ROCm that it has, newest first;
     `wanted` the Python requirements of wheels ("{version}" is filled in, and one with "{target}" is there for
     each target), `index` the address of their index by target, or under "any" for all others.
-    `setup` are shell commands before those of a recipe that needs ROCm: they make it be found.
+    `archive` is the address of a tarball ("{version}" and "{family}" are filled in), `family` the word for
+    each target in it. `setup` are shell commands before those of a recipe that needs ROCm: they make it be
+    found.
     """
 
     name: str
@@ -46,6 +50,8 @@ class Provider(Frozen):
     serves: tuple[Serves, ...] = ()
     wanted: tuple[str, ...] = ()
     index: dict[str, str] = {}
+    archive: str = ""
+    family: dict[str, str] = {}
     setup: tuple[str, ...] = ()
     source: str
 
@@ -58,6 +64,18 @@ class Provider(Frozen):
         """The addresses of the indexes that have the wheels for these targets."""
         found = (self.index.get(target, self.index.get(ANY, "")) for target in targets)
         return tuple(sorted({one for one in found if one}))
+
+    def archives(self, version: str, targets: Sequence[str]) -> tuple[Address, ...]:
+        """The tarballs of a version for these targets. Raises InputError for a target without a family."""
+        missing = [target for target in targets if target not in self.family]
+        if missing:
+            raise InputError(
+                f"{self.name} has no tarball for {', '.join(missing)}",
+                cause=f"it knows the families of {', '.join(self.family)}",
+                next_step="choose another provider, or add the family to the catalog",
+            )
+        families = dict.fromkeys(self.family[target] for target in targets)
+        return tuple(Address(url=self.archive.format(version=version, family=one)) for one in families)
 
     def evidence(self, target: str, version: str, base: str) -> Serves | None:
         """What says that this version serves the target on the base, or None where nothing does."""

@@ -9,6 +9,7 @@ from rocwright.plan.model import FetchAction, ImageOrigin
 from rocwright.resolve.model import LockedComponent, LockedRoot
 
 TARGETS = "TARGETS"
+TARBALLS = "ROCM_SHA256"
 
 
 def arguments(subject: Subject) -> tuple[Argument, ...]:
@@ -19,11 +20,14 @@ def arguments(subject: Subject) -> tuple[Argument, ...]:
         found += component_arguments(locked)
     for root in subject.roots:
         found += root_arguments(root)
-    for what, part in (("python", lock.python), ("rocm", lock.rocm)):
-        if part is not None and part.pending:
+    for what, part in subject.packages:
+        if part.pending:
             name = variable(what, "requirements", "sha256")
             about = f"the sha256 of {what}/requirements.lock"
             found.append(Argument(name=name, value="", about=about, pending=part.pending))
+    if subject.tarballs is not None and subject.tarballs.pending:
+        about = "the sha256 of each tarball of ROCm, with spaces between them"
+        found.append(Argument(name=TARBALLS, value="", about=about, pending=subject.tarballs.pending))
     return tuple(found)
 
 

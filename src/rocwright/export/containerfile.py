@@ -10,7 +10,7 @@ from rocwright.build.workspace import CCACHE
 from rocwright.export.arguments import arguments, component_arguments, root_arguments
 from rocwright.export.edits import PROGRAM
 from rocwright.export.model import Argument, Files, Subject, lines_of, slug, variable
-from rocwright.export.prepare import prepare_files
+from rocwright.export.prepare import file_path, prepare_files
 from rocwright.export.quote import comment, docker, shell
 from rocwright.export.roots import INSIDE, root_files
 from rocwright.export.steps import passed_on, script_path, step_files
@@ -70,6 +70,9 @@ def _lines(subject: Subject) -> Iterator[str]:
                     artifacts.append(f"COPY --from={_stage(step.name)} {OUT}/ /")
             case ImageAction():
                 yield from _image_stage(step, step.action, subject)
+            case FetchAction() if step.name.startswith("file/"):
+                path = file_path(_locked(subject, step.component), subject)
+                artifacts.append(f"COPY {path} /")
             case FetchAction() if step.name.startswith("image/"):
                 locked = _locked(subject, step.component)
                 yield from _pulled_stage(step, locked, subject)

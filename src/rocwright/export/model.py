@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from rocwright.catalog.load import Catalog
 from rocwright.plan.make import make_plan
 from rocwright.plan.model import ImageAction, Plan, RunAction, Step
-from rocwright.resolve.model import Lock, LockedComponent, LockedRoot
+from rocwright.resolve.model import Lock, LockedComponent, LockedProvider, LockedPython, LockedRoot
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,21 @@ class Subject:
         }
         names = {step.name for step in self.plan.steps if step.key in used}
         return tuple(root for root in self.lock.roots if f"root/{root.role}" in names)
+
+    @property
+    def packages(self) -> tuple[tuple[str, LockedPython | LockedProvider], ...]:
+        """What is installed as Python packages, by the folder of an export that holds them."""
+        return tuple(
+            (folder, part)
+            for folder, part in (("python", self.lock.python), ("rocm", self.lock.rocm))
+            if part is not None and not (folder == "rocm" and self.tarballs is part)
+        )
+
+    @property
+    def tarballs(self) -> LockedProvider | None:
+        """The provider whose files are tarballs, where ROCm comes as such."""
+        rocm = self.lock.rocm
+        return rocm if rocm is not None and self.catalog.provider(rocm.name).kind == "archive" else None
 
     def locked(self, step: Step) -> LockedComponent | None:
         """The component that a step is of; None where it is of a Python package."""

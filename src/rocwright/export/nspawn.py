@@ -9,6 +9,7 @@ from rocwright.export.arguments import arguments
 from rocwright.export.containerfile import containerfile, pattern_of
 from rocwright.export.edits import PROGRAM
 from rocwright.export.model import File, Files, Subject, lines_of, slug, variable
+from rocwright.export.prepare import file_path
 from rocwright.export.quote import comment, shell
 from rocwright.export.roots import INSIDE, bootstrap
 from rocwright.export.run import warnings
@@ -67,6 +68,9 @@ def _lines(subject: Subject) -> Iterator[str]:
         step = next(one for one in subject.plan.steps if one.name == name)
         if isinstance(step.action, RunAction):
             yield f'cp -r "$WORK/{slug(name)}/out/." "$WORK/artifacts/"'
+        elif step.name.startswith("file/"):
+            locked = next(one for one in subject.lock.components if one.name == step.component)
+            yield f'cp {shell(file_path(locked, subject))} "$WORK/artifacts/"'
     yield 'echo "artifacts are in $WORK/artifacts"'
 
 

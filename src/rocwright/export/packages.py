@@ -13,9 +13,7 @@ from rocwright.resolve.model import LockedSdist
 
 def sdists(subject: Subject) -> dict[str, LockedSdist]:
     """The step that makes a wheel -> the source distribution that it makes it of."""
-    lock = subject.lock
-    parts = (("python", lock.python), ("rocm", lock.rocm))
-    return {f"{name}/{one.name}": one for name, part in parts if part is not None for one in part.sdists}
+    return {f"{name}/{one.name}": one for name, part in subject.packages for one in part.sdists}
 
 
 def package_files(subject: Subject) -> Files:

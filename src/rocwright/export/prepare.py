@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from rocwright.catalog.address import ArchivePlace, filename_of
 from rocwright.catalog.model import DebianPlace, GitPlace, IndexPlace
-from rocwright.export.arguments import component_arguments, root_arguments
+from rocwright.export.arguments import TARBALLS, component_arguments, root_arguments
 from rocwright.export.edits import PROGRAM, edits_file, program
 from rocwright.export.model import File, Files, Subject, lines_of, slug
 from rocwright.export.packages import package_files, package_lines, sdists
@@ -139,7 +139,7 @@ def _carried(locked: LockedComponent, subject: Subject) -> Iterator[tuple[str, b
 def _script(subject: Subject) -> File:
     lines = [template("prepare.sh").replace("@EPOCH@", str(EPOCH)).rstrip("\n"), ""]
     for locked in _built(subject):
-        lines += _source_lines(locked, subject)
+        lines += (_file_lines if is_file(locked, subject) else _source_lines)(locked, subject)
     for root in from_packages(subject):
         name = next((one.name for one in root_arguments(root) if one.pending), "")
         if name:
@@ -154,8 +154,8 @@ def _python_lines(subject: Subject) -> Iterator[str]:
     python = lock.python.version if lock.python is not None else lock.provided.get("python", "")
     _, release = subject.catalog.base(lock.request.base)
     machine = next(iter(subject.catalog.base(lock.request.base)[0].architecture))
-    for folder, part in (("python", lock.python), ("rocm", lock.rocm)):
-        if part is None or not (part.files or part.pending):
+    for folder, part in subject.packages:
+        if not (part.files or part.pending):
             continue
         if part.pending:
             name = f"{folder.upper()}_REQUIREMENTS_SHA256"
@@ -163,7 +163,47 @@ def _python_lines(subject: Subject) -> Iterator[str]:
             yield f"mkdir -p {folder}"
             yield f"printf '%s  %s\\n' \"${name}\" {folder}/requirements.lock | sha256sum --check --quiet"
         yield f"wheels {folder} {shell(python or release.python)} {shell(machine)}"
+    yield from _tarball_lines(subject)
     yield from package_lines(subject, python or release.python, machine)
+
+
+def is_file(locked: LockedComponent, subject: Subject) -> bool:
+    """Whether a component is handed on as it was published."""
+    return subject.catalog.component(locked.name).kind == "file"
+
+
+def _file_lines(locked: LockedComponent, subject: Subject) -> Iterator[str]:
+    """What is handed on as it was published: fetched, and checked by its hash."""
+    name = slug(locked.name)
+    yield f"# {comment(locked.name)} {comment(locked.version)}: {comment(locked.place)}"
+    yield from (
+        f'[ -n "${{{one.name}:-}}" ] || pending {one.name} {shell(one.pending)}'
+        for one in component_arguments(locked)
+        if one.pending
+    )
+    yield from _fetch_lines(locked, subject)
+    given = next((one.name for one in component_arguments(locked) if one.pending), "")
+    yield f'given sources/{name} "${given}"' if given else f"checked sources/{name}"
+    yield ""
+
+
+def file_path(locked: LockedComponent, subject: Subject) -> str:
+    """Where `prepare.sh` puts a file that is handed on as it was published."""
+    return f"sources/{slug(locked.name)}/{filename_of(_place(locked, subject).url)}"
+
+
+def _tarball_lines(subject: Subject) -> Iterator[str]:
+    part = subject.tarballs
+    if part is None:
+        return
+    if part.pending:
+        yield f'[ -n "${{{TARBALLS}:-}}" ] || pending {TARBALLS} {shell(part.pending)}'
+    for url in part.wanted:
+        yield f"fetched rocm {shell(filename_of(url))} {shell(url)}"
+    for pin in part.files:
+        yield f"hashed {shell(f'rocm/{pin.filename}')} sha256 {pin.sha256}"
+    if part.pending:
+        yield f'given rocm "${TARBALLS}"'
 
 
 def _source_lines(locked: LockedComponent, subject: Subject) -> Iterator[str]:

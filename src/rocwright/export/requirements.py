@@ -14,10 +14,9 @@ from rocwright.plan.model import FilePin, IndexOrigin
 
 def requirement_files(subject: Subject) -> Files:
     """`python/requirements.lock` and `rocm/requirements.lock`, of those that the lock has the files of."""
-    lock = subject.lock
     found: Files = {}
-    for folder, part in (("python", lock.python), ("rocm", lock.rocm)):
-        if part is not None and part.files:
+    for folder, part in subject.packages:
+        if part.files:
             found[f"{folder}/requirements.lock"] = lines_of(requirement_lines(part.files))
     return found
 
@@ -38,11 +37,8 @@ def requirement_lines(pins: Sequence[FilePin]) -> Iterator[str]:
 
 def requirements(subject: Subject) -> Files:
     """Both forms, and what is not known yet as a comment that pip stops at."""
-    lock = subject.lock
     found = requirement_files(subject)
-    for folder, part in (("python", lock.python), ("rocm", lock.rocm)):
-        if part is None:
-            continue
+    for folder, part in subject.packages:
         if part.pending:
             words = comment(part.pending)
             found[f"{folder}/requirements.lock"] = lines_of(

@@ -38,6 +38,9 @@ from rocwright.resolve.versions import version_in
 PREPARED = "prepared"
 """The phase of edits that are applied after a recipe's `prepare` commands."""
 
+AS_PUBLISHED = ("image", "file")
+"""Kinds of components of which nothing is built."""
+
 DOWNLOADS = "downloads"
 """What the commands of a recipe find its downloads under, in $IN."""
 
@@ -70,6 +73,7 @@ class _Maker:
         self.steps: list[Step] = []
         self.roots: dict[str, Step] = {}
         self.shared: dict[str, list[Input]] = {}
+        self.tarballs: list[Input] = []
         self.wheels: dict[str, Step] = {}
         self.archives: dict[str, Step] = {}
 
@@ -88,7 +92,11 @@ class _Maker:
         """The Python packages, or ROCm's own files, that builds install; a wheel made of each sdist."""
         packages = fetched(name, name, part.files, part.pending)
         self.steps.append(packages)
-        self.shared[name] = [Input(name=name, key=packages.key, output="*")]
+        fetched_files = Input(name=name, key=packages.key, output="*")
+        if isinstance(part, LockedProvider) and self.catalog.provider(part.name).kind == "archive":
+            self.tarballs.append(fetched_files)
+            return
+        self.shared[name] = [fetched_files]
         for sdist in part.sdists:
             *before, built = wheel_steps(
                 name, sdist, self.roots["build"], self.base, self.release.interpreter
@@ -101,7 +109,7 @@ class _Maker:
     def _component(self, locked: LockedComponent) -> list[str]:
         """Add a component's steps; gives the names of those whose outputs are asked for."""
         component = self.catalog.component(locked.name)
-        if component.kind == "image":
+        if component.kind in AS_PUBLISHED:
             pulled = _fetch_step(component, locked)
             self.steps.append(pulled)
             return [pulled.name]
@@ -141,11 +149,15 @@ class _Maker:
         return (*shared, *wheels)
 
     def _laid_in(self, component: Component, locked: LockedComponent) -> tuple[Input, ...]:
-        """The archives that a component needs, for its own commands to unpack."""
-        return tuple(
-            Input(name=name, key=self.archives[name].key, output=self.catalog.component(name).output[0].name)
-            for name in self.archives
-            if name in self._below(component, locked)
+        """The archives that a component takes in, for the commands before its own to unpack."""
+        below = self._below(component, locked)
+        return (
+            *(one for one in self.tarballs if one.name in below),
+            *(
+                Input(name=name, key=step.key, output=self.catalog.component(name).output[0].name)
+                for name, step in self.archives.items()
+                if name in below
+            ),
         )
 
     def _below(self, component: Component, locked: LockedComponent) -> set[str]:
@@ -260,7 +272,7 @@ def _base_action(root: LockedRoot, catalog: Catalog) -> BaseAction:
 
 def _fetch_step(component: Component, locked: LockedComponent) -> Step:
     return Step(
-        name=f"{'image' if component.kind == 'image' else 'source'}/{component.name}",
+        name=f"{component.kind if component.kind in AS_PUBLISHED else 'source'}/{component.name}",
         component=component.name,
         action=FetchAction(files=locked.files, pending=locked.pending),
         needs=Needs(disk=sum(pin.size for pin in locked.files), seconds=5),

@@ -163,6 +163,9 @@ class Online:
 
     def rocm(self, provider: Provider, version: str, targets: tuple[str, ...]) -> LockedProvider:
         named = Offline().rocm(provider, version, targets)
+        if provider.kind == "archive":
+            files = tuple(map(self._file, provider.archives(version, targets)))
+            return named.model_copy(update={"files": files, "pending": ""})
         if provider.kind != "wheels":
             return named
         self.on_line(f"lock: ROCm {version} from {provider.name}")

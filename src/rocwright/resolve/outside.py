@@ -83,7 +83,11 @@ class Offline:
         return LockedPython(version=version, wanted=wanted, pending=pending)
 
     def rocm(self, provider: Provider, version: str, targets: tuple[str, ...]) -> LockedProvider:
-        wanted = provider.requirements(version, targets)
+        wanted = (
+            tuple(one.url for one in provider.archives(version, targets))
+            if provider.kind == "archive"
+            else provider.requirements(version, targets)
+        )
         exact = provider.kind in ("packages", "source")
         pending = "" if exact else f"the files of ROCm {version} from {provider.name}, by hash"
         return LockedProvider(name=provider.name, version=version, wanted=wanted, pending=pending)

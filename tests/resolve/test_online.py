@@ -1,0 +1,108 @@
+"""The first lock with a network fills in what the catalog does not know of files at an address."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import sha256, sha512
+from pathlib import Path
+
+import pytest
+
+from rocwright.catalog.load import builtin_catalog
+from rocwright.catalog.model import Component
+from rocwright.errors import FetchError
+from rocwright.home import Home
+from rocwright.plan.model import ArchiveOrigin, FilePin
+from rocwright.resolve.model import Lock, Request
+from rocwright.resolve.online import Online
+from rocwright.store.local import LocalStore
+
+DATA = b"an archive" * 1000
+HOST = "https://files.example/"
+
+
+@pytest.fixture
+def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder that stands in for every host of these tests."""
+    folder = tmp_path / "mirror"
+    folder.mkdir()
+    address = builtin_catalog().provider("therock-tarball").archive.rpartition("/")[0]
+    monkeypatch.setenv("ROCWRIGHT_MIRRORS", f"{HOST}={folder}/ {address}/={folder}/")
+    return folder
+
+
+def online(store: LocalStore, home: Home, before: Lock | None = None) -> Online:
+    catalog = builtin_catalog()
+    base, release = catalog.base("debian:sid")
+    return Online(base, release, catalog, store, home, lambda _: None, before)
+
+
+@pytest.fixture
+def outside(store: LocalStore, home: Home) -> Iterator[Online]:
+    with online(store, home) as asked:
+        yield asked
+
+
+def component(**download: str) -> Component:
+    return Component.model_validate(
+        {
+            "name": "hello",
+            "summary": "x",
+            "license": "MIT",
+            "kind": "archive",
+            "release": [{"version": "1.0", "places": [{"url": f"{HOST}hello-1.0.tar.gz"}], "source": "x"}],
+            "download": [{"url": f"{HOST}beside.tar.gz", "source": "x"} | download] if download else [],
+        }
+    )
+
+
+def test_a_tarball_of_rocm_is_locked_by_its_hash(mirror: Path, outside: Online, store: LocalStore) -> None:
+    (mirror / "therock-dist-linux-gfx1151-7.14.0.tar.gz").write_bytes(DATA)
+    provider = builtin_catalog().provider("therock-tarball")
+    locked = outside.rocm(provider, "7.14.0", ("gfx1151",))
+    (pin,) = locked.files
+    assert pin.sha256 == sha256(DATA).hexdigest()
+    assert pin.origin == ArchiveOrigin(url=locked.wanted[0])
+    assert locked.pending == ""
+    assert store.has(pin.sha256, pin.size)
+
+
+def test_an_archive_and_what_its_build_downloads_are_locked_by_hash(mirror: Path, outside: Online) -> None:
+    (mirror / "hello-1.0.tar.gz").write_bytes(DATA)
+    (mirror / "beside.tar.gz").write_bytes(b"beside")
+    recipe = component(sha512=sha512(b"beside").hexdigest())
+    locked = outside.component(recipe, "1.0", recipe.release[0].places)
+    assert (locked.kind, locked.place) == ("archive", f"archive {HOST}hello-1.0.tar.gz")
+    assert [pin.sha256 for pin in (*locked.files, *locked.downloads)] == [
+        sha256(DATA).hexdigest(),
+        sha256(b"beside").hexdigest(),
+    ]
+    assert locked.pending == ""
+
+
+def test_a_download_that_is_not_what_the_catalog_says_ends_the_lock(mirror: Path, outside: Online) -> None:
+    (mirror / "hello-1.0.tar.gz").write_bytes(DATA)
+    (mirror / "beside.tar.gz").write_bytes(b"other")
+    recipe = component(sha256=sha256(b"beside").hexdigest())
+    with pytest.raises(FetchError, match="is not what the catalog says"):
+        outside.component(recipe, "1.0", recipe.release[0].places)
+
+
+def test_what_an_earlier_lock_knows_and_the_store_has_is_not_fetched_again(
+    mirror: Path, outside: Online, store: LocalStore, home: Home
+) -> None:
+    (mirror / "hello-1.0.tar.gz").write_bytes(DATA)
+    recipe = component()
+    first = outside.component(recipe, "1.0", recipe.release[0].places)
+    (mirror / "hello-1.0.tar.gz").unlink()
+    before = Lock(
+        rocwright="0.1.0",
+        created="2025-01-01T00:00:00Z",
+        request=Request(stack="hello", gpu=("gfx1151",), base="debian:sid"),
+        components=(first,),
+        roots=(),
+    )
+    with online(store, home, before) as later:
+        again = later.component(recipe, "1.0", recipe.release[0].places)
+    (pin,) = again.files
+    assert pin == FilePin.model_validate(first.files[0].model_dump())
