@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from rocwright.wheels.codefile import CodeFile
-from rocwright.wheels.codeobjects import read_code
+from rocwright.wheels.codeobjects import code_objects, read_code
 from rocwright.wheels.diff.model import CodeDifference, KernelChange, changes
 from rocwright.wheels.gpu import is_gpu_elf
 from rocwright.wheels.kernels import Kernel, kernels_of
@@ -28,17 +27,11 @@ NUMBERS = (
 """Fields of a kernel that are compared."""
 
 
-@dataclass(slots=True)
-class _Code:
-    """The code of one target in one file: digests of its code objects, and its kernels by digest."""
+_Objects = defaultdict[str, Counter[str]]
+"""The digests of the code objects of each target, each as often as it is there."""
 
-    objects: Counter[str] = field(default_factory=Counter)
-    kernels: dict[str, list[tuple[Kernel, str]]] = field(default_factory=dict)
-
-    def named(self, other: _Code) -> dict[str, tuple[Kernel, str]]:
-        """Kernels of the code objects that `other` lacks, with the digests of their instructions."""
-        only = [digest for digest in self.kernels if digest not in other.objects]
-        return {kernel.name: (kernel, code) for digest in only for kernel, code in self.kernels[digest]}
+_Kernels = dict[str, tuple[Kernel, str]]
+"""Kernels by name, with the digests of their instructions."""
 
 
 def compare_code(before: Path | None, after: Path | None) -> tuple[CodeDifference, ...]:
@@ -46,40 +39,50 @@ def compare_code(before: Path | None, after: Path | None) -> tuple[CodeDifferenc
 
     Raises CheckError where code is damaged.
     """
-    one, two = _read(before), _read(after)
-    found = (_compare(target, one[target], two[target]) for target in sorted(one.keys() | two.keys()))
-    return tuple(difference for difference in found if difference)
+    one, two = _objects(before), _objects(after)
+    targets = [target for target in sorted(one.keys() | two.keys()) if one[target] != two[target]]
+    was, now = _named(before, one, two), _named(after, two, one)
+    return tuple(_compare(target, (one[target], two[target]), was[target], now[target]) for target in targets)
 
 
-def _compare(target: str, before: _Code, after: _Code) -> CodeDifference | None:
-    if before.objects == after.objects:
-        return None
-    was, now = before.named(after), after.named(before)
+def _compare(
+    target: str, objects: tuple[Counter[str], Counter[str]], was: _Kernels, now: _Kernels
+) -> CodeDifference:
     changed = []
     for name in sorted(was.keys() & now.keys()):
         (old, old_code), (new, new_code) = was[name], now[name]
         numbers = changes(_numbers(old), _numbers(new))
         if numbers or old_code != new_code:
             changed.append(KernelChange(name=name, instructions=old_code != new_code, numbers=numbers))
+    before, after = objects
     return CodeDifference(
         target=target,
-        before=before.objects.total(),
-        after=after.objects.total(),
-        same=(before.objects & after.objects).total(),
+        before=before.total(),
+        after=after.total(),
+        same=(before & after).total(),
         removed=tuple(sorted(was.keys() - now.keys())),
         added=tuple(sorted(now.keys() - was.keys())),
         changed=tuple(changed),
     )
 
 
-def _read(path: Path | None) -> defaultdict[str, _Code]:
-    found: defaultdict[str, _Code] = defaultdict(_Code)
-    for one, code in read_code(path) if path else ():
-        held = found[one.target_id]
-        digest = hashlib.sha256(code).hexdigest()
-        held.objects[digest] += 1
-        if digest not in held.kernels:
-            held.kernels[digest] = _kernels(code, f"{one.path} ({one.target_id})")
+def _objects(path: Path | None) -> _Objects:
+    found: _Objects = defaultdict(Counter)
+    for one in code_objects(path, hashes=True) if path else ():
+        found[one.target_id][one.sha256] += 1
+    return found
+
+
+def _named(path: Path | None, own: _Objects, other: _Objects) -> defaultdict[str, _Kernels]:
+    """The kernels, by target, of the code objects that the other file does not have."""
+    found: defaultdict[str, _Kernels] = defaultdict(dict)
+    differing = {target for target, digests in own.items() if digests.keys() - other[target].keys()}
+    if path is None or not differing:
+        return found
+    for one, code in read_code(path, lambda one: one.target_id in differing):
+        if hashlib.sha256(code).hexdigest() not in other[one.target_id]:
+            subject = f"{one.path} ({one.target_id})"
+            found[one.target_id] |= {kernel.name: (kernel, text) for kernel, text in _kernels(code, subject)}
     return found
 
 
