@@ -47,6 +47,11 @@ class Joined(Source):
         size = self._ends[-1] if self._ends else 0
         super().__init__(size, Budget.for_file(size, subject), subject)
 
+    @property
+    def parts(self) -> Sequence[Part]:
+        """What it is made of, one behind another."""
+        return self._parts
+
     def _get(self, offset: int, count: int) -> bytes:
         found = []
         index = bisect_right(self._ends, offset)

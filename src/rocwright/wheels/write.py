@@ -5,6 +5,7 @@ Source: the binary distribution format, https://packaging.python.org/specificati
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -76,6 +77,13 @@ class File:
     def read(self) -> bytes:
         """All that it holds."""
         return b"".join(self.pieces())
+
+    def row(self) -> Row:
+        """What RECORD says of it."""
+        digest = hashlib.sha256()
+        for piece in self.pieces():
+            digest.update(piece)
+        return Row(path=self.path, sha256=digest.hexdigest(), size=self.size)
 
 
 def write_wheel(

@@ -11,6 +11,8 @@ VERBS = {
     "runs-on": "Whether it runs on a GPU, and why: natively, generically, with an override, or not.",
     "audit-override": "Is code for one target valid on another: kernel by kernel, from the machine code.",
     "slim": "The same wheel, library or folder with only the machine code that the GPUs need.",
+    "split": "A wheel as a neutral one and one for each GPU target.",
+    "merge": "The pieces that split made, put together for all targets or some.",
     "bundle": "A wheel that needs ROCm, with all of it that it needs inside.",
     "normalise": "The same content as the same bytes: order, times, modes, compression, RECORD.",
     "diff": "What differs between two wheels, from the name down to the kernel.",
