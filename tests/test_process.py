@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rocwright import process
 from rocwright.errors import InputError
 from rocwright.process import LINE_LIMIT, attach, run, split_lines, stream
 
@@ -105,3 +106,21 @@ def test_a_listener_that_fails_ends_the_process() -> None:
     with pytest.raises(ValueError, match="x"):
         stream(sh("echo x; sleep 60"), fail)
     assert time.monotonic() - begun < 10
+
+
+def test_output_is_read_as_a_file_and_the_end_told() -> None:
+    with process.reading(["sh", "-c", "printf one; echo two >&2; exit 3"]) as running:
+        assert running.output.read() == b"one"
+        finished = running.finish()
+    assert (finished.returncode, finished.stderr) == (3, "two\n")
+
+
+def test_a_process_whose_reader_leaves_is_ended() -> None:
+    with process.reading(["sh", "-c", "echo $$; exec sleep 600"]) as running:
+        pid = int(running.output.readline())
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_a_program_to_read_from_that_is_not_installed_is_an_input_error() -> None:
+    with pytest.raises(InputError, match="is not installed"), process.reading(["no-such-program"]):
+        pass
