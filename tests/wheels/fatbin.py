@@ -67,6 +67,53 @@ def host_elf(fatbin: bytes, *, name: bytes = b".hip_fatbin", kind: int = 1, flag
     )
 
 
+def linked_elf(bundles: Sequence[bytes], *, form: str = "rela", base: int = 0x10000) -> bytes:
+    """A shared x86-64 library: bundles, a wrapper for each, and what makes the wrappers' pointers.
+
+    `form` is "rela" or "relr" (relocations of the dynamic linker), or "place" (a program at fixed addresses).
+    The whole file is one segment at `base`.
+    """
+    content = bytearray(64 + 56)
+    sections: list[tuple[bytes, int, int, int]] = []
+
+    def put(name: bytes, kind: int, data: bytes) -> int:
+        content.extend(bytes(-len(content) % 16))
+        begin = len(content)
+        content.extend(data)
+        sections.append((name, kind, begin, len(data)))
+        return begin
+
+    first = put(b".hip_fatbin", 1, fatbin(bundles))
+    places = [first + sum(len(fatbin([one])) for one in bundles[:number]) for number in range(len(bundles))]
+    targets = [base + place for place in places]
+    held = [0 if form == "rela" else target for target in targets]
+    wrappers = b"".join(struct.pack("<IIQQ", 0x48495046, 1, one, 0) for one in held)
+    wrappers_at = put(b".hipFatBinSegment", 1, wrappers)
+    slots = [base + wrappers_at + 24 * number + 8 for number in range(len(held))]
+    if form == "rela":
+        rows = (struct.pack("<QQq", slot, 8, target) for slot, target in zip(slots, targets, strict=True))
+        put(b".rela.dyn", 4, b"".join(rows))
+    elif form == "relr":
+        # the first address, then one bit for each 8 bytes behind it
+        bits = sum(1 << (slot - slots[0]) // 8 for slot in slots[1:])
+        put(b".relr.dyn", 19, struct.pack("<QQ", slots[0], bits | 1))
+    strings = b"\0" + b"\0".join(name for name, *_ in sections) + b"\0.shstrtab\0"
+    put(b".shstrtab", 3, strings)
+    table_at = len(content)
+    section = struct.Struct("<IIQQQQIIQQ")
+    content.extend(bytes(64))
+    for name, kind, begin, size in sections:
+        content.extend(section.pack(strings.index(name), kind, 2, base + begin, begin, size, 0, 0, 16, 0))
+    content[64:120] = struct.pack("<IIQQQQQQ", 1, 6, 0, base, base, len(content), len(content), 4096)
+    ident = b"\x7fELF" + bytes([2, 1, 1, 0, 0]) + bytes(7)
+    kind = 2 if form == "place" else 3
+    count = len(sections) + 1
+    content[:64] = ident + struct.pack(
+        "<HHIQQQIHHHHHH", kind, 62, 1, 0, 64, table_at, 0, 64, 56, 1, 64, count, count - 1
+    )
+    return bytes(content)
+
+
 def pe_file(sections: Mapping[bytes, bytes], *, base: int = 0x180000000, magic: int = 0x20B) -> bytes:
     """A PE file with these sections, each 4 KiB of address space and 512 bytes of file behind the last."""
     optional = struct.pack("<H22xQ", magic, base) + bytes(208)

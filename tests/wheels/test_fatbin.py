@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from rocwright.errors import CheckError
+from rocwright.wheels import elf
 from rocwright.wheels.fatbin import FatBinary, fat_binary
 from rocwright.wheels.source import Held
-from tests.wheels.fatbin import entry_id, fatbin, gpu_elf, host_elf, pe_file, plain_bundle
+from tests.wheels.fatbin import entry_id, fatbin, gpu_elf, host_elf, linked_elf, pe_file, plain_bundle
 
 BASE = 0x180000000
 BUNDLES = fatbin([plain_bundle([(entry_id("gfx803"), gpu_elf(0x2A))]), plain_bundle([])])
@@ -22,6 +23,28 @@ def read(content: bytes) -> FatBinary:
     found = fat_binary(Held(content))
     assert found is not None
     return found
+
+
+@pytest.mark.parametrize("form", ["rela", "relr", "place"])
+def test_a_wrapper_leads_to_its_bundle_however_its_pointer_is_made(form: str) -> None:
+    bundles = [
+        plain_bundle([(entry_id("gfx803"), gpu_elf(0x2A, body=bytes(number)))]) for number in (9, 5000, 1)
+    ]
+    content = linked_elf(bundles, form=form)
+    found = read(content)
+    assert [one.bundle for one in found.wrappers] == [one.offset for one in found.bundles]
+    for one in found.wrappers:
+        assert one.pointer is not None
+        assert (one.pointer.form, one.pointer.at) == (form, one.offset + 8)
+        assert content[one.pointer.value_at :][:8] == one.pointer.value.to_bytes(8, "little")
+        assert one.pointer.value - 0x10000 == one.bundle
+
+
+def test_more_relocations_than_any_library_has_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elf, "MOST_RELOCATIONS", 2)
+    bundles = [plain_bundle([])] * 3
+    with pytest.raises(CheckError, match="relocations"):
+        read(linked_elf(bundles))
 
 
 def dll(wrappers: bytes, bundles: bytes = BUNDLES) -> bytes:

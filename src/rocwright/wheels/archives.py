@@ -16,9 +16,9 @@ import zstandard
 from isal import igzip
 
 from rocwright.errors import CheckError, RocwrightError
+from rocwright.wheels.formats import AR_MAGIC, packing
 from rocwright.wheels.source import CHUNK, Budget, Source
 
-AR_MAGIC = b"!<arch>\n"
 LARGEST_WINDOW = 1 << 27
 """Bytes of memory that a zstd or xz stream may ask for."""
 
@@ -29,7 +29,6 @@ _MOST_BETWEEN = 4 * 1024 * 1024 + 2 * CHUNK
 """Bytes of a tar that may lie between two files: headers, long names, padding, and what is read ahead."""
 
 _AR_HEADER = 60
-_TAR_MAGIC_AT, _TAR_MAGIC = 257, b"ustar"
 
 Unpacker = Callable[[IO[bytes]], IO[bytes]]
 
@@ -52,21 +51,7 @@ def _unbzip2(packed: IO[bytes]) -> IO[bytes]:
     return cast("IO[bytes]", bz2.open(packed, "rb"))
 
 
-_UNPACKERS: dict[bytes, Unpacker] = {
-    b"\x1f\x8b": _gunzip,
-    b"\x28\xb5\x2f\xfd": _unzstd,
-    b"\xfd7zXZ\0": _unxz,
-    b"BZh": _unbzip2,
-}
-
-
-TAR_HEAD = _TAR_MAGIC_AT + len(_TAR_MAGIC)
-"""Bytes that tell a tar."""
-
-
-def is_tar(head: bytes) -> bool:
-    """Whether a file that begins so is a tar, as it is or packed."""
-    return head.startswith(tuple(_UNPACKERS)) or head[_TAR_MAGIC_AT:].startswith(_TAR_MAGIC)
+_UNPACKERS: dict[str, Unpacker] = {"gzip": _gunzip, "zstd": _unzstd, "xz": _unxz, "bzip2": _unbzip2}
 
 
 def tar_entries(archive: Source) -> Iterator[tuple[tarfile.TarInfo, Source | None]]:
@@ -75,8 +60,7 @@ def tar_entries(archive: Source) -> Iterator[tuple[tarfile.TarInfo, Source | Non
     In one pass: going back means starting over, so a file that is read behind its beginning is put aside on
     disk, in a temporary file without a name. Raises CheckError where the tar is damaged.
     """
-    head = archive.read_at(0, min(8, archive.size))
-    unpack = next((unpack for magic, unpack in _UNPACKERS.items() if head.startswith(magic)), None)
+    unpack = _UNPACKERS.get(packing(archive.read_at(0, min(8, archive.size))))
     packed = cast("IO[bytes]", archive.window(0, archive.size))
     with archive_errors(archive.subject), TemporaryFile() as aside:
         metered = _Metered(unpack(packed) if unpack else packed, archive)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -59,7 +58,9 @@ def code_objects(path: Path, *, hashes: bool = False) -> list[CodeObject]:
     `hashes` reads all code for its sha256, where else headers are enough.
     """
     if hashes:
-        found = [replace(one, sha256=hashlib.sha256(code).hexdigest()) for one, code in read_code(path)]
+        from rocwright.files import sha256_bytes
+
+        found = [replace(one, sha256=sha256_bytes(code)) for one, code in read_code(path)]
     else:
         found = [one for member, _, binary in fat_binaries(path) for one in objects_in(member.path, binary)]
     return sorted(found, key=lambda one: (one.path, -1 if one.index is None else one.index))

@@ -16,9 +16,6 @@ from rocwright.errors import CheckError
 from rocwright.wheels.archives import tar_entries
 from rocwright.wheels.source import FileSource, Source
 
-MARK = "oci-layout"
-"""The file that makes a folder an image layout."""
-
 MOST_JSON_BYTES = 4 * 1024 * 1024
 MOST_MANIFESTS = 1000
 MOST_LAYERS = 1000

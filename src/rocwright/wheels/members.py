@@ -11,17 +11,19 @@ import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from tarfile import TarInfo
+from typing import TYPE_CHECKING
 
 from rocwright.errors import InputError, RocwrightError
-from rocwright.wheels import images, zips
-from rocwright.wheels.archives import AR_MAGIC, TAR_HEAD, ar_members, is_tar, tar_entries
+from rocwright.wheels.formats import AR_MAGIC, EMPTY_ZIP_MAGIC, IMAGE_MARK, TAR_HEAD, ZIP_MAGIC, is_tar
 from rocwright.wheels.source import Budget, FileSource, Source, damaged
+
+if TYPE_CHECKING:
+    from tarfile import TarInfo
+
+    from rocwright.wheels.zips import ZipMember
 
 HEAD = 64
 """Bytes of a member that are there without opening it."""
-
-_TAR_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.zst", ".tar.bz2")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +39,7 @@ class Member:
     size: int
     mode: int
     head: bytes
-    packed: zips.ZipMember | None = None
+    packed: ZipMember | None = None
     opener: Callable[[], Source] = field(repr=False, compare=False)
 
     def open(self) -> Source:
@@ -52,7 +54,7 @@ def members(path: Path, budget: Budget | None = None) -> Iterator[Member]:
     """
     try:
         if path.is_dir():
-            is_image = (path / images.MARK).is_file()
+            is_image = (path / IMAGE_MARK).is_file()
             yield from _in_image(path, budget) if is_image else _in_folder(path, budget)
             return
         if not path.is_file():
@@ -64,11 +66,11 @@ def members(path: Path, budget: Budget | None = None) -> Iterator[Member]:
             )
         file = FileSource(path, budget)
         head = file.read_at(0, min(TAR_HEAD, file.size))
-        if head.startswith((zips.MAGIC, zips.EMPTY_MAGIC)) or path.suffix == ".whl":
+        if head.startswith((ZIP_MAGIC, EMPTY_ZIP_MAGIC)) or path.suffix == ".whl":
             yield from _in_zip(file)
         elif head.startswith(AR_MAGIC):
             yield from _in_ar(file)
-        elif is_tar(head) or path.name.endswith(_TAR_SUFFIXES):
+        elif is_tar(head, path.name):
             yield from _in_tar(file)
         else:
             yield _member(path.name, stat.S_IMODE(path.stat().st_mode), file)
@@ -109,10 +111,12 @@ def _in_folder(folder: Path, budget: Budget | None) -> Iterator[Member]:
 
 
 def _in_image(folder: Path, budget: Budget | None) -> Iterator[Member]:
+    from rocwright.wheels.images import image_files
+
     def opened(path: Path, name: str) -> FileSource:
         return FileSource(path, budget, name)
 
-    for path, info, content in images.image_files(folder, opened):
+    for path, info, content in image_files(folder, opened):
         yield _of_tar(path, info, content)
 
 
@@ -121,9 +125,11 @@ def _raise(error: OSError) -> None:
 
 
 def _in_zip(archive: Source) -> Iterator[Member]:
-    for one in zips.zip_members(archive):
+    from rocwright.wheels.zips import zip_members
 
-        def opener(one: zips.ZipMember = one) -> Source:
+    for one in zip_members(archive):
+
+        def opener(one: ZipMember = one) -> Source:
             return one.open(archive)
 
         yield Member(
@@ -137,6 +143,8 @@ def _in_zip(archive: Source) -> Iterator[Member]:
 
 
 def _in_tar(archive: Source) -> Iterator[Member]:
+    from rocwright.wheels.archives import tar_entries
+
     for info, content in tar_entries(archive):
         if content is not None:
             yield _of_tar(info.name.removeprefix("./"), info, content)
@@ -149,6 +157,8 @@ def _of_tar(path: str, info: TarInfo, content: Source) -> Member:
 
 def _in_ar(archive: Source) -> Iterator[Member]:
     """The files of a Debian package, or the objects of a static library."""
+    from rocwright.wheels.archives import ar_members
+
     for number, (name, content) in enumerate(ar_members(archive)):
         if number == 0 and name == "debian-binary":
             yield from _in_deb(archive)
@@ -157,6 +167,8 @@ def _in_ar(archive: Source) -> Iterator[Member]:
 
 
 def _in_deb(archive: Source) -> Iterator[Member]:
+    from rocwright.wheels.archives import ar_members
+
     for name, content in ar_members(archive):
         if name.startswith("data.tar"):
             yield from _in_tar(content)

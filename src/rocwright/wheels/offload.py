@@ -6,19 +6,18 @@ Offload Bundle File Layout) and llvm/lib/Object/OffloadBundle.cpp.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import struct
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import IO, Literal, Protocol, cast
-
-import zstandard
+from typing import IO, TYPE_CHECKING, Literal, Protocol, cast
 
 from rocwright.errors import CheckError
 from rocwright.wheels.gpu import HEADER_SIZE, GpuHeader, gpu_header, is_unnamed
 from rocwright.wheels.source import CHUNK, Source
+
+if TYPE_CHECKING:
+    import hashlib
 
 MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
 COMPRESSED_MAGIC = b"CCOB"
@@ -308,7 +307,7 @@ class _Unpacking:
         self._bundle = bundle
         self._budget = source.budget
         self._subject = source.subject
-        self._md5 = hashlib.md5(usedforsecurity=False) if hashes else None
+        self._md5 = _md5() if hashes else None
         self._position = 0
 
     def read_at(self, offset: int, count: int) -> bytes:
@@ -355,6 +354,12 @@ class _Unpacking:
         return _wrong(self._subject, f"a compressed bundle does not unpack to {size:,} bytes")
 
 
+def _md5() -> hashlib._Hash:
+    import hashlib
+
+    return hashlib.md5(usedforsecurity=False)
+
+
 class _Stream(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
@@ -363,6 +368,8 @@ class _Inflating:
     """zlib data, unpacked as they are read, never more at a time than is asked for."""
 
     def __init__(self, packed: Source) -> None:
+        import zlib
+
         self._packed = packed
         self._inflate = zlib.decompressobj()
 
@@ -379,6 +386,8 @@ class _Inflating:
 
 def _unpacking_zstd(packed: Source) -> _Stream:
     """zstd data, unpacked as they are read; a frame may ask for a window of 128 MiB at most."""
+    import zstandard
+
     return zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(
         cast("IO[bytes]", packed), read_size=CHUNK
     )

@@ -9,8 +9,6 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
 
-from isal import isal_zlib
-
 from rocwright.errors import CheckError
 
 CHUNK = 1024 * 1024
@@ -171,6 +169,9 @@ class Inflated(Source):
 
     def __init__(self, packed: Source, size: int, crc: int, subject: str) -> None:
         super().__init__(size, packed.budget, subject)
+        from isal import isal_zlib
+
+        self._zlib = isal_zlib
         self._packed = packed
         self._crc = crc
         self._blocks: OrderedDict[int, bytes] = OrderedDict()
@@ -178,7 +179,7 @@ class Inflated(Source):
         self._restart()
 
     def _restart(self) -> None:
-        self._inflate = isal_zlib.decompressobj(-15)
+        self._inflate = self._zlib.decompressobj(-15)
         self._packed_position = 0
         self._next = 0
         self._sum = 0
@@ -222,7 +223,7 @@ class Inflated(Source):
                 parts.append(part)
             data = b"".join(parts)
         self.budget.spend(len(data))
-        self._sum = isal_zlib.crc32(data, self._sum)
+        self._sum = self._zlib.crc32(data, self._sum)
         if self._next * BLOCK + size == self.size:
             self._check_end()
         return data

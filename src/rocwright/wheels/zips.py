@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from rocwright.errors import CheckError
+from rocwright.wheels.formats import EMPTY_ZIP_MAGIC, ZIP_MAGIC
 from rocwright.wheels.source import Inflated, Source, Window
 
-MAGIC = b"PK\x03\x04"
-EMPTY_MAGIC = b"PK\x05\x06"
 STORED, DEFLATED = 0, 8
 MOST_MEMBERS = 1_000_000
 
@@ -161,7 +160,7 @@ def _directory(archive: Source) -> tuple[int, int, int]:
     tail_size = min(archive.size, _LONGEST_COMMENT + _END.size + _LOCATOR.size)
     base = archive.size - tail_size
     tail = archive.read_at(base, tail_size)
-    at = tail.rfind(EMPTY_MAGIC, 0, max(0, len(tail) - _END.size + 4))
+    at = tail.rfind(EMPTY_ZIP_MAGIC, 0, max(0, len(tail) - _END.size + 4))
     if at < 0:
         raise _wrong(archive, "it has no directory")
     _, disk, first_disk, here, count, size, begin, comment = _END.unpack_from(tail, at)
@@ -237,7 +236,13 @@ def _data_offset(
     same = told is None or all(
         one in (two, _MAX32) for one, two in zip((crc, packed, size), told, strict=True)
     )
-    if (magic, local_method, n, head[_LOCAL.size :], same) != (MAGIC, method, len(raw_name), raw_name, True):
+    if (magic, local_method, n, head[_LOCAL.size :], same) != (
+        ZIP_MAGIC,
+        method,
+        len(raw_name),
+        raw_name,
+        True,
+    ):
         raise _wrong(archive, f"its directory and the member {raw_name[:200]!r} contradict each other")
     return local + len(head) + int(extra_n)
 

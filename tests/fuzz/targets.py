@@ -1,0 +1,146 @@
+"""What the fuzzer calls: each reader on any bytes, where only rocwright's own errors may come out."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import struct
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from rocwright.errors import CheckError, InputError
+from rocwright.wheels import source
+from rocwright.wheels.codeobjects import fat_binaries, read_code
+from rocwright.wheels.elf import Elf
+from rocwright.wheels.fatbin import fat_binary
+from rocwright.wheels.members import members
+from rocwright.wheels.offload import contents, read_bundles
+from rocwright.wheels.pe import Pe
+from rocwright.wheels.source import Held
+from tests.wheels import fatbin as written
+
+LARGEST = 1024 * 1024
+
+
+def read_members(data: bytes) -> None:
+    """A container of any kind: every member opened and read at its ends."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
+        path = Path(folder, "x.bin")
+        path.write_bytes(data)
+        for member in members(path):
+            opened = member.open()
+            opened.read_at(opened.size - min(opened.size, 16), min(opened.size, 16))
+        for _ in fat_binaries(path):
+            pass
+
+
+def read_elf(data: bytes) -> None:
+    """Sections, segments, the dynamic section, and the pointers of every section."""
+    file = Elf(Held(data))
+    for section in file.sections[:64]:
+        file.pointers(section)
+    for tag in (1, 14, 15, 29):
+        file.dynamic_strings(tag)
+    file.at_address(file.entry)
+
+
+def read_pe(data: bytes) -> None:
+    """Sections and addresses, then the code."""
+    file = Pe(Held(data))
+    for section in file.sections:
+        file.at_address(file.base + section.address)
+    fat_binary(Held(data))
+
+
+def read_offload(data: bytes) -> None:
+    """Bundles one after another, with the content of each."""
+    for bundle in read_bundles(held := Held(data), 0, len(data), hashes=True):
+        for entry, code in contents(held, bundle):
+            assert len(code) == entry.size
+
+
+def read_fatbin(data: bytes) -> None:
+    """A library: bundles, wrappers, and the code as it is handed on."""
+    found = fat_binary(Held(data))
+    if found is not None:
+        assert all(bundle.end <= len(data) for bundle in found.bundles)
+        assert len(found.unreached) <= len(found.bundles)
+
+
+def read_file(data: bytes) -> None:
+    """A file by its path, all code read."""
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        for one, code in read_code(Path(file.name)):
+            assert len(code) == one.size
+
+
+TARGETS: Mapping[str, Callable[[bytes], None]] = {
+    "members": read_members,
+    "elf": read_elf,
+    "pe": read_pe,
+    "offload": read_offload,
+    "fatbin": read_fatbin,
+    "file": read_file,
+}
+
+
+def call(target: str, data: bytes) -> None:
+    """One input; rocwright's errors are an answer, everything else comes out."""
+    try:
+        TARGETS[target](data[:LARGEST])
+    except (CheckError, InputError) as error:
+        assert error.what and error.cause and error.next_step
+
+
+def call_any(data: bytes) -> None:
+    """One input whose first byte says for which target."""
+    if data:
+        call(list(TARGETS)[data[0] % len(TARGETS)], data[1:])
+
+
+def bound_work() -> None:
+    """As little work as a small file is worth, so that the fuzzer is not slow where a user would wait."""
+    source.ALLOWANCE = 16 * 1024 * 1024
+
+
+def seeds() -> Mapping[str, Mapping[str, bytes]]:
+    """Sound files of each kind, by target and name: what the fuzzer begins with."""
+    code = [(written.entry_id(name), written.gpu_elf(flags)) for name, flags in CODE.items()]
+    plain = written.plain_bundle(code, align=8)
+    forms = [(version, method) for version in (1, 2, 3) for method in (0, 1)]
+    packed = {
+        f"ccob-{version}-{method}": written.compressed_bundle(plain, version=version, method=method)
+        for version, method in forms
+    }
+    linked = {f"elf-{form}": written.linked_elf([plain], form=form) for form in ("rela", "relr", "place")}
+    wrapper = struct.pack("<IIQQ", 0x48495046, 1, 0x180003000, 0)
+    dll = {"dll": written.pe_file({b".text": b"code", b".hipFatB": wrapper, b".hip_fat": plain})}
+    lone = {"code": written.gpu_elf(0x36), "plain": plain}
+    return {
+        "members": _containers({"a.so": linked["elf-rela"], "b/c": b"text"}),
+        "elf": linked,
+        "pe": dll,
+        "offload": {"plain": plain, **packed},
+        "fatbin": {**linked, **dll, **lone},
+        "file": {**lone, **packed, **linked},
+    }
+
+
+CODE = {"gfx1151": 0x4A, "gfx803": 0x2A}
+
+
+def _containers(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    with tempfile.TemporaryDirectory() as name:
+        wheel = written.write_wheel(Path(name, "x.whl"), files).read_bytes()
+        packed = written.write_archive(Path(name, "x.tar.gz"), files).read_bytes()
+    plain = gzip.decompress(packed)
+    ar = b"!<arch>\n" + b"".join(
+        f"{name + '/':<16}{0:<12}{0:<6}{0:<6}{644:<8}{len(data):<10}`\n".encode()
+        + data
+        + bytes(len(data) % 2)
+        for name, data in files.items()
+    )
+    return {"zip": wheel, "tar": plain, "tar-gz": packed, "tar-xz": lzma.compress(plain), "ar": ar}

@@ -1,0 +1,30 @@
+"""Every reader of strangers' files, fuzzed for a few seconds; `python -m tests.fuzz` does it for longer."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.fuzz.targets import TARGETS
+
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.skipif(importlib.util.find_spec("atheris") is None, reason="atheris is not installed"),
+]
+
+SECONDS = 2
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_no_bytes_bring_out_anything_but_an_answer(target: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.fuzz", target, str(SECONDS), tmp_path],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert "Done" in done.stderr
