@@ -14,12 +14,13 @@ from benchmarks import machine, results
 from benchmarks.measure import BenchError
 from benchmarks.place import GFX_SMOKE, TORCH, bench_home
 from benchmarks.results import Entry, Measured
-from benchmarks.rows import ccache, fresh, noop, plan, recipe_line, start, store, wheel_index
+from benchmarks.rows import ccache, fresh, noop, plan, recipe_line, start, store, wheel_bundle, wheel_index
 
 ROWS: Mapping[str, Callable[[int | None], Sequence[Measured]]] = {
     "help": start.measure,
     "plan": plan.measure,
     "store": store.measure,
+    "wheel-bundle": wheel_bundle.measure,
     "wheel-index": wheel_index.measure,
     "fresh:gfx-smoke": fresh.fresh(GFX_SMOKE, "gfx-smoke", 5),
     "fresh:torchaudio": fresh.fresh(TORCH, "torchaudio", 2),
@@ -29,7 +30,7 @@ ROWS: Mapping[str, Callable[[int | None], Sequence[Measured]]] = {
 }
 """Every row, the quick ones first."""
 
-ORDER = ("fresh", "noop", "recipe-line", "help", "plan", "store", "wheel-index", "ccache")
+ORDER = ("fresh", "noop", "recipe-line", "help", "plan", "store", "wheel-bundle", "wheel-index", "ccache")
 """The rows in the table."""
 
 
