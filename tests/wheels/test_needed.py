@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from rocwright.errors import CheckError
 from rocwright.wheels.needed import (
+    Library,
+    Linkage,
     Search,
     closure,
     inside_folders,
@@ -76,6 +78,14 @@ def test_what_is_not_there_is_missing_and_what_stays_is_not_followed(libraries: 
     assert told.missing == ("libb.so.2",)
     told = closure({"liba.so": a}, Search([libraries]), stays=lambda name: name == "libb.so.2")
     assert (dict(told.found), told.missing) == ({}, ())
+
+
+def test_a_path_in_the_place_of_a_name_leads_nowhere(libraries: Path) -> None:
+    hostile = Linkage(needed=(f"{libraries}/libb.so.2", "../libb.so.2"), machine=62)
+    told = closure({"x": hostile}, Search([libraries / "deep", libraries]), stays=lambda name: False)
+    assert (dict(told.found), len(told.missing)) == ({}, 2)
+    named = Library(name="x", path=Path("/a/libx.so"), linkage=Linkage(soname="../../etc/x"))
+    assert named.file_name == "libx.so"
 
 
 def test_a_library_for_another_machine_is_passed_over(libraries: Path, tmp_path: Path) -> None:

@@ -116,7 +116,8 @@ class Library:
     @property
     def file_name(self) -> str:
         """The name under which the loader knows it."""
-        return self.linkage.soname or self.path.name
+        soname = self.linkage.soname
+        return soname if soname and "/" not in soname else self.path.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +243,8 @@ def closure(
         wanted_by.setdefault(name, {})[who] = None
         if name in found:
             continue
-        library = search.find(name, machine, after)
+        # a name with a slash is a path, which no search finds (ld.so(8)), and no name in a wheel
+        library = search.find(name, machine, after) if "/" not in name else None
         if library is None:
             missing[name] = None
             continue

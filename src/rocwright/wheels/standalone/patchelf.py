@@ -15,6 +15,9 @@ from rocwright.wheels.standalone.model import Edit
 LEAST = (0, 14, 5)
 """Older ones write files that do not load (its changelog, 0.14.4 and 0.14.5); auditwheel asks for it too."""
 
+TIME_LIMIT = 600
+"""Seconds that an edit may take; one of a library of 500 MB takes a few."""
+
 
 @cache
 def patchelf() -> Path:
@@ -44,10 +47,12 @@ def apply(edit: Edit, path: Path) -> None:
         words += ["--replace-needed", old, new]
     # RPATH, not RUNPATH: LD_LIBRARY_PATH must not put another ROCm before what was brought along
     words += ["--force-rpath", "--set-rpath", ":".join(edit.rpath)] if edit.rpath else ["--remove-rpath"]
-    done = process.run([*words, path])
+    done = process.run([*words, path], timeout=TIME_LIMIT)
     if not done.ok:
         raise CheckError(
             f"patchelf cannot change {edit.place}",
-            cause=done.stderr.strip() or f"it ended with {done.returncode}",
+            cause="it took too long"
+            if done.timed_out
+            else done.stderr.strip() or f"status {done.returncode}",
             next_step="check the file: readelf -d",
         )
