@@ -113,7 +113,7 @@ def run(*words: str | Path) -> tuple[int, str]:
     done = CliRunner().invoke(cli, ["wheel", "normalise", *map(str, words)])
     if done.exception and not isinstance(done.exception, SystemExit):
         raise done.exception
-    return done.exit_code, done.output
+    return done.exit_code, done.stdout
 
 
 def test_the_command_checks_writes_and_checks_again(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from rocwright.wheels.diff.model import Change
 from rocwright.wheels.diff.text import lines, summary
 from rocwright.wheels.diff.wheels import diff
 from rocwright.wheels.normalise import normalise
+from tests.wheels.fatbin import plain_bundle
 from tests.wheels.hip_compiler import compile_library
 from tests.wheels.wheel_making import FILES, METADATA, WHEEL, small_wheel
 
@@ -155,6 +156,15 @@ def test_a_right_that_a_segment_loses_is_told(libraries: tuple[Path, Path], tmp_
     assert "GNU_STACK RWX" in change.before
     assert "GNU_STACK RW" in change.after
     assert file.code == file.sections == ()
+
+
+def test_code_that_does_not_tell_its_kernels_is_counted(tmp_path: Path) -> None:
+    spirv = "hip-spirv64-amd-amdhsa--amdgcnspirv"
+    one, two = (
+        small_wheel(tmp_path / str(n), {**FILES, "a.co": plain_bundle([(spirv, b"%d" % n)])}) for n in (1, 2)
+    )
+    ((code,),) = [file.code for file in diff(one, two).files]
+    assert (code.target, code.before, code.after, code.same, code.silent) == ("amdgcnspirv", 1, 1, 0, 2)
 
 
 def test_the_command_ends_as_diff_does(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from rocwright.wheels.split.manifest import NAME, NEUTRAL
 from rocwright.wheels.split.merge import merge_wheels
 from rocwright.wheels.split.wheel import split_wheel
 from rocwright.wheels.write import File, write_wheel
+from tests.wheels.fatbin import entry_id, fatbin, gpu_elf, pe_file, plain_bundle
 from tests.wheels.hip_compiler import compile_library
 from tests.wheels.wheel_making import FILES, METADATA, small_wheel
 
@@ -154,6 +155,20 @@ def test_pieces_that_do_not_belong_together_are_refused(
 def test_a_wheel_without_gpu_code_has_no_pieces(tmp_path: Path) -> None:
     with pytest.raises(CheckError, match="no GPU code"):
         split_wheel(small_wheel(tmp_path), tmp_path / "parts", epoch=EPOCH)
+
+
+def test_code_that_cannot_be_taken_out_stays_and_is_told(tmp_path: Path) -> None:
+    bundle = plain_bundle([(entry_id("gfx1100"), gpu_elf(0x41)), (entry_id("gfx1030"), gpu_elf(0x36))])
+    files = {**FILES, "small/a.dll": pe_file({b".hip_fat": fatbin([bundle])}), "small/b.co": bundle}
+    with pytest.raises(CheckError, match="no GPU code that could") as told:
+        split_wheel(small_wheel(tmp_path, files), tmp_path / "parts", epoch=EPOCH)
+    assert "a.dll: a Windows library" in told.value.detail
+    assert "b.co: a file of bundles" in told.value.detail
+
+    files["small/c.co"] = plain_bundle([(entry_id("gfx1100"), gpu_elf(0x41))])
+    found = split_wheel(small_wheel(tmp_path, files), tmp_path / "parts", epoch=EPOCH)
+    assert [piece.target for piece in found.pieces] == [NEUTRAL, "gfx1100"]
+    assert set(found.left) == {"small/a.dll", "small/b.co"}
 
 
 def changed(piece: Path, out: Path, change: Callable[[File], File | None]) -> Path:

@@ -66,6 +66,7 @@ def _check(wheels: list[Path], epoch: int | None, as_json: bool) -> None:
 def _write(wheels: list[Path], out: Path | None, epoch: int | None, fix_record: bool, as_json: bool) -> None:
     from dataclasses import asdict
 
+    from rocwright.cli.common import say
     from rocwright.cli.tell import print_json, print_table
     from rocwright.errors import InputError
     from rocwright.wheels.normalise import normalise
@@ -74,10 +75,11 @@ def _write(wheels: list[Path], out: Path | None, epoch: int | None, fix_record: 
     if len(wheels) > 1 and out and not out.is_dir():
         raise InputError(f"{out} is no folder, and there are several wheels", next_step=f"mkdir {out}")
     time = epoch_from_environment() if epoch is None else epoch
-    made = [
-        normalise(wheel, out or (Path() if wheel.is_dir() else wheel), epoch=time, fix_record=fix_record)
-        for wheel in wheels
-    ]
+    made = []
+    for wheel in wheels:
+        say(f"  {wheel.name}")
+        target = out or (Path() if wheel.is_dir() else wheel)
+        made.append(normalise(wheel, target, epoch=time, fix_record=fix_record))
     if as_json:
         print_json([asdict(one) for one in made])
         return

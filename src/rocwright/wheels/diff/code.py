@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rocwright.wheels.codefile import CodeFile
 from rocwright.wheels.codeobjects import code_objects, read_code
 from rocwright.wheels.diff.model import CodeDifference, KernelChange, changes
-from rocwright.wheels.gpu import is_gpu_elf
+from rocwright.wheels.gpu import is_gpu_elf, is_unnamed
 from rocwright.wheels.kernels import Kernel, kernels_of
 
 NUMBERS = (
@@ -30,8 +31,13 @@ NUMBERS = (
 _Objects = defaultdict[str, Counter[str]]
 """The digests of the code objects of each target, each as often as it is there."""
 
-_Kernels = dict[str, tuple[Kernel, str]]
-"""Kernels by name, with the digests of their instructions."""
+
+@dataclass(slots=True)
+class _Kernels:
+    """Kernels by name, with the digests of their instructions; how many code objects do not tell theirs."""
+
+    named: dict[str, tuple[Kernel, str]] = field(default_factory=dict)
+    silent: int = 0
 
 
 def compare_code(before: Path | None, after: Path | None) -> tuple[CodeDifference, ...]:
@@ -49,8 +55,8 @@ def _compare(
     target: str, objects: tuple[Counter[str], Counter[str]], was: _Kernels, now: _Kernels
 ) -> CodeDifference:
     changed = []
-    for name in sorted(was.keys() & now.keys()):
-        (old, old_code), (new, new_code) = was[name], now[name]
+    for name in sorted(was.named.keys() & now.named.keys()):
+        (old, old_code), (new, new_code) = was.named[name], now.named[name]
         numbers = changes(_numbers(old), _numbers(new))
         if numbers or old_code != new_code:
             changed.append(KernelChange(name=name, instructions=old_code != new_code, numbers=numbers))
@@ -60,8 +66,9 @@ def _compare(
         before=before.total(),
         after=after.total(),
         same=(before & after).total(),
-        removed=tuple(sorted(was.keys() - now.keys())),
-        added=tuple(sorted(now.keys() - was.keys())),
+        silent=was.silent + now.silent,
+        removed=tuple(sorted(was.named.keys() - now.named.keys())),
+        added=tuple(sorted(now.named.keys() - was.named.keys())),
         changed=tuple(changed),
     )
 
@@ -75,29 +82,27 @@ def _objects(path: Path | None) -> _Objects:
 
 def _named(path: Path | None, own: _Objects, other: _Objects) -> defaultdict[str, _Kernels]:
     """The kernels, by target, of the code objects that the other file does not have."""
-    found: defaultdict[str, _Kernels] = defaultdict(dict)
+    found: defaultdict[str, _Kernels] = defaultdict(_Kernels)
     differing = {target for target, digests in own.items() if digests.keys() - other[target].keys()}
     if path is None or not differing:
         return found
     for one, code in read_code(path, lambda one: one.target_id in differing):
         if hashlib.sha256(code).hexdigest() not in other[one.target_id]:
-            subject = f"{one.path} ({one.target_id})"
-            found[one.target_id] |= {kernel.name: (kernel, text) for kernel, text in _kernels(code, subject)}
+            _add(found[one.target_id], code, f"{one.path} ({one.target_id})")
     return found
 
 
-def _kernels(code: bytes, subject: str) -> list[tuple[Kernel, str]]:
-    """The kernels of one code object, each with the digest of its instructions."""
-    if not is_gpu_elf(code):
-        return []  # SPIR-V has none yet
+def _add(found: _Kernels, code: bytes, subject: str) -> None:
+    """The kernels of one code object; SPIR-V and version 2 do not tell them in the way of today."""
+    if not is_gpu_elf(code) or is_unnamed(code):
+        found.silent += 1
+        return
     file = CodeFile(code, subject)
     functions = {symbol.name: symbol for symbol in file.symbols if symbol.function}
-    found = []
     for kernel in kernels_of(file):
         symbol = functions.get(kernel.symbol.removesuffix(".kd"))
         text = file.bytes_of(symbol, symbol.size) if symbol else b""
-        found.append((kernel, hashlib.sha256(text).hexdigest()))
-    return found
+        found.named[kernel.name] = kernel, hashlib.sha256(text).hexdigest()
 
 
 def _numbers(kernel: Kernel) -> dict[str, int]:

@@ -35,7 +35,7 @@ class Library:
 
 
 def read_library(path: Path, subject: str) -> Library:
-    """The facts of a 64-bit ELF file. Raises CheckError where its tables are damaged."""
+    """The facts of an ELF file; symbols of a 64-bit one. Raises CheckError where its tables are damaged."""
     try:
         with path.open("rb") as file:
             return _read(file, subject)
@@ -73,7 +73,7 @@ def _read(file: BinaryIO, subject: str) -> Library:
             _dynamic(section, found)
         elif isinstance(section, NoteSection) and section.name == ".note.gnu.build-id":
             found.words["build id"] = " ".join(str(note["n_desc"]) for note in section.iter_notes())
-        elif section["sh_type"] == "SHT_DYNSYM":
+        elif section["sh_type"] == "SHT_DYNSYM" and elf.elfclass == 64 and elf.little_endian:
             _symbols(section, elf.get_section(section["sh_link"]), found, subject)
     return found
 

@@ -36,12 +36,16 @@ class KernelChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeDifference:
-    """Code of one target in one file: the code objects that were, that are, and that are in both."""
+    """Code of one target in one file: the code objects that were, that are, and that are in both.
+
+    `silent` counts code objects, of those that differ, that do not tell their kernels.
+    """
 
     target: str
     before: int
     after: int
     same: int
+    silent: int
     removed: tuple[str, ...]
     added: tuple[str, ...]
     changed: tuple[KernelChange, ...]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rocwright.errors import CheckError
 from rocwright.wheels.archive import open_wheel
-from rocwright.wheels.elf import RELOCATABLE, Elf
+from rocwright.wheels.elf import MAGIC, RELOCATABLE, Elf
 from rocwright.wheels.fatbin import FatBinary, fat_binary, may_hold_code
 from rocwright.wheels.loose import loose
 from rocwright.wheels.metadata import RECORD, Headers, WheelName, dist_info_folder, parse_name, with_local
@@ -148,8 +148,11 @@ def _targets(fat: FatBinary) -> set[str]:
 
 
 def _reason_to_leave(source: Source, head: bytes) -> str:
+    """Why a file with code for several targets, or for one and for the host, is not taken apart; else ""."""
     if is_bundle(head):
         return "a file of bundles for several targets"
+    if not head.startswith(MAGIC):
+        return "a Windows library"
     return "an object file" if Elf(source).kind == RELOCATABLE else ""
 
 
