@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import struct
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -220,6 +221,20 @@ def test_features_are_kept_by_llvms_rules(compiled: Compile, tmp_path: Path) -> 
     one = slimmed(compiled(), tmp_path / "one.so", "gfx90a:xnack-")
     assert {found.target_id for found in code_objects(both)} == {"gfx90a:xnack+", "gfx90a:xnack-"}
     assert {found.target_id for found in code_objects(one)} == {"gfx90a:xnack-"}
+
+
+def test_generic_code_stays_for_a_gpu_without_code_of_its_own(compiled: Compile, tmp_path: Path) -> None:
+    library = compiled(("gfx1100", "gfx11-generic", "gfx803"))
+    small = slimmed(library, tmp_path / "small.so", "gfx1151")
+    assert [one.target for one in code_objects(small)] == ["gfx11-generic"] * 2
+    both = slimmed(library, tmp_path / "both.so", "gfx1151", "gfx1100")
+    assert [one.target for one in code_objects(both)] == ["gfx11-generic", "gfx1100"] * 2
+
+
+def test_llvm_finds_the_code_that_stays_and_no_other(compiled: Compile, tmp_path: Path) -> None:
+    small = slimmed(compiled(), tmp_path / "small.so", "gfx1151", "gfx90a:xnack-")
+    told = run(llvm("llvm-objdump", "22"), "--offloading", small, cwd=tmp_path)
+    assert sorted(re.findall(r"amdhsa--(gfx\S+)", told)) == ["gfx1151"] * 2 + ["gfx90a:xnack-"] * 2
 
 
 def test_code_that_is_not_there_is_an_error_that_names_it(compiled: Compile, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rocwright.errors import InputError
 from rocwright.wheels.choose import Target, targets
+from rocwright.wheels.generic import generic_targets
 from rocwright.wheels.gpu import machines
 from rocwright.wheels.slim.folder import slim_file, slim_folder
 from rocwright.wheels.slim.report import Report
@@ -35,7 +36,7 @@ def slim(
     known = frozenset(machines().values())
     wish = Wish(
         targets=targets(gpus, known),
-        covered={},
+        covered=generic_targets(),
         compress=compress,
         strip=strip,
         allow_missing=allow_missing,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from rocwright.errors import CheckError
 from rocwright.wheels.choose import Code, Target, needed
-from rocwright.wheels.gpu import HEADER_SIZE, gpu_header, is_gpu_elf
-from rocwright.wheels.loose import Loose, loose
+from rocwright.wheels.gpu import HEADER_SIZE, gpu_header, is_gpu_elf, is_unnamed
 from rocwright.wheels.slim.wish import Wish
+
+PREFIX = "gfx"
+"""What every target's name begins with."""
 
 CODE = "code object"
 """The kind of a file that is known by what it holds, not by its path."""
@@ -28,7 +31,7 @@ def other_files(
     for path, head in heads:
         if what := _what(path, head):
             folder = path.rpartition("/")[0]
-            groups[folder, what.kind, what.needed].append((path, Code(what.targets, what.features)))
+            groups[folder, what.name, what.needed].append((path, what.code))
     gone: dict[str, str] = {}
     missing: dict[str, tuple[str, ...]] = {}
     for (folder, kind, is_needed), found in groups.items():
@@ -41,13 +44,22 @@ def other_files(
     return gone, missing
 
 
-def _what(path: str, head: bytes) -> Loose | None:
-    if found := loose(path):
-        return found
-    if not is_gpu_elf(head) or len(head) < HEADER_SIZE:
+class _Kind(NamedTuple):
+    name: str
+    code: Code
+    needed: bool
+
+
+def _what(path: str, head: bytes) -> _Kind | None:
+    if PREFIX in path:
+        from rocwright.wheels.loose import loose  # loads pydantic, which most wheels can do without
+
+        if found := loose(path):
+            return _Kind(found.kind, Code(found.targets, found.features), found.needed)
+    if not is_gpu_elf(head) or is_unnamed(head) or len(head) < HEADER_SIZE:
         return None
     header = gpu_header(head, path)
-    return Loose(kind=CODE, targets=frozenset({header.target}), features=header.features, needed=True)
+    return _Kind(CODE, Code({header.target}, header.features), needed=True)
 
 
 def _without(folder: str, kind: str, missing: Sequence[Target]) -> CheckError:

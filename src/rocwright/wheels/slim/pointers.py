@@ -68,19 +68,17 @@ def symbols(file: Elf, regions: Sequence[Span]) -> Iterator[Symbol]:
         if section.kind not in (_SHT_SYMTAB, _SHT_DYNSYM):
             continue
         for at, data in _tables(file, section, _SYMBOL.size):
-            for row, value in enumerate(memoryview(data).cast("Q")[1::3].tolist()):
-                _, _, _, index, _, size = _SYMBOL.unpack_from(data, row * _SYMBOL.size)
-                if index and _within(value, regions):
+            for row in _rows_within(memoryview(data).cast("Q")[1::3].tolist(), regions):
+                _, _, _, index, value, size = _SYMBOL.unpack_from(data, row * _SYMBOL.size)
+                if index:
                     loaded = section.kind == _SHT_DYNSYM
                     yield Symbol(offset=at + row * _SYMBOL.size + 8, value=value, size=size, loaded=loaded)
 
 
 def _relocated(file: Elf, section: Section, regions: Sequence[Span]) -> Iterator[Pointer]:
     for at, data in _tables(file, section, _RELA.size):
-        for row, addend in enumerate(memoryview(data).cast("Q")[2::3].tolist()):
-            if not _within(addend, regions):
-                continue
-            place, info, _ = _RELA.unpack_from(data, row * _RELA.size)
+        for row in _rows_within(memoryview(data).cast("Q")[2::3].tolist(), regions):
+            place, info, addend = _RELA.unpack_from(data, row * _RELA.size)
             if info & 0xFFFFFFFF == _R_RELATIVE:
                 yield Pointer(offset=at + row * _RELA.size + 16, value=addend)
                 # a linker may have written it to the place itself too
@@ -128,6 +126,11 @@ def _tables(file: Elf, section: Section, row: int) -> Iterator[tuple[int, bytes]
     for begin in range(0, section.size // row * row, step):
         at = section.offset + begin
         yield at, file.source.read_at(at, min(step, section.size // row * row - begin))
+
+
+def _rows_within(values: list[int], regions: Sequence[Span]) -> list[int]:
+    """The numbers of the values that are addresses of `regions`."""
+    return sorted({row for begin, end in regions for row, one in enumerate(values) if begin <= one < end})
 
 
 def _within(value: int, regions: Sequence[Span]) -> bool:

@@ -13,14 +13,18 @@ from rocwright.wheels.choose import Target
 from rocwright.wheels.metadata import parse_name, with_local
 from rocwright.wheels.parts import pieces
 from rocwright.wheels.retitle import named, retitled
-from rocwright.wheels.scratch import Scratch, scratch
+from rocwright.wheels.scratch import MIB, Scratch, scratch
 from rocwright.wheels.slim.report import Report
+from rocwright.wheels.slim.skim import skimmed
 from rocwright.wheels.slim.wish import Wish
 from rocwright.wheels.slim.work import HEAD, Candidate, work_through
-from rocwright.wheels.source import Source, Window
+from rocwright.wheels.source import Source
 from rocwright.wheels.write import File, write_wheel
 
 SUFFIX = ".whl"
+
+ONE_LIBRARY, RESULTS = 1024 * MIB, 64 * MIB
+"""What is held in memory of the library in work, and of all new contents; more of it is put on disk."""
 
 
 def slim_wheel(
@@ -48,9 +52,13 @@ def slim_wheel(
             next_step=f"-o {target.parent}",
         )
     target.parent.mkdir(parents=True, exist_ok=True)
-    with open_wheel(path) as files, scratch(target.parent) as aside, scratch(target.parent) as results:
+    with (
+        open_wheel(path) as files,
+        scratch(target.parent, ONE_LIBRARY) as aside,
+        scratch(target.parent, RESULTS) as results,
+    ):
         candidates = [
-            Candidate(path=one.path, size=one.size, head=_head(one), open=partial(_unpack, one, aside))
+            Candidate(path=one.path, size=one.size, head=_head(one), open=partial(_unpack, one, wish, aside))
             for one in files
         ]
         work = work_through(candidates, wish, results, settle=partial(_keep, results), tell=tell)
@@ -87,11 +95,10 @@ def _head(file: File) -> bytes:
     return next(iter(file.pieces()), b"")[:HEAD]
 
 
-def _unpack(file: File, aside: Scratch) -> Source:
+def _unpack(file: File, wish: Wish, aside: Scratch) -> Source:
     """A member in the place of the one before it."""
     aside.forget()
-    aside.put(file.pieces())
-    return Window(aside, 0, aside.size, file.path)
+    return skimmed(file.pieces, file.size, wish, aside, file.path)
 
 
 def _keep(results: Scratch, content: Source) -> Source:
