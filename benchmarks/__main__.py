@@ -14,7 +14,18 @@ from benchmarks import machine, results
 from benchmarks.measure import BenchError
 from benchmarks.place import GFX_SMOKE, TORCH, bench_home
 from benchmarks.results import Entry, Measured
-from benchmarks.rows import ccache, fresh, noop, plan, recipe_line, start, store, wheel_bundle, wheel_index
+from benchmarks.rows import (
+    ccache,
+    fresh,
+    noop,
+    plan,
+    recipe_line,
+    start,
+    store,
+    wheel_bundle,
+    wheel_index,
+    wheel_slim,
+)
 
 ROWS: Mapping[str, Callable[[int | None], Sequence[Measured]]] = {
     "help": start.measure,
@@ -22,6 +33,7 @@ ROWS: Mapping[str, Callable[[int | None], Sequence[Measured]]] = {
     "store": store.measure,
     "wheel-bundle": wheel_bundle.measure,
     "wheel-index": wheel_index.measure,
+    "wheel-slim": wheel_slim.measure,
     "fresh:gfx-smoke": fresh.fresh(GFX_SMOKE, "gfx-smoke", 5),
     "fresh:torchaudio": fresh.fresh(TORCH, "torchaudio", 2),
     "noop": noop.measure,
@@ -30,7 +42,18 @@ ROWS: Mapping[str, Callable[[int | None], Sequence[Measured]]] = {
 }
 """Every row, the quick ones first."""
 
-ORDER = ("fresh", "noop", "recipe-line", "help", "plan", "store", "wheel-bundle", "wheel-index", "ccache")
+ORDER = (
+    "fresh",
+    "noop",
+    "recipe-line",
+    "help",
+    "plan",
+    "store",
+    "wheel-bundle",
+    "wheel-index",
+    "wheel-slim",
+    "ccache",
+)
 """The rows in the table."""
 
 
