@@ -16,8 +16,10 @@ MOST_SYMBOLS = 2_000_000
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _NOTE = struct.Struct("<III")
+_SEGMENT = struct.Struct("<IIQQQQQQ")
 
 _LINKED = 3
+_LOAD = 1
 _NOTES, _NO_BITS, _SYMBOL_TABLES = 7, 8, (2, 11)
 _ALLOCATED, _EXECUTABLE = 2, 4
 _FUNCTION, _OBJECT = 2, 1
@@ -79,6 +81,7 @@ class CodeFile:
         self.header: GpuHeader = gpu_header(code[:HEADER_SIZE], subject)
         self.linked = code[16:18] == _LINKED.to_bytes(2, "little")
         self.sections = self._read_sections()
+        self._segments = self._read_segments()
         self.symbols = sorted(dict.fromkeys(self._read_symbols()))
 
     def content(self, section: Section) -> memoryview:
@@ -92,6 +95,18 @@ class CodeFile:
         if section.kind == _NO_BITS or begin < 0 or begin + count > section.size:
             raise self.wrong(f"symbol {symbol.name[:100]} lies outside its section")
         return bytes(self.content(section)[begin : begin + count])
+
+    def is_loaded_as_shown(self, section: Section) -> bool:
+        """Whether what the loader puts at a section's address is what the section shows.
+
+        Disassemblers go by sections, the loader by segments; in a sound file they agree.
+        """
+        return any(
+            begin <= section.address
+            and section.end <= begin + size
+            and section.offset - offset == section.address - begin
+            for offset, begin, size in self._segments
+        )
 
     def notes(self) -> Iterator[tuple[bytes, int, memoryview]]:
         """Owner, type and content of each note."""
@@ -115,6 +130,16 @@ class CodeFile:
             cause="the file is cut short, damaged, or written by a compiler that rocwright does not know",
             next_step="build it or get it again",
             subject=self.subject,
+        )
+
+    def _read_segments(self) -> tuple[tuple[int, int, int], ...]:
+        """Offset in the file, address and size in the file of what is loaded."""
+        table, entry, count = struct.unpack_from("<32xQ14xHH", self._code)
+        if count and (entry != _SEGMENT.size or table + count * entry > len(self._code)):
+            raise self.wrong("its segment table lies outside the file")
+        raw = _SEGMENT.iter_unpack(self._code[table : table + count * _SEGMENT.size])
+        return tuple(
+            (offset, address, size) for kind, _, offset, address, _, size, *_ in raw if kind == _LOAD
         )
 
     def _read_sections(self) -> tuple[Section, ...]:

@@ -11,7 +11,8 @@ import pytest
 
 from rocwright.wheels.audit.judge import Judged, Question, Verdict, judge
 from rocwright.wheels.audit.llvm import Disassembler, find_disassembler
-from tests.wheels.gpu_assembly import assemble, kernel_source, llvm_tool
+from rocwright.wheels.codefile import CodeFile
+from tests.wheels.gpu_assembly import assemble, damages, kernel_source, llvm_tool
 
 END = "\ns_endpgm\n"
 WAVE32 = {"wavefront_size32": 1}
@@ -217,6 +218,26 @@ def test_a_symbols_name_cannot_write_lines_into_a_listing(tmp_path: Path) -> Non
     path.write_bytes(path.read_bytes().replace(b"x___s_endpgm", b"x>:\n\ts_endpg"))
     (one,) = judge_file(path, "gfx1100", "gfx1151")
     assert (one.verdict, kinds(one)) == (Verdict.NOT_CHECKED, {"damaged"})
+
+
+def test_a_section_cannot_show_other_code_than_is_loaded(tmp_path: Path) -> None:
+    path = assemble(tmp_path, kernel_source(body="s_nop 0" + END, descriptor=WAVE32), "gfx1100")
+    code = bytearray(path.read_bytes())
+    file = CodeFile(bytes(code), "x")
+    (number,) = (number for number, one in enumerate(file.sections) if one.executable)
+    entry = int.from_bytes(code[40:48], "little") + 64 * number
+    code[entry + 24 : entry + 32] = (file.sections[number].offset + 4).to_bytes(8, "little")
+    path.write_bytes(code)
+    (one,) = judge_file(path, "gfx1100", "gfx1151")
+    assert (one.verdict, kinds(one)) == (Verdict.NOT_CHECKED, {"damaged"})
+
+
+def test_damage_anywhere_never_ends_the_audit(tmp_path: Path) -> None:
+    path = assemble(tmp_path, kernel_source(body="s_nop 0" + END, descriptor=WAVE32), "gfx1100")
+    found = [*damages(path.read_bytes())]
+    for damaged in found[:: len(found) // 24]:
+        path.write_bytes(damaged)
+        assert judge_file(path, "gfx1100", "gfx1151")
 
 
 def test_a_kernel_whose_symbol_is_gone_is_not_checked(tmp_path: Path) -> None:

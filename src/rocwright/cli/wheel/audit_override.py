@@ -94,7 +94,7 @@ def _show(report: Report, told: Advice) -> None:
         )
         click.echo(f"  {reason.text}")
     click.echo()
-    if told.value:
+    if told.value and report.code != report.on:
         click.echo(f"override  {told.variable}={told.value} makes a {report.on} pass for {report.code}")
     if told.warning or told.tried:
         tried = f"tried: {', '.join(told.tried)}" if told.tried else ""

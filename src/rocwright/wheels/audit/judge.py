@@ -16,6 +16,9 @@ from rocwright.wheels.audit.llvm import Disassembler, check_listing
 from rocwright.wheels.codefile import CodeFile
 from rocwright.wheels.kernels import Kernel, kernels_of
 
+MOST_FUNCTIONS = 200_000
+"""More in one code object is none that a compiler wrote."""
+
 
 class Verdict(StrEnum):
     """What is known of a kernel; `SAFE` only where everything could be checked."""
@@ -64,8 +67,8 @@ def judge(code: bytes, question: Question, disassembler: Disassembler, subject: 
         kernels = kernels_of(file)
     except CheckError as error:
         return [_unchecked("damaged", error.what)]
-    if strange := next((one.name for one in file.symbols if not one.name.isprintable()), None):
-        return [_unchecked("damaged", f"a symbol's name is not printable: {strange[:100]!r}")]
+    if strange := _strange(file):
+        return [_unchecked("damaged", strange)]
     if not kernels:
         return [_unchecked("no kernels", "it names no kernels")]
     starts = _starts(file, kernels)
@@ -78,6 +81,18 @@ def judge(code: bytes, question: Question, disassembler: Disassembler, subject: 
     general = [*_of_modes(file, question), *_of_features(watched)]
     called = [*_of_calls(_not_kernels(comparison, kernels), watched)]
     return [_judged(kernel, question, comparison, called, general) for kernel in kernels]
+
+
+def _strange(file: CodeFile) -> str:
+    """What could make a disassembler show other code than is run; "" in a sound file."""
+    if name := next((one.name for one in file.symbols if not one.name.isprintable()), ""):
+        return f"a symbol's name is not printable: {name[:100]!r}"
+    if sum(one.function for one in file.symbols) > MOST_FUNCTIONS:
+        return f"it claims more than {MOST_FUNCTIONS:,} functions"
+    for section in file.sections:
+        if section.executable and section.size and not (section.loaded and file.is_loaded_as_shown(section)):
+            return f"what is loaded is not what its section {section.name[:100]!r} shows"
+    return ""
 
 
 def _compare(
