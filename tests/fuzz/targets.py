@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import lzma
 import struct
 import tempfile
@@ -11,14 +12,19 @@ from pathlib import Path
 
 from rocwright.errors import CheckError, InputError
 from rocwright.wheels import source
+from rocwright.wheels.audit.facts import concerns, table
+from rocwright.wheels.audit.listing import Comparison
+from rocwright.wheels.codefile import CodeFile
 from rocwright.wheels.codeobjects import fat_binaries, read_code
 from rocwright.wheels.elf import Elf
 from rocwright.wheels.fatbin import fat_binary
+from rocwright.wheels.kernels import kernels_of
 from rocwright.wheels.members import members
 from rocwright.wheels.offload import contents, read_bundles
 from rocwright.wheels.pe import Pe
 from rocwright.wheels.source import Held
 from tests.wheels import fatbin as written
+from tests.wheels.code_object import code_object, metadata
 
 LARGEST = 1024 * 1024
 
@@ -77,6 +83,29 @@ def read_file(data: bytes) -> None:
             assert len(code) == one.size
 
 
+def read_kernels(data: bytes) -> None:
+    """A code object: its kernels, and what is loaded of it."""
+    file = CodeFile(data, "x")
+    for kernel in kernels_of(file):
+        assert kernel.name is not None
+    for section in file.sections:
+        file.is_loaded_as_shown(section)
+
+
+def read_metadata(data: bytes) -> None:
+    """The metadata of kernels, in an object that is otherwise sound."""
+    for kernel in kernels_of(CodeFile(code_object(told=data), "x")):
+        assert kernel.vgprs >= 0
+
+
+def read_listings(data: bytes) -> None:
+    """Two listings that are compared, one behind the other in the data; what differs is never lost."""
+    ours, _, theirs = data.partition(b"\0")
+    comparison = Comparison([(16, "a"), (32, "b")], concerns("gfx1151", "gfx1100"), table().flow)
+    comparison.read(io.BytesIO(ours), io.BytesIO(theirs))
+    assert all(one.differing >= len(one.examples) for one in comparison.functions)
+
+
 TARGETS: Mapping[str, Callable[[bytes], None]] = {
     "members": read_members,
     "elf": read_elf,
@@ -84,6 +113,9 @@ TARGETS: Mapping[str, Callable[[bytes], None]] = {
     "offload": read_offload,
     "fatbin": read_fatbin,
     "file": read_file,
+    "kernels": read_kernels,
+    "metadata": read_metadata,
+    "listings": read_listings,
 }
 
 
@@ -126,8 +158,20 @@ def seeds() -> Mapping[str, Mapping[str, bytes]]:
         "offload": {"plain": plain, **packed},
         "fatbin": {**linked, **dll, **lone},
         "file": {**lone, **packed, **linked},
+        "kernels": {"code-object": code_object()},
+        "metadata": {"one": metadata()},
+        "listings": {"two": LISTING + b"\0" + LISTING.replace(b"v_rcp", b"v_add")},
     }
 
+
+LISTING = b"""
+0000000000000010 <a>:
+\ts_cbranch_scc0 65535       // 000000000010: BF84FFFF <a>
+\tv_rcp_f32_e32 v0, v1       // 000000000014: 7E005501
+0000000000000020 <b>:
+\t.long 0xffffffff           // 000000000020: FFFFFFFF
+\ts_setpc_b64 s[30:31]       // 000000000024: BE80481E
+"""
 
 CODE = {"gfx1151": 0x4A, "gfx803": 0x2A}
 

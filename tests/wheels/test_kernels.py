@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import contextlib
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from rocwright.errors import CheckError
 from rocwright.wheels.kernels import kernels
+from tests.wheels.code_object import code_object
 from tests.wheels.fatbin import gpu_elf
-from tests.wheels.gpu_assembly import assemble, damages, kernel_source
+from tests.wheels.gpu_assembly import assemble, damages, kernel_source, llvm_tool
 
 
 def test_a_kernels_registers_memory_and_arguments_are_told(tmp_path: Path) -> None:
@@ -73,6 +75,17 @@ def test_a_descriptor_that_contradicts_the_metadata_is_told(tmp_path: Path) -> N
     )
     (found,) = kernels(assemble(tmp_path, source, "gfx906").read_bytes())
     assert found.contradictions == ("LDS: 64 in the metadata, 128 in the descriptor",)
+
+
+def test_a_code_object_written_by_hand_is_read_as_llvm_reads_it(tmp_path: Path) -> None:
+    (found,) = kernels(code_object())
+    assert (found.name, found.vgprs, found.wave, found.contradictions) == ("k", 3, 32, ())
+    path = tmp_path / "k.co"
+    path.write_bytes(code_object())
+    tool = llvm_tool("llvm-objdump")
+    listed = subprocess.run([tool, "-d", "--mcpu=gfx1100", path], capture_output=True, text=True).stdout
+    assert found.descriptor is not None
+    assert f"{found.descriptor.entry:016x} <k>:\n\ts_endpgm" in listed
 
 
 def test_code_without_metadata_has_no_kernels(tmp_path: Path) -> None:
