@@ -7,15 +7,21 @@ from hashlib import sha256, sha512
 from pathlib import Path
 
 import pytest
+from tests.sources.conftest import Index, index
+from tests.sources.test_index_resolve import wheel
+from tests.sources.test_sdist import files, sdist
 
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.model import Component
-from rocwright.errors import FetchError
+from rocwright.catalog.provider import Provider
+from rocwright.errors import ConflictError, FetchError
 from rocwright.home import Home
 from rocwright.plan.model import ArchiveOrigin, FilePin
 from rocwright.resolve.model import Lock, Request
 from rocwright.resolve.online import Online
 from rocwright.store.local import LocalStore
+
+__all__ = ["index"]
 
 DATA = b"an archive" * 1000
 HOST = "https://files.example/"
@@ -86,6 +92,45 @@ def test_a_download_that_is_not_what_the_catalog_says_ends_the_lock(mirror: Path
     recipe = component(sha256=sha256(b"beside").hexdigest())
     with pytest.raises(FetchError, match="is not what the catalog says"):
         outside.component(recipe, "1.0", recipe.release[0].places)
+
+
+def test_a_providers_source_distribution_is_locked_with_what_builds_it(
+    index: Index, outside: Online, store: LocalStore
+) -> None:
+    info = "Metadata-Version: 2.1\nName: rocm\nVersion: 7.14.0\nProvides-Extra: devel\n"
+    index.files["rocm"] = {
+        "rocm-7.14.0.tar.gz": sdist(**files(f"{info}Requires-Dist: sdk; extra == 'devel'\n"))
+    }
+    for name in ("sdk", "setuptools", "wheel", "pip"):
+        index.files[name] = {f"{name}-1.0-py3-none-any.whl": wheel(name, "1.0")}
+    provider = Provider(
+        name="wheels",
+        summary="x",
+        kind="wheels",
+        wanted=("rocm[devel]=={version}",),
+        index={"any": f"{index.url}/simple"},
+        source="x",
+    )
+    locked = outside.rocm(provider, "7.14.0", ("gfx1151",))
+    (one,) = locked.sdists
+    assert [pin.filename for pin in locked.files] == ["sdk-1.0-py3-none-any.whl"]
+    assert one.files[0].filename == "rocm-7.14.0.tar.gz"
+    assert one.wanted == ("pip", "setuptools", "wheel")
+    assert [pin.filename.partition("-")[0] for pin in one.requires] == ["pip", "setuptools", "wheel"]
+    # what builds it comes from the index that pip is set up for
+    assert {pin.origin.model_dump()["index"] for pin in one.requires} == {""}
+
+
+def test_a_source_distribution_that_only_another_builds_is_a_conflict(
+    index: Index, outside: Online, store: LocalStore
+) -> None:
+    for name in ("one", "setuptools"):
+        info = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
+        index.files[name] = {f"{name}-1.0.tar.gz": sdist(**files(info))}
+    for name in ("wheel", "pip"):
+        index.files[name] = {f"{name}-1.0-py3-none-any.whl": wheel(name, "1.0")}
+    with pytest.raises(ConflictError, match=r"building one-1\.0\.tar\.gz needs setuptools-1\.0\.tar\.gz"):
+        outside.python("3.13", ("one",))
 
 
 def test_what_an_earlier_lock_knows_and_the_store_has_is_not_fetched_again(

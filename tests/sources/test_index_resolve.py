@@ -92,6 +92,18 @@ def test_what_is_no_requirement_never_becomes_an_option(published: Index, store:
             resolve((text,), "3.13", "x86_64", store)
 
 
+def test_what_else_pip_is_set_up_for_is_left_aside(
+    published: Index, store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "helper-9.0-py3-none-any.whl").write_bytes(wheel("helper", "9.0"))
+    settings = tmp_path / "pip.conf"
+    settings.write_text(f"[global]\nfind-links = {tmp_path}\n")
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(settings))
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    (pin,) = resolve(("helper",), "3.13", "x86_64", store).wheels
+    assert pin.filename == "helper-2.0-cp313-cp313-manylinux_2_28_x86_64.whl"
+
+
 def test_no_index_is_a_network_failure(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_RETRIES", "0")
     with pytest.raises(NetworkError, match="the package index does not answer"):
@@ -122,6 +134,19 @@ def test_a_project_without_any_wheel_is_taken_as_a_source_distribution(
     assert one.build == ("setuptools", "wheel")
     assert [pin.filename for pin in found.wheels] == ["helper-2.0-cp313-cp313-manylinux_2_28_x86_64.whl"]
     assert store.has(one.pin.sha256, one.pin.size)
+
+
+def test_extras_of_a_source_distribution_are_followed(without_wheels: Index, store: LocalStore) -> None:
+    info = (
+        INFO.format("chooser", "7.14.0")
+        + "Provides-Extra: device-x\nRequires-Dist: maker; extra == 'device-x'\n"
+    )
+    without_wheels.files["chooser"] = {"chooser-7.14.0.tar.gz": sdist(**files(info))}
+    names = [
+        [pin.filename.partition("-")[0] for pin in resolve((wanted,), "3.13", "x86_64", store).wheels]
+        for wanted in ("chooser==7.14.0", "chooser[device-x]==7.14.0")
+    ]
+    assert names == [["helper"], ["helper", "maker"]]
 
 
 def test_ranges_choose_among_source_distributions_too(without_wheels: Index, store: LocalStore) -> None:

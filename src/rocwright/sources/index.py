@@ -37,7 +37,9 @@ PLATFORMS = (
 )
 """Wheels for a glibc of at most 2.34, which every base of the catalog has."""
 
-_SETTING = re.compile(r"^(\S*)\.index-url='([^']+)'$", re.MULTILINE)
+_SETTING = re.compile(r"^(\S+)\.([a-z-]+)='([^']+)'$", re.MULTILINE)
+_SOURCES = ("index-url", "extra-index-url", "find-links", "no-index")
+"""Where pip looks: in nothing but the one index, for nothing else is downloaded from later."""
 
 
 def _client(endpoint: str = "") -> PyPISimple:
@@ -45,11 +47,29 @@ def _client(endpoint: str = "") -> PyPISimple:
 
     if endpoint:
         return PyPISimple(endpoint=endpoint)
-    listed = process.run([sys.executable, "-m", "pip", "config", "list"], timeout=60)
-    found = dict(_SETTING.findall(listed.stdout))
+    found = {section: value for section, name, value in _settings() if name == "index-url"}
     # the environment goes before pip's files
     endpoint = found.get(":env:") or next(reversed(found.values()), PYPI_SIMPLE_ENDPOINT)
     return PyPISimple(endpoint=mirrors().at(endpoint))
+
+
+def _settings() -> list[tuple[str, str, str]]:
+    """pip's own settings: section, name, value."""
+    listed = process.run([sys.executable, "-m", "pip", "config", "list"], timeout=60)
+    return _SETTING.findall(listed.stdout)
+
+
+def _environment() -> dict[str, str]:
+    """pip's environment: its settings for certificates, proxies and patience, and none of where it looks."""
+    near = ",".join(filter(None, [os.environ.get("NO_PROXY") or os.environ.get("no_proxy"), "127.0.0.1"]))
+    settings = {
+        f"PIP_{name.upper().replace('-', '_')}": value
+        for section, name, value in _settings()
+        if section in ("global", "install")
+    }
+    env = settings | os.environ | {"PIP_CONFIG_FILE": os.devnull, "NO_PROXY": near, "no_proxy": near}
+    unwanted = {f"PIP_{name.upper().replace('-', '_')}" for name in _SOURCES}
+    return {name: value for name, value in env.items() if name not in unwanted}
 
 
 def _page(client: PyPISimple, project: str) -> ProjectPage:
@@ -158,8 +178,8 @@ def resolve(
 ) -> Resolved:
     """The files that `wanted` (PEP 508) and all that these need resolve to, for CPython `python` on Linux.
 
-    Wheels; of a project that publishes none, a source distribution. pip resolves, with its own settings, or
-    at the index `endpoint`; markers are those of this interpreter.
+    Wheels; of a project that publishes none, a source distribution. pip resolves, at the index that it is set
+    up for, or at `endpoint`, and at no other; markers are those of this interpreter.
     Raises InputError for what is no requirement, ConflictError where none fit, NetworkError.
     """
     requirements = [_requirement(one) for one in wanted]
@@ -175,11 +195,8 @@ def resolve(
         words += ["--disable-pip-version-check", "--only-binary", ":all:", "--implementation", "cp"]
         words += ["--python-version", python, "--target", folder, "--report", str(report)]
         words += [word for tag in PLATFORMS for word in ("--platform", tag.format(machine=machine))]
-        # an index of its own is used alone: a wheel of that name elsewhere is another wheel
-        words += [*(["--isolated"] if endpoint else []), "--index-url", address]
-        near = ",".join(filter(None, [os.environ.get("NO_PROXY") or os.environ.get("no_proxy"), "127.0.0.1"]))
-        env = os.environ | {"NO_PROXY": near, "no_proxy": near}
-        done = process.run([*words, "--", *requirements], timeout=900, env=env)
+        words += ["--index-url", address]
+        done = process.run([*words, "--", *requirements], timeout=900, env=_environment())
         if not done.ok:
             # pip does not tell an index that is silent from one that has no such project
             raise next(iter(front.errors), _unresolved(wanted, python, done.stdout + done.stderr))
