@@ -21,9 +21,9 @@ from packaging.utils import canonicalize_version
 from rocwright import __version__
 from rocwright.errors import InputError
 from rocwright.home import Home
-from rocwright.wheels.index.examine import Problem, Seen, Wheel
+from rocwright.wheels.index.examine import Problem, Seen, Span, Wheel
 
-SCHEMA = f"1 {__version__}"
+SCHEMA = f"2 {__version__}"
 """Another version of rocwright may read more out of a file: it reads all of them again."""
 
 _TABLES = """
@@ -31,6 +31,7 @@ CREATE TABLE about (schema TEXT, name TEXT, revision INTEGER);
 CREATE TABLE files (
     path TEXT PRIMARY KEY, size INTEGER, mtime_ns INTEGER, inode INTEGER,
     filename TEXT, sha256 TEXT, project TEXT, version TEXT, requires_python TEXT, metadata_sha256 TEXT,
+    metadata_offset INTEGER, metadata_packed INTEGER, metadata_method INTEGER,
     targets TEXT, problem TEXT, revision INTEGER
 ) WITHOUT ROWID;
 CREATE INDEX files_by_project ON files (project, targets) WHERE problem IS NULL;
@@ -41,12 +42,13 @@ CREATE TABLE removed (path TEXT, filename TEXT, sha256 TEXT, revision INTEGER);
 CREATE TABLE yanks (project TEXT, version TEXT, reason TEXT, PRIMARY KEY (project, version));
 """
 _WHEELS = """
-SELECT path, size, mtime_ns, inode, sha256, project, version, requires_python, metadata_sha256, targets,
-    revision
+SELECT path, size, mtime_ns, inode, sha256, project, version, requires_python, metadata_sha256,
+    metadata_offset, metadata_packed, metadata_method, targets, revision
 FROM files WHERE problem IS NULL AND project = ? ORDER BY path
 """
 _WHEEL = """
-SELECT path, size, mtime_ns, inode, sha256, project, version, requires_python, metadata_sha256, targets
+SELECT path, size, mtime_ns, inode, sha256, project, version, requires_python, metadata_sha256,
+    metadata_offset, metadata_packed, metadata_method, targets
 FROM files WHERE problem IS NULL AND filename = ? AND sha256 = ? ORDER BY path LIMIT 1
 """
 _GO = """
@@ -229,7 +231,7 @@ class Cache:
         """What was read of files."""
         found = list(found)
         self._db.executemany(
-            "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [(*_row(seen, one), revision) for seen, one in found],
         )
         projects = {one.project for _, one in found if isinstance(one, Wheel)}
@@ -267,20 +269,21 @@ def opened(folder: Path, home: Home | None = None) -> Iterator[Cache]:
 def _row(seen: Seen, one: Wheel | Problem) -> tuple[object, ...]:
     place = (seen.path, seen.size, seen.mtime_ns, seen.inode, seen.path.rpartition("/")[2])
     if isinstance(one, Problem):
-        return (*place, "", "", "", "", "", None, one.what)
+        return (*place, "", "", "", "", "", 0, 0, 0, None, one.what)
     targets = None if one.targets is None else " ".join(one.targets)
     told = (one.sha256, one.project, one.version, one.requires_python, one.metadata_sha256)
-    return (*place, *told, targets, None)
+    return (*place, *told, *one.metadata, targets, None)
 
 
 def _wheel(row: Sequence[Any]) -> Wheel:
-    path, size, mtime_ns, inode, sha256, project, version, requires_python, metadata_sha256, targets = row
+    sha256, project, version, requires_python, metadata_sha256, *span, targets = row[4:]
     return Wheel(
-        seen=Seen(path, size, mtime_ns, inode),
+        seen=Seen(*row[:4]),
         sha256=sha256,
         project=project,
         version=version,
         requires_python=requires_python,
         metadata_sha256=metadata_sha256,
+        metadata=Span(*span),
         targets=None if targets is None else tuple(targets.split()),
     )

@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 import stat
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -44,11 +45,20 @@ class Seen(NamedTuple):
     inode: int
 
 
+class Span(NamedTuple):
+    """Where a member's data lie in a wheel, and how they are packed (a zip's method): offset and bytes."""
+
+    offset: int
+    packed: int
+    method: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wheel:
-    """A wheel of the index. `project` and `version` are normalised, `mtime_ns` is since the epoch.
+    """A wheel of the index. `project` and `version` are normalised.
 
-    `targets` are those that it holds machine code for, None where it holds no GPU code at all.
+    `targets` are those that it holds machine code for, None where it holds no GPU code at all. `metadata`
+    is where its METADATA lies.
     """
 
     seen: Seen
@@ -57,6 +67,7 @@ class Wheel:
     version: str
     requires_python: str
     metadata_sha256: str
+    metadata: Span
     targets: tuple[str, ...] | None
 
     @property
@@ -105,9 +116,17 @@ def open_as_seen(folder: Path, seen: Seen) -> BufferedReader:
 
 def metadata(folder: Path, wheel: Wheel) -> bytes:
     """The METADATA of a wheel that was examined. Raises CheckError where it is another by now, OSError."""
+    span = wheel.metadata
     with open_as_seen(folder, wheel.seen) as file:
-        archive = _at_hand(file, wheel.seen)
-        return _metadata(archive, zips.zip_members(archive), wheel.project, wheel.version)
+        data = os.pread(file.fileno(), span.packed, span.offset)
+    if span.method == zips.DEFLATED:
+        try:
+            data = zlib.decompressobj(-zlib.MAX_WBITS).decompress(data, MOST_METADATA)
+        except zlib.error:
+            data = b""
+    if hashlib.sha256(data).hexdigest() != wheel.metadata_sha256:
+        raise ChangedError("it changed while it was read; the next look will see it")
+    return data
 
 
 def wheel_name(filename: str) -> tuple[str, str]:
@@ -129,7 +148,8 @@ def _examine(folder: Path, seen: Seen) -> Wheel:
         for chunk in archive.chunks(0, seen.size):
             digest.update(chunk)
         members = zips.zip_members(archive)
-        text = _metadata(archive, members, project, version)
+        member = _metadata(members, project, version)
+        text = member.open(archive).read_at(0, member.size)
         targets = _targets(archive, members)
         _same(file, seen)
     fields = _fields(text)
@@ -141,6 +161,7 @@ def _examine(folder: Path, seen: Seen) -> Wheel:
         version=version,
         requires_python=fields.get("requires-python", ""),
         metadata_sha256=hashlib.sha256(text).hexdigest(),
+        metadata=Span(member.offset, member.packed_size, member.method),
         targets=targets,
     )
 
@@ -168,7 +189,7 @@ def _same(file: BufferedReader, seen: Seen) -> None:
         raise ChangedError("it changed while it was read; the next look will see it")
 
 
-def _metadata(archive: Source, members: Sequence[zips.ZipMember], project: str, version: str) -> bytes:
+def _metadata(members: Sequence[zips.ZipMember], project: str, version: str) -> zips.ZipMember:
     found = [one for one in members if one.path.endswith(_METADATA) and one.path.count("/") == 1]
     if len(found) != 1:
         raise CheckError(f"it is no wheel: it has {'several' if found else 'no'} METADATA")
@@ -177,7 +198,7 @@ def _metadata(archive: Source, members: Sequence[zips.ZipMember], project: str, 
         raise CheckError(f"its folder {found[0].path[:200]!r} is of another project or version")
     if found[0].size > MOST_METADATA:
         raise CheckError(f"its METADATA has {found[0].size:,} bytes; at most {MOST_METADATA:,} are read")
-    return found[0].open(archive).read_at(0, found[0].size)
+    return found[0]
 
 
 def _targets(archive: Source, members: Sequence[zips.ZipMember]) -> tuple[str, ...] | None:

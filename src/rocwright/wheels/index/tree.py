@@ -88,10 +88,7 @@ class FolderTree:
         return folder.resolve() == self.path.resolve()
 
     def read(self, key: str) -> bytes | None:
-        try:
-            return (self.path / key).read_bytes()
-        except (FileNotFoundError, NotADirectoryError):
-            return None
+        return _read(self.path / key)
 
     def survey(self) -> None:
         """Files of a folder are compared one by one."""
@@ -108,9 +105,10 @@ class FolderTree:
             return None
 
     def put(self, key: str, data: bytes) -> bool:
-        if self.read(key) == data:
+        path = self.path / key
+        if _read(path) == data:
             return False
-        with self._whole(self.path / key) as file:
+        with self._whole(path) as file:
             _write_all(file, data)
         return True
 
@@ -157,8 +155,9 @@ class FolderTree:
     @contextlib.contextmanager
     def _whole(self, path: Path) -> Iterator[FileIO]:
         """A file that appears at once, without waiting for the disk: `settle` does that for all of them."""
-        self._stays_inside(path.parent)
-        part = path.with_name(f".{os.getpid()}-{threading.get_ident()}.part")
+        folder = path.parent
+        self._stays_inside(folder)
+        part = folder / f".{os.getpid()}-{threading.get_ident()}.part"
         try:
             file = part.open("xb", buffering=0)
         except FileExistsError:  # a process of that number was killed
@@ -184,6 +183,13 @@ class FolderTree:
             )
         folder.mkdir(parents=True, exist_ok=True)
         self._inside.add(folder)
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def _write_all(file: FileIO, data: bytes) -> None:
