@@ -30,6 +30,11 @@ class Home:
         return self.path / "store"
 
     @property
+    def indexes(self) -> Path:
+        """What is known of the wheels of each folder that is a package index."""
+        return self.path / "indexes"
+
+    @property
     def roots(self) -> Path:
         """Root file systems, unpacked, by the digest of their archive."""
         return self.path / "roots"

@@ -81,7 +81,7 @@ class Removed:
 def cache_file(folder: Path, home: Home | None = None) -> Path:
     """Where what is known of `folder` is kept on this machine."""
     name = hashlib.sha256(str(folder.resolve()).encode(errors="surrogateescape")).hexdigest()[:16]
-    return (home or Home.default()).path / "indexes" / f"{name}.sqlite"
+    return (home or Home.default()).indexes / f"{name}.sqlite"
 
 
 class Cache:
