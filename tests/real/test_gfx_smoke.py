@@ -28,9 +28,11 @@ def test_gfx_smoke_is_built_for_three_gpus_and_is_the_same_in_every_engine(
     folder = tmp_path / "gfx-smoke"
     built = build_and_verify(home, folder, "gfx-smoke", "gfx803,gfx1103,gfx1151")
     (artifact,) = built["artifacts"]
-    (finding,) = [one for one in built["findings"] if one["check"] == "machine-code"]
+    finding, *runs = [one for one in built["findings"] if one["check"] == "machine-code"]
     assert finding["ok"], finding
     assert "gfx803, gfx1103, gfx1151" in finding["detail"]
+    assert [one["name"] for one in runs] == [f"runs on {gpu}" for gpu in ("gfx803", "gfx1103", "gfx1151")]
+    assert all(one["ok"] for one in runs), runs
 
     lock = read_lock(folder / "rocwright.lock")
     step = next(one for one in make_plan(lock, builtin_catalog()).steps if one.name == "gfx-smoke")

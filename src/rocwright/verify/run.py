@@ -31,7 +31,10 @@ from rocwright.verify.lines import MARK, outcome_word, read_line
 from rocwright.verify.model import Finding
 from rocwright.verify.suites import lacking, lacks_words
 from rocwright.verify.tiny_gguf import write_tiny_model
+from rocwright.wheels.choose import Target, targets
 from rocwright.wheels.codeobjects import check_targets, code_objects
+from rocwright.wheels.judge.judge import judge
+from rocwright.wheels.runs_on import Judged, runs_on
 
 GPU_DEVICES = ("/dev/kfd", "/dev/dri")
 
@@ -66,7 +69,13 @@ def verify(
             since = time.monotonic()
             say(f"  check {component.name}: {check.name}")
             bench = _Bench(project, lock, component, artifacts, root, engine, under_way.folder)
-            found = bench.machine_code(check) if check.kind == "machine-code" else bench.script(check)
+            match check.kind:
+                case "machine-code":
+                    found = bench.machine_code(check)
+                case "wheel":
+                    found = bench.wheel(check)
+                case "script":
+                    found = bench.script(check)
             findings += found
             steps.append(_step_run(component, check, found, time.monotonic() - since))
             for one in found:
@@ -74,6 +83,11 @@ def verify(
     _keep_evidence(project, findings, under_way.id)
     under_way.ended("verified" if all(one.ok for one in findings) else "failed", steps)
     return findings
+
+
+def _target(gpu: str) -> Target:
+    (target,) = targets([gpu], [gpu.partition(":")[0]])
+    return target
 
 
 def _step_run(component: Component, check: Check, found: Sequence[Finding], seconds: float) -> StepRun:
@@ -147,13 +161,30 @@ class _Bench:
         )
 
     def machine_code(self, check: Check) -> list[Finding]:
-        """Whether the code objects are for the targets asked for, and no other."""
+        """Whether the code objects are for the targets asked for, and no other, and run on each of them."""
         with self._named_artifact() as path:
             wanted = self.lock.request.gpu
             problems = check_targets(path, wanted)
             objects = code_objects(path)
+            judged = {gpu: runs_on(path, _target(gpu), self.project.catalog) for gpu in wanted}
         told = f"{len(objects)} code objects, each exactly {', '.join(wanted)}"
-        return [self.finding(check, check.name, not problems, "; ".join(problems) or told, "")]
+        return [
+            self.finding(check, check.name, not problems, "; ".join(problems) or told, ""),
+            *(self._runs(check, gpu, found) for gpu, found in judged.items()),
+        ]
+
+    def _runs(self, check: Check, gpu: str, judged: Sequence[Judged]) -> Finding:
+        bad = [one for one in judged if not one.verdict.runs]
+        detail = "; ".join(f"{one.path}: {one.verdict}: {one.reason}" for one in bad or judged)
+        return self.finding(check, f"runs on {gpu}", not bad, detail or "holds no GPU code", "")
+
+    def wheel(self, check: Check) -> list[Finding]:
+        """Whether the wheel is what it says: tag, RECORD, libraries; and nothing secret was left in it."""
+        with self._named_artifact() as path:
+            found = judge(path)
+        wrong = [one for one in found if one.grade == "error"]
+        detail = "; ".join(f"{one.kind}: {one.path} {one.what}" for one in wrong or found)
+        return [self.finding(check, check.name, not wrong, detail or "nothing to say against it", "")]
 
     @contextmanager
     def _named_artifact(self) -> Iterator[Path]:
