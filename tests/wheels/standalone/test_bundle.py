@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from rocwright.cli import cli
 from rocwright.errors import CheckError, InputError
 from rocwright.wheels.needed import linkage_of
 from rocwright.wheels.standalone import Made, Request, bundle, plan_for
@@ -321,3 +324,53 @@ def test_a_library_outside_of_any_package_gets_a_folder_beside(
     made = bundle(make_wheel(tmp_path, rocm, place="_native.so"), request, tmp_path / "out", epoch=0)
     assert made.plan.home == "needy.rocm"
     assert use(unpacked(made.path, tmp_path / "site"))["compile"] == "comgr"
+
+
+def test_a_library_that_is_there_and_only_named_is_told(
+    there: tuple[Path, Path, Request], tmp_path: Path
+) -> None:
+    _, rocm, request = there
+    name = "libplugin.so.3"
+    plugin = compile_library(rocm / "lib" / name, "int plug(void) { return 1; }", soname=name)
+    user = compile_library(
+        rocm / "lib" / "libuser.so.1",
+        'const char *use(int n) { return n ? "libplugin.so.3" : "libGL.so.1"; }',
+        soname="libuser.so.1",
+    )
+    try:
+        code = NATIVE + "const char *use(int n); const char *used(void) { return use(1); }"
+        needs = ("librocblas.so.4", "libamdhip64.so.6", "libuser.so.1")
+        plan = plan_for(make_wheel(tmp_path, rocm, code=code, needs=needs), request)
+    finally:
+        plugin.unlink()
+        user.unlink()
+    assert [(one.name, one.wanted_by) for one in plan.named] == [(name, ("libuser.so.1",))]
+    assert plan.kept_out == {}
+
+
+def test_a_program_among_the_scripts_cannot_be_helped_and_is_told(
+    there: tuple[Path, Path, Request], tmp_path: Path
+) -> None:
+    _, rocm, request = there
+    wheel = make_wheel(tmp_path, rocm, place="needy-1.0.data/scripts/native")
+    [missing] = plan_for(wheel, request).missing
+    assert missing.name == "needy-1.0.data/scripts/native"
+    assert "put it into the package" in missing.why
+
+
+def test_the_command_tells_the_plan_and_writes_the_wheel(
+    there: tuple[Path, Path, Request], tmp_path: Path
+) -> None:
+    wheel, rocm, _ = there
+    words = ["wheel", "bundle", str(wheel), "--rocm", str(rocm), "--no-system", "--gpu", "gfx1151"]
+    told = CliRunner().invoke(cli, [*words, "--plan", "--json"])
+    assert told.exit_code == 0, told.output
+    plan = json.loads(told.output)
+    assert plan["home"] == "needy/_rocm"
+    assert [one["soname"] for one in plan["libraries"]][:2] == ["libamd_comgr.so.3", "libamdhip64.so.6"]
+    told = CliRunner().invoke(cli, [*words, "-o", str(tmp_path), "--trace"])
+    assert told.exit_code == 0, told.output
+    assert "libamdhip64.so.6 = libamdhip64.so" in told.output
+    assert "nothing from outside" in told.output
+    assert "no licence was found for: libamd_comgr.so.3" in told.output
+    assert len(list(tmp_path.glob("*.whl"))) == 1

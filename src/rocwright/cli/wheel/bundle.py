@@ -139,6 +139,8 @@ def _tell(plan: Plan) -> None:
         click.echo(f"not brought in: {name}: {why}")
     for one in plan.without:
         click.echo(f"goes without {one.name} (for {', '.join(one.wanted_by)}): {one.why}")
+    for one in plan.named:
+        click.echo(f"perhaps opened by {', '.join(one.wanted_by)}: {one.name} (--include brings it in)")
     for one in plan.missing:
         why = f": {one.why}" if one.why else ""
         click.echo(

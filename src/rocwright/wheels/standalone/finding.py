@@ -40,6 +40,7 @@ class Found:
     dropped: Mapping[str, int]
     missing: tuple[Lacking, ...]
     without: tuple[Lacking, ...]
+    named: tuple[Lacking, ...]
     kept_out: Mapping[str, str]
 
     @property
@@ -86,6 +87,7 @@ def find(
         dropped=gathered.dropped,
         missing=(*missing, *gathered.missing),
         without=(*finding.without.values(), *gathered.without),
+        named=finding.named(told.found),
         kept_out=finding.kept_out,
     )
 
@@ -133,18 +135,23 @@ class _Finding:
 
     def stays(self, name: str) -> bool:
         """Whether a library is not brought in: it is in the wheel, excluded, never brought, or another's."""
-        if name in self.inside or name in self.kept_out:
+        if name in self.inside:
             return True
+        why = self._why_out(name)
+        if why:
+            self.kept_out[name] = why
+            self.used |= {pattern for pattern in self.request.exclude if matches(name, (pattern,))}
+        return bool(why)
+
+    def _why_out(self, name: str) -> str:
+        """Why a library is not brought in; "" where it is."""
         for pattern in self.request.exclude:
             if matches(name, (pattern,)):
-                self.used.add(pattern)
-                self.kept_out[name] = f"excluded by {pattern}"
-                return True
+                return f"excluded by {pattern}"
         if why := self.facts.why_never(name):
-            self.kept_out[name] = f"never brought along: {why}"
-        elif wheel := self.facts.brought_by(name, self.requires):
-            self.kept_out[name] = f"{wheel} brings it"
-        return name in self.kept_out
+            return f"never brought along: {why}"
+        wheel = self.facts.brought_by(name, self.requires)
+        return f"{wheel} brings it" if wheel else ""
 
     def opens(self, library: Library) -> list[str]:
         """The names that a library of ROCm opens and must find."""
@@ -195,6 +202,18 @@ class _Finding:
         if names:
             self.opened[one.path] = tuple(names)
         return replace(one.linkage, needed=(*one.linkage.needed, *names))
+
+    def named(self, found: Mapping[str, Library]) -> tuple[Lacking, ...]:
+        """Libraries that are there, and whose names others hold that nobody knows to open them."""
+        told: dict[str, dict[str, None]] = {}
+        for library in {one.path: one for one in found.values()}.values():
+            for name in names_in(library.path):
+                known = name in found or name in self.inside or name == library.file_name
+                if known or of_system(name) or self._why_out(name):
+                    continue
+                if self.given.find(name, library.linkage.machine, library) is not None:
+                    told.setdefault(name, {})[library.file_name] = None
+        return tuple(Lacking(name=name, wanted_by=tuple(who)) for name, who in sorted(told.items()))
 
     def included(self) -> dict[str, Linkage]:
         """Libraries that were asked for by name, as if somebody opened them."""

@@ -27,7 +27,7 @@ from rocwright.wheels.standalone.dlls import MAGIC as DLL_MAGIC
 from rocwright.wheels.standalone.facts import the_facts
 from rocwright.wheels.standalone.finding import Own
 from rocwright.wheels.standalone.licences import licences
-from rocwright.wheels.standalone.model import Edit, Plan, Request
+from rocwright.wheels.standalone.model import Edit, Lacking, Plan, Request
 from rocwright.wheels.standalone.plan import plan_linux
 from rocwright.wheels.standalone.platform_tag import platform_tag
 from rocwright.wheels.standalone.windows import plan_windows
@@ -37,6 +37,7 @@ LABEL = "standalone"
 """What the local version of a wheel that was made so says."""
 
 _DATA = re.compile(r"[^/]+\.data/(?:platlib|purelib)/")
+_ELSEWHERE = re.compile(r"[^/]+\.data/(?:scripts|data|headers)/")
 _REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -165,6 +166,12 @@ def _plan_linux(files: Sequence[File], copies: Mapping[str, Path], request: Requ
         if (linkage := linkage_of(copy)) is not None
     ]
     plan = plan_linux(own, request, the_facts(), home=home, requires=_requires(files))
+    adrift = [edit.place for edit in plan.edits if _ELSEWHERE.match(edit.place)]
+    why = (
+        "where it is installed is not known, so that no RPATH leads to the libraries: put it into the package"
+    )
+    missing = (*plan.missing, *(Lacking(name=path, wanted_by=("its libraries",), why=why) for path in adrift))
+    plan = replace(plan, missing=missing)
     return replace(plan, platform=_platform(own, plan))
 
 

@@ -99,8 +99,9 @@ class Lacking:
 class Plan:
     """All that is done to a wheel: `home` is the folder in it that what is brought lies in.
 
-    `missing` must be found before the wheel can be made; `without` need not. `kept_out` says of each library
-    that is not brought in who has it: the system, another wheel, or nobody because it was excluded.
+    `missing` must be found before the wheel can be made; `without` need not. `named` are libraries that are
+    there, and whose names are held by others of which nobody knows that they open them. `kept_out` says of
+    each library that is not brought in who has it: another wheel, the machine, or nobody: it was excluded.
     """
 
     home: str
@@ -112,6 +113,7 @@ class Plan:
     licences: Mapping[str, Path] = field(default_factory=dict)
     missing: tuple[Lacking, ...] = ()
     without: tuple[Lacking, ...] = ()
+    named: tuple[Lacking, ...] = ()
     kept_out: Mapping[str, str] = field(default_factory=dict)
     dropped: Mapping[str, int] = field(default_factory=dict)
     """Bytes of files left out, by the target that they are for."""

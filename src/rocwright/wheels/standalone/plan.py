@@ -45,6 +45,7 @@ def plan_linux(
         ),
         missing=found.missing,
         without=found.without,
+        named=found.named,
         kept_out=dict(sorted(found.kept_out.items())),
         dropped=found.dropped,
     )
