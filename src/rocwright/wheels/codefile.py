@@ -20,7 +20,7 @@ _SEGMENT = struct.Struct("<IIQQQQQQ")
 
 _LINKED = 3
 _LOAD = 1
-_NOTES, _NO_BITS, _SYMBOL_TABLES = 7, 8, (2, 11)
+_NOTES, _SYMBOL_TABLES, _WITHOUT_BYTES = 7, (2, 11), (0, 8)
 _ALLOCATED, _EXECUTABLE = 2, 4
 _FUNCTION, _OBJECT = 2, 1
 _LARGEST_SHARE = 8
@@ -43,7 +43,7 @@ class Section:
 
     @property
     def executable(self) -> bool:
-        return bool(self.flags & _EXECUTABLE) and self.kind != _NO_BITS
+        return bool(self.flags & _EXECUTABLE) and self.kind not in _WITHOUT_BYTES
 
     @property
     def loaded(self) -> bool:
@@ -85,16 +85,18 @@ class CodeFile:
         self.symbols = sorted(dict.fromkeys(self._read_symbols()))
 
     def content(self, section: Section) -> memoryview:
-        """A section's bytes in the file."""
+        """A section's bytes in the file; none for a kind that has none there."""
+        if section.kind in _WITHOUT_BYTES:
+            return self._code[:0]
         return self._code[section.offset : section.offset + section.size]
 
     def bytes_of(self, symbol: Symbol, count: int) -> bytes:
         """The first `count` bytes that a symbol names."""
         section = self.sections[symbol.section]
-        begin = symbol.address - section.address
-        if section.kind == _NO_BITS or begin < 0 or begin + count > section.size:
+        content, begin = self.content(section), symbol.address - section.address
+        if begin < 0 or begin + count > len(content):
             raise self.wrong(f"symbol {symbol.name[:100]} lies outside its section")
-        return bytes(self.content(section)[begin : begin + count])
+        return bytes(content[begin : begin + count])
 
     def is_loaded_as_shown(self, section: Section) -> bool:
         """Whether what the loader puts at a section's address is what the section shows.
@@ -164,7 +166,7 @@ class CodeFile:
 
     def _section(self, raw: tuple[int, ...], strings: _Strings) -> Section:
         name, kind, flags, address, offset, size, link = raw[:7]
-        if kind not in (0, _NO_BITS) and offset + size > len(self._code):
+        if kind not in _WITHOUT_BYTES and offset + size > len(self._code):
             raise self.wrong(f"a section ends at byte {offset + size:,}, the file at {len(self._code):,}")
         return Section(
             name=strings.at(name),
