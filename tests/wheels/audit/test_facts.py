@@ -10,7 +10,7 @@ from rocwright.wheels.gpu import machines
 
 
 def names(code: str, on: str) -> set[str]:
-    return {one.name for one in concerns(code, on) if not one.name.startswith("asks-")}
+    return {one.name for one in concerns(code, on)} - {one.name for one in table().asks}
 
 
 def test_every_target_of_the_catalog_has_its_features() -> None:

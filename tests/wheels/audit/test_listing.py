@@ -95,10 +95,10 @@ def test_what_stands_before_any_function_is_kept_apart() -> None:
     assert (before.instructions, before.leaves, one.leaves) == (1, True, False)
 
 
+DATA = "   10: 00 00 00 00\n"
+
 functions = st.lists(
-    st.lists(
-        st.sampled_from(["s_nop 0", "v_rare v0 offset:-4", ".long 0xffff", "s_setpc_b64 s[0:1]"]), min_size=1
-    ),
+    st.lists(st.sampled_from(["s_nop 0", "v_rare v0 offset:-4", ".long 0xffff", "s_setpc_b64 s[0:1]", DATA])),
     min_size=1,
     max_size=6,
 )
@@ -113,8 +113,10 @@ def test_the_size_of_the_pieces_changes_nothing(
         starts.append(at)
         text += header(at, f"f{number}")
         for one in part:
-            text += line(at, one)
-            at += 4
+            text += line(at, one) if one != DATA else DATA.encode()
+            at += 4 if one != DATA else 0
+        text += line(at, "s_nop 0")
+        at += 4
     other = text
     for start, end in pairwise([*starts, at]):
         if data.draw(st.booleans()):

@@ -36,6 +36,12 @@ class Rule(Frozen):
     what: Known
 
 
+class Ask(Rule):
+    """Instructions that ask the card itself for something; `name` is what, in a word or two."""
+
+    name: Known
+
+
 class Feature(Rule):
     """A feature of a processor that the disassembler does not show; the kinds are told in the table."""
 
@@ -70,7 +76,7 @@ class Table(Frozen):
 
     llvm: Llvm
     flow: Flow
-    asks: tuple[Rule, ...]
+    asks: tuple[Ask, ...]
     feature: tuple[Feature, ...]
     other: Other
     source: Annotated[tuple[Known, ...], Field(min_length=1)]
@@ -167,5 +173,5 @@ def _of_features(code: str, on: str, code_has: frozenset[str], on_has: frozenset
 
 
 def _asks() -> Iterator[Concern]:
-    for number, rule in enumerate(table().asks):
-        yield Concern(name=f"asks-{number}", text=f"what it does depends on the card: {rule.what}", rule=rule)
+    for rule in table().asks:
+        yield Concern(name=rule.name, text=f"what it does depends on the card: {rule.what}", rule=rule)

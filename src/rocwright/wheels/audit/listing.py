@@ -25,7 +25,7 @@ _HEADER = re.compile(rb"^([0-9a-f]{8,16}) <.*>:$", re.MULTILINE)
 _NAME = re.compile(rb"^\t([^\s/]+)", re.MULTILINE)
 _NOT_CODE = re.compile(rb"^(?:\t(?:\.|<)|[^\t\n])[^\n]*", re.MULTILINE)
 _TITLE = re.compile(rb".*:\tfile format .*|Disassembly of section .*:")
-_LINE = re.compile(rb"^\t(.*?)\s*// ([0-9A-F]+): ([0-9A-F ]+)")
+_PLACE = re.compile(rb" ([0-9A-F]{8,16}): ([0-9A-F ]+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class Comparison:
         self.concerns = concerns
         self._searches = [_Search(one) for one in concerns]
         self._branch = re.compile(
-            rb"^\t(?:%b)\S*[^\n]*?// ([0-9A-F]+): ([0-9A-F]{8})" % flow.branches.encode(), re.MULTILINE
+            rb"^\t(?:%b)[^/\n]*// ([0-9A-F]{8,16}): ([0-9A-F]{8})" % flow.branches.encode(), re.MULTILINE
         )
         self._leaving = re.compile(b"|".join(one.encode() for one in flow.leaves))
         self._current = self.functions[0]
@@ -114,6 +114,7 @@ class Comparison:
         unique = set(names)
         function.instructions += len(names)
         strange = any(name.startswith((b".", b"<")) for name in unique)
+        function.undecoded += abs(text.count(b"// ") - len(names))  # each has its place behind this
         if strange or text.count(b"\n\t") + text.count(b"\n\n") != text.count(b"\n"):
             function.undecoded += sum(not _TITLE.match(one) for one in _NOT_CODE.findall(text))
         function.leaves |= any(map(self._leaving.match, unique))
@@ -195,10 +196,11 @@ class _Line:
 
 
 class _Lines:
-    """The lines of a listing that have an address; `begun` was read from it already."""
+    """The lines of a listing, each with its address or that before it; `begun` was read from it already."""
 
     def __init__(self, file: IO[bytes], begun: bytes) -> None:
         self._lines = self._read(file, begun)
+        self._address = 0
 
     def __iter__(self) -> _Lines:
         return self
@@ -206,12 +208,16 @@ class _Lines:
     def __next__(self) -> _Line:
         for text in self._lines:
             if text.startswith(b"\t"):
-                found = _LINE.match(text)
-                if found is None:
-                    continue
-                return _Line(text, int(found[2], 16), found[1], found[3])
+                instruction, _, place = text.partition(b"//")
+                found = _PLACE.match(place)
+                if found is not None:
+                    self._address = int(found[1], 16)
+                return _Line(text, self._address, instruction.strip(), found[2] if found else b"")
             if header := _HEADER.match(text.rstrip(b"\n")):
-                return _Line(text, int(header[1], 16), None, b"")
+                self._address = int(header[1], 16)
+                return _Line(text, self._address, None, b"")
+            if text.strip() and not _TITLE.match(text):
+                return _Line(text, self._address, text.strip(), b"")
         raise StopIteration
 
     @staticmethod
