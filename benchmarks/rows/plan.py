@@ -15,7 +15,8 @@ from benchmarks.place import bench_home
 from benchmarks.results import Measured
 from rocwright.bases.roots import remove_tree
 from rocwright.catalog.load import Catalog, builtin_catalog
-from rocwright.catalog.model import BuiltinPlace, Component, Release, Stack
+from rocwright.catalog.model import Component, Release, Stack
+from rocwright.catalog.place import BuiltinPlace
 from rocwright.flow import Project, planned
 from rocwright.home import Home
 from rocwright.plan.decide import State, decide

@@ -11,9 +11,10 @@ from packaging.specifiers import SpecifierSet
 
 from rocwright.catalog.detect import target_of_version
 from rocwright.catalog.load import builtin_catalog
-from rocwright.catalog.model import BuiltinPlace, Component, DebianPlace
+from rocwright.catalog.model import Component
+from rocwright.catalog.place import BuiltinPlace, DebianPlace
 from rocwright.catalog.read import DATA
-from rocwright.plan.make import chosen_values, expand
+from rocwright.plan.values import chosen_values, expand
 
 CATALOG = builtin_catalog()
 

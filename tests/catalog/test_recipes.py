@@ -9,9 +9,11 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from rocwright.catalog.load import builtin_catalog
-from rocwright.catalog.model import Component, GitPlace, Release, Row, Stack
+from rocwright.catalog.model import Component, Release, Row, Stack
+from rocwright.catalog.place import GitPlace
 from rocwright.errors import ConflictError, InputError
-from rocwright.plan.make import chosen_values, make_plan
+from rocwright.plan.make import make_plan
+from rocwright.plan.values import chosen_values
 from rocwright.resolve.choose import choose
 from rocwright.resolve.constraints import nearest_version
 from rocwright.resolve.lock import make_lock

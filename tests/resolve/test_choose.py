@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from rocwright.catalog.load import Catalog, builtin_catalog
-from rocwright.catalog.model import BaseRelease, BuiltinPlace, Component, Provided, Release, Row, Stack
+from rocwright.catalog.model import BaseRelease, Component, Provided, Release, Row, Stack
+from rocwright.catalog.place import BuiltinPlace
 from rocwright.catalog.provider import Provider, Serves
 from rocwright.errors import ConflictError, InputError
 from rocwright.resolve.choose import Choice, choose

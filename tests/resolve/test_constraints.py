@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from rocwright.catalog.load import Catalog, builtin_catalog
-from rocwright.catalog.model import BuiltinPlace, Component, Release
+from rocwright.catalog.model import Component, Release
+from rocwright.catalog.place import BuiltinPlace
 from rocwright.errors import ConflictError, InputError
 from rocwright.resolve.constraints import Candidate, nearest_version, solve
 from rocwright.resolve.versions import version_in

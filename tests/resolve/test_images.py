@@ -12,7 +12,8 @@ from tests.bases.test_image import MANAGER
 from tests.making import lock_of
 
 from rocwright.catalog.load import Catalog, builtin_catalog
-from rocwright.catalog.model import Base, BaseRelease, ImagePlace
+from rocwright.catalog.model import Base, BaseRelease
+from rocwright.catalog.place import ImagePlace
 from rocwright.errors import FetchError, NetworkError
 from rocwright.home import Home
 from rocwright.plan.model import BaseAction, ImageOrigin, PackageOrigin

@@ -9,7 +9,7 @@ import pytest
 from tests.making import write_tree
 from tests.sources.conftest import Index, Repository
 
-from rocwright.catalog.model import BuiltinPlace, DebianPlace, GitPlace, IndexPlace, Place
+from rocwright.catalog.place import BuiltinPlace, DebianPlace, GitPlace, IndexPlace, Place
 from rocwright.errors import FetchError
 from rocwright.plan.model import DebianSourceOrigin, FilePin, GitOrigin
 from rocwright.sources.debian import DebianArchive, SourcePackage

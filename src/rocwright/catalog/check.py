@@ -12,7 +12,8 @@ from packaging.version import InvalidVersion, Version
 
 from rocwright.catalog.address import ArchivePlace
 from rocwright.catalog.load import Catalog, read_catalog
-from rocwright.catalog.model import ANY, Base, BuiltinPlace, Component, Row, Stack, SystemNeeds
+from rocwright.catalog.model import ANY, Base, Component, Row, Stack, SystemNeeds
+from rocwright.catalog.place import BuiltinPlace
 from rocwright.catalog.provider import Provider
 from rocwright.catalog.read import Fault, Reader, holder
 from rocwright.catalog.target import Target

@@ -9,7 +9,7 @@ from rocwright.export.model import File, Files, Subject, slug
 from rocwright.export.quote import comment, powershell
 from rocwright.export.requirements import requirement_files
 from rocwright.export.run import Served, served, served_env, warnings
-from rocwright.plan.make import environment_of
+from rocwright.plan.values import environment_of
 
 
 def powershell_scripts(subject: Subject) -> Files:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from rocwright.catalog.address import ArchivePlace, filename_of
-from rocwright.catalog.model import DebianPlace, GitPlace, IndexPlace
+from rocwright.catalog.place import DebianPlace, GitPlace, IndexPlace
 from rocwright.export.arguments import TARBALLS, component_arguments, root_arguments
 from rocwright.export.edits import PROGRAM, edits_file, program
 from rocwright.export.model import File, Files, Subject, lines_of, slug

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rocwright.catalog.load import Catalog
-from rocwright.catalog.model import GitPlace
+from rocwright.catalog.place import GitPlace
 from rocwright.errors import InputError
 from rocwright.export.arguments import TARGETS
 from rocwright.export.model import variable

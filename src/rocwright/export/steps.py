@@ -10,8 +10,8 @@ from rocwright.export.arguments import TARGETS
 from rocwright.export.model import File, Files, Subject, lines_of, variable
 from rocwright.export.quote import comment, shell
 from rocwright.plan.environment import SOURCE
-from rocwright.plan.make import chosen_values, expand, present
 from rocwright.plan.model import RunAction, Step
+from rocwright.plan.values import chosen_values, expand, present
 
 _OPEN, _CLOSE = "\ue000", "\ue001"
 """Private characters around a name that stands for a variable of the script."""

@@ -8,13 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocwright.catalog.model import (
-    Component,
-    DebianPlace,
-    GitPlace,
-    ImagePlace,
-    Place,
-)
+from rocwright.catalog.model import Component
+from rocwright.catalog.place import DebianPlace, GitPlace, ImagePlace, Place
 from rocwright.errors import FetchError, NetworkError, RocwrightError
 from rocwright.home import Home
 from rocwright.patching.series import apply_series

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from types import MappingProxyType
 
 from rocwright.catalog.load import Catalog, lookup
-from rocwright.catalog.model import Component, Env, Image, filled
+from rocwright.catalog.model import Component, Image, filled
 from rocwright.errors import InputError
 from rocwright.patching.model import Edit
-from rocwright.plan.environment import FIXED, PACKAGES
+from rocwright.plan.environment import PACKAGES
 from rocwright.plan.model import (
     BaseAction,
     FetchAction,
@@ -24,6 +23,7 @@ from rocwright.plan.model import (
     TreeAction,
 )
 from rocwright.plan.packages import WHEEL_OUTPUT, fetched, wheel_steps
+from rocwright.plan.values import environment_of, versions_of
 from rocwright.resolve.choose import PYTHON, ROCM
 from rocwright.resolve.fits import check_fits
 from rocwright.resolve.model import (
@@ -313,11 +313,6 @@ def _tree_step(
     )
 
 
-def versions_of(lock: Lock) -> dict[str, str]:
-    """The version of every component of a lock, built or provided."""
-    return lock.provided | {one.name: one.version for one in lock.components}
-
-
 def edits_for(
     edits: Iterable[Edit],
     version: str,
@@ -338,56 +333,6 @@ def edits_for(
         and (not edit.targets or not set(targets).isdisjoint(edit.targets))
         and all(name in others and version_in(others[name], one) for name, one in edit.beside.items())
     )
-
-
-def environment_of(
-    component: Component,
-    locked: LockedComponent,
-    lock: Lock,
-    around: Mapping[str, str] = MappingProxyType({}),
-) -> dict[str, str]:
-    """The recipe's variables for this lock, those whose condition holds, over the base's `around`.
-
-    {version}, {commit}, {targets} and {path}, where programs are looked for otherwise, may stand in a value.
-    """
-    known = {"version": locked.version, "targets": ";".join(lock.request.gpu), "commit": locked.commit}
-    known["path"] = FIXED["PATH"]
-    recipe = dict(around) | component.env | component.released(locked.version).env
-    return {
-        name: expand(value, known, f"{component.name}: {name}")
-        for name, value in chosen_values(recipe, present(lock)).items()
-    }
-
-
-def present(lock: Lock) -> frozenset[str]:
-    """The components that a lock has, whether built or provided."""
-    rocm = {ROCM} if lock.rocm else set()
-    return frozenset({one.name for one in lock.components} | set(lock.provided) | rocm)
-
-
-def chosen_values(env: Env, have: frozenset[str]) -> dict[str, str]:
-    """The variables whose condition holds where the components `have` are there."""
-    found: dict[str, str] = {}
-    for name, one in env.items():
-        if isinstance(one, str):
-            found[name] = one
-        elif not one.when or (one.when.removeprefix("!") in have) != one.when.startswith("!"):
-            found[name] = one.value
-        elif one.otherwise is not None:
-            found[name] = one.otherwise
-    return found
-
-
-def expand(text: str, values: dict[str, str], subject: str) -> str:
-    """`{version}` and `{targets}` in a recipe's environment. Raises InputError for any other name."""
-    try:
-        return text.format_map(values)
-    except (KeyError, ValueError, IndexError, AttributeError) as error:
-        raise InputError(
-            f"{subject} = {text!r} cannot be filled in",
-            cause=f"{error} is not one of {', '.join(values)}",
-            next_step="correct the recipe",
-        ) from error
 
 
 def _image_step(

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 
 from rocwright import __version__
 from rocwright.catalog.load import Catalog
-from rocwright.catalog.model import Component, GitPlace, Place
+from rocwright.catalog.model import Component
+from rocwright.catalog.place import GitPlace, Place
 from rocwright.errors import InputError
 from rocwright.resolve.choose import PYTHON, ROCM, Choice, choose
 from rocwright.resolve.fits import wanted_packages

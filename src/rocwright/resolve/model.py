@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from rocwright.catalog.model import PlaceKind
+from rocwright.catalog.place import PlaceKind
 from rocwright.models import Frozen
 from rocwright.plan.model import FilePin, Word
 

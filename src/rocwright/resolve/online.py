@@ -8,7 +8,8 @@ from typing import Self
 
 from rocwright.catalog.address import Address
 from rocwright.catalog.load import Catalog
-from rocwright.catalog.model import Base, BaseRelease, Component, ImagePlace, Place, Provided
+from rocwright.catalog.model import Base, BaseRelease, Component, Provided
+from rocwright.catalog.place import ImagePlace, Place
 from rocwright.catalog.provider import Provider
 from rocwright.errors import ConflictError, FetchError
 from rocwright.home import Home

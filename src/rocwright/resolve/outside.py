@@ -6,7 +6,8 @@ import platform
 from collections.abc import Sequence
 from typing import Protocol
 
-from rocwright.catalog.model import Base, BaseRelease, Component, GitPlace, ImagePlace, Place, Provided
+from rocwright.catalog.model import Base, BaseRelease, Component, Provided
+from rocwright.catalog.place import GitPlace, ImagePlace, Place
 from rocwright.catalog.provider import Provider
 from rocwright.errors import InputError
 from rocwright.resolve.model import LockedComponent, LockedProvider, LockedPython, LockedRoot, Role

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rocwright.catalog.address import ArchivePlace
-from rocwright.catalog.model import (
+from rocwright.catalog.place import (
     BuiltinPlace,
     DebianPlace,
     GitPlace,

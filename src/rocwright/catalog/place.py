@@ -1,0 +1,66 @@
+"""Where a release is to be had: a place in a recipe."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from rocwright.catalog.address import ArchivePlace
+from rocwright.models import Frozen
+
+
+class GitPlace(Frozen):
+    """A release in a git repository: a tag, a commit, or both; never a branch.
+
+    `held` maps the path of a submodule to a commit other than the one that the repository links.
+    """
+
+    git: str
+    tag: str = ""
+    commit: str = ""
+    held: dict[str, str] = {}
+
+    @model_validator(mode="after")
+    def _names_one(self) -> GitPlace:
+        if not self.tag and not self.commit:
+            raise ValueError("a git place needs a tag or a commit: a branch would not stay the same")
+        return self
+
+
+class IndexPlace(Frozen):
+    """A release that lies in a source distribution on the Python package index, perhaps in a folder of it."""
+
+    sdist: str
+    version: str
+    subdir: str = ""
+
+
+class DebianPlace(Frozen):
+    """A release in the Debian archive's source packages; `series` names the patches of it that are needed.
+
+    `suite` is one other than the base's own: an older release of Debian may have what sid has no more.
+    """
+
+    debian: str
+    suite: str = ""
+    series: tuple[str, ...] = ()
+
+
+class BuiltinPlace(Frozen):
+    """A tree that rocwright carries."""
+
+    builtin: str
+
+
+class ImagePlace(Frozen):
+    """A container image: the reference with its tag, and the digest where it is known."""
+
+    image: str
+    digest: Annotated[str, Field(pattern=r"^(sha256:[0-9a-f]{64})?$")] = ""
+
+
+PlaceKind = Literal["git", "sdist", "debian", "archive", "builtin", "image"]
+"""The kinds of places, as an edit of a recipe names them."""
+
+Place = GitPlace | IndexPlace | DebianPlace | ArchivePlace | BuiltinPlace | ImagePlace

@@ -1,0 +1,67 @@
+"""What a recipe sees of its lock: versions beside it, and its environment with its places filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from rocwright.catalog.model import Component, Env
+from rocwright.errors import InputError
+from rocwright.plan.environment import FIXED
+from rocwright.resolve.choose import ROCM
+from rocwright.resolve.model import Lock, LockedComponent
+
+
+def versions_of(lock: Lock) -> dict[str, str]:
+    """The version of every component of a lock, built or provided."""
+    return lock.provided | {one.name: one.version for one in lock.components}
+
+
+def environment_of(
+    component: Component,
+    locked: LockedComponent,
+    lock: Lock,
+    around: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, str]:
+    """The recipe's variables for this lock, those whose condition holds, over the base's `around`.
+
+    {version}, {commit}, {targets} and {path}, where programs are looked for otherwise, may stand in a value.
+    """
+    known = {"version": locked.version, "targets": ";".join(lock.request.gpu), "commit": locked.commit}
+    known["path"] = FIXED["PATH"]
+    recipe = dict(around) | component.env | component.released(locked.version).env
+    return {
+        name: expand(value, known, f"{component.name}: {name}")
+        for name, value in chosen_values(recipe, present(lock)).items()
+    }
+
+
+def present(lock: Lock) -> frozenset[str]:
+    """The components that a lock has, whether built or provided."""
+    rocm = {ROCM} if lock.rocm else set()
+    return frozenset({one.name for one in lock.components} | set(lock.provided) | rocm)
+
+
+def chosen_values(env: Env, have: frozenset[str]) -> dict[str, str]:
+    """The variables whose condition holds where the components `have` are there."""
+    found: dict[str, str] = {}
+    for name, one in env.items():
+        if isinstance(one, str):
+            found[name] = one
+        elif not one.when or (one.when.removeprefix("!") in have) != one.when.startswith("!"):
+            found[name] = one.value
+        elif one.otherwise is not None:
+            found[name] = one.otherwise
+    return found
+
+
+def expand(text: str, values: dict[str, str], subject: str) -> str:
+    """`{version}` and `{targets}` in a recipe's environment. Raises InputError for any other name."""
+    try:
+        return text.format_map(values)
+    except (KeyError, ValueError, IndexError, AttributeError) as error:
+        raise InputError(
+            f"{subject} = {text!r} cannot be filled in",
+            cause=f"{error} is not one of {', '.join(values)}",
+            next_step="correct the recipe",
+        ) from error
