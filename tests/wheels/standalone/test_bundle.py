@@ -250,17 +250,23 @@ def test_libraries_of_a_wheel_that_is_required_are_left_to_it(
     assert "does not say that it requires torch" in missing.why
 
 
-def test_the_interpreters_library_is_never_brought(there: tuple[Path, Path, Request], tmp_path: Path) -> None:
+def test_the_interpreters_library_is_needed_no_more(
+    there: tuple[Path, Path, Request], tmp_path: Path
+) -> None:
     _, rocm, request = there
     name = "libpython3.99.so.1.0"
     python = compile_library(rocm / "lib" / name, "int Py_IsInitialized(void) { return 1; }", soname=name)
     try:
         code = NATIVE + "int Py_IsInitialized(void); int python(void) { return Py_IsInitialized(); }"
         wheel = make_wheel(tmp_path, rocm, code=code, needs=("librocblas.so.4", "libamdhip64.so.6", name))
-        plan = plan_for(wheel, request)
+        made = bundle(wheel, request, tmp_path / "out", epoch=0)
     finally:
         python.unlink()
-    assert "the interpreter itself" in plan.kept_out[name]
+    assert name not in {one.soname for one in made.plan.libraries}
+    native = linkage_of(unpacked(made.path, tmp_path / "site") / "needy/_native.so")
+    assert native is not None
+    assert name not in native.needed
+    assert made.plan.platform.startswith("manylinux")
 
 
 def test_a_wheel_that_needs_nothing_is_an_error_not_a_copy(

@@ -58,6 +58,7 @@ class Never(Frozen):
     libraries: tuple[str, ...]
     why: str
     source: tuple[str, ...]
+    unneeded: bool = False
 
 
 class Layout(Frozen):
@@ -99,6 +100,10 @@ class Facts:
     def why_never(self, file_name: str) -> str:
         """Why a library may not be brought along; "" where it may."""
         return next((one.why for one in self.never if matches(file_name, one.libraries)), "")
+
+    def unneeded(self, file_name: str) -> bool:
+        """Whether a name is taken out of what libraries need: what it names is in the process already."""
+        return any(one.unneeded and matches(file_name, one.libraries) for one in self.never)
 
     def brought_by(self, file_name: str, wheels: Iterable[str]) -> str:
         """Which of `wheels` (normalised names) brings a library; "" where none does."""

@@ -137,6 +137,8 @@ class _Finding:
         """Whether a library is not brought in: it is in the wheel, excluded, never brought, or another's."""
         if name in self.inside:
             return True
+        if self.facts.unneeded(name):
+            return True
         why = self._why_out(name)
         if why:
             self.kept_out[name] = why

@@ -36,6 +36,9 @@ from rocwright.wheels.write import File, write_wheel
 LABEL = "standalone"
 """What the local version of a wheel that was made so says."""
 
+MOST_AT_ONCE = min(4, os.cpu_count() or 1)
+"""Edits that run side by side; patchelf holds the whole of a library in memory."""
+
 _DATA = re.compile(r"[^/]+\.data/(?:platlib|purelib)/")
 _ELSEWHERE = re.compile(r"[^/]+\.data/(?:scripts|data|headers)/")
 _REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -260,7 +263,7 @@ def _made(opened: _Opened) -> list[File]:
         (edit, opened.copies.get(place) or opened.scratch / "new" / place, sources.get(place))
         for place, edit in edits.items()
     ]
-    with ThreadPoolExecutor(max(1, os.cpu_count() or 1)) as pool:
+    with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
         list(pool.map(lambda job: _edit(*job), jobs))
     changed = {edit.place: copy for edit, copy, _ in jobs}
     files = [

@@ -69,12 +69,16 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """What is changed in an ELF file of the new wheel: its RPATH, its name, the names of what it needs."""
+    """What is changed in an ELF file of the new wheel: its RPATH, its name, the names of what it needs.
+
+    `remove` are names that it is to need no more.
+    """
 
     place: str
     rpath: tuple[str, ...]
     soname: str = ""
     replace: Mapping[str, str] = field(default_factory=dict)
+    remove: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,6 +45,8 @@ def apply(edit: Edit, path: Path) -> None:
         words += ["--set-soname", edit.soname]
     for old, new in edit.replace.items():
         words += ["--replace-needed", old, new]
+    for name in edit.remove:
+        words += ["--remove-needed", name]
     # RPATH, not RUNPATH: LD_LIBRARY_PATH must not put another ROCm before what was brought along
     words += ["--force-rpath", "--set-rpath", ":".join(edit.rpath)] if edit.rpath else ["--remove-rpath"]
     done = process.run([*words, path], timeout=TIME_LIMIT)

@@ -36,8 +36,8 @@ def plan_linux(
         edits=tuple(
             sorted(
                 (
-                    *_own_edits(own, found, names, folder),
-                    *_brought_edits(found, names, folder),
+                    *_own_edits(own, found, names, folder, facts),
+                    *_brought_edits(found, names, folder, facts),
                     *_program_edits(found, names, folder),
                 ),
                 key=lambda edit: edit.place,
@@ -110,7 +110,9 @@ def _aliases(found: Found, names: Mapping[str, str], folder: str) -> tuple[Alias
     )
 
 
-def _own_edits(own: Sequence[Own], found: Found, names: Mapping[str, str], folder: str) -> list[Edit]:
+def _own_edits(
+    own: Sequence[Own], found: Found, names: Mapping[str, str], folder: str, facts: Facts
+) -> list[Edit]:
     """The wheel's own files: RPATHs that lead to what was brought in, and nowhere outside of the wheel."""
     edits = []
     for one in own:
@@ -125,12 +127,13 @@ def _own_edits(own: Sequence[Own], found: Found, names: Mapping[str, str], folde
         leads_out = len(kept) < len(one.linkage.search_path)
         folders = dict.fromkeys((*kept, *beside, *((folder,) if wants or leads_out else ())))
         rpath = tuple(_origin(place, one.installed) for place in folders)
-        if wants or leads_out or not set(beside) <= set(kept):
-            edits.append(Edit(place=one.path, rpath=rpath, replace=replaced))
+        remove = tuple(filter(facts.unneeded, one.linkage.needed))
+        if wants or leads_out or remove or not set(beside) <= set(kept):
+            edits.append(Edit(place=one.path, rpath=rpath, replace=replaced, remove=remove))
     return edits
 
 
-def _brought_edits(found: Found, names: Mapping[str, str], folder: str) -> list[Edit]:
+def _brought_edits(found: Found, names: Mapping[str, str], folder: str, facts: Facts) -> list[Edit]:
     edits = []
     for name, asked in _groups(found, names).items():
         library = found.libraries[asked[0]]
@@ -148,8 +151,9 @@ def _brought_edits(found: Found, names: Mapping[str, str], folder: str) -> list[
             rpath=rpath,
             soname="" if linkage.soname == name else name,
             replace=_replaced(linkage, names),
+            remove=tuple(filter(facts.unneeded, linkage.needed)),
         )
-        if edit.soname or edit.replace or rpath != linkage.rpath or linkage.runpath:
+        if edit.soname or edit.replace or edit.remove or rpath != linkage.rpath or linkage.runpath:
             edits.append(edit)
     return edits
 
