@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -56,9 +57,11 @@ def slim_library(source: Source, wish: Wish, results: Scratch) -> Slimmed | None
     decided = _decide(source, fat.bundles if fat else (), wish, results)
     if not decided.changed and not dropped:
         return None
+    places = sorted((one.offset, one.index) for one in file.named(BUNDLES) if one.size)
     sections = defaultdict(list)
     for one in decided.renewed:
-        sections[_section(file, one.offset)].append(one)
+        _, index = places[bisect_right(places, (one.offset, len(file.sections))) - 1]
+        sections[index].append(one)
     debug = sum(one.size for one in dropped)
     return _slimmed(relinked(file, sections, dropped), decided, debug)
 
@@ -101,11 +104,6 @@ def _slimmed(content: Source, decided: _Decided, debug: int) -> Slimmed:
     return Slimmed(
         content=content, stayed=decided.stayed, went=decided.went, missing=decided.missing, debug=debug
     )
-
-
-def _section(file: Elf, offset: int) -> int:
-    """The number of the section in which a bundle lies."""
-    return next(one.index for one in file.named(BUNDLES) if one.offset <= offset < one.offset + one.size)
 
 
 def _choose(bundle: Bundle, wish: Wish) -> tuple[frozenset[int], tuple[Target, ...]]:

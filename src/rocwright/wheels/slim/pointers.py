@@ -7,8 +7,10 @@ and clang's CGCUDANV.cpp for the wrapper in `.hipFatBinSegment`: magic, version,
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from typing import TypeVar
 
 from rocwright.wheels.elf import MOST_RELOCATIONS, Elf, Section
 from rocwright.wheels.fatbin import WRAPPER_MAGIC, WRAPPERS
@@ -26,6 +28,9 @@ _SYMBOL = struct.Struct("<IBBHQQ")
 _WORD = struct.Struct("<Q")
 _WRAPPER = struct.Struct("<IIQQ")
 _RELR_BITS = 63
+
+MOST_FOUND = 100_000
+"""Pointers, or symbols, that lead to code; a real library has some thousand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,24 +51,28 @@ class Symbol:
     loaded: bool
 
 
+Found = TypeVar("Found")
+
+
 def pointers(file: Elf, regions: Sequence[Span]) -> Iterator[Pointer]:
     """What becomes an address of `regions` when the file is loaded.
 
     Raises CheckError for tables that are no such or name more than any real file.
     """
-    for section in file.sections:
-        if not section.flags & _SHF_ALLOC:
-            continue
-        if section.kind == _SHT_RELA:
-            yield from _relocated(file, section, regions)
-        elif section.kind == _SHT_RELR:
-            yield from _relative(file, section, regions)
+    tables = [one for one in file.sections if one.flags & _SHF_ALLOC]
+    found = [_relocated(file, one, regions) for one in tables if one.kind == _SHT_RELA]
+    found += [_relative(file, one, regions) for one in tables if one.kind == _SHT_RELR]
     if file.kind == ET_EXEC:
-        yield from _absolute(file, regions)
+        found.append(_absolute(file, regions))
+    yield from _bounded(file, chain.from_iterable(found))
 
 
 def symbols(file: Elf, regions: Sequence[Span]) -> Iterator[Symbol]:
-    """Symbols that stand for an address of `regions`."""
+    """Symbols that stand for an address of `regions`. Raises as `pointers` does."""
+    yield from _bounded(file, _symbols(file, regions))
+
+
+def _symbols(file: Elf, regions: Sequence[Span]) -> Iterator[Symbol]:
     for section in file.sections:
         if section.kind not in (_SHT_SYMTAB, _SHT_DYNSYM):
             continue
@@ -89,13 +98,16 @@ def _relative(file: Elf, section: Section, regions: Sequence[Span]) -> Iterator[
     def accept(value: int) -> bool:
         return _within(value, regions)
 
-    where = 0
+    where = count = 0
     for _, data in _tables(file, section, _WORD.size):
         for entry in memoryview(data).cast("Q"):
             if entry & 1 == 0:
                 yield from _word(file, entry, accept)
                 where = entry + _WORD.size
                 continue
+            count += entry.bit_count()
+            if count > MOST_RELOCATIONS:
+                raise cannot(file.source.subject, f"it claims more than {MOST_RELOCATIONS:,} relocations")
             for bit in range(_RELR_BITS):
                 if entry >> (bit + 1) & 1:
                     yield from _word(file, where + _WORD.size * bit, accept)
@@ -116,6 +128,13 @@ def _word(file: Elf, address: int, accept: Callable[[int], bool]) -> Iterator[Po
         (value,) = _WORD.unpack(file.source.read_at(offset, _WORD.size))
         if accept(value):
             yield Pointer(offset=offset, value=value)
+
+
+def _bounded(file: Elf, found: Iterable[Found]) -> Iterator[Found]:
+    for number, one in enumerate(found):
+        if number == MOST_FOUND:
+            raise cannot(file.source.subject, f"more than {MOST_FOUND:,} things lead to it")
+        yield one
 
 
 def _tables(file: Elf, section: Section, row: int) -> Iterator[tuple[int, bytes]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 
@@ -18,6 +19,9 @@ DEBUG = (".debug_", ".zdebug_", ".gdb_index", ".rela.debug_")
 
 _EM_X86_64, _ET_DYN, _PT_INTERP, _SHF_ALLOC = 62, 3, 3, 2
 _SECTION_SIZE, _OFFSET_IN_SECTION = 64, 24
+MOST_REGIONS = 64
+"""Sections of fat binaries in one file; nearly every library has one."""
+
 _ROW_ALIGNMENT = 8
 _ALIGNMENT = 16
 """What goes behind all segments is a multiple of it, so that tables stay aligned."""
@@ -56,6 +60,8 @@ def relinked(file: Elf, bundles: Mapping[int, Sequence[Renewed]], dropped: Seque
     for a kind of file that rocwright cannot change.
     """
     subject = file.source.subject
+    if len(bundles) > MOST_REGIONS:
+        raise cannot(subject, f"it lies in {len(bundles):,} sections")
     if file.machine != _EM_X86_64 or file.kind not in (ET_EXEC, _ET_DYN):
         raise cannot(subject, "it is no program or library for x86-64")
     moved, edits = _move(file, bundles)
@@ -113,20 +119,23 @@ def _move(file: Elf, bundles: Mapping[int, Sequence[Renewed]]) -> tuple[dict[int
                 file.source.subject, f"something points to {pointer.value:#x}, where no bundle begins"
             )
         edits[pointer.offset] = struct.pack("<Q", new[pointer.value][1])
+    olds = sorted(new)
     for symbol in symbols(file, spans):
-        edits[symbol.offset] = struct.pack("<QQ", *_renamed(symbol, new, file.source.subject))
+        edits[symbol.offset] = struct.pack("<QQ", *_renamed(symbol, new, olds, file.source.subject))
     return moved, edits
 
 
-def _renamed(symbol: Symbol, new: Mapping[int, tuple[Renewed, int]], subject: str) -> tuple[int, int]:
+def _renamed(
+    symbol: Symbol, new: Mapping[int, tuple[Renewed, int]], olds: Sequence[int], subject: str
+) -> tuple[int, int]:
     """Value and size of a symbol once its bundle has moved."""
     if symbol.value in new:
         bundle, address = new[symbol.value]
         return address, min(symbol.size, bundle.content.size)
     if symbol.loaded:
         raise cannot(subject, f"a symbol stands for {symbol.value:#x}, where no bundle begins")
-    below = max((old for old in new if old < symbol.value), default=min(new))
-    return new[below][1], 0
+    # A debugger's word for a place in a bundle, where something else lies now.
+    return new[olds[max(0, bisect_right(olds, symbol.value) - 1)]][1], 0
 
 
 def _region(file: Elf, section: Section) -> Region:
