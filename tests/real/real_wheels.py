@@ -6,11 +6,13 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from rocwright.home import Home
+from rocwright.sources.debian import DebianArchive
 
 FOLDER = Path(os.environ.get("ROCWRIGHT_TEST_HOME") or Home.default().path) / "test-downloads"
 """Where they lie: for all runs on a machine."""
@@ -29,26 +31,33 @@ def real_wheel(
     options = ["--no-deps", "--only-binary=:all:", f"--python-version={PYTHON}", *platforms]
     return _fetched(
         f"{name}-{version}",
-        [sys.executable, "-m", "pip", "download", "-q", *options, f"{name}=={version}"],
+        lambda: [sys.executable, "-m", "pip", "download", "-q", *options, f"{name}=={version}"],
         "*.whl",
     )
 
 
-def debian_package(name: str) -> Path:
-    """The .deb of that name, as apt-get finds it; skips the test where it cannot be fetched."""
-    return _fetched(f"deb-{name}", ["apt-get", "download", "-q", name], "*.deb")
+def debian_package(name: str, suite: str = "sid") -> Path:
+    """The .deb of that name in a suite, as apt-get finds it; skips the test where it cannot be fetched."""
+
+    def command() -> list[str]:
+        archive = DebianArchive(FOLDER / "apt", suite, "amd64")
+        archive.refresh()
+        return ["apt-get", f"--config-file={archive.folder}/etc/apt/rocwright.conf", "download", "-q", name]
+
+    return _fetched(f"{suite}-{name}", command, "*.deb")
 
 
-def _fetched(key: str, command: list[str], pattern: str) -> Path:
+def _fetched(key: str, command: Callable[[], list[str]], pattern: str) -> Path:
     folder = FOLDER / key
     if not any(folder.glob(pattern)):
         FOLDER.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=FOLDER) as temporary:
-            done = subprocess.run(command, cwd=temporary, capture_output=True, text=True)
+            words = command()
+            done = subprocess.run(words, cwd=temporary, capture_output=True, text=True)
             if done.returncode != 0:
                 if os.environ.get("CI") == "true":
-                    pytest.fail(f"{' '.join(command)}: {done.stderr[-2000:]}")
-                pytest.skip(f"{' '.join(command[:4])} ...: {done.stderr[-300:]}")
+                    pytest.fail(f"{' '.join(words)}: {done.stderr[-2000:]}")
+                pytest.skip(f"{' '.join(words[:4])} ...: {done.stderr[-300:]}")
             (found,) = Path(temporary).glob(pattern)
             folder.mkdir(exist_ok=True)
             found.rename(folder / found.name)  # another process may have been quicker: the same file
