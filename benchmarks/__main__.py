@@ -24,6 +24,7 @@ from benchmarks.rows import (
     store,
     wheel_bundle,
     wheel_index,
+    wheel_inspect,
     wheel_slim,
 )
 
@@ -33,6 +34,7 @@ ROWS: Mapping[str, Callable[[int | None], Sequence[Measured]]] = {
     "store": store.measure,
     "wheel-bundle": wheel_bundle.measure,
     "wheel-index": wheel_index.measure,
+    "wheel-inspect": wheel_inspect.measure,
     "wheel-slim": wheel_slim.measure,
     "fresh:gfx-smoke": fresh.fresh(GFX_SMOKE, "gfx-smoke", 5),
     "fresh:torchaudio": fresh.fresh(TORCH, "torchaudio", 2),
@@ -51,6 +53,7 @@ ORDER = (
     "store",
     "wheel-bundle",
     "wheel-index",
+    "wheel-inspect",
     "wheel-slim",
     "ccache",
 )
