@@ -98,7 +98,7 @@ def test_compressed_bundles_of_bitsandbytes_hold_what_zstd_and_the_bundler_find(
 
 
 def test_a_package_of_debian_is_read_through_both_of_its_archives(tmp_path: Path) -> None:
-    package = debian_package("librocrand1")
+    package = debian_package("librocfft0")
     ours = code_objects(package, hashes=True)
     (library,) = {one.path for one in ours}
     run("dpkg-deb", "-x", package, tmp_path)

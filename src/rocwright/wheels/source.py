@@ -38,7 +38,7 @@ class Budget:
     """Work that a reader may still do, in bytes; a real file needs far less than `for_file` gives."""
 
     def __init__(self, limit: int, subject: str) -> None:
-        self._left = limit
+        self.left = limit
         self._subject = subject
 
     @classmethod
@@ -48,12 +48,12 @@ class Budget:
 
     def grant(self, size: int) -> None:
         """More work, for another file of `size` bytes that is there on disk."""
-        self._left += MOST_UNPACKED * size
+        self.left += MOST_UNPACKED * size
 
     def spend(self, count: int) -> None:
         """Raises CheckError where nothing is left."""
-        self._left -= count + CALL_COST
-        if self._left < 0:
+        self.left -= count + CALL_COST
+        if self.left < 0:
             raise CheckError(
                 "reading takes far more work than a file of this size should",
                 cause="the file is damaged, or made to unpack without end",
