@@ -25,6 +25,7 @@ from benchmarks.rows import (
     wheel_bundle,
     wheel_index,
     wheel_inspect,
+    wheel_normalise,
     wheel_slim,
 )
 
@@ -35,6 +36,7 @@ ROWS: Mapping[str, Callable[[int | None], Sequence[Measured]]] = {
     "wheel-bundle": wheel_bundle.measure,
     "wheel-index": wheel_index.measure,
     "wheel-inspect": wheel_inspect.measure,
+    "wheel-normalise": wheel_normalise.measure,
     "wheel-slim": wheel_slim.measure,
     "fresh:gfx-smoke": fresh.fresh(GFX_SMOKE, "gfx-smoke", 5),
     "fresh:torchaudio": fresh.fresh(TORCH, "torchaudio", 2),
@@ -54,6 +56,7 @@ ORDER = (
     "wheel-bundle",
     "wheel-index",
     "wheel-inspect",
+    "wheel-normalise",
     "wheel-slim",
     "ccache",
 )

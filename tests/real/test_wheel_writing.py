@@ -16,7 +16,7 @@ from rocwright.wheels.archive import open_wheel
 from rocwright.wheels.codeobjects import code_objects
 from rocwright.wheels.diff.text import lines
 from rocwright.wheels.diff.wheels import diff
-from rocwright.wheels.normalise import differences, normalise
+from rocwright.wheels.normalise import form_of, normalise
 from rocwright.wheels.split.manifest import NEUTRAL
 from rocwright.wheels.split.merge import merge_wheels
 from rocwright.wheels.split.wheel import split_wheel
@@ -39,7 +39,7 @@ def test_pip_installs_a_normalised_wheel_and_finds_what_it_would_have_found(
 ) -> None:
     wheel = real_wheel(name, version)
     made = normalise(wheel, tmp_path, epoch=EARLIEST)
-    assert differences(made.path) == []
+    assert form_of(made.path).differences == ()
     assert diff(wheel, made.path).same
     subprocess.run(["unzip", "-tq", made.path], check=True)
     installed = []

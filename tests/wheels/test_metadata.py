@@ -109,6 +109,10 @@ def test_a_damaged_record_is_told(damaged: bytes) -> None:
         read_record(damaged)
 
 
+def test_a_hash_of_another_allowed_kind_is_not_held_against_a_file() -> None:
+    assert read_record(b"a,sha512=AAAA,3\n") == [Row(path="a", size=3)]
+
+
 def test_record_is_compared_with_what_is_there() -> None:
     content = {path: Row(path=path, sha256=SHA, size=1) for path in ("a", "b", "c", "x.dist-info/RECORD")}
     told = [

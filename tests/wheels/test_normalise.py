@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from rocwright.cli import cli
 from rocwright.errors import CheckError, InputError
 from rocwright.wheels.metadata import Row, record_bytes
-from rocwright.wheels.normalise import differences, normalise, wheels_in
+from rocwright.wheels.normalise import OTHERWISE, form_of, normalise, wheels_in
 from tests.wheels.wheel_making import FILES, NAME, small_wheel
 
 INFO = "small-1.0.dist-info"
@@ -78,26 +78,26 @@ def test_a_record_that_contradicts_the_files_is_not_hidden(tmp_path: Path) -> No
     assert "x, which is not there" in told.value.detail
     assert wheel.read_bytes() == before
     normalise(wheel, wheel, epoch=EPOCH, fix_record=True)
-    assert differences(wheel) == []
+    assert form_of(wheel).differences == ()
 
 
 def test_what_differs_from_the_one_form_is_told(tmp_path: Path) -> None:
     wheel = sound_wheel(tmp_path)
     with zipfile.ZipFile(wheel, "a") as archive:
         archive.mkdir("small")
-    told = differences(wheel)
+    told = form_of(wheel).differences
     assert "folders have entries of their own" in told
     assert "files are not in order" in told
     assert "files have modes that are not 0644 or 0755" in told
 
     normalise(wheel, wheel, epoch=EPOCH)
-    assert differences(wheel) == []
-    assert differences(wheel, epoch=EPOCH) == []
-    assert differences(wheel, epoch=0) == ["the time is another"]
+    assert form_of(wheel).differences == ()
+    assert form_of(wheel, epoch=EPOCH).differences == ()
+    assert form_of(wheel, epoch=0).differences == ("the time is another",)
 
     with zipfile.ZipFile(wheel, "a") as archive:
         archive.comment = b"packed by hand"
-    assert differences(wheel) == ["other compression, or fields of the zip that have no need to be there"]
+    assert form_of(wheel).differences == (OTHERWISE,)
 
 
 def test_a_folder_stands_for_its_wheels(tmp_path: Path) -> None:

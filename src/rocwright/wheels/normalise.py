@@ -27,6 +27,7 @@ from rocwright.wheels.write import File, order_in, write_wheel
 
 SUFFIX = ".whl"
 MOST_TOLD = 10
+OTHERWISE = "other compression, or fields of the zip that have no need to be there"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,14 @@ class Normalised:
     sha256: str
     size: int
     changed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """The sha256 of a wheel in its one form, and how it differs from that; by nothing where it is in it."""
+
+    sha256: str
+    differences: tuple[str, ...] = ()
 
 
 def wheels_in(path: Path) -> list[Path]:
@@ -72,10 +81,10 @@ def normalise(wheel: Path, out: Path, *, epoch: int, fix_record: bool = False) -
     return Normalised(path=target, sha256=after, size=target.stat().st_size, changed=after != before)
 
 
-def differences(wheel: Path, *, epoch: int | None = None) -> list[str]:
-    """How a wheel differs from its one form; nothing where it is in it.
+def form_of(wheel: Path, *, epoch: int | None = None) -> Form:
+    """The one form of a wheel, which is not kept, and how the wheel differs from it.
 
-    Without `epoch`, the time of the wheel's first file may be any, and is that of all.
+    Without `epoch`, the time of the wheel's first file may be any, and is that of all. Raises as `normalise`.
     """
     with tempfile.TemporaryDirectory() as folder:
         # zipfile's view of order, times and modes; what it does not show is in the bytes.
@@ -84,12 +93,12 @@ def differences(wheel: Path, *, epoch: int | None = None) -> list[str]:
             wanted = time_of(infos[0]) if epoch is None else epoch
             normal = Path(folder) / wheel.name
             write_wheel(normal, files, epoch=wanted, approve=_agreeing_with(files, wheel))
+        sha256 = sha256_file(normal)
         if filecmp.cmp(normal, wheel, shallow=False):
-            return []
+            return Form(sha256=sha256)
         with zipfile.ZipFile(normal) as archive:
-            return _reasons(infos, archive.infolist()) or [
-                "other compression, or fields of the zip that have no need to be there"
-            ]
+            told = _reasons(infos, archive.infolist())
+        return Form(sha256=sha256, differences=tuple(told or [OTHERWISE]))
 
 
 def time_of(info: zipfile.ZipInfo) -> int:

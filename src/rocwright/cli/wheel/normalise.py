@@ -40,27 +40,30 @@ def command(
 
 
 def _check(wheels: list[Path], epoch: int | None, as_json: bool) -> None:
+    from dataclasses import asdict
+
     from rocwright.cli.tell import print_json
     from rocwright.errors import CheckError, InputError
-    from rocwright.wheels.normalise import differences
+    from rocwright.wheels.normalise import form_of
 
     if any(wheel.is_dir() for wheel in wheels):
         raise InputError("an unpacked wheel has no form to check", next_step="check the wheel itself")
-    found = {wheel: differences(wheel, epoch=epoch) for wheel in wheels}
+    forms = [(wheel, form_of(wheel, epoch=epoch)) for wheel in wheels]
+    wrong = [f"{wheel.name}: {one}" for wheel, form in forms for one in form.differences]
     if as_json:
         print_json(
-            [{"wheel": wheel, "normal": not told, "differences": told} for wheel, told in found.items()]
+            [{"wheel": wheel, "normal": not form.differences, **asdict(form)} for wheel, form in forms]
         )
-        raise SystemExit(CheckError.failure.exit_code if any(found.values()) else 0)
-    wrong = [f"{wheel.name}: {one}" for wheel, told in found.items() for one in told]
+        raise SystemExit(CheckError.failure.exit_code if wrong else 0)
+    count = sum(not form.differences for _, form in forms)
     if wrong:
         raise CheckError(
-            f"{sum(map(bool, found.values()))} of {len(found)} wheels not in their one form",
+            f"{len(forms) - count} of {len(forms)} wheels not in their one form",
             detail="\n".join(wrong),
             cause="they were written by another tool, or changed since",
             next_step="rocwright wheel normalise writes them so",
         )
-    click.echo(f"in their one form: {len(found)} of {len(found)}")
+    click.echo(f"in their one form: {count} of {len(forms)}")
 
 
 def _write(wheels: list[Path], out: Path | None, epoch: int | None, fix_record: bool, as_json: bool) -> None:

@@ -173,8 +173,9 @@ def _headers(seen: Mapping[str, _Seen], name: str) -> dict[str, str]:
 
 
 def _written(before: Sequence[File], after: Sequence[File]) -> Iterator[str]:
-    if [_versionless(file.path) for file in before] != [_versionless(file.path) for file in after]:
+    one, two = ({_versionless(file.path): file.mode for file in files} for files in (before, after))
+    if list(one) != list(two):
         yield "the order of the files"
-    if [file.mode for file in before] != [file.mode for file in after]:
+    if one != two:
         yield "the modes of the files"
     yield "times, compression, or fields of the zip"
