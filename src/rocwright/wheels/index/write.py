@@ -121,9 +121,10 @@ def _write(
         names = [name for name, sets in projects.items() if _is_for(sets, view)]
         pages += _put(tree, simple(view), root_pages(names))
     old = list(_leftovers(job, cache, projects, old_views, changed))
+    removed = tree.delete(old)
     tree.settle()
     _put_marker(tree, told)
-    return Written(wheels=wheels, pages=pages, removed=tree.delete(old))
+    return Written(wheels=wheels, pages=pages, removed=removed)
 
 
 def _leftovers(
