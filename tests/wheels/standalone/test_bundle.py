@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from rocwright.cli import cli
 from rocwright.errors import CheckError, InputError
 from rocwright.wheels.needed import linkage_of
-from rocwright.wheels.standalone import Made, Request, bundle, plan_for
+from rocwright.wheels.standalone import Made, Request, bundle, check_traced, plan_for
 from rocwright.wheels.write import File
 from tests.wheels.standalone.fake_rocm import NATIVE, compile_library, make_rocm, make_wheel, use
 
@@ -330,6 +330,29 @@ def test_a_library_outside_of_any_package_gets_a_folder_beside(
     made = bundle(make_wheel(tmp_path, rocm, place="_native.so"), request, tmp_path / "out", epoch=0)
     assert made.plan.home == "needy.rocm"
     assert use(unpacked(made.path, tmp_path / "site"))["compile"] == "comgr"
+
+
+def test_only_the_libraries_that_are_meant_are_served(
+    there: tuple[Path, Path, Request], tmp_path: Path
+) -> None:
+    _, rocm, request = there
+    cuda = compile_library(
+        tmp_path / "libcudart.so.12", "int cuda(void) { return 1; }", soname="libcudart.so.12"
+    )
+    other = compile_library(
+        tmp_path / "_other.so", "int cuda(void); int other(void) { return cuda(); }", needs=(cuda,)
+    )
+    file = File(path="needy/_other.so", content=other)
+    wheel = make_wheel(tmp_path / "wheel", rocm, files=(file,))
+    assert [one.name for one in plan_for(wheel, request).missing] == ["libcudart.so.12"]
+    only = replace(request, only=("_native.so",))
+    made = bundle(wheel, only, tmp_path / "out", epoch=0)
+    assert check_traced(made, only).problems == ()
+    site = unpacked(made.path, tmp_path / "site")
+    assert (site / "needy/_other.so").read_bytes() == other.read_bytes()
+    assert use(site)["nodes"] == 2
+    with pytest.raises(InputError, match="--only"):
+        plan_for(wheel, replace(request, only=("_none.so",)))
 
 
 def test_a_library_that_is_there_and_only_named_is_told(

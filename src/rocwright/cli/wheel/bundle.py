@@ -24,6 +24,7 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 )
 @click.option("--exclude", multiple=True, metavar="GLOB", help="Leave out a library, or a file that is read.")
 @click.option("--include", multiple=True, metavar="GLOB", help="Bring in a library that nothing names.")
+@click.option("--only", multiple=True, metavar="GLOB", help="Of the wheel's own libraries, only these.")
 @click.option("--system/--no-system", default=True, help="Search this machine's folders too.")
 @click.option(
     "--layout",
@@ -50,6 +51,7 @@ def command(
     gpus: tuple[str, ...],
     exclude: tuple[str, ...],
     include: tuple[str, ...],
+    only: tuple[str, ...],
     system: bool,
     layout: Literal["linux", "windows"] | None,
     out: Path,
@@ -78,6 +80,7 @@ def command(
         targets=chosen_targets(gpus, the_catalog(), say) if gpus else (),
         exclude=exclude,
         include=include,
+        only=only,
         system=system,
         layout=layout or "",
     )

@@ -58,7 +58,8 @@ def find(
     an exclusion or inclusion matches nothing.
     """
     finding = _Finding(own=own, request=request, facts=facts, requires=tuple(requires))
-    roots = {one.path: finding.with_opened(one) for one in own} | finding.included()
+    roots = {one.path: finding.with_opened(one) for one in own if is_meant(one.path, request.only)}
+    roots |= finding.included()
     programs: dict[str, Linkage] = {}
     while True:
         told = closure(roots | programs, finding.everywhere, stays=finding.stays, opened=finding.opens)
@@ -90,6 +91,12 @@ def find(
         named=finding.named(told.found),
         kept_out=finding.kept_out,
     )
+
+
+def is_meant(path: str, only: Iterable[str]) -> bool:
+    """Whether a library of the wheel is one of those meant; a pattern is for its path, or the end of it."""
+    patterns = tuple(only)
+    return not patterns or matches(path, [end for one in patterns for end in (one, f"*/{one}")])
 
 
 def given_folders(request: Request, facts: Facts) -> tuple[Path, ...]:
@@ -252,3 +259,10 @@ class _Finding:
                         cause="no library that is needed and no file that is read has such a name",
                         next_step="rocwright wheel bundle --plan lists what is brought in",
                     )
+        for pattern in self.request.only:
+            if not any(is_meant(one.path, [pattern]) for one in self.own):
+                raise InputError(
+                    f"--only {pattern} matches nothing",
+                    cause=f"the wheel's libraries: {', '.join(one.path for one in self.own[:8])}",
+                    next_step="give a pattern for one of them",
+                )

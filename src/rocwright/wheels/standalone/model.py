@@ -14,7 +14,8 @@ class Request:
 
     `roots` are folders that ROCm lies in, `search` further folders of libraries, `targets` the GPUs whose
     kernels are wanted (all where empty). `exclude` and `include` are patterns over names of libraries, or
-    over places of other files; each must match something.
+    over places of other files; `only` over paths of the wheel's own libraries, to leave the others as they
+    are. Each must match something.
     """
 
     roots: tuple[Path, ...] = ()
@@ -22,6 +23,7 @@ class Request:
     targets: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     include: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
     system: bool = True
     """Whether the system's own folders are searched, last."""
     layout: Literal["", "linux", "windows"] = ""

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from rocwright.files import sha256_file
 from rocwright.wheels.needed import Linkage, inside_folders
 from rocwright.wheels.standalone.facts import Facts
-from rocwright.wheels.standalone.finding import Found, Own, find
+from rocwright.wheels.standalone.finding import Found, Own, find, is_meant
 from rocwright.wheels.standalone.model import Alias, Brought, Edit, Plan, Request
 
 LIB = "lib"
@@ -26,6 +26,7 @@ def plan_linux(
     """
     folder = f"{home}/{LIB}"
     found = find(own, request, facts, requires=requires, folder=folder)
+    meant = [one for one in own if is_meant(one.path, request.only)]
     names = final_names(found, facts)
     return Plan(
         home=home,
@@ -36,7 +37,7 @@ def plan_linux(
         edits=tuple(
             sorted(
                 (
-                    *_own_edits(own, found, names, folder, facts),
+                    *_own_edits(meant, found, names, folder, facts),
                     *_brought_edits(found, names, folder, facts),
                     *_program_edits(found, names, folder),
                 ),

@@ -21,7 +21,7 @@ from rocwright.errors import CheckError, InputError
 from rocwright.wheels.archive import open_wheel
 from rocwright.wheels.needed import Search, linkage_of, of_system
 from rocwright.wheels.standalone.facts import Facts, the_facts
-from rocwright.wheels.standalone.finding import given_folders
+from rocwright.wheels.standalone.finding import given_folders, is_meant
 from rocwright.wheels.standalone.make import Made, installed
 from rocwright.wheels.standalone.model import Plan, Request
 from rocwright.wheels.write import File
@@ -78,7 +78,8 @@ def trace(wheel: Path, plan: Plan, request: Request, programs: Sequence[Path] = 
         own = [
             path
             for path in sorted(one.relative_to(site).as_posix() for one in site.rglob("*") if one.is_file())
-            if not path.startswith(f"{plan.home}/") and linkage_of(site / path) is not None
+            if not path.startswith(f"{plan.home}/") and is_meant(path, request.only)
+            if linkage_of(site / path) is not None
         ]
         log, told, report = (Path(folder) / name for name in ("loader", "files", "report"))
         strace = shutil.which("strace")

@@ -14,6 +14,7 @@ from pathlib import Path
 from rocwright.errors import InputError
 from rocwright.wheels.standalone.dlls import Folders, dll_names_in, imports, known_names
 from rocwright.wheels.standalone.facts import Facts, Known, matches
+from rocwright.wheels.standalone.finding import is_meant
 from rocwright.wheels.standalone.model import Brought, Lacking, Plan, Request
 from rocwright.wheels.standalone.reads import Gathered, gather_known
 
@@ -146,7 +147,8 @@ class _Finding:
 
     def follow(self) -> None:
         """Fill `found`, by the names of the files."""
-        queue = [(name, path, "") for path, copy in self.own.items() for name in imports(copy)]
+        meant = [(path, copy) for path, copy in self.own.items() if is_meant(path, self.request.only)]
+        queue = [(name, path, "") for path, copy in meant for name in imports(copy)]
         for pattern in self.request.include:
             names = self.folders.matching(pattern)
             self.used |= {pattern} if names else set()
@@ -213,3 +215,10 @@ class _Finding:
                         cause="no DLL that is needed and no file that is read has such a name",
                         next_step="rocwright wheel bundle --plan lists what is brought in",
                     )
+        for pattern in self.request.only:
+            if not any(is_meant(path, [pattern]) for path in self.own):
+                raise InputError(
+                    f"--only {pattern} matches nothing",
+                    cause=f"the wheel's DLLs: {', '.join(list(self.own)[:8])}",
+                    next_step="give a pattern for one of them",
+                )
