@@ -10,12 +10,17 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from rocwright.bases.roots import remove_tree
 from rocwright.home import Home
 from rocwright.sandbox import probe_all
 from rocwright.store.local import LocalStore
 from tests.making import make_tiny_root
+
+# No run fails by chance or by slowness: the same cases are tried each time (fuzzing tries new ones).
+settings.register_profile("rocwright", deadline=None, derandomize=True)
+settings.load_profile("rocwright")
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwright.build import progress
-from rocwright.build.progress import LiveProgress, PlainProgress, Running, duration, parse_counter, size
+from rocwright.build.progress import LiveProgress, PlainProgress, Running, parse_counter
+from rocwright.units import duration, size
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 
 from rocwright import process
-from rocwright.build.progress import Progress, Running, duration, size
+from rocwright.build.progress import Progress, Running
 from rocwright.build.runs import LogFile, StepRun, log_name, read_report
 from rocwright.errors import (
     InternalError,
@@ -30,6 +30,7 @@ from rocwright.home import Home
 from rocwright.plan.decide import Decision, State
 from rocwright.plan.model import Step
 from rocwright.store.local import LocalStore
+from rocwright.units import duration, size
 
 DISK_RESERVE = 512 * 1024**2
 """Bytes left free on the disk beyond what the plan is known to need."""

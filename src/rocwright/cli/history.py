@@ -14,10 +14,10 @@ from rocwright.cli.common import json_option
 @json_option
 def command(last: int, as_json: bool) -> None:
     """Earlier runs on this machine, the newest first."""
-    from rocwright.build.progress import duration
     from rocwright.build.runs import runs
     from rocwright.cli.tell import print_json, print_table
     from rocwright.home import Home
+    from rocwright.units import duration
 
     found = list(islice(runs(Home.default().runs), last))
     if as_json:

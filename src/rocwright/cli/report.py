@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rocwright.build.progress import duration, size
 from rocwright.cli.tell import print_table, tell
 from rocwright.errors import RocwrightError
 from rocwright.flow import Built, Project
 from rocwright.plan.decide import Decision, State
 from rocwright.resolve.model import Lock
+from rocwright.units import duration, size
 
 if TYPE_CHECKING:
     from rocwright.verify.model import Finding

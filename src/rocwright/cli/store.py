@@ -21,8 +21,8 @@ def command() -> None:
 @json_option
 def ls(as_json: bool) -> None:
     """Every record: which step, when, which outputs."""
-    from rocwright.build.progress import duration, size
     from rocwright.cli.tell import print_json, print_table
+    from rocwright.units import duration, size
 
     records = sorted(_store().records(), key=lambda one: one.started, reverse=True)
     records = [one for one in records if one.key != one.content_key]
@@ -50,10 +50,10 @@ def ls(as_json: bool) -> None:
 @json_option
 def du(as_json: bool) -> None:
     """Bytes by kind."""
-    from rocwright.build.progress import size
     from rocwright.cli.tell import print_json, print_table
     from rocwright.home import Home
     from rocwright.store.keep import usage
+    from rocwright.units import size
 
     rows = usage(_store())
     if as_json:
@@ -75,9 +75,9 @@ def du(as_json: bool) -> None:
 @json_option
 def verify(as_json: bool) -> None:
     """Read every file and compare it with its name; the damaged are moved aside and made anew."""
-    from rocwright.build.progress import size
     from rocwright.cli.tell import print_json
     from rocwright.store.keep import check_whole
+    from rocwright.units import size
 
     verdict = check_whole(_store())
     if as_json:
@@ -99,12 +99,12 @@ def verify(as_json: bool) -> None:
 def gc(dry_run: bool, days: float, as_json: bool) -> None:
     """Remove what no plan built last needs and what is older than --keep days."""
     from rocwright.bases.roots import remove_tree
-    from rocwright.build.progress import size
     from rocwright.build.workspace import Workspace
     from rocwright.cli.tell import print_json
     from rocwright.flow import kept_keys
     from rocwright.home import Home
     from rocwright.store.keep import leftovers, remove, rubbish
+    from rocwright.units import size
 
     home, store = Home.default(), _store()
     roots = [path for path in home.roots.glob("*") if path.is_dir() and not path.name.startswith(".")]

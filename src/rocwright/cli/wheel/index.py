@@ -83,8 +83,8 @@ def serve(folder: Path, host: str, port: int, quiet: bool) -> None:
 @json_option
 def list_(folder: Path, target: str, as_json: bool) -> None:
     """What an index of FOLDER holds: each wheel with the GPUs that it has code for."""
-    from rocwright.build.progress import size
     from rocwright.cli.tell import print_json, print_table
+    from rocwright.units import size
     from rocwright.wheels.index.cache import opened
     from rocwright.wheels.index.pages import for_target
     from rocwright.wheels.index.refresh import refresh

@@ -19,10 +19,21 @@ if TYPE_CHECKING:
 @click.option("--venv", is_flag=True, help="PATH is a Python environment: say who brought each file.")
 @click.option("--kernels", is_flag=True, help="Every kernel: registers, memory, wave size.")
 @click.option("--judge", is_flag=True, help="Judge the rest too: libraries, paths, tags, RECORD, leftovers.")
+@click.option("--svg", type=click.Path(dir_okay=False, path_type=Path), help="Draw what is in it, as SVG.")
+@click.option(
+    "--html", type=click.Path(dir_okay=False, path_type=Path), help="The same as a page, with tables."
+)
 @json_option
 @click.pass_context
 def command(
-    context: click.Context, path: Path, venv: bool, kernels: bool, judge: bool, as_json: bool
+    context: click.Context,
+    path: Path,
+    venv: bool,
+    kernels: bool,
+    judge: bool,
+    svg: Path | None,
+    html: Path | None,
+    as_json: bool,
 ) -> None:
     """Every piece of GPU code in PATH, by target.
 
@@ -44,10 +55,25 @@ def command(
 
             click.echo()
             print_findings(findings)
+    if svg or html:
+        _draw(path, findings, svg, html)
     if any(one.grade == "error" for one in findings):
         from rocwright.errors import CheckError
 
         context.exit(CheckError.failure.exit_code)
+
+
+def _draw(path: Path, findings: list[Finding], svg: Path | None, html: Path | None) -> None:
+    from rocwright.files import write_atomic
+    from rocwright.wheels.picture import draw
+    from rocwright.wheels.picture.anatomy import anatomy
+
+    found = anatomy(path)
+    drawn = {svg: draw.svg(found), html: draw.html(found, findings)}
+    for out, text in drawn.items():
+        if out is not None:
+            write_atomic(out, text)
+            click.echo(f"written: {out}", err=True)
 
 
 def _inspected(path: Path, venv: bool) -> Inspection:

@@ -1,0 +1,23 @@
+"""Seconds and bytes, for people."""
+
+from __future__ import annotations
+
+
+def duration(seconds: float) -> str:
+    """Seconds for people: 4.2 s, 3 min 20 s, 1 h 02 min."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    if seconds < 3600:
+        return f"{int(seconds // 60)} min {int(seconds % 60):02d} s"
+    return f"{int(seconds // 3600)} h {int(seconds % 3600 // 60):02d} min"
+
+
+def size(count: float) -> str:
+    """Bytes for people, in binary units."""
+    for unit in ("B", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.2f} GiB"
