@@ -62,7 +62,7 @@ class Library:
     @property
     def targets(self) -> tuple[TargetCode, ...]:
         """Its code by target."""
-        return _by_target(self.code)
+        return by_target(self.code)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ class Inspection:
     @property
     def totals(self) -> tuple[TargetCode, ...]:
         """All code by target."""
-        return _by_target(one for library in self.libraries for one in library.code)
+        return by_target(one for library in self.libraries for one in library.code)
 
     def as_dict(self) -> dict[str, Any]:
         """For `--json`."""
@@ -137,7 +137,8 @@ def _kind(binary: FatBinary) -> Kind:
     return "bundle" if binary.spans[0][0] == 0 else "library"
 
 
-def _by_target(code: Iterable[CodeObject]) -> tuple[TargetCode, ...]:
+def by_target(code: Iterable[CodeObject]) -> tuple[TargetCode, ...]:
+    """Code objects summed by target and features, in the order of targets."""
     count: dict[tuple[str, str], int] = defaultdict(int)
     size: dict[tuple[str, str], int] = defaultdict(int)
     for one in code:

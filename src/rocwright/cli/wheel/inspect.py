@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 import click
@@ -10,6 +10,7 @@ import click
 from rocwright.cli.common import json_option
 
 if TYPE_CHECKING:
+    from rocwright.wheels.codeobjects import CodeObject
     from rocwright.wheels.inspection import Inspection, Library, TargetCode
     from rocwright.wheels.judge.model import Finding
 
@@ -105,7 +106,8 @@ def _tell(found: Inspection) -> None:
     if not found.libraries:
         click.echo(f"no GPU code in {found.path}")
         return
-    rows = [row for library in found.libraries for row in _rows(library)]
+    rows = [row for library in found.libraries if library.kind != "code object" for row in _rows(library)]
+    rows += _lone(found)
     print_table(("file", "target", "code objects", "bytes", ""), rows, right=(2, 3))
     if len(found.libraries) > 1:
         click.echo()
@@ -117,6 +119,25 @@ def _rows(library: Library) -> list[tuple[str, ...]]:
     owner = f" ({library.distribution})" if library.distribution else ""
     head = (f"{library.path}{owner}", "", "", f"{library.size:,}", _form(library))
     return [head, *(("", *_cells(one)) for one in library.targets)]
+
+
+def _lone(found: Inspection) -> list[tuple[str, ...]]:
+    """Files that are one code object each, counted by folder, ending and target."""
+    from rocwright.wheels.inspection import by_target
+
+    groups: dict[str, list[CodeObject]] = {}
+    for library in found.libraries:
+        if library.kind == "code object":
+            path = PurePosixPath(library.path)
+            owner = f" ({library.distribution})" if library.distribution else ""
+            groups.setdefault(f"{path.parent / ('*' + path.suffix)}{owner}", []).extend(library.code)
+    rows: list[tuple[str, ...]] = []
+    for name, code in groups.items():
+        alone = len(code) == 1
+        told = "a code object" if alone else f"{len(code):,} files, a code object each"
+        rows.append((code[0].path if alone else name, "", "", f"{sum(one.size for one in code):,}", told))
+        rows += [("", *_cells(one)) for one in by_target(code)]
+    return rows
 
 
 def _cells(one: TargetCode) -> tuple[str, str, str, str]:
@@ -135,8 +156,6 @@ def _form(library: Library) -> str:
             )
         else:
             told.append(bundles)
-    if library.kind != "library":
-        told.append(f"no library: a {library.kind}")
     if library.unreached:
         told.append(f"{library.unreached:,} that no wrapper leads to")
     return "; ".join(told)
