@@ -126,7 +126,7 @@ def _without_holes(segment: Segment, holes: Sequence[Span]) -> list[Segment]:
             last,
             offset=last.offset + behind,
             address=end,
-            physical_address=last.physical_address + behind,
+            physical_address=(last.physical_address + behind) % (1 << 64),
             file_size=last.file_size - behind,
             memory_size=last.memory_size - behind,
         )

@@ -64,6 +64,7 @@ def relinked(file: Elf, bundles: Mapping[int, Sequence[Renewed]], dropped: Seque
         raise cannot(subject, f"it lies in {len(bundles):,} sections")
     if file.machine != _EM_X86_64 or file.kind not in (ET_EXEC, _ET_DYN):
         raise cannot(subject, "it is no program or library for x86-64")
+    _check_segments(file)
     moved, edits = _move(file, bundles)
     sizes = {index: end_of(one.region, one.filling) - one.region.begin for index, one in moved.items()}
     table_at, holes = _plan(file, list(moved.values()))
@@ -89,6 +90,15 @@ def relinked(file: Elf, bundles: Mapping[int, Sequence[Renewed]], dropped: Seque
             one.filling[table_at] = Held(table)
         changes[file.sections[index].offset] = filled(one.region, one.filling)
     return without(replaced(file.source, changes), after.removed.spans)
+
+
+def _check_segments(file: Elf) -> None:
+    """Raise CheckError where a segment claims more than the file, or any memory, has."""
+    for one in file.segments:
+        outside = one.offset + one.file_size > file.source.size
+        wraps = one.is_loaded and not one.address + one.file_size <= one.address + one.memory_size < 1 << 64
+        if outside or wraps:
+            raise file.wrong(f"a segment at {one.address:#x} claims more than there is")
 
 
 def _move(file: Elf, bundles: Mapping[int, Sequence[Renewed]]) -> tuple[dict[int, _Moved], dict[int, bytes]]:
