@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
+from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from tests.build.project import write_catalog
+from tests.making import write_tree
 from tests.real.registry import Registry
 from tests.sources.test_layers import save
 
+from rocwright import flow
 from rocwright.bases.roots import remove_tree
 from rocwright.build.exec_step import execute
-from rocwright.catalog.load import builtin_catalog
+from rocwright.build.progress import PlainProgress
+from rocwright.build.scheduler import Options
+from rocwright.catalog.load import builtin_catalog, load_catalog
 from rocwright.catalog.model import Base, BaseRelease
 from rocwright.errors import FetchError, NetworkError
+from rocwright.export.write import carried_sources, export
+from rocwright.files import sha256_file, write_atomic
+from rocwright.flow import Project
 from rocwright.home import Home
 from rocwright.plan.model import ImageOrigin, Input, OutputSpec, RunAction, Step
+from rocwright.resolve.model import Request
 from rocwright.resolve.online import Online
+from rocwright.sandbox import cgroup
 from rocwright.sources.fetch import fetch
 from rocwright.sources.image import Reference, find_digest, machine_architecture, pull
 from rocwright.sources.pullers import PULLERS, Buildah, Podman, Puller, Skopeo
@@ -250,3 +263,93 @@ def says_hello(
 
 def test_pullers_that_are_tried_here_are_all_but_docker() -> None:
     assert [one.name for one in PULLERS if one not in REAL] == ["docker"]
+
+
+# the way out
+
+
+RECIPE = {
+    "alpha": {
+        "kind": "archive",
+        "run": ["hello > said", "cat file said > $OUT/alpha-1.0.tar.gz"],
+        "output": [{"name": "archive", "pattern": "alpha-*.tar.gz"}],
+        "edit": [{"file": "file", "regex": r"\Athe", "with": "The", "why": "a sentence begins so"}],
+    }
+}
+
+
+def of_an_image(folder: Path) -> Project:
+    """A project of one small component on a base of that image, with a catalog of its own."""
+    write_catalog(folder, RECIPE)
+    write_tree(
+        folder,
+        {
+            "system.toml": '"shell" = { apt = ["hello"] }\n',
+            "sources/alpha/file": "the source of alpha\n",
+            "bases/imaged.toml": 'name = "imaged"\nmanager = "apt"\nmade = "image"\nsummary = "x"\n'
+            'architecture = { x86_64 = "amd64", aarch64 = "arm64" }\nsource = "x"\n'
+            f'[[release]]\nname = "trixie"\nimage = "{NAME}:debian"\nsource = "x"\n',
+            "stacks/tiny.toml": 'name = "tiny"\nsummary = "x"\ncomponents = ["alpha"]\n'
+            'bases = ["imaged:trixie"]\nsource = "x"\n',
+        },
+    )
+    return Project(
+        request=Request(stack="tiny", gpu=("gfx1151",), base="imaged:trixie"),
+        lock_path=folder / "rocwright.lock",
+        output=folder / "out",
+        catalog=load_catalog(folder),
+    )
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the storage of podman in a folder of the test needs root")
+def test_an_exported_containerfile_of_an_image_base_gives_the_same_artifact_by_podman_and_buildah(
+    debian: str, registry: Registry, home: Home, engine: str, tmp_path: Path
+) -> None:
+    project = replace(of_an_image(tmp_path / "catalog"), home=home)
+    locked = flow.lock(project, print)
+    assert locked.pending == ()
+    with PlainProgress() as progress:
+        built = flow.build(project, locked, Options(jobs=1, engine=engine), progress)
+    assert not built.failures
+    [artifact] = built.artifacts
+    context = tmp_path / "context"
+    sources = carried_sources(locked, project.catalog)
+    assert sources
+    for name, file in export(locked, project.catalog, "containerfile").items():
+        write_atomic(context / name, file.data)
+        (context / name).chmod(0o755 if file.executable else 0o644)
+    text = (context / "Containerfile").read_text()
+    assert f"{NAME}@{debian}" in text
+    subprocess.run(["./prepare.sh"], cwd=context, check=True)
+    here = f"127.0.0.1:{registry.port}/team/debian@{debian}"
+    for builder in ("podman", "buildah"):
+        out = tmp_path / f"out-{builder}"
+        # the image is had from the registry of this machine, and its packages by its own settings
+        given = ["--build-arg", f"IMAGE_BUILD={here}", "--tls-verify=false", "--network", "host"]
+        command = [*builders(builder, tmp_path), *given, "--output", f"type=local,dest={out}", "."]
+        done = subprocess.run(command, cwd=context, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[-3000:]
+        assert sha256_file(out / artifact.output.filename) == artifact.output.sha256, builder
+
+
+def builders(name: str, folder: Path) -> list[str]:
+    """How an engine builds here: with storage of its own, and no more than this machine lets it have."""
+    storage = ["--root", str(folder / f"storage-{name}"), "--runroot", str(folder / f"run-{name}")]
+    # crun refuses machines with cgroups of both versions
+    runtime = ["--runtime", "runc"] if not cgroup.unified() and shutil.which("runc") else []
+    limits = ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1000:1000"]
+    if name == "podman":
+        return ["podman", *storage, *runtime, "--cgroup-manager", "cgroupfs", "build", *limits]
+    return ["buildah", *storage, "build", "--isolation", "oci", *runtime, *limits]
+
+
+@pytest.fixture(autouse=True)
+def storage(tmp_path: Path) -> Iterator[None]:
+    """What engines stored in the folder of a test may hold mounts, and is large."""
+    yield
+    for found in tmp_path.glob("storage-*"):
+        name = found.name.removeprefix("storage-")
+        own = ["buildah", "--root", str(found), "--runroot", str(tmp_path / f"run-{name}")]
+        for words in (["rm", "--all"], ["rmi", "--all", "--force"]):
+            subprocess.run([*own, *words], capture_output=True, check=False)
+        remove_tree(found)

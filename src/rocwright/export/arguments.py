@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from rocwright.export.model import Argument, Subject, variable
 from rocwright.plan.model import FetchAction, ImageOrigin
 from rocwright.resolve.model import LockedComponent, LockedRoot
+from rocwright.sources.image import Reference
 
 TARGETS = "TARGETS"
 TARBALLS = "ROCM_SHA256"
@@ -59,11 +60,11 @@ def root_arguments(root: LockedRoot) -> Iterator[Argument]:
     if root.image:
         known = next(
             (
-                f"{pin.origin.reference.partition('@')[0]}@{pin.origin.digest}"
+                by_digest(pin.origin.reference, pin.origin.digest)
                 for pin in root.packages
                 if isinstance(pin.origin, ImageOrigin)
             ),
-            root.image if "@sha256:" in root.image else "",
+            by_digest(root.image),
         )
         yield Argument(
             name=variable("image", root.role),
@@ -84,9 +85,15 @@ def image_of(locked: LockedComponent) -> str:
     """The image of a component by digest, empty where the lock does not know it."""
     for pin in locked.files:
         if isinstance(pin.origin, ImageOrigin):
-            return f"{pin.origin.reference.partition('@')[0]}@{pin.origin.digest}"
-    name = locked.place.removeprefix("image ").partition("@")[0]
-    return f"{name}@{locked.commit}" if locked.commit.startswith("sha256:") else ""
+            return by_digest(pin.origin.reference, pin.origin.digest)
+    return by_digest(locked.place.removeprefix("image "), locked.commit)
+
+
+def by_digest(reference: str, digest: str = "") -> str:
+    """An image by its digest alone, empty where that is not known: not every engine takes a tag beside it."""
+    named = Reference.parse(reference)
+    digest = digest or named.digest
+    return str(Reference(named.name, digest=digest)) if digest.startswith("sha256:") else ""
 
 
 def python_pending(subject: Subject, what: str) -> bool:
