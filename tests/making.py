@@ -234,8 +234,9 @@ PROGRAMS = (
 )
 
 
-def make_tiny_root(target: Path, scratch: Path, *, python: bool = False) -> None:
-    """Pack a root file system with a shell and some tools of this machine; with `python`, that too."""
+def make_tiny_root(target: Path, scratch: Path, *, python: bool = False, whole: bool = False) -> None:
+    """Pack a root file system with a shell and some tools of this machine; with `python`, that too, `whole`
+    as pip needs it."""
     root = scratch / "root"
     for folder in ("usr/bin", "usr/sbin", "usr/lib", "usr/lib64", "etc"):
         (root / folder).mkdir(parents=True)
@@ -248,7 +249,7 @@ def make_tiny_root(target: Path, scratch: Path, *, python: bool = False) -> None
         shutil.copy(path, root / "usr" / ("sbin" if name == "chroot" else "bin") / name)
     binaries = list(programs.values())
     if python:
-        binaries += _copy_python(root)
+        binaries += _copy_python(root, whole=whole)
     for library in _libraries(binaries):
         usual = str(library).startswith(("/lib", "/usr/lib"))
         place = root / "usr" / (str(library).removeprefix("/usr")[1:] if usual else f"lib/{library.name}")
@@ -258,21 +259,23 @@ def make_tiny_root(target: Path, scratch: Path, *, python: bool = False) -> None
     shutil.rmtree(root)
 
 
-def _copy_python(root: Path) -> list[Path]:
+def _copy_python(root: Path, *, whole: bool) -> list[Path]:
     """The interpreter that runs the tests and the modules that it needs, as /usr/bin/python3."""
     stdlib = Path(sysconfig.get_path("stdlib"))
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     program = Path(os.path.realpath(sys.executable))
     shutil.copy(program, root / "usr/bin/python3")
-    unwanted = shutil.ignore_patterns(
-        *("__pycache__", "site-packages", "dist-packages", "test", "tests", "idlelib", "lib2to3", "config-*"),
-        *("ensurepip", "tkinter", "pydoc_data", "turtledemo", "distutils", "unittest", "asyncio", "sqlite3"),
-        *("multiprocessing", "xml", "xmlrpc", "wsgiref", "curses", "dbm", "lib-dynload", "pydoc.py"),
+    never = ("__pycache__", "site-packages", "dist-packages", "test", "tests", "idlelib", "config-*")
+    seldom = (
+        *("lib2to3", "ensurepip", "tkinter", "pydoc_data", "turtledemo", "distutils", "unittest", "asyncio"),
+        *("sqlite3", "multiprocessing", "xml", "xmlrpc", "wsgiref", "curses", "dbm", "pydoc.py"),
     )
+    unwanted = shutil.ignore_patterns(*never, "lib-dynload", *(() if whole else seldom))
     shutil.copytree(stdlib, root / "usr/lib" / version, ignore=unwanted)
     modules = root / "usr/lib" / version / "lib-dynload"
     modules.mkdir()
-    for name in ("math", "zlib", "binascii", "_struct", "_json", "_posixsubprocess", "select", "_datetime"):
+    few = ("math", "zlib", "binascii", "_struct", "_json", "_posixsubprocess", "select", "_datetime")
+    for name in ("*",) if whole else few:
         for module in (stdlib / "lib-dynload").glob(f"{name}.*.so"):
             shutil.copy(module, modules)
     return [program, *modules.glob("*.so")]

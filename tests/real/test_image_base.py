@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import sha256
@@ -203,7 +204,12 @@ def debian(registry: Registry, tmp_path_factory: pytest.TempPathFactory) -> str:
         capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
-    config = {"architecture": machine_architecture(), "config": {"Env": ["GREETING=hello"]}}
+    config = {
+        "architecture": machine_architecture(),
+        "config": {"Env": ["GREETING=hello"]},
+        # builders count the layers in it
+        "history": [{"created": "2025-01-01T00:00:00Z", "created_by": "mmdebstrap"}],
+    }
     digest = registry.push_saved("debian", save(folder, root.read_bytes(), config=config))
     remove_tree(folder)
     return digest
@@ -334,7 +340,10 @@ def test_an_exported_containerfile_of_an_image_base_gives_the_same_artifact_by_p
 
 def builders(name: str, folder: Path) -> list[str]:
     """How an engine builds here: with storage of its own, and no more than this machine lets it have."""
-    storage = ["--root", str(folder / f"storage-{name}"), "--runroot", str(folder / f"run-{name}")]
+    # podman takes no folder of a long name for what it keeps while it runs
+    (folder / f"run-{name}").symlink_to(tempfile.mkdtemp(prefix="rocwright-"))
+    running = (folder / f"run-{name}").resolve()
+    storage = ["--root", str(folder / f"storage-{name}"), "--runroot", str(running)]
     # crun refuses machines with cgroups of both versions
     runtime = ["--runtime", "runc"] if not cgroup.unified() and shutil.which("runc") else []
     limits = ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1000:1000"]
@@ -349,7 +358,9 @@ def storage(tmp_path: Path) -> Iterator[None]:
     yield
     for found in tmp_path.glob("storage-*"):
         name = found.name.removeprefix("storage-")
-        own = ["buildah", "--root", str(found), "--runroot", str(tmp_path / f"run-{name}")]
+        running = (tmp_path / f"run-{name}").resolve()
+        own = ["buildah", "--root", str(found), "--runroot", str(running)]
         for words in (["rm", "--all"], ["rmi", "--all", "--force"]):
             subprocess.run([*own, *words], capture_output=True, check=False)
         remove_tree(found)
+        remove_tree(running)

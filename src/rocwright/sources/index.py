@@ -46,7 +46,7 @@ def _client(endpoint: str = "") -> PyPISimple:
     from pypi_simple import PYPI_SIMPLE_ENDPOINT, PyPISimple
 
     if endpoint:
-        return PyPISimple(endpoint=endpoint)
+        return PyPISimple(endpoint=mirrors().at(endpoint))
     found = {section: value for section, name, value in _settings() if name == "index-url"}
     # the environment goes before pip's files
     endpoint = found.get(":env:") or next(reversed(found.values()), PYPI_SIMPLE_ENDPOINT)
