@@ -16,9 +16,9 @@ from tests.sources.conftest import Index
 
 from rocwright.catalog.load import builtin_catalog
 from rocwright.errors import CompileError
-from rocwright.plan.make import environment_of
 from rocwright.plan.model import FilePin, Input, Needs, OutputSpec, RunAction, Step
 from rocwright.plan.packages import fetched
+from rocwright.plan.values import environment_of
 from rocwright.resolve.online import Online
 
 pytestmark = pytest.mark.real
