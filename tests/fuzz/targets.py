@@ -14,6 +14,7 @@ from rocwright.errors import CheckError, InputError
 from rocwright.wheels import source
 from rocwright.wheels.audit.facts import concerns, table
 from rocwright.wheels.audit.listing import Comparison
+from rocwright.wheels.choose import Target
 from rocwright.wheels.codefile import CodeFile
 from rocwright.wheels.codeobjects import fat_binaries, read_code
 from rocwright.wheels.elf import Elf
@@ -21,7 +22,11 @@ from rocwright.wheels.fatbin import fat_binary
 from rocwright.wheels.kernels import kernels_of
 from rocwright.wheels.members import members
 from rocwright.wheels.offload import contents, read_bundles
+from rocwright.wheels.parts import pieces
 from rocwright.wheels.pe import Pe
+from rocwright.wheels.scratch import scratch
+from rocwright.wheels.slim.library import slim_library
+from rocwright.wheels.slim.wish import Wish
 from rocwright.wheels.source import Held
 from tests.wheels import fatbin as written
 from tests.wheels.code_object import code_object, metadata
@@ -106,6 +111,17 @@ def read_listings(data: bytes) -> None:
     assert all(one.differing >= len(one.examples) for one in comparison.functions)
 
 
+def make_smaller(data: bytes) -> None:
+    """A library with one target's code left; what is written is read again."""
+    with scratch(Path(tempfile.gettempdir())) as results:
+        found = slim_library(Held(data), WISH, results)
+        if found is not None:
+            assert sum(map(len, pieces(found.content))) == found.content.size
+            again = fat_binary(found.content)
+            left = {one.target for bundle in again.bundles for one in bundle.code} if again else set()
+            assert left <= {"gfx1151"}
+
+
 TARGETS: Mapping[str, Callable[[bytes], None]] = {
     "members": read_members,
     "elf": read_elf,
@@ -116,7 +132,10 @@ TARGETS: Mapping[str, Callable[[bytes], None]] = {
     "kernels": read_kernels,
     "metadata": read_metadata,
     "listings": read_listings,
+    "slim": make_smaller,
 }
+
+WISH = Wish(targets=(Target("gfx1151"),), covered={}, strip=True, allow_missing=True)
 
 
 def call(target: str, data: bytes) -> None:
@@ -150,6 +169,8 @@ def seeds() -> Mapping[str, Mapping[str, bytes]]:
     linked = {f"elf-{form}": written.linked_elf([plain], form=form) for form in ("rela", "relr", "place")}
     wrapper = struct.pack("<IIQQ", 0x48495046, 1, 0x180003000, 0)
     dll = {"dll": written.pe_file({b".text": b"code", b".hipFatB": wrapper, b".hip_fat": plain})}
+    bodies = [(name, one + bytes(9000)) for name, one in code]
+    large = written.plain_bundle(bodies, align=4096)
     lone = {"code": written.gpu_elf(0x36), "plain": plain}
     return {
         "members": _containers({"a.so": linked["elf-rela"], "b/c": b"text"}),
@@ -160,6 +181,10 @@ def seeds() -> Mapping[str, Mapping[str, bytes]]:
         "file": {**lone, **packed, **linked},
         "kernels": {"code-object": code_object()},
         "metadata": {"one": metadata()},
+        "slim": {
+            **{f"elf-{form}": written.linked_elf([large], form=form) for form in ("rela", "relr", "place")},
+            "packed": written.linked_elf([packed["ccob-2-1"]], form="rela"),
+        },
         "listings": {"two": LISTING + b"\0" + LISTING.replace(b"v_rcp", b"v_add")},
     }
 
