@@ -34,7 +34,7 @@ def test_build_says_what_it_did_and_ends_with_12_where_files_were_left_out(
     done = rocwright("wheel", "index", "build", str(wheels), "--json")
     assert done.returncode == 12
     told = json.loads(done.stdout)
-    assert (told["listed"], told["read"], told["views"]) == (2, 1, ["gfx1151"])
+    assert (told["listed"], told["read"], told["written"]["views"]) == (2, 1, ["gfx1151"])
     assert [one["path"] for one in told["problems"]] == ["bad-1.0-py3-none-any.whl"]
     assert "left out  bad-1.0-py3-none-any.whl" in done.stderr
 

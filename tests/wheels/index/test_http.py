@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rocwright.wheels.index.http import chosen, names, span
 from rocwright.wheels.index.pages import HTML, JSON
 
-OFFERED = ["text/html", HTML, JSON]
+OFFERED = ("text/html", HTML, JSON)
 
 
 @pytest.mark.parametrize(

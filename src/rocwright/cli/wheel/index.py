@@ -44,15 +44,14 @@ def build(folder: Path, out: str | None, everything: bool, as_json: bool) -> Non
     with opened(folder) as cache:
         look = refresh(folder, cache, _counter("read"))
         done = write(folder, tree, cache, everything=everything, progress=_counter("projects written"))
-        views = cache.views()
     if as_json:
-        print_json(asdict(look) | {"written": asdict(done), "views": views})
+        print_json(asdict(look) | {"written": asdict(done)})
     else:
         click.echo(
             f"{look.listed:,} wheels listed, {look.read:,} read, {look.gone:,} gone; "
             f"{done.pages:,} pages written, {done.wheels:,} wheels brought, {done.removed:,} files removed"
         )
-        click.echo(f"views: simple{''.join(f', {view}/simple' for view in views)}")
+        click.echo(f"views: simple{''.join(f', {view}/simple' for view in done.views)}")
     _tell(look.problems)
 
 

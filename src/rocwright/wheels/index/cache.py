@@ -149,7 +149,7 @@ class Cache:
         found = [Problem(*row) for row in rows]
         twice = self._db.execute(
             "SELECT filename FROM files INDEXED BY files_by_name WHERE problem IS NULL "
-            "GROUP BY filename HAVING count(DISTINCT sha256) > 1"
+            "GROUP BY filename HAVING count(*) > 1"
         ).fetchall()
         for (name,) in twice:
             first, *others = self._db.execute(
@@ -172,11 +172,6 @@ class Cache:
         for project, targets in rows:
             found.setdefault(project, []).append(None if targets is None else frozenset(targets.split()))
         return found
-
-    def views(self) -> list[str]:
-        """The targets that some wheel holds code for."""
-        sets = (one for sets in self.projects().values() for one in sets)
-        return sorted({name for one in sets for name in one or ()})
 
     def wheels(self, project: str) -> list[Listed]:
         """The wheels of a project by path, each file name once."""
@@ -250,6 +245,11 @@ class Cache:
         self._db.executemany(
             "INSERT OR REPLACE INTO projects VALUES (?, ?)", [(name, revision) for name in projects]
         )
+
+
+def views_of(projects: Mapping[str, Iterable[frozenset[str] | None]]) -> tuple[str, ...]:
+    """The targets that some wheel holds code for, of `Cache.projects`."""
+    return tuple(sorted({name for sets in projects.values() for one in sets for name in one or ()}))
 
 
 @contextmanager

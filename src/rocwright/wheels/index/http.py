@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from functools import lru_cache
 
 _RANGE = re.compile(r"bytes=[ \t]*(\d{0,18})-(\d{0,18})[ \t]*", re.ASCII)
 _QUALITY = re.compile(r"q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)", re.ASCII | re.IGNORECASE)
 _LONGEST_ACCEPT = 2000
 
 
-def chosen(accept: str, offered: Sequence[str]) -> str | None:
+@lru_cache(maxsize=256)
+def chosen(accept: str, offered: tuple[str, ...]) -> str | None:
     """The content type among `offered` that an Accept header wants most, the first of equals.
 
     An empty header takes anything. None where nothing that is offered is accepted. Source: RFC 9110, 12.5.1.

@@ -110,6 +110,8 @@ def run(shelf: Shelf, host: str, port: int, say: Callable[[str], None], *, log: 
             next_step="take another --port; 0 finds a free one",
         ) from error
     with listening:
+        # each connection takes it over; without it a page waits for the client's acknowledgement of its head
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         name = f"[{host}]" if family == socket.AF_INET6 else host
         say(f"serving {shelf.folder} at http://{name}:{listening.getsockname()[1]}/{PAGES}/")
         config = uvicorn.Config(
@@ -146,7 +148,7 @@ def _page(request: Request, shelf: Shelf) -> Response:
         raise HTTPException(404, "that is no name of a project")
     if name != project or not request.url.path.endswith("/"):
         return Response(status_code=301, headers={"location": _moved(request, project, name)} | _SAFE)
-    kind = http.chosen(request.headers.get("accept", ""), list(TYPES))
+    kind = http.chosen(request.headers.get("accept", ""), tuple(TYPES))
     if kind is None:
         raise HTTPException(406, f"this page is to be had as {', '.join(TYPES)}")
     page = shelf.page(view, project, TYPES[kind])

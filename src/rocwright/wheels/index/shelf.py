@@ -12,7 +12,7 @@ from pathlib import Path
 from rocwright.errors import RocwrightError
 from rocwright.files import sha256_bytes
 from rocwright.home import Home
-from rocwright.wheels.index.cache import Cache, cache_file
+from rocwright.wheels.index.cache import Cache, cache_file, views_of
 from rocwright.wheels.index.examine import Problem, Wheel
 from rocwright.wheels.index.pages import HTML, JSON, Pages, for_target, project_pages, root_pages
 from rocwright.wheels.index.refresh import Look, refresh
@@ -57,7 +57,7 @@ class Shelf:
                 self._pages.clear()
                 self._held = 0
                 self._revision = self._cache.revision
-                self._views = frozenset(self._cache.views())
+                self._views = frozenset(views_of(self._cache.projects()))
         return found
 
     def watch(self, say: Callable[[str], None]) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from filelock import FileLock
 
 from rocwright.errors import InputError
-from rocwright.wheels.index.cache import Cache, Listed
+from rocwright.wheels.index.cache import Cache, Listed, views_of
 from rocwright.wheels.index.examine import Wheel, metadata
 from rocwright.wheels.index.pages import METADATA, Link, Pages, for_target, project_pages, root_pages
 from rocwright.wheels.index.scan import MARKER, PAGES
@@ -33,8 +33,9 @@ HTML_NAME, JSON_NAME = "index.html", "index.v1_json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """What had to be done: wheels brought, pages and metadata files written, files removed."""
+    """What had to be done: wheels brought, pages and metadata files written, files removed; all views."""
 
+    views: tuple[str, ...]
     wheels: int = 0
     pages: int = 0
     removed: int = 0
@@ -93,10 +94,10 @@ def _write(
     since = int(marker["revision"]) if known else -1
     old_views = set(marker.get("views", ()))
     projects = cache.projects()
-    views = tuple(cache.views())
+    views = views_of(projects)
     told = {"schema": 1, "database": cache.name, "revision": cache.revision, "views": views}
     if since == cache.revision:
-        return Written()
+        return Written(views=views)
     if not known:
         tree.survey()
         # while it is being written it is ours already, and not whole
@@ -124,7 +125,7 @@ def _write(
     removed = tree.delete(old)
     tree.settle()
     _put_marker(tree, told)
-    return Written(wheels=wheels, pages=pages, removed=removed)
+    return Written(views=views, wheels=wheels, pages=pages, removed=removed)
 
 
 def _leftovers(
