@@ -77,6 +77,12 @@ def test_a_descriptor_that_contradicts_the_metadata_is_told(tmp_path: Path) -> N
     assert found.contradictions == ("LDS: 64 in the metadata, 128 in the descriptor",)
 
 
+def test_a_descriptor_may_leave_the_size_of_arguments_open(tmp_path: Path) -> None:
+    source = kernel_source(descriptor={"kernarg_size": 0}, metadata={"kernarg_segment_size": 176})
+    (found,) = kernels(assemble(tmp_path, source, "gfx906").read_bytes())
+    assert (found.kernargs, found.contradictions) == (176, ())
+
+
 def test_a_code_object_written_by_hand_is_read_as_llvm_reads_it(tmp_path: Path) -> None:
     (found,) = kernels(code_object())
     assert (found.name, found.vgprs, found.wave, found.contradictions) == ("k", 3, 32, ())

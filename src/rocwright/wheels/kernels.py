@@ -121,7 +121,7 @@ class Kernel:
         pairs = (
             ("LDS", self.lds, told.lds),
             ("scratch", self.scratch, told.scratch),
-            ("argument bytes", self.kernargs, told.kernargs),
+            ("argument bytes", self.kernargs, told.kernargs or self.kernargs),  # 0 says nothing
         )
         return tuple(
             f"{what}: {ours:,} in the metadata, {theirs:,} in the descriptor"
