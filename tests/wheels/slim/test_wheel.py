@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import subprocess
 import sys
 import zipfile
@@ -234,3 +235,28 @@ def test_the_command_tells_what_went(tmp_path: Path, files: dict[str, bytes]) ->
     assert done.exit_code == 0, done.output
     assert "gfx1103, gfx803" in done.output
     assert "6 files of other GPUs left out" in done.output
+
+
+def test_auto_is_no_guess_where_there_is_no_gpu(
+    tmp_path: Path, files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rocwright.catalog.detect.find_gpus", lambda catalog: [])
+    done = CliRunner().invoke(command, [str(small_wheel(tmp_path, files)), "--gpu", "auto"])
+    assert isinstance(done.exception, InputError)
+    assert "no AMD GPU" in str(done.exception)
+
+
+def test_the_report_is_json_if_asked_for(tmp_path: Path, files: dict[str, bytes]) -> None:
+    words = [str(small_wheel(tmp_path, files)), "--gpu", "gfx1151", "--json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "rocwright", "wheel", "slim", *words],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    told = json.loads(done.stdout)
+    assert told["version"] == "1.0+gfx1151"
+    assert told["after"] == Path(told["out"]).stat().st_size
+    library = next(one for one in told["changed"] if one["path"] == "small/libsmall.so")
+    assert library["stayed"] == {"gfx1151": len(code("gfx1151"))}
+    assert set(library["went"]) == {"gfx803", "gfx1103"}

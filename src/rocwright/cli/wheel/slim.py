@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     multiple=True,
     required=True,
     shell_complete=complete("gpu"),
-    help="Such as gfx1151 or gfx90a:xnack-; may be given more than once, or with commas.",
+    help="Such as gfx1151 or gfx90a:xnack-; may be given more than once, or with commas; auto: those here.",
 )
 @click.option(
     "-o",
@@ -65,7 +65,7 @@ def command(
 
     report = slim(
         path,
-        gpus,
+        _named(gpus),
         out,
         compress=compress,
         strip=strip,
@@ -80,6 +80,23 @@ def command(
 
 
 MOST_ROWS = 20
+
+
+def _named(gpus: tuple[str, ...]) -> list[str]:
+    """Targets with those of this machine in the place of `auto`."""
+    names = [name.strip() for one in gpus for name in one.split(",")]
+    if "auto" not in names:
+        return names
+    from rocwright.catalog.detect import find_gpus
+    from rocwright.catalog.load import the_catalog
+    from rocwright.errors import InputError
+
+    here = [one.target for one in find_gpus(the_catalog()) if one.target]
+    if not here:
+        raise InputError(
+            "no AMD GPU was found here", next_step="name the GPU that the wheel is for: --gpu gfx1151"
+        )
+    return [one for name in names for one in (here if name == "auto" else [name])]
 
 
 def _tell(report: Report) -> None:

@@ -98,8 +98,8 @@ def packed(bundle: Joined, packing: Compression, version: int, results: Scratch)
 
 
 def _zstd(chunks: Iterator[bytes], size: int) -> Iterator[bytes]:
-    # With workers zstd's bytes do not depend on how many there are, only on there being any.
-    packer = zstandard.ZstdCompressor(level=ZSTD_LEVEL, threads=-1).compressobj(size=size)
+    # Two workers: the bytes are the same with any number of them, and the memory stays bounded.
+    packer = zstandard.ZstdCompressor(level=ZSTD_LEVEL, threads=2).compressobj(size=size)
     for chunk in chunks:
         yield packer.compress(chunk)
     yield packer.flush()

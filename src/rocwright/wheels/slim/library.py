@@ -102,7 +102,11 @@ def _decide(source: Source, bundles: Sequence[Bundle], wish: Wish, results: Scra
 
 def _slimmed(content: Source, decided: _Decided, debug: int) -> Slimmed:
     return Slimmed(
-        content=content, stayed=decided.stayed, went=decided.went, missing=decided.missing, debug=debug
+        content=content,
+        stayed=dict(decided.stayed),
+        went=dict(decided.went),
+        missing=decided.missing,
+        debug=debug,
     )
 
 
