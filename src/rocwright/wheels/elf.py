@@ -21,10 +21,13 @@ MAGIC_64 = MAGIC + b"\x02\x01"
 
 HEADER_SIZE = 64
 MOST_SECTIONS = 200_000
-MOST_SEGMENTS = 10_000
+MOST_SEGMENTS = 256
 MOST_RELOCATIONS = 1 << 24
 MOST_DYNAMIC = 100_000
 MOST_NAMES = 64 * 1024 * 1024
+MOST_NAMES_SHARED = 4
+"""How often the bytes of a table of names may be used over: a name may be the end of another."""
+
 LONGEST_NAME = 4096
 
 RELOCATABLE = 1
@@ -139,10 +142,16 @@ class Elf:
         names_at, names_size = rows[names_index][4:6]
         if names_size > MOST_NAMES:
             raise self.wrong(f"its section names claim {names_size:,} bytes")
-        names = self._read(names_at, names_size, "section names")
-        return tuple(
-            Section(index, self._string(names, name), *row) for index, (name, *row) in enumerate(rows)
-        )
+        table = self._read(names_at, names_size, "section names")
+        names: dict[int, str] = {}
+        left = MOST_NAMES_SHARED * names_size
+        for at, *_ in rows:
+            if at not in names:
+                names[at] = self._string(table, at)
+                left -= len(names[at])
+                if left < 0:
+                    raise self.wrong("its section names lie over one another")
+        return tuple(Section(index, names[at], *row) for index, (at, *row) in enumerate(rows))
 
     def named(self, name: str) -> list[Section]:
         """The sections called `name` that have bytes in the file, which are all inside it, in their order."""
@@ -199,16 +208,23 @@ class Elf:
 
     def at_address(self, address: int) -> int | None:
         """Where in the file the byte lies that is loaded at an address; None where none is."""
-        for one in self.segments:
-            if one.is_loaded and one.address <= address < one.address + one.file_size:
+        for one in self._loaded:
+            if one.address <= address < one.address + one.file_size:
                 return one.offset + address - one.address
         return None
 
+    @cached_property
+    def _loaded(self) -> tuple[Segment, ...]:
+        return tuple(one for one in self.segments if one.is_loaded)
+
     def pointers(self, section: Section) -> list[Pointer]:
-        """The addresses that are put into a section when the file is linked or loaded, by where they lie."""
+        """The addresses that are put into a section when the file is linked or loaded, by where they lie.
+
+        Raises CheckError where there are more of them than the section has room for.
+        """
         with_symbol, relative = _ADDRESSES.get(self.machine, (None, None))
         found: dict[int, Pointer] = {}
-        for table in self.sections:
+        for table in self._relocation_tables:
             if table.kind == _SHT_RELR and self.kind != RELOCATABLE:
                 for address in self._relr(table, section):
                     at = section.offset + address - section.address
@@ -232,10 +248,15 @@ class Elf:
                 found[at] = Pointer(at=at, target=target, form=form, value_at=row_at + 16, value=addend)
         return [found[at] for at in sorted(found)]
 
+    @cached_property
+    def _relocation_tables(self) -> tuple[Section, ...]:
+        return tuple(one for one in self.sections if one.kind in (_SHT_RELA, _SHT_RELR))
+
     def _rela(self, table: Section, base: int, size: int) -> Iterator[tuple[int, tuple[int, int, int]]]:
         """The rows of a table that change bytes `base` to `base + size`, each with its place in the file."""
         count = table.size // _RELA.size
         self._check_count(count)
+        room = size // 8
         step = CHUNK // _RELA.size
         for first in range(0, count, step):
             rows = min(step, count - first)
@@ -244,29 +265,42 @@ class Elf:
             addresses = memoryview(data).cast("Q")[::3].tolist()
             for row, address in enumerate(addresses):
                 if base <= address < base + size:
+                    room = self._one_less(room)
                     yield at + row * _RELA.size, _RELA.unpack_from(data, row * _RELA.size)
 
     def _relr(self, table: Section, section: Section) -> Iterator[int]:
         """Addresses inside `section` that a table of packed relative relocations names."""
         count = table.size // 8
         self._check_count(count)
-        begin, end = section.address, section.address + section.size
+        begin, end, room = section.address, section.address + section.size, section.size // 8
         base = 0
         for data in self.source.chunks(table.offset, count * 8) if count else ():
             for word in memoryview(data).cast("Q"):
                 if word & 1 == 0:
                     if begin <= word < end:
+                        room = self._one_less(room)
                         yield word
                     base = word + 8
                     continue
-                if base < end and base + 63 * 8 > begin:
-                    for bit in range(63):
-                        if word >> (bit + 1) & 1 and begin <= base + bit * 8 < end:
-                            yield base + bit * 8
+                # a bit for each of the 63 words from `base` on; those before and behind the section go
+                before = max(0, (begin - base + 7) // 8)
+                bits = ((word >> (1 + before)) << before) if before < 63 and base < end else 0
+                while bits:
+                    address = base + 8 * ((bits & -bits).bit_length() - 1)
+                    if address >= end:
+                        break
+                    room = self._one_less(room)
+                    yield address
+                    bits &= bits - 1
                 base += 63 * 8
 
+    def _one_less(self, room: int) -> int:
+        if room == 0:
+            raise self.wrong("a section has more pointers than room for them")
+        return room - 1
+
     def _check_count(self, count: int) -> None:
-        self._relocations_left -= count
+        self._relocations_left -= count + 1
         if self._relocations_left < 0:
             raise self.wrong(f"it claims more than {MOST_RELOCATIONS:,} relocations")
 

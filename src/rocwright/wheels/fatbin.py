@@ -28,7 +28,7 @@ from rocwright.wheels.source import Source
 BUNDLES = ".hip_fatbin"
 WRAPPERS = ".hipFatBinSegment"
 WRAPPER_MAGIC = 0x48495046
-MOST_WRAPPERS = 1_000_000
+MOST_WRAPPERS = 50_000
 
 _WRAPPER = struct.Struct("<IIQQ")
 
@@ -116,15 +116,14 @@ def _host_file(source: Source, head: bytes) -> Elf | Pe | None:
 
 
 def _wrappers(file: Elf | Pe) -> Iterator[Wrapper]:
-    if isinstance(file, Elf):
-        placed = file.kind != elf.RELOCATABLE
-        parts = [(one.offset, one.size, file.pointers(one)) for one in file.named(WRAPPERS)]
-    else:
-        placed = True
-        parts = [(one.offset, one.size, []) for one in file.named(WRAPPERS)]
-    for offset, size, found in parts:
-        if size > MOST_WRAPPERS * _WRAPPER.size:
-            raise file.wrong(f"it claims {size // _WRAPPER.size:,} wrappers of bundles")
+    placed = isinstance(file, Pe) or file.kind != elf.RELOCATABLE
+    sections = file.named(WRAPPERS)
+    count = sum(one.size // _WRAPPER.size for one in sections)
+    if max(count, len(sections)) > MOST_WRAPPERS:
+        raise file.wrong(f"it claims {count:,} wrappers of bundles in {len(sections):,} sections")
+    for section in sections:
+        offset, size = section.offset, section.size
+        found = file.pointers(section) if isinstance(file, Elf) and isinstance(section, elf.Section) else []
         pointers = {one.at: one for one in found}
         data = file.source.read_at(offset, size // _WRAPPER.size * _WRAPPER.size)
         for number, (magic, version, address, _) in enumerate(_WRAPPER.iter_unpack(data)):

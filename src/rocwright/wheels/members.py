@@ -113,6 +113,10 @@ def _in_folder(folder: Path, budget: Budget | None) -> Iterator[Member]:
 def _in_image(folder: Path, budget: Budget | None) -> Iterator[Member]:
     from rocwright.wheels.images import image_files
 
+    # one budget for all of it: a layer may be named by many images
+    sizes = (file.lstat().st_size for file in folder.rglob("*"))
+    budget = budget or Budget.for_file(sum(sizes), folder.name)
+
     def opened(path: Path, name: str) -> FileSource:
         return FileSource(path, budget, name)
 
