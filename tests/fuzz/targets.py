@@ -21,6 +21,7 @@ from rocwright.wheels.elf import Elf
 from rocwright.wheels.fatbin import fat_binary
 from rocwright.wheels.kernels import kernels_of
 from rocwright.wheels.members import members
+from rocwright.wheels.needed import linkage_of
 from rocwright.wheels.offload import contents, read_bundles
 from rocwright.wheels.parts import pieces
 from rocwright.wheels.pe import Pe
@@ -28,6 +29,9 @@ from rocwright.wheels.scratch import scratch
 from rocwright.wheels.slim.library import slim_library
 from rocwright.wheels.slim.wish import Wish
 from rocwright.wheels.source import Held
+from rocwright.wheels.standalone.alias import alias_library
+from rocwright.wheels.standalone.dlls import MAGIC, dll_names_in, imports
+from rocwright.wheels.standalone.opened import names_in
 from tests.wheels import fatbin as written
 from tests.wheels.code_object import code_object, metadata
 
@@ -122,6 +126,21 @@ def make_smaller(data: bytes) -> None:
             assert left <= {"gfx1151"}
 
 
+def read_needs(data: bytes) -> None:
+    """What a library needs and the names that it holds, as an ELF file and as a DLL."""
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        path = Path(file.name)
+        found = linkage_of(path)
+        if found is not None:
+            assert all(isinstance(name, str) for name in found.versions)
+            names_in(path)
+        if data.startswith(MAGIC):
+            dll_names_in(path)
+            imports(path)
+
+
 TARGETS: Mapping[str, Callable[[bytes], None]] = {
     "members": read_members,
     "elf": read_elf,
@@ -133,6 +152,7 @@ TARGETS: Mapping[str, Callable[[bytes], None]] = {
     "metadata": read_metadata,
     "listings": read_listings,
     "slim": make_smaller,
+    "needs": read_needs,
 }
 
 WISH = Wish(targets=(Target("gfx1151"),), covered={}, strip=True, allow_missing=True)
@@ -186,6 +206,7 @@ def seeds() -> Mapping[str, Mapping[str, bytes]]:
             "packed": written.linked_elf([packed["ccob-2-1"]], form="rela"),
         },
         "listings": {"two": LISTING + b"\0" + LISTING.replace(b"v_rcp", b"v_add")},
+        "needs": {"alias": alias_library("libx.so", "libx.so.6", 62), **linked, **dll},
     }
 
 

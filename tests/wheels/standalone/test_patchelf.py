@@ -53,8 +53,8 @@ def test_an_edit_changes_name_needs_and_rpath_at_once(tmp_path: Path) -> None:
     edit = Edit(
         place="x", rpath=("$ORIGIN", "$ORIGIN/b"), soname="liba-1.so", replace={"libc.so.6": "libd.so"}
     )
-    patchelf.apply(edit, path)
-    found = linkage_of(path)
+    patchelf.apply(edit, path, tmp_path / "changed")
+    found = linkage_of(tmp_path / "changed")
     assert found is not None
     assert (found.soname, found.needed, found.rpath) == ("liba-1.so", ("libd.so",), ("$ORIGIN", "$ORIGIN/b"))
     assert set(found.versions) == {"libd.so"}
@@ -64,7 +64,7 @@ def test_what_patchelf_cannot_change_is_an_error_with_its_words(tmp_path: Path) 
     path = tmp_path / "no.so"
     path.write_bytes(b"no ELF file")
     with pytest.raises(CheckError) as caught:
-        patchelf.apply(Edit(place="lib/no.so", rpath=()), path)
+        patchelf.apply(Edit(place="lib/no.so", rpath=()), path, tmp_path / "out")
     assert "lib/no.so" in caught.value.what
     assert caught.value.cause
 

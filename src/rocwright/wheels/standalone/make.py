@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -129,7 +128,7 @@ class _Opened:
         wheel_file = f"{dist_info_folder(file.path for file in self.files)}/WHEEL"
         for file in self.files:
             if file.path in changed:
-                yield replace(file, content=self.copies[file.path])
+                yield replace(file, content=self.scratch / "new" / file.path)
             elif (text := self.plan.texts.get(installed(file.path))) is not None:
                 yield replace(file, content=text.encode(errors="surrogateescape"))
             elif file.path == wheel_file:
@@ -259,13 +258,14 @@ def _made(opened: _Opened) -> list[File]:
     plan = opened.plan
     edits = {edit.place: edit for edit in plan.edits}
     sources = {one.place: one.source for one in plan.libraries} | {one.place: one.source for one in plan.data}
-    jobs = [
-        (edit, opened.copies.get(place) or opened.scratch / "new" / place, sources.get(place))
-        for place, edit in edits.items()
-    ]
+    changed = {place: opened.scratch / "new" / place for place in edits}
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
-        list(pool.map(lambda job: _edit(*job), jobs))
-    changed = {edit.place: copy for edit, copy, _ in jobs}
+        edited = [
+            pool.submit(_edit, edit, sources.get(place) or opened.copies[place], changed[place])
+            for place, edit in edits.items()
+        ]
+        for one in edited:
+            one.result()
     files = [
         File(path=place, content=changed.get(place, source), mode=source.stat().st_mode & 0o777)
         for place, source in sources.items()
@@ -281,9 +281,6 @@ def _made(opened: _Opened) -> list[File]:
     return files + [File(path=place, content=source) for place, source in plan.licences.items()]
 
 
-def _edit(edit: Edit, copy: Path, source: Path | None) -> None:
-    if source is not None:
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source, copy)
-    copy.chmod(0o644)
-    patchelf.apply(edit, copy)
+def _edit(edit: Edit, source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    patchelf.apply(edit, source, target)

@@ -38,8 +38,8 @@ def patchelf() -> Path:
     )
 
 
-def apply(edit: Edit, path: Path) -> None:
-    """Change the file at `path`. Raises CheckError where patchelf cannot, with its words."""
+def apply(edit: Edit, path: Path, out: Path) -> None:
+    """Write the file at `path`, changed, to `out`. Raises CheckError with the words of patchelf."""
     words: list[str | Path] = [patchelf()]
     if edit.soname:
         words += ["--set-soname", edit.soname]
@@ -49,7 +49,7 @@ def apply(edit: Edit, path: Path) -> None:
         words += ["--remove-needed", name]
     # RPATH, not RUNPATH: LD_LIBRARY_PATH must not put another ROCm before what was brought along
     words += ["--force-rpath", "--set-rpath", ":".join(edit.rpath)] if edit.rpath else ["--remove-rpath"]
-    done = process.run([*words, path], timeout=TIME_LIMIT)
+    done = process.run([*words, "--output", out, path], timeout=TIME_LIMIT)
     if not done.ok:
         raise CheckError(
             f"patchelf cannot change {edit.place}",
