@@ -12,6 +12,7 @@ from rocwright.wheels.standalone.facts import Facts, Opened, matches
 from rocwright.wheels.standalone.model import DataFile, Lacking, Request
 from rocwright.wheels.standalone.opened import names_in
 from rocwright.wheels.standalone.reads import gather
+from rocwright.wheels.standalone.staying import Staying, is_meant
 
 ASKED = "--include"
 """Who wants what was asked for on the command line."""
@@ -57,7 +58,8 @@ def find(
     `requires` are the wheels that this one requires, `folder` is where libraries go. Raises InputError where
     an exclusion or inclusion matches nothing.
     """
-    finding = _Finding(own=own, request=request, facts=facts, requires=tuple(requires))
+    staying = Staying(request=request, facts=facts, requires=tuple(requires))
+    finding = _Finding(own=own, request=request, facts=facts, staying=staying)
     roots = {one.path: finding.with_opened(one) for one in own if is_meant(one.path, request.only)}
     roots |= finding.included()
     programs: dict[str, Linkage] = {}
@@ -72,8 +74,8 @@ def find(
         if not more:
             break
         programs |= more
-    finding.used |= gathered.used
-    finding.check_patterns()
+    staying.used |= gathered.used
+    staying.check_patterns(one.path for one in own)
     missing = [
         Lacking(name=name, wanted_by=told.wanted_by[name], why=finding.why_missing(name))
         for name in told.missing
@@ -89,14 +91,8 @@ def find(
         missing=(*missing, *gathered.missing),
         without=(*finding.without.values(), *gathered.without),
         named=finding.named(told.found),
-        kept_out=finding.kept_out,
+        kept_out=staying.kept_out,
     )
-
-
-def is_meant(path: str, only: Iterable[str]) -> bool:
-    """Whether a library of the wheel is one of those meant; a pattern is for its path, or the end of it."""
-    patterns = tuple(only)
-    return not patterns or matches(path, [end for one in patterns for end in (one, f"*/{one}")])
 
 
 def given_folders(request: Request, facts: Facts) -> tuple[Path, ...]:
@@ -122,14 +118,12 @@ class _Finding:
     own: Sequence[Own]
     request: Request
     facts: Facts
-    requires: tuple[str, ...]
+    staying: Staying
     given: Search = field(init=False)
     everywhere: Search = field(init=False)
     inside: dict[str, Own] = field(init=False)
     opened: dict[str, tuple[str, ...]] = field(default_factory=dict)
     without: dict[str, Lacking] = field(default_factory=dict)
-    kept_out: dict[str, str] = field(default_factory=dict)
-    used: set[str] = field(default_factory=set)
     whys: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -141,26 +135,8 @@ class _Finding:
         self.inside = names | {PurePosixPath(one.path).name: one for one in self.own}
 
     def stays(self, name: str) -> bool:
-        """Whether a library is not brought in: it is in the wheel, excluded, never brought, or another's."""
-        if name in self.inside:
-            return True
-        if self.facts.unneeded(name):
-            return True
-        why = self._why_out(name)
-        if why:
-            self.kept_out[name] = why
-            self.used |= {pattern for pattern in self.request.exclude if matches(name, (pattern,))}
-        return bool(why)
-
-    def _why_out(self, name: str) -> str:
-        """Why a library is not brought in; "" where it is."""
-        for pattern in self.request.exclude:
-            if matches(name, (pattern,)):
-                return f"excluded by {pattern}"
-        if why := self.facts.why_never(name):
-            return f"never brought along: {why}"
-        wheel = self.facts.brought_by(name, self.requires)
-        return f"{wheel} brings it" if wheel else ""
+        """Whether a library is not brought in: it is in the wheel, or left to another."""
+        return name in self.inside or self.staying.stays(name)
 
     def opens(self, library: Library) -> list[str]:
         """The names that a library of ROCm opens and must find."""
@@ -218,7 +194,7 @@ class _Finding:
         for library in {one.path: one for one in found.values()}.values():
             for name in names_in(library.path):
                 known = name in found or name in self.inside or name == library.file_name
-                if known or of_system(name) or self._why_out(name):
+                if known or of_system(name) or self.staying.why(name):
                     continue
                 if self.given.find(name, library.linkage.machine, library) is not None:
                     told.setdefault(name, {})[library.file_name] = None
@@ -230,7 +206,7 @@ class _Finding:
         for pattern in self.request.include:
             found = [name for name in self.given.matching(pattern) if not of_system(name)]
             if found:
-                self.used.add(pattern)
+                self.staying.used.add(pattern)
             for name in found:
                 if why := self.facts.why_never(name):
                     raise InputError(
@@ -248,21 +224,3 @@ class _Finding:
         if wheel:
             return f"{wheel} brings it, but this wheel does not say that it requires {wheel}"
         return self.whys.get(name, "one of ROCm's libraries" if self.facts.known(name) else "")
-
-    def check_patterns(self) -> None:
-        """Raise InputError for an exclusion or inclusion that matched nothing."""
-        for option, patterns in (("--exclude", self.request.exclude), ("--include", self.request.include)):
-            for pattern in patterns:
-                if pattern not in self.used:
-                    raise InputError(
-                        f"{option} {pattern} matches nothing",
-                        cause="no library that is needed and no file that is read has such a name",
-                        next_step="rocwright wheel bundle --plan lists what is brought in",
-                    )
-        for pattern in self.request.only:
-            if not any(is_meant(one.path, [pattern]) for one in self.own):
-                raise InputError(
-                    f"--only {pattern} matches nothing",
-                    cause=f"the wheel's libraries: {', '.join(one.path for one in self.own[:8])}",
-                    next_step="give a pattern for one of them",
-                )

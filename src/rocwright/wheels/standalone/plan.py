@@ -9,8 +9,9 @@ from pathlib import Path, PurePosixPath
 from rocwright.files import sha256_file
 from rocwright.wheels.needed import Linkage, inside_folders
 from rocwright.wheels.standalone.facts import Facts
-from rocwright.wheels.standalone.finding import Found, Own, find, is_meant
+from rocwright.wheels.standalone.finding import Found, Own, find
 from rocwright.wheels.standalone.model import Alias, Brought, Edit, Plan, Request
+from rocwright.wheels.standalone.staying import is_meant
 
 LIB = "lib"
 _HASH_DIGITS = 8

@@ -21,9 +21,10 @@ from rocwright.errors import CheckError, InputError
 from rocwright.wheels.archive import open_wheel
 from rocwright.wheels.needed import Search, linkage_of, of_system
 from rocwright.wheels.standalone.facts import Facts, the_facts
-from rocwright.wheels.standalone.finding import given_folders, is_meant
+from rocwright.wheels.standalone.finding import given_folders
 from rocwright.wheels.standalone.make import Made, installed
 from rocwright.wheels.standalone.model import Plan, Request
+from rocwright.wheels.standalone.staying import is_meant
 from rocwright.wheels.write import File
 
 DRIVER = Path(__file__).with_name("driver.py")

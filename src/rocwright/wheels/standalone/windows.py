@@ -13,10 +13,10 @@ from pathlib import Path
 
 from rocwright.errors import InputError
 from rocwright.wheels.standalone.dlls import Folders, dll_names_in, imports, known_names
-from rocwright.wheels.standalone.facts import Facts, Known, matches
-from rocwright.wheels.standalone.finding import is_meant
+from rocwright.wheels.standalone.facts import Facts, Known
 from rocwright.wheels.standalone.model import Brought, Lacking, Plan, Request
 from rocwright.wheels.standalone.reads import Gathered, gather_known
+from rocwright.wheels.standalone.staying import Staying, is_meant
 
 BIN = "bin"
 
@@ -53,13 +53,15 @@ def plan_windows(
     `package_init` is the text of the __init__.py of the package that `home` lies in. Raises InputError where
     a pattern matches nothing, or where that file is no Python.
     """
-    finding = _Finding(own, request, facts, tuple(requires))
+    staying = Staying(request=request, facts=facts, requires=tuple(requires))
+    finding = _Finding(own, request, facts, staying)
     finding.follow()
     folder = f"{home}/{BIN}"
     found = finding.found
     known = [(one, name, found[name]) for name in sorted(found) if (one := facts.known_dll(name)) is not None]
     gathered = gather_known(known, request, folder)
-    finding.check_patterns(gathered)
+    staying.used |= gathered.used
+    staying.check_patterns(own)
     opened = [name for name in sorted(found) if name.lower() in finding.opened]
     return Plan(
         home=home,
@@ -85,7 +87,7 @@ def plan_windows(
         else {},
         missing=(*finding.missing, *gathered.missing),
         without=(*finding.without, *gathered.without),
-        kept_out=dict(sorted(finding.kept_out.items())),
+        kept_out=dict(sorted(staying.kept_out.items())),
         dropped=gathered.dropped,
     )
 
@@ -129,21 +131,17 @@ def _variables(known: Sequence[tuple[Known, str, Path]], gathered: Gathered) -> 
 class _Finding:
     """The search, breadth first, and what comes up on the way; names in lower case."""
 
-    def __init__(
-        self, own: Mapping[str, Path], request: Request, facts: Facts, requires: tuple[str, ...]
-    ) -> None:
+    def __init__(self, own: Mapping[str, Path], request: Request, facts: Facts, staying: Staying) -> None:
         folders = [root / folder for root in request.roots for folder in facts.layout.windows]
         given = dict.fromkeys((*folders, *request.roots, *request.search))
         self.folders = Folders(tuple(folder for folder in given if folder.is_dir()))
-        self.own, self.request, self.facts, self.requires = own, request, facts, requires
+        self.own, self.request, self.facts, self.staying = own, request, facts, staying
         self.inside = {path.rpartition("/")[2].lower() for path in own}
         self.found: dict[str, Path] = {}
         self.wanted_by: dict[str, dict[str, None]] = {}
         self.opened: set[str] = set()
-        self.kept_out: dict[str, str] = {}
         self.missing: list[Lacking] = []
         self.without: list[Lacking] = []
-        self.used: set[str] = set()
 
     def follow(self) -> None:
         """Fill `found`, by the names of the files."""
@@ -151,7 +149,7 @@ class _Finding:
         queue = [(name, path, "") for path, copy in meant for name in imports(copy)]
         for pattern in self.request.include:
             names = self.folders.matching(pattern)
-            self.used |= {pattern} if names else set()
+            self.staying.used |= {pattern} if names else set()
             queue += [(name, "--include", "") for name in names]
             self.opened |= {name.lower() for name in names}
         seen: set[str] = set()
@@ -159,7 +157,7 @@ class _Finding:
             name, who, why = queue.pop(0)
             key = name.lower()
             self.wanted_by.setdefault(key, {})[who] = None
-            if key in seen or key in self.inside or self._stays(name):
+            if key in seen or key in self.inside or self.staying.stays(name):
                 continue
             seen.add(key)
             path = self.folders.find(name)
@@ -180,11 +178,13 @@ class _Finding:
             if not one.windows:
                 continue
             named = known_names(literals, one.windows) or self.folders.matching(one.windows)[-1:]
-            there = [name for name in named if self.folders.find(name) is not None and not self._stays(name)]
+            there = [
+                name for name in named if self.folders.find(name) is not None and not self.staying.stays(name)
+            ]
             if there:
                 found += [(name, one.why) for name in there]
                 self.opened |= {name.lower() for name in there}
-            elif named and all(self._stays(name) for name in named):
+            elif named and all(self.staying.stays(name) for name in named):
                 continue
             elif one.optional:
                 name = (named or [one.windows])[0]
@@ -192,33 +192,3 @@ class _Finding:
             else:
                 found.append(((named or [one.windows])[0], one.why))
         return found
-
-    def _stays(self, name: str) -> bool:
-        for pattern in self.request.exclude:
-            if matches(name, (pattern,)):
-                self.used.add(pattern)
-                self.kept_out[name] = f"excluded by {pattern}"
-                return True
-        if wheel := self.facts.brought_by(name, self.requires):
-            self.kept_out[name] = f"{wheel} brings it"
-            return True
-        return bool(self.facts.why_never(name))
-
-    def check_patterns(self, gathered: Gathered) -> None:
-        """Raise InputError for an exclusion or inclusion that matched nothing."""
-        self.used |= gathered.used
-        for option, patterns in (("--exclude", self.request.exclude), ("--include", self.request.include)):
-            for pattern in patterns:
-                if pattern not in self.used:
-                    raise InputError(
-                        f"{option} {pattern} matches nothing",
-                        cause="no DLL that is needed and no file that is read has such a name",
-                        next_step="rocwright wheel bundle --plan lists what is brought in",
-                    )
-        for pattern in self.request.only:
-            if not any(is_meant(path, [pattern]) for path in self.own):
-                raise InputError(
-                    f"--only {pattern} matches nothing",
-                    cause=f"the wheel's DLLs: {', '.join(list(self.own)[:8])}",
-                    next_step="give a pattern for one of them",
-                )
