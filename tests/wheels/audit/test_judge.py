@@ -231,7 +231,7 @@ def test_a_section_cannot_show_other_code_than_is_loaded(tmp_path: Path) -> None
     path = assemble(tmp_path, kernel_source(body="s_nop 0" + END, descriptor=WAVE32), "gfx1100")
     code = bytearray(path.read_bytes())
     file = CodeFile(bytes(code), "x")
-    (number,) = (number for number, one in enumerate(file.sections) if one.executable)
+    (number,) = (number for number, one in enumerate(file.sections) if file.holds_code(one))
     entry = int.from_bytes(code[40:48], "little") + 64 * number
     code[entry + 24 : entry + 32] = (file.sections[number].offset + 4).to_bytes(8, "little")
     path.write_bytes(code)

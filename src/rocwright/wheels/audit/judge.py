@@ -90,7 +90,7 @@ def _strange(file: CodeFile) -> str:
     if sum(one.function for one in file.symbols) > MOST_FUNCTIONS:
         return f"it claims more than {MOST_FUNCTIONS:,} functions"
     for section in file.sections:
-        if section.executable and section.size and not (section.loaded and file.is_loaded_as_shown(section)):
+        if file.holds_code(section) and section.size and not file.is_loaded_as_shown(section):
             return f"what is loaded is not what its section {section.name[:100]!r} shows"
     return ""
 
@@ -116,7 +116,7 @@ def _starts(file: CodeFile, kernels: Sequence[Kernel]) -> list[tuple[int, str]]:
     functions = [
         (one.address, one.name)
         for one in file.symbols
-        if one.function and file.sections[one.section].executable
+        if one.function and file.holds_code(file.sections[one.section])
     ]
     return [*entries, *functions]
 
