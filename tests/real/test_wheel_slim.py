@@ -16,7 +16,7 @@ from tests.real.real_wheels import debian_package, real_wheel
 from tests.real.stub_libraries import stub_libraries
 from tests.wheels.hip_compiler import llvm, run
 
-from rocwright.wheels.codeobjects import code_objects
+from rocwright.wheels.codeobjects import code_objects, fat_binaries, read_code
 from rocwright.wheels.metadata import read_record
 from rocwright.wheels.slim import slim
 
@@ -136,8 +136,8 @@ print(version.value)
 
 def test_debians_librocrand_loads_with_the_real_runtime_and_tells_its_version(tmp_path: Path) -> None:
     for package in ("libamdhip64-5", "libamd-comgr2", "libhsa-runtime64-1", "libhsakmt1"):
-        run("dpkg-deb", "-x", debian_package(package), tmp_path / "runtime")
-    run("dpkg-deb", "-x", debian_package("librocrand1"), tmp_path / "old")
+        run("dpkg-deb", "-x", debian_package(package, "bookworm"), tmp_path / "runtime")
+    run("dpkg-deb", "-x", debian_package("librocrand1", "bookworm"), tmp_path / "old")
     report = slim(tmp_path / "old", ["gfx1030"], tmp_path / "new", epoch=0)
     assert report.after < 0.6 * report.before
     folder = "usr/lib/x86_64-linux-gnu"
@@ -146,3 +146,29 @@ def test_debians_librocrand_loads_with_the_real_runtime_and_tells_its_version(tm
         for name in ("old", "new")
     ]
     assert versions[0] == versions[1] != ""
+
+
+def test_debians_librocblas_keeps_one_gpus_code_in_the_library_and_beside_it(tmp_path: Path) -> None:
+    tree = tmp_path / "old"
+    tree.mkdir()
+    # two of its ten GPUs' kernels, of 2 GB in all
+    wanted = ("*/librocblas.so*", "*/library/TensileLibrary.dat", "*/library/*gfx803*", "*/library/*gfx1100*")
+    command = 'dpkg-deb --fsys-tarfile "$1" | tar -xC "$2" --wildcards "$3" "$4" "$5" "$6"'
+    package = debian_package("librocblas0", "trixie")
+    run("sh", "-euc", command, "sh", package, tree, *wanted)
+    report = slim(tree, ["gfx1100"], tmp_path / "new", epoch=0)
+    folder = "usr/lib/x86_64-linux-gnu"
+    kept = {path.name for path in report.out.glob(f"{folder}/rocblas/*/library/*")}
+    assert kept == {"TensileLibrary.dat", "TensileLibrary_gfx1100.co", "Kernels.so-000-gfx1100.hsaco"}
+    library = Path(folder, "librocblas.so.0.1")
+    (changed,) = (one for one in report.changed if one.path == str(library))
+    assert changed.after <= 1.02 * (changed.before - sum(changed.went.values()))
+    # it wants a newer libc than this system may have, so that it is read and not loaded
+    ((_, _, found),) = fat_binaries(report.out / library)
+    assert [one.bundle for one in found.wrappers] == [one.offset for one in found.bundles]
+    assert {one.target for bundle in found.bundles for one in bundle.code} == {"gfx1100"}
+    old, new = (
+        [code for _, code in read_code(one / library, lambda code: code.target == "gfx1100")]
+        for one in (tree, report.out)
+    )
+    assert old == new != []
