@@ -18,9 +18,11 @@ from rocwright.build.progress import PlainProgress, Progress
 from rocwright.build.runs import LogFile, StepRun, UnderWay, log_name
 from rocwright.build.scheduler import Options, check_room, run_steps
 from rocwright.catalog.model import Check, Component
+from rocwright.errors import RocwrightError
 from rocwright.files import write_atomic
 from rocwright.flow import Project, built_outputs, expected_seconds
 from rocwright.plan.decide import State, decide
+from rocwright.plan.environment import EPOCH
 from rocwright.plan.make import make_plan
 from rocwright.plan.model import Plan
 from rocwright.resolve.model import Lock
@@ -34,6 +36,7 @@ from rocwright.verify.tiny_gguf import write_tiny_model
 from rocwright.wheels.choose import Target, targets
 from rocwright.wheels.codeobjects import check_targets, code_objects
 from rocwright.wheels.judge.judge import judge
+from rocwright.wheels.normalise import form_of
 from rocwright.wheels.runs_on import Judged, runs_on
 
 GPU_DEVICES = ("/dev/kfd", "/dev/dri")
@@ -179,12 +182,24 @@ class _Bench:
         return self.finding(check, f"runs on {gpu}", not bad, detail or "holds no GPU code", "")
 
     def wheel(self, check: Check) -> list[Finding]:
-        """Whether the wheel is what it says: tag, RECORD, libraries; and nothing secret was left in it."""
+        """Whether the wheel is what it says: tag, RECORD, libraries; and nothing secret was left in it.
+
+        Also its hash in its one form, by which builds of the same content are known, whoever packed them.
+        """
         with self._named_artifact() as path:
             found = judge(path)
+            form = self._one_form(check, path)
         wrong = [one for one in found if one.grade == "error"]
         detail = "; ".join(f"{one.kind}: {one.path} {one.what}" for one in wrong or found)
-        return [self.finding(check, check.name, not wrong, detail or "nothing to say against it", "")]
+        told = self.finding(check, check.name, not wrong, detail or "nothing to say against it", "")
+        return [told, form]
+
+    def _one_form(self, check: Check, path: Path) -> Finding:
+        try:
+            form = form_of(path, epoch=EPOCH)
+        except RocwrightError as error:
+            return self.finding(check, "one form", False, f"{error.what}: {error.detail}", "")
+        return self.finding(check, "one form", True, f"sha256 {form.sha256}", "")
 
     @contextmanager
     def _named_artifact(self) -> Iterator[Path]:

@@ -3,8 +3,8 @@
 Source of the format: PKWARE's APPNOTE.TXT 6.3.3, sections 4.3 (records), 4.4 (fields) and 4.5.3 (zip64).
 
 The compressor is raw deflate by ISA-L (package isal), level 2, fed CHUNK bytes at a time. Measured in
-November 2026 with isal 1.9.1, under qemu's models of processors from 2006 to now: levels 0 to 2 give the same
-bytes on every x86-64 processor with SSE4.2 (2008 on), level 3 differs with AVX2 and with AVX-512, 64-bit ARM
+November 2026: releases 1.5.3 to 1.9.1 of isal give the same bytes; levels 0 to 2 the same on every x86-64
+processor with SSE4.2 (2008 on; with qemu's models), level 3 differs with AVX2 and with AVX-512; 64-bit ARM
 gives other bytes at every level, and so does feeding it other amounts at a time. zlib's bytes depend on which
 zlib Python was linked with: several distributions have zlib-ng in its place. `check_compressor` finds a
 machine that differs.
