@@ -24,7 +24,8 @@ def main() -> None:
     found = folder / "corpus"
     found.mkdir(parents=True, exist_ok=True)
     for number, (kind, named) in enumerate(targets.seeds().items()):
-        for name, content in named.items():
+        kept = {file.name: file.read_bytes() for file in sorted((CORPUS / kind).glob("*"))}
+        for name, content in {**named, **kept}.items():
             if target in (kind, "all"):
                 first = bytes([number]) if target == "all" else b""
                 (found / f"seed-{kind}-{name}").write_bytes(first + content)
