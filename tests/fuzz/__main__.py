@@ -23,7 +23,9 @@ def main() -> None:
     folder = Path(rest[0] if rest else tempfile.mkdtemp(prefix="rocwright-fuzz-"))
     found = folder / "corpus"
     found.mkdir(parents=True, exist_ok=True)
-    for number, (kind, named) in enumerate(targets.seeds().items()):
+    seeds = targets.seeds()
+    for number, kind in enumerate(targets.TARGETS):
+        named = seeds.get(kind, {})
         kept = {file.name: file.read_bytes() for file in sorted((CORPUS / kind).glob("*"))}
         for name, content in {**named, **kept}.items():
             if target in (kind, "all"):
