@@ -207,6 +207,14 @@ def test_a_folder_is_copied_with_less_code_and_its_links(tmp_path: Path, files: 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["new", "tree"]
 
 
+def test_a_folder_is_not_written_into_itself(tmp_path: Path, files: dict[str, bytes]) -> None:
+    tree = write_tree(tmp_path / "tree", files)
+    before = sorted(tree.rglob("*"))
+    with pytest.raises(InputError, match="lies inside"):
+        slim(tree, ["gfx1151"], tree / "small" / "out", epoch=0)
+    assert sorted(tree.rglob("*")) == before
+
+
 def test_a_record_in_a_folder_is_made_right_again(tmp_path: Path, files: dict[str, bytes]) -> None:
     report = slim(small_wheel(tmp_path, files), ["gfx1151", "gfx803"], epoch=0)
     tree = write_tree(tmp_path / "site", unpacked(report.out))

@@ -41,8 +41,11 @@ def slim_file(path: Path, out: Path, wish: Wish, tell: Callable[[str], None] = l
 def slim_folder(path: Path, out: Path, wish: Wish, tell: Callable[[str], None] = lambda text: None) -> Report:
     """Copy the folder `path` to `out`, whole or not at all, with its files made smaller.
 
-    Links are copied as links; those to files that went go with them. Raises as work_through does.
+    Links are copied as links; those to files that went go with them. Raises InputError for an `out` inside
+    the folder, else as work_through does.
     """
+    if out.resolve().is_relative_to(path.resolve()):
+        raise InputError(f"{out} lies inside {path}", next_step="-o with a place outside")
     out.parent.mkdir(parents=True, exist_ok=True)
     files = sorted(_files(path))
     with scratch(out.parent) as results:
