@@ -17,11 +17,15 @@ from rocwright.wheels.audit.listing import Comparison
 from rocwright.wheels.choose import Target
 from rocwright.wheels.codefile import CodeFile
 from rocwright.wheels.codeobjects import fat_binaries, read_code
+from rocwright.wheels.diff.libraries import read_library
+from rocwright.wheels.diff.wheels import diff
 from rocwright.wheels.elf import Elf
 from rocwright.wheels.fatbin import fat_binary
 from rocwright.wheels.kernels import kernels_of
 from rocwright.wheels.members import members
+from rocwright.wheels.metadata import Headers, read_record, record_bytes
 from rocwright.wheels.needed import linkage_of
+from rocwright.wheels.normalise import normalise
 from rocwright.wheels.offload import contents, read_bundles
 from rocwright.wheels.parts import pieces
 from rocwright.wheels.pe import Pe
@@ -29,11 +33,14 @@ from rocwright.wheels.scratch import scratch
 from rocwright.wheels.slim.library import slim_library
 from rocwright.wheels.slim.wish import Wish
 from rocwright.wheels.source import Held
+from rocwright.wheels.split.library import is_exact, put_together, take_apart
+from rocwright.wheels.split.manifest import Library, Neutral, Span, as_bytes, read_neutral
 from rocwright.wheels.standalone.alias import alias_library
 from rocwright.wheels.standalone.dlls import MAGIC, dll_names_in, imports
 from rocwright.wheels.standalone.opened import names_in
 from tests.wheels import fatbin as written
 from tests.wheels.code_object import code_object, metadata
+from tests.wheels.wheel_making import FILES, METADATA, zip_of
 
 LARGEST = 1024 * 1024
 
@@ -141,6 +148,46 @@ def read_needs(data: bytes) -> None:
             imports(path)
 
 
+def write_anew(data: bytes) -> None:
+    """A wheel written in its one form: the same content, and the same bytes again."""
+    with tempfile.TemporaryDirectory(dir=tempfile.gettempdir()) as folder:
+        path, out, again = (Path(folder, f"{name}-1-py3-none-any.whl") for name in ("a", "b", "c"))
+        path.write_bytes(data)
+        normalise(path, out, epoch=0)
+        normalise(out, again, epoch=0)
+        assert out.read_bytes() == again.read_bytes()
+        assert diff(path, out).files == ()
+
+
+def compare_libraries(data: bytes) -> None:
+    """The facts of a library, as they are compared with another's."""
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        read_library(Path(file.name), "x")
+
+
+def take_apart_and_put_together(data: bytes) -> None:
+    """A library in pieces, and whole again to the byte."""
+    source = Held(data)
+    fat = fat_binary(source)
+    with scratch(Path(tempfile.gettempdir())) as results:
+        apart = take_apart(source, fat, "x.so", "kept", results) if fat else None
+        if apart and is_exact(apart.library):
+            whole = put_together(apart.library, apart.neutral, apart.kept, apart.code, results)
+            assert b"".join(pieces(whole)) == data
+
+
+def read_words(data: bytes) -> None:
+    """METADATA, RECORD, the manifest of a neutral wheel: three texts, one behind the other in the data."""
+    headers, record, manifest, *_ = [*data.split(b"\0", 2), b"", b""]
+    assert Headers(headers).as_bytes() == headers
+    assert Headers(headers).replaced("X", ["1"]).get("x") == "1"
+    rows = read_record(record)
+    assert read_record(record_bytes(rows)) == rows
+    read_neutral(manifest, "x")
+
+
 TARGETS: Mapping[str, Callable[[bytes], None]] = {
     "members": read_members,
     "elf": read_elf,
@@ -153,6 +200,10 @@ TARGETS: Mapping[str, Callable[[bytes], None]] = {
     "listings": read_listings,
     "slim": make_smaller,
     "needs": read_needs,
+    "normalise": write_anew,
+    "diff": compare_libraries,
+    "split": take_apart_and_put_together,
+    "words": read_words,
 }
 
 WISH = Wish(targets=(Target("gfx1151"),), covered={}, strip=True, allow_missing=True)
@@ -191,6 +242,7 @@ def seeds() -> Mapping[str, Mapping[str, bytes]]:
     dll = {"dll": written.pe_file({b".text": b"code", b".hipFatB": wrapper, b".hip_fat": plain})}
     bodies = [(name, one + bytes(9000)) for name, one in code]
     large = written.plain_bundle(bodies, align=4096)
+    roomy = {f"elf-{form}": written.linked_elf([large], form=form) for form in ("rela", "relr", "place")}
     lone = {"code": written.gpu_elf(0x36), "plain": plain}
     return {
         "members": _containers({"a.so": linked["elf-rela"], "b/c": b"text"}),
@@ -202,10 +254,14 @@ def seeds() -> Mapping[str, Mapping[str, bytes]]:
         "kernels": {"code-object": code_object()},
         "metadata": {"one": metadata()},
         "slim": {
-            **{f"elf-{form}": written.linked_elf([large], form=form) for form in ("rela", "relr", "place")},
+            **roomy,
             "packed": written.linked_elf([packed["ccob-2-1"]], form="rela"),
         },
         "listings": {"two": LISTING + b"\0" + LISTING.replace(b"v_rcp", b"v_add")},
+        "normalise": {"wheel": zip_of(FILES)},
+        "diff": {"place": linked["elf-place"], "code-object": code_object()},
+        "split": roomy,
+        "words": {"all": b"\0".join((METADATA, b"a,sha256=" + b"AAAA" + b",3\nb,,\n", MANIFEST))},
         "needs": {"alias": alias_library("libx.so", "libx.so.6", 62), **linked, **dll},
     }
 
@@ -218,6 +274,27 @@ LISTING = b"""
 \t.long 0xffffffff           // 000000000020: FFFFFFFF
 \ts_setpc_b64 s[30:31]       // 000000000024: BE80481E
 """
+
+MANIFEST = as_bytes(
+    Neutral(
+        record="0" * 64,
+        epoch=0,
+        wheel="a-1-py3-none-any.whl",
+        folder="a-1.dist-info",
+        targets=("gfx1151",),
+        libraries=(
+            Library(
+                path="a.so",
+                size=10,
+                sha256="0" * 64,
+                kept="kept",
+                spans=(Span(offset=0, size=10),),
+                bundles=(),
+            ),
+        ),
+        whole=(),
+    )
+)
 
 CODE = {"gfx1151": 0x4A, "gfx803": 0x2A}
 

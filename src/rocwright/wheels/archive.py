@@ -139,5 +139,7 @@ def _in_folder(folder: Path) -> Iterator[File]:
             yield File(path=path.relative_to(folder).as_posix(), content=path, mode=stat.S_IMODE(mode))
         elif not stat.S_ISDIR(mode):
             raise InputError(
-                f"{path} is a link or device; a wheel holds files only", next_step="put the file in its place"
+                f"{path} is a link or device; a wheel holds files only",
+                cause="the folder was not made by unpacking a wheel",
+                next_step="put the file in its place",
             )

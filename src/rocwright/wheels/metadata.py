@@ -145,6 +145,7 @@ def dist_info_folder(paths: Iterable[str]) -> str:
             "no wheel: it has no *.dist-info folder"
             if not found
             else f"a wheel has one *.dist-info folder, this has {', '.join(sorted(found))[:300]}",
+            cause="it is another kind of file, or was not built whole",
             next_step="give a file that pip would install",
         )
     return found.pop()

@@ -56,6 +56,7 @@ def wheels_in(path: Path) -> list[Path]:
     if not found:
         raise InputError(
             f"{path} holds no wheel and is no unpacked one",
+            cause="it has neither *.whl nor *.dist-info in it",
             next_step="give a wheel, a folder of wheels, or a folder with a *.dist-info folder",
         )
     return found
@@ -71,7 +72,11 @@ def normalise(wheel: Path, out: Path, *, epoch: int, fix_record: bool = False) -
     name = unpacked_name(wheel) if wheel.is_dir() else parse_name(wheel.name)
     target = out / name.file_name if out.is_dir() else out
     if target.suffix != SUFFIX:
-        raise InputError(f"{target} is neither a folder nor NAME{SUFFIX}", next_step="name one of them")
+        raise InputError(
+            f"{target} is neither a folder nor NAME{SUFFIX}",
+            cause="a folder must be there before it is written into",
+            next_step=f"mkdir {target}, or name a wheel",
+        )
     before = sha256_file(target) if target.is_file() else ""
     with opened(wheel) as files:
         # An unpacked wheel was opened to be changed, and its RECORD is not expected to know it.
@@ -115,7 +120,9 @@ def unpacked_name(folder: Path) -> WheelName:
     try:
         wheel = Headers((folder / info / "WHEEL").read_bytes())
     except OSError as error:
-        raise InputError(f"{folder} has no {info}/WHEEL", cause=str(error)) from error
+        raise InputError(
+            f"{folder} has no {info}/WHEEL", cause=str(error), next_step="unpack the wheel again"
+        ) from error
     parts = [sorted(set(part)) for part in zip(*(tag.split("-") for tag in wheel.all("Tag")), strict=True)]
     tags = "-".join(".".join(part) for part in parts)
     build = wheel.get("Build")

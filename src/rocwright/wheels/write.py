@@ -130,6 +130,7 @@ def in_order(files: Iterable[File]) -> list[File]:
         if any(file.path == f"{folder}/{name}" for file in known):
             raise InputError(
                 f"the wheel is signed ({name}); written anew, the signature would be false",
+                cause="a signature is of the RECORD that was there",
                 next_step=f"take {folder}/{name} out of the wheel first",
             )
     return sorted(known, key=lambda file: order_in(folder, file.path))
@@ -165,6 +166,7 @@ def epoch_from_environment() -> int:
     if not re.fullmatch(r"\s*-?\d{0,18}\s*", text):
         raise InputError(
             f"{_EPOCH} is {text!r}, which is no whole number of seconds",
+            cause="it was set by hand, or by a script that failed",
             next_step=f"export {_EPOCH}=$(git log -1 --format=%ct), or unset it",
         )
     return int(text) if text.strip() else EARLIEST

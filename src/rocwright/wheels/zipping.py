@@ -165,7 +165,11 @@ class ZipWriter:
     def _begin(self, name: str, size: int) -> tuple[bytes, bool]:
         encoded = name.encode()
         if len(encoded) > _MOST_NAME:
-            raise CheckError(f"a file's name is {len(encoded):,} bytes long; a zip can hold {_MOST_NAME:,}")
+            raise CheckError(
+                f"a file's name is {len(encoded):,} bytes long; a zip can hold {_MOST_NAME:,}",
+                cause="the file was made to deceive",
+                next_step="give it a shorter name",
+            )
         # Deflate can make a file a little larger; which form is taken must not depend on how much.
         large = size + size // 1000 + 4096 >= _MOST
         self._file.write(bytes(_LOCAL.size + len(encoded) + (20 if large else 0)))

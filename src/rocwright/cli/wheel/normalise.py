@@ -47,7 +47,11 @@ def _check(wheels: list[Path], epoch: int | None, as_json: bool) -> None:
     from rocwright.wheels.normalise import form_of
 
     if any(wheel.is_dir() for wheel in wheels):
-        raise InputError("an unpacked wheel has no form to check", next_step="check the wheel itself")
+        raise InputError(
+            "an unpacked wheel has no form to check",
+            cause="order, times and compression are those of a zip",
+            next_step="check the wheel itself",
+        )
     forms = [(wheel, form_of(wheel, epoch=epoch)) for wheel in wheels]
     wrong = [f"{wheel.name}: {one}" for wheel, form in forms for one in form.differences]
     if as_json:
@@ -76,7 +80,11 @@ def _write(wheels: list[Path], out: Path | None, epoch: int | None, fix_record: 
     from rocwright.wheels.write import epoch_from_environment
 
     if len(wheels) > 1 and out and not out.is_dir():
-        raise InputError(f"{out} is no folder, and there are several wheels", next_step=f"mkdir {out}")
+        raise InputError(
+            f"{out} is no folder, and there are several wheels",
+            cause="a folder must be there before it is written into",
+            next_step=f"mkdir {out}",
+        )
     time = epoch_from_environment() if epoch is None else epoch
     made = []
     for wheel in wheels:

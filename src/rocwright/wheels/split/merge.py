@@ -107,7 +107,9 @@ def _given(wheels: Sequence[tuple[Path, Sequence[File]]]) -> _Given:
         told = read_code(manifest, str(path))
         if told.target in code:
             raise InputError(
-                f"two wheels are for {told.target}", next_step=f"leave out {path} or {code[told.target][0]}"
+                f"two wheels are for {told.target}",
+                cause="one was given twice, or they are of two builds",
+                next_step=f"leave out {path} or {code[told.target][0]}",
             )
         code[told.target] = path, told.record, by_path
     if len(neutral) != 1 or not code:
