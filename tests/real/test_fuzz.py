@@ -15,7 +15,7 @@ pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("atheris") is None, reason="atheris is not installed"),
 ]
 
-SECONDS = 2
+SECONDS = 1
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -10,14 +10,12 @@ import re
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import IO, TYPE_CHECKING, Literal, Protocol, cast
+from typing import Literal
 
 from rocwright.errors import CheckError
 from rocwright.wheels.gpu import HEADER_SIZE, GpuHeader, gpu_header, is_unnamed
 from rocwright.wheels.source import CHUNK, Source
-
-if TYPE_CHECKING:
-    import hashlib
+from rocwright.wheels.unpacking import Unpacking, unsound
 
 MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
 COMPRESSED_MAGIC = b"CCOB"
@@ -28,14 +26,14 @@ ALIGNMENT = 4096
 MOST_ENTRIES = 4096
 LONGEST_ID = 1024
 
-Compression = Literal["", "zlib", "zstd"]
-
 # hipv4-amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-; `hip` is the older kind, `hcc` that of the compiler before
 # it, and a fourth part of the triple may be written out.
 _ENTRY_ID = re.compile(
     r"(?:hip(?:v4)?|hcc)-(?P<isa>amdgcn|spirv64)-amd-amdhsa-(?:unknown)?-?"
     r"(?P<target>[a-z][a-z0-9]*(?:-[a-z0-9]+)*)(?P<features>(?::[a-z]+[+-])*)"
 )
+
+Compression = Literal["", "zlib", "zstd"]
 
 _COMPRESSED_HEADERS = {1: "<IQ", 2: "<IIQ", 3: "<QQQ"}
 """After magic, version and method: [size of the whole,] size unpacked, hash."""
@@ -136,9 +134,8 @@ def contents(
     source: Source, bundle: Bundle, wanted: Callable[[Entry], bool] = lambda entry: bool(entry.target)
 ) -> Iterator[tuple[Entry, bytes]]:
     """The entries of a bundle that are wanted, with their bytes, in the order in which they lie there."""
-    read = (
-        _opened(source, bundle) if bundle.compression else source.window(bundle.offset, bundle.size).read_at
-    )
+    place = source.window(bundle.offset, bundle.size)
+    read = _unpacking(source, bundle).read_at if bundle.compression else place.read_at
     for entry in sorted(bundle.entries, key=lambda one: one.offset):
         if wanted(entry):
             yield entry, read(entry.offset, entry.size)
@@ -150,7 +147,7 @@ def parse_entry_id(entry_id: str, subject: str) -> tuple[str, tuple[str, ...]] |
         return None
     match = _ENTRY_ID.fullmatch(entry_id)
     if match is None:
-        raise _wrong(subject, f"no entry of a HIP program is named {entry_id[:100]!r}")
+        raise unsound(subject, f"no entry of a HIP program is named {entry_id[:100]!r}")
     return match["target"], tuple(sorted(match["features"].split(":")[1:]))
 
 
@@ -168,7 +165,7 @@ def _next_bundle(source: Source, begin: int, position: int, end: int) -> int | N
         if left := data.lstrip(b"\0"):
             found = at + len(data) - len(left)
             if not is_bundle(source.read_at(found, min(len(MAGIC), end - found))):
-                raise _wrong(source.subject, f"at byte {found:,} there is neither a bundle nor padding")
+                raise unsound(source.subject, f"at byte {found:,} there is neither a bundle nor padding")
             return found
     return None
 
@@ -185,7 +182,7 @@ def _entries(opened: Callable[[], _ReadAt], size: int, subject: str) -> tuple[tu
         if entry.size == 0 and not entry.target:
             continue
         if entry.offset < end or entry.offset + entry.size > size:
-            raise _wrong(subject, f"the entry {entry.id} overlaps another or lies outside its bundle")
+            raise unsound(subject, f"the entry {entry.id} overlaps another or lies outside its bundle")
         if entry.target:
             headers[entry.id] = _header(entry, read(entry.offset, min(entry.size, HEADER_SIZE)), subject)
         end = entry.offset + entry.size
@@ -200,25 +197,25 @@ def _read_header(read: _ReadAt, size: int, subject: str) -> tuple[tuple[Entry, .
         while position + count > len(data):
             more = min(max(ALIGNMENT, len(data)), size - len(data))
             if more <= 0:
-                raise _wrong(subject, "a bundle is cut short")
+                raise unsound(subject, "a bundle is cut short")
             data += read(len(data), more)
         position += count
         return data[position - count : position]
 
     if take(len(MAGIC)) != MAGIC:
-        raise _wrong(subject, "a bundle does not begin as one")
+        raise unsound(subject, "a bundle does not begin as one")
     count = int.from_bytes(take(8), "little")
     if count > MOST_ENTRIES:
-        raise _wrong(subject, f"a bundle claims {count:,} entries")
+        raise unsound(subject, f"a bundle claims {count:,} entries")
     found: dict[str, Entry] = {}
     for _ in range(count):
         offset, length, id_length = struct.unpack("<QQQ", take(24))
         if id_length > LONGEST_ID:
-            raise _wrong(subject, f"a bundle entry's name claims {id_length:,} bytes")
+            raise unsound(subject, f"a bundle entry's name claims {id_length:,} bytes")
         name = take(id_length).decode("ascii", errors="replace")
         target, features = parse_entry_id(name, subject) or ("", ())
         if name in found:
-            raise _wrong(subject, f"a bundle holds {name} twice")
+            raise unsound(subject, f"a bundle holds {name} twice")
         found[name] = Entry(id=name, target=target, features=features, offset=offset, size=length)
     return tuple(found.values()), position
 
@@ -244,7 +241,7 @@ def _header(entry: Entry, head: bytes, subject: str) -> GpuHeader | None:
 def _read_compressed(source: Source, offset: int, end: int, hashes: bool) -> Bundle:
     subject = source.subject
     if end - offset < 8:
-        raise _wrong(subject, "a bundle is cut short")
+        raise unsound(subject, "a bundle is cut short")
     version, method = struct.unpack("<4xHH", source.read_at(offset, 8))
     layout = _COMPRESSED_HEADERS.get(version)
     if layout is None or method not in _METHODS:
@@ -257,11 +254,11 @@ def _read_compressed(source: Source, offset: int, end: int, hashes: bool) -> Bun
         )
     header_size = 8 + struct.calcsize(layout)
     if offset + header_size > end:
-        raise _wrong(subject, "a bundle is cut short")
+        raise unsound(subject, "a bundle is cut short")
     *sizes, unpacked_size, expected = struct.unpack(layout, source.read_at(offset + 8, header_size - 8))
     size = sizes[0] if sizes else _end_of_version_1(source, offset + header_size, end) - offset
     if not header_size <= size <= end - offset:
-        raise _wrong(subject, f"a compressed bundle claims {size:,} bytes")
+        raise unsound(subject, f"a compressed bundle claims {size:,} bytes")
     bundle = Bundle(
         offset=offset,
         size=size,
@@ -271,10 +268,10 @@ def _read_compressed(source: Source, offset: int, end: int, hashes: bool) -> Bun
         unpacked_size=unpacked_size,
         entries=(),
     )
-    last: list[_Unpacking] = []
+    last: list[Unpacking] = []
 
     def opened() -> _ReadAt:
-        last[:] = [_Unpacking(source, bundle, hashes)]
+        last[:] = [_unpacking(source, bundle, hashes=hashes)]
         return last[0].read_at
 
     entries, _ = _entries(opened, unpacked_size, subject)
@@ -282,8 +279,11 @@ def _read_compressed(source: Source, offset: int, end: int, hashes: bool) -> Bun
     return replace(bundle, entries=entries)
 
 
-def _opened(source: Source, bundle: Bundle) -> _ReadAt:
-    return _Unpacking(source, bundle, False).read_at
+def _unpacking(source: Source, bundle: Bundle, *, hashes: bool = False) -> Unpacking:
+    packed = source.window(bundle.offset + bundle.header_size, bundle.size - bundle.header_size)
+    # version 1 does not say where its data end: padding may follow
+    padded = bundle.version == 1
+    return Unpacking(packed, bundle.compression, bundle.unpacked_size, padded=padded, hashes=hashes)
 
 
 def _end_of_version_1(source: Source, position: int, end: int) -> int:
@@ -298,109 +298,5 @@ def _end_of_version_1(source: Source, position: int, end: int) -> int:
     return end
 
 
-class _Unpacking:
-    """The plain bundle within a compressed one, unpacked forward as it is read."""
-
-    def __init__(self, source: Source, bundle: Bundle, hashes: bool) -> None:
-        packed = source.window(bundle.offset + bundle.header_size, bundle.size - bundle.header_size)
-        self._stream = _Inflating(packed) if bundle.compression == "zlib" else _unpacking_zstd(packed)
-        self._bundle = bundle
-        self._budget = source.budget
-        self._subject = source.subject
-        self._md5 = _md5() if hashes else None
-        self._position = 0
-
-    def read_at(self, offset: int, count: int) -> bytes:
-        """Exactly so many bytes; `offset` lies not before the end of what was read."""
-        self._skip(offset - self._position)
-        data = b"".join(self._read(count))
-        if len(data) != count:
-            raise _wrong(self._subject, "a bundle is cut short")
-        return data
-
-    def finish(self, expected_hash: int | None) -> None:
-        """Raises CheckError where there is more or less than the header says, or its hash is another."""
-        self._skip(self._bundle.unpacked_size - self._position)
-        # version 1 may be followed by padding, which is no data for its unpacker
-        if self._bundle.version > 1 and self._some(1):
-            raise self._wrong_size()
-        if self._md5 is not None and int.from_bytes(self._md5.digest()[:8], "little") != expected_hash:
-            raise _wrong(self._subject, "a compressed bundle's hash is not that of what it holds")
-
-    def _skip(self, count: int) -> None:
-        if sum(map(len, self._read(count))) != count:
-            raise self._wrong_size()
-
-    def _read(self, count: int) -> Iterator[bytes]:
-        while count and (data := self._some(count)):
-            count -= len(data)
-            yield data
-
-    def _some(self, most: int) -> bytes:
-        try:
-            data = self._stream.read(min(most, CHUNK))
-        except CheckError:
-            raise
-        except Exception as error:  # zlib.error, ZstdError
-            raise _wrong(self._subject, f"a compressed bundle does not unpack: {error}") from error
-        self._budget.spend(len(data))
-        self._position += len(data)
-        if self._md5 is not None:
-            self._md5.update(data)
-        return data
-
-    def _wrong_size(self) -> CheckError:
-        size = self._bundle.unpacked_size
-        return _wrong(self._subject, f"a compressed bundle does not unpack to {size:,} bytes")
-
-
-def _md5() -> hashlib._Hash:
-    import hashlib
-
-    return hashlib.md5(usedforsecurity=False)
-
-
-class _Stream(Protocol):
-    def read(self, size: int, /) -> bytes: ...
-
-
-class _Inflating:
-    """zlib data, unpacked as they are read, never more at a time than is asked for."""
-
-    def __init__(self, packed: Source) -> None:
-        import zlib
-
-        self._packed = packed
-        self._inflate = zlib.decompressobj()
-
-    def read(self, size: int, /) -> bytes:
-        while not self._inflate.eof:
-            packed = self._inflate.unconsumed_tail or self._packed.read(CHUNK)
-            data = self._inflate.decompress(packed, size)
-            if data:
-                return data
-            if not packed:
-                break
-        return b""
-
-
-def _unpacking_zstd(packed: Source) -> _Stream:
-    """zstd data, unpacked as they are read; a frame may ask for a window of 128 MiB at most."""
-    import zstandard
-
-    return zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(
-        cast("IO[bytes]", packed), read_size=CHUNK
-    )
-
-
 def _listed(known: Iterable[int]) -> str:
     return ", ".join(map(str, known))
-
-
-def _wrong(subject: str, why: str) -> CheckError:
-    return CheckError(
-        f"not a sound offload bundle: {why}",
-        cause="the file is cut short, damaged, or written by a compiler that rocwright does not know",
-        next_step="build it or get it again",
-        subject=subject,
-    )
