@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -40,11 +41,17 @@ def debian_package(name: str, suite: str = "sid") -> Path:
     """The .deb of that name in a suite, as apt-get finds it; skips the test where it cannot be fetched."""
 
     def command() -> list[str]:
-        archive = DebianArchive(FOLDER / "apt", suite, "amd64")
-        archive.refresh()
-        return ["apt-get", f"--config-file={archive.folder}/etc/apt/rocwright.conf", "download", "-q", name]
+        return ["apt-get", f"--config-file={_apt_of(suite)}", "download", "-q", name]
 
     return _fetched(f"{suite}-{name}", command, "*.deb")
+
+
+@cache
+def _apt_of(suite: str) -> Path:
+    """The settings of an apt folder with the newest package lists of a suite, fetched once a run."""
+    archive = DebianArchive(FOLDER / "apt", suite, "amd64")
+    archive.refresh()
+    return archive.folder / "etc" / "apt" / "rocwright.conf"
 
 
 def _fetched(key: str, command: Callable[[], list[str]], pattern: str) -> Path:
