@@ -92,8 +92,9 @@ def label(targets: Sequence[str]) -> str:
 def check_whole(plan: Plan, wheel: Path) -> None:
     """Raise CheckError where something needed was not found, InputError where there is nothing to do."""
     if plan.missing:
+        few = ", ".join(one.name for one in plan.missing[:3]) + (", ..." if len(plan.missing) > 3 else "")
         raise CheckError(
-            f"{len(plan.missing)} things that {wheel.name} needs were not found",
+            f"not found, of what {wheel.name} needs: {few}",
             detail="\n".join(
                 f"{one.name}  for {', '.join(one.wanted_by)}{f' ({one.why})' if one.why else ''}"
                 for one in plan.missing
