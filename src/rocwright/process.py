@@ -306,3 +306,22 @@ def detach(argv: Sequence[str | Path], *, env: Mapping[str, str] | None = None) 
         )
     except FileNotFoundError as error:
         raise not_installed(words[0]) from error
+
+
+def talk(argv: Sequence[str | Path], *, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+    """Start a companion that is asked on its standard input and answers on its standard output.
+
+    Raises InputError where the program is not installed.
+    """
+    words = tuple(str(word) for word in argv)
+    try:
+        return subprocess.Popen(
+            words,
+            env=env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except FileNotFoundError as error:
+        raise not_installed(words[0]) from error

@@ -25,6 +25,7 @@ TABLES = (
     "elf_machines.toml",
     "evidence.toml",
     "generic_targets.toml",
+    "host.toml",
     "isas.toml",
     "leftovers.toml",
     "libraries.toml",

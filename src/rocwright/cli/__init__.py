@@ -24,6 +24,7 @@ VERBS = {
     "patch": "Edits of source trees: check them, or save yours as edits.",
     "history": "Earlier runs on this machine.",
     "store": "What is kept: ls, du, verify, gc.",
+    "doctor": "Is this machine fit to build and to run? What is wrong, why, and what mends it.",
     "sandbox": "Which sandbox engines work here, and why the others do not.",
     "targets": "GPUs by any name, and the ones in this machine.",
     "catalog": "The facts: check them, and JSON schema for editors.",
