@@ -11,6 +11,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from rocwright.catalog.address import ArchivePlace
+from rocwright.catalog.check_issues import check_issues
 from rocwright.catalog.load import Catalog, read_catalog
 from rocwright.catalog.model import ANY, Base, Component, Row, Stack, SystemNeeds
 from rocwright.catalog.place import BuiltinPlace
@@ -20,9 +21,10 @@ from rocwright.catalog.target import Target
 from rocwright.errors import InputError
 from rocwright.models import Frozen
 
-FOLDERS = ("bases", "components", "downloads", "edits", "providers", "stacks")
+FOLDERS = ("bases", "components", "downloads", "edits", "issues", "providers", "stacks")
 TABLES = (
     "elf_machines.toml",
+    "error_lines.toml",
     "evidence.toml",
     "generic_targets.toml",
     "host.toml",
@@ -63,6 +65,7 @@ def check_catalog(folders: Sequence[Path]) -> list[Fault]:
         _add(reader, stack, _stack(stack, catalog))
     for manager in catalog.managers.values():
         _add(reader, manager, iter(()))
+    faults += check_issues(reader, catalog)
     for path, what in _tables(reader, catalog):
         reader.fault(path, "", what)
     return sorted(set(faults))

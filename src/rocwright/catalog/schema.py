@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rocwright.catalog.address import Download
+from rocwright.catalog.issue import ErrorLines, IssuesFile
 from rocwright.catalog.model import Base, Component, PackageManager, Stack
 from rocwright.catalog.provider import Provider
 from rocwright.catalog.target import Quirk, RunOnly, Target
@@ -43,6 +44,8 @@ FILES: dict[str, tuple[str, type[Frozen]]] = {
     "component": ("components/*.toml", Component),
     "download": ("downloads/*.toml", DownloadsFile),
     "edit": ("edits/*.toml", EditsFile),
+    "error_line": ("error_lines.toml", ErrorLines),
+    "issue": ("issues/*.toml", IssuesFile),
     "manager": ("package_managers.toml", ManagersFile),
     "provider": ("providers/*.toml", Provider),
     "stack": ("stacks/*.toml", Stack),

@@ -8,7 +8,18 @@ import click
 
 from rocwright.cli.common import json_option
 
-KINDS = ("base", "component", "download", "edit", "manager", "provider", "stack", "target")
+KINDS = (
+    "base",
+    "component",
+    "download",
+    "edit",
+    "error_line",
+    "issue",
+    "manager",
+    "provider",
+    "stack",
+    "target",
+)
 
 
 @click.group("catalog")

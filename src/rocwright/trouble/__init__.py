@@ -1,0 +1,1 @@
+"""Trouble: what broke, and what to do about it."""

@@ -1,0 +1,210 @@
+"""The field's known failures, and how tools tell those that nobody knows: signatures of logs, as data."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import Annotated, Literal
+
+import re2
+from pydantic import AfterValidator, Field
+
+from rocwright.catalog.read import Reader, catalog_folders
+from rocwright.errors import FailureClass
+from rocwright.models import Frozen
+from rocwright.patching.model import Edit, Range
+
+Text = Annotated[str, Field(pattern=r"\S")]
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]*$")]
+Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+Role = Literal["cause", "follows", "warns"]
+"""What a line is: a cause, what follows from one told elsewhere, or a warning that breaks nothing."""
+
+
+def options() -> re2.Options:
+    """How signatures are read: bytes, a line at a time, upper and lower case apart."""
+    chosen = re2.Options()
+    chosen.encoding = re2.Options.Encoding.LATIN1
+    chosen.never_nl = True
+    chosen.log_errors = False
+    return chosen
+
+
+def _check_pattern(value: str) -> str:
+    if not value.isascii():
+        raise ValueError(
+            f"{value!r} is not ASCII: curved quotes of compilers are made plain before it is tried"
+        )
+    try:
+        compiled = re2.compile(value.encode(), options())
+    except re2.error as error:
+        raise ValueError(f"{value!r} is not a regular expression that RE2 reads: {_said(error)}") from error
+    if compiled.search(b""):
+        raise ValueError(f"{value!r} matches the empty line, so it matches everywhere")
+    return value
+
+
+def _said(error: Exception) -> str:
+    """RE2's words; it may give them as bytes."""
+    word = error.args[0] if error.args else ""
+    return word.decode(errors="replace") if isinstance(word, bytes) else str(word)
+
+
+Pattern = Annotated[str, AfterValidator(_check_pattern)]
+
+
+class Signature(Frozen):
+    """Lines of a log that mean something: any of `patterns` (RE2, within one line) is found in one.
+
+    A `^` at the begin of a pattern is the begin of the line, behind a time and the like. `examples` must
+    match, `no_match` must not: lines that look alike and mean nothing, or something else.
+    """
+
+    name: Name
+    failure: FailureClass = Field(alias="class")
+    role: Role = "cause"
+    patterns: Annotated[tuple[Pattern, ...], Field(min_length=1)]
+    examples: Annotated[tuple[Text, ...], Field(min_length=1)]
+    no_match: Annotated[tuple[Text, ...], Field(min_length=1)]
+
+
+class ErrorLine(Signature):
+    """The line by which a tool tells a failure, known or not; `before` lines above it are shown too."""
+
+    says: Text
+    before: int = Field(default=0, ge=0, le=8)
+
+
+class SetVariables(Frozen):
+    """Set variables where the failed thing is built, or where it runs."""
+
+    kind: Literal["set"]
+    variables: Annotated[dict[Variable, str], Field(min_length=1)]
+    scope: Literal["build", "run"] = "build"
+
+
+class UnsetVariables(Frozen):
+    """Take variables out of where the failed thing is built, or where it runs."""
+
+    kind: Literal["unset"]
+    variables: Annotated[tuple[Variable, ...], Field(min_length=1)]
+    scope: Literal["build", "run"] = "build"
+
+
+class TakeEdit(Frozen):
+    """Change the source tree of a component."""
+
+    kind: Literal["edit"]
+    component: Name
+    edit: Edit
+
+
+class BoundJobs(Frozen):
+    """Run with fewer jobs: this part of those that ran."""
+
+    kind: Literal["jobs"]
+    share: Annotated[float, Field(gt=0, lt=1)]
+
+
+class PickVersion(Frozen):
+    """Take another version of a component, or of a tool of the build."""
+
+    kind: Literal["version"]
+    component: Name
+    versions: Annotated[Range, Field(min_length=1)]
+
+
+class AddPackages(Frozen):
+    """Install system packages, by the catalog's names, for the build."""
+
+    kind: Literal["packages"]
+    names: Annotated[tuple[Text, ...], Field(min_length=1)]
+
+
+Mend = Annotated[
+    SetVariables | UnsetVariables | TakeEdit | BoundJobs | PickVersion | AddPackages,
+    Field(discriminator="kind"),
+]
+"""What a machine can do about a failure."""
+
+
+class Issue(Signature):
+    """A known failure: what it `means`, its likely `cause`, the `remedy` in words, and by a machine (`mend`).
+
+    `components` are those in whose logs it was seen (none: any), `versions` those of them that have it,
+    `targets` the GPUs (none: any). `confidence` is how sure the facts are, by the words of the catalog.
+    """
+
+    means: Text
+    cause: Text
+    remedy: Text
+    mend: tuple[Mend, ...] = ()
+    components: tuple[Name, ...] = ()
+    versions: dict[Name, Range] = {}
+    targets: tuple[str, ...] = ()
+    source: Annotated[tuple[Text, ...], Field(min_length=1)]
+    confidence: Literal["reproduced", "verified", "verified-text", "quoted", "unverified"]
+
+
+class ErrorLines(Frozen):
+    """error_lines.toml: what may stand before a line (times, numbers of steps), and what errors look like."""
+
+    before: tuple[Pattern, ...] = ()
+    error_line: tuple[ErrorLine, ...] = ()
+
+
+class IssuesFile(Frozen):
+    """issues/*.toml."""
+
+    issue: tuple[Issue, ...] = ()
+
+
+ISSUES, ERROR_LINES = "issues", "error_lines.toml"
+
+
+def read_issues(reader: Reader) -> dict[str, Issue]:
+    """Known failures by name; a folder's own stand in place of those of folders below."""
+    rows = (
+        (path, f"issue.{number}", row)
+        for path in reader.files(ISSUES)
+        for number, row in enumerate(reader.rows(path, reader.data(path), "issue"))
+    )
+    found = reader.named(Issue, rows)
+    return {name: found[name] for name in sorted(found)}
+
+
+def read_error_lines(reader: Reader) -> ErrorLines:
+    """What errors look like; a folder's own are added to those of folders below."""
+    tables = [reader.model(ErrorLines, reader.data(path), path) for path in reader.layers(ERROR_LINES)]
+    read = [one for one in tables if one is not None]
+    kinds = {line.name: line for one in read for line in one.error_line}
+    return ErrorLines(
+        before=tuple(text for one in read for text in one.before), error_line=tuple(kinds.values())
+    )
+
+
+@cache
+def _the_issues(folders: Sequence[str]) -> tuple[Mapping[str, Issue], ErrorLines]:
+    from pathlib import Path
+
+    reader = Reader([Path(one) for one in folders])
+    return read_issues(reader), read_error_lines(reader)
+
+
+def the_issues() -> tuple[Mapping[str, Issue], ErrorLines]:
+    """What the catalog in use knows of failures. Raises InputError where a table is wrong."""
+    return _the_issues(tuple(str(one) for one in catalog_folders()))
+
+
+def anchored(pattern: str, before: Iterable[str]) -> str:
+    """A pattern for whole logs: its `^` is the begin of any line, behind what may stand `before` it."""
+    if not pattern.startswith("^"):
+        return f"(?m:{pattern})"
+    stamps = "|".join(before)
+    return f"(?m:^(?:{stamps})?{pattern[1:]})" if stamps else f"(?m:{pattern})"
+
+
+def plain(line: str) -> bytes:
+    """A line as signatures see it: curved quotes made plain."""
+    return re.sub("[\u2018\u2019]", "'", line).encode()

@@ -1,0 +1,137 @@
+"""`rocwright diagnose LOG`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rocwright.cli.common import complete, json_option
+
+if TYPE_CHECKING:
+    from rocwright.trouble.diagnose import Diagnosis, Known
+
+MOST_KNOWN = 4
+"""Known issues told in full; the others by name."""
+
+
+@click.command("diagnose")
+@click.argument("log", required=False, type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))
+@click.option(
+    "--component", default="", shell_complete=complete("component"), help="What failed, if the log is of one."
+)
+@click.option("--version", default="", help="The version of the component.")
+@click.option("--gpu", "gpus", multiple=True, shell_complete=complete("gpu"), help="The GPU that it is for.")
+@click.option("--list", "listed", is_flag=True, help="The known issues, and no log.")
+@click.option("--markdown", is_flag=True, help="With --list: as the page of the documentation.")
+@json_option
+def command(
+    log: Path | None,
+    component: str,
+    version: str,
+    gpus: tuple[str, ...],
+    listed: bool,
+    markdown: bool,
+    as_json: bool,
+) -> None:
+    """What broke, by its LOG: the first error, and what is known of it. - reads standard input.
+
+    The log may be of any tool and any size, compressed, cut off, with terminal codes.
+    """
+    from rocwright.cli.tell import print_json
+    from rocwright.trouble.diagnose import Where, diagnose
+    from rocwright.trouble.read_log import open_log, pieces
+
+    if listed:
+        _list(markdown, as_json)
+        return
+    if log is None:
+        raise click.UsageError("Name a LOG, or - for standard input; --list tells what is known.")
+    where = Where(component=component, version=version, targets=gpus)
+    if str(log) == "-":
+        found = diagnose(pieces(sys.stdin.buffer), where)
+    else:
+        with open_log(log) as file:
+            found = diagnose(pieces(file), where)
+    if as_json:
+        print_json(_data(found))
+    else:
+        _tell(found)
+
+
+def _list(markdown: bool, as_json: bool) -> None:
+    from rocwright.catalog.issue import the_issues
+    from rocwright.cli.tell import print_json, print_table
+    from rocwright.trouble.page import as_markdown
+
+    issues, _ = the_issues()
+    if as_json:
+        print_json([one.model_dump(mode="json", by_alias=True) for one in issues.values()])
+    elif markdown:
+        click.echo(as_markdown(issues.values()))
+    else:
+        rows = [(one.name, one.failure.value, one.means) for one in issues.values()]
+        print_table(("issue", "class", "means"), rows)
+
+
+def _data(found: Diagnosis) -> dict[str, Any]:
+    issue = {"examples", "no_match", "patterns"}
+    return {
+        "failure": found.failure,
+        "first": found.first.model_dump(mode="json") if found.first else None,
+        "known": [
+            {
+                "issue": one.issue.model_dump(mode="json", by_alias=True, exclude=issue),
+                "place": one.place.model_dump(mode="json"),
+            }
+            for one in found.known
+        ],
+        "ruled_out": [one.model_dump(mode="json") for one in found.ruled_out],
+        "lines": found.lines,
+        "size": found.size,
+    }
+
+
+def _tell(found: Diagnosis) -> None:
+    from rocwright.units import size
+
+    read = f"{found.lines:,} lines, {size(found.size)}"
+    if found.first is None and not found.known:
+        click.echo(f"no error found in {read}")
+        _label("next", "the log may end before the failure, or be of another step")
+        return
+    if found.first is not None:
+        who = f", by {found.first.tool}" if found.first.tool else ""
+        click.echo(_bold(f"first error, line {found.first.line:,} of {read}{who}"))
+        for text in found.first.lines:
+            click.echo(f"  {text}")
+    for one in found.known[:MOST_KNOWN]:
+        _known(one)
+    more = [one.issue.name for one in found.known[MOST_KNOWN:]]
+    if more:
+        _label("more", f"known too, less likely: {', '.join(more)}")
+    for out in found.ruled_out:
+        _label("not", f"{out.issue} (line {out.line:,}): {out.why}")
+    if found.cause is None:
+        _label("unknown", "no known issue explains this; what stands above is the first error of the log")
+        _label("next", "read the lines before it; an issue of yours can go into your catalog's issues/*.toml")
+
+
+def _known(one: Known) -> None:
+    issue = one.issue
+    click.echo()
+    click.echo(f"{_bold('known')}   {_bold(issue.name)}, line {one.place.line:,}: {issue.means}")
+    click.echo(f"  {one.place.text}")
+    _label("cause", issue.cause)
+    _label("mend", issue.remedy)
+    _label("source", f"{'; '.join(issue.source)} ({issue.confidence})")
+
+
+def _label(label: str, text: str) -> None:
+    click.echo(f"  {_bold(f'{label:<6}')}  {text}")
+
+
+def _bold(text: str) -> str:
+    return click.style(text, bold=True)

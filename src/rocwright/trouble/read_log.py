@@ -1,0 +1,145 @@
+"""A log of any size as clean pieces of whole lines: bounded memory, any encoding, compressed or not."""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import gzip
+import io
+import lzma
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, cast
+
+import zstandard
+
+from rocwright.errors import InputError
+
+PIECE = 1024 * 1024
+"""Bytes read at once; a line that is longer is cut into pieces of this size."""
+
+_TERMINAL = re.compile(
+    rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[ -/]*[0-~])|[\x08\x07]"
+)
+_QUOTES = tuple(quote.encode() for quote in "\u2018\u2019")
+_BOMS = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_COMPRESSED: tuple[tuple[bytes, Callable[[IO[bytes]], IO[bytes]]], ...] = (
+    (b"\x1f\x8b", lambda file: cast("IO[bytes]", gzip.GzipFile(fileobj=file))),
+    (
+        b"\x28\xb5\x2f\xfd",
+        lambda file: zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True),
+    ),
+    (b"\xfd7zXZ\x00", lzma.LZMAFile),
+    (b"BZh", bz2.BZ2File),
+)
+
+
+@contextmanager
+def open_log(path: Path) -> Iterator[IO[bytes]]:
+    """The bytes of a log. Raises InputError where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            yield file
+    except OSError as error:
+        raise InputError(
+            f"the log {path} cannot be read",
+            cause=error.strerror or str(error),
+            next_step="check its name and rights; - reads standard input",
+        ) from error
+
+
+def pieces(file: IO[bytes], piece: int = PIECE) -> Iterator[bytes]:
+    """Clean whole lines, some `piece` bytes at a time, each ended by a newline.
+
+    Terminal codes and NUL bytes are taken out, curved quotes made plain, a carriage return ends a line too.
+    A compressed log that is cut off or damaged is read as far as it goes.
+    """
+    held = b""
+    for chunk in _chunks(file, piece):
+        data = held + chunk if held else chunk
+        end = data.rfind(b"\n") + 1
+        if not end and len(data) < piece:
+            held = data
+            continue
+        end = end or len(data)
+        held = data[end:]
+        yield clean(data[:end] if held else data)
+    if held:
+        yield clean(held)
+
+
+def clean(data: bytes) -> bytes:
+    """Lines without what only a terminal, or a broken disk, puts into them."""
+    if b"\0" in data:
+        data = data.replace(b"\0", b"")
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    if b"\x1b" in data or b"\x08" in data:
+        data = _TERMINAL.sub(b"", data)
+    if b"\xe2\x80" in data:
+        for quote in _QUOTES:
+            data = data.replace(quote, b"'")
+    return data if data.endswith(b"\n") else data + b"\n"
+
+
+def _chunks(file: IO[bytes], piece: int) -> Iterator[bytes]:
+    """Bytes as they come, unpacked, as UTF-8 or what is near it."""
+    first = _read(file, piece)
+    for magic, unpack in _COMPRESSED:
+        if first.startswith(magic):
+            yield from _unpacked(unpack(cast("IO[bytes]", _Again(first, file))), piece)
+            return
+    encoding = _encoding(first)
+    decoder = codecs.getincrementaldecoder(encoding)(errors="replace") if encoding else None
+    while first:
+        yield decoder.decode(first).encode(errors="replace") if decoder else first
+        first = _read(file, piece)
+
+
+def _read(file: IO[bytes], piece: int) -> bytes:
+    """Bytes as soon as there are some, from a pipe too; empty at the end."""
+    return file.read1(piece) if isinstance(file, io.BufferedReader) else file.read(piece)
+
+
+def _unpacked(file: IO[bytes], piece: int) -> Iterator[bytes]:
+    try:
+        while chunk := file.read(piece):
+            yield chunk
+    except (OSError, EOFError, lzma.LZMAError, zlib.error, zstandard.ZstdError) as error:
+        yield f"\n(the compressed log ends here: {error})\n".encode()
+
+
+def _encoding(first: bytes) -> str:
+    """The encoding of a log of two bytes a character, as some shells of Windows write; "" for any other."""
+    for bom, name in _BOMS:
+        if first.startswith(bom):
+            return name
+    sample = first[:1024]
+    if len(sample) >= 16 and sample.count(0, 1) > len(sample) // 3:
+        return "utf-16-le" if sample[1::2].count(0) > sample[::2].count(0) else "utf-16-be"
+    return ""
+
+
+class _Again(io.RawIOBase):
+    """A stream whose first bytes were read already."""
+
+    def __init__(self, first: bytes, rest: IO[bytes]) -> None:
+        self._first, self._rest = first, rest
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        if self._first:
+            taken = self._first if size < 0 else self._first[:size]
+            self._first = self._first[len(taken) :]
+            return taken
+        return self._rest.read(size)
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        taken = self.read(len(buffer))
+        buffer[: len(taken)] = taken
+        return len(taken)
