@@ -49,6 +49,7 @@ class RocwrightError(Exception):
     """A failure told as a friend would: `what` happened, the likely `cause`, what to do `next_step`.
 
     `detail` holds lines worth seeing as they are (the first error of a log, a list of names).
+    `issue` names the known issue that explains it, `known` what that means, `mend` its remedy in words.
     Subclasses only fix the failure class; the command line prints the error and exits with its code.
     """
 
@@ -65,6 +66,7 @@ class RocwrightError(Exception):
         self.next_step = next_step
         self.detail = detail
         self.subject = subject
+        self.issue = self.known = self.mend = ""
 
     def as_dict(self) -> dict[str, str]:
         """The error for `--json` and for the report that a step leaves behind."""
@@ -76,6 +78,9 @@ class RocwrightError(Exception):
             "detail": self.detail,
             "subject": self.subject,
             "again": "yes" if self.again else "",
+            "issue": self.issue,
+            "known": self.known,
+            "mend": self.mend,
         }
 
 
@@ -173,4 +178,5 @@ def from_dict(data: dict[str, str]) -> RocwrightError:
         subject=data.get("subject", ""),
     )
     error.again = bool(data.get("again"))
+    error.issue, error.known, error.mend = (data.get(name, "") for name in ("issue", "known", "mend"))
     return error

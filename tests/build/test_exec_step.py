@@ -25,6 +25,7 @@ from rocwright.errors import (
     OutOfMemoryError,
     PatchError,
     StepTimeoutError,
+    from_dict,
 )
 from rocwright.home import Home
 from rocwright.plan.environment import FIXED
@@ -193,6 +194,20 @@ def test_a_failing_command_is_told_with_its_first_error_and_status(workshop: Wor
     assert caught.value.cause == "main.c:3:1: error: expected ;"
     assert caught.value.detail == "main.c:3:1: error: expected ;\nmake: *** failed"
     assert workshop.store.record(step.key) is None
+
+
+def test_a_known_issue_in_the_output_is_told_with_its_cause_and_remedy(workshop: Workshop) -> None:
+    step = workshop.step(
+        "echo 'CMake Error at third_party/psimd/CMakeLists.txt:1 (cmake_minimum_required):'",
+        "echo '  Compatibility with CMake < 3.5 has been removed from CMake.'",
+        "exit 1",
+    )
+    with pytest.raises(CompileError) as caught:
+        workshop.run(step)
+    assert caught.value.issue == "cmake-minimum"
+    assert "CMAKE_POLICY_VERSION_MINIMUM" in caught.value.mend
+    assert caught.value.detail.startswith("CMake Error at third_party/psimd")
+    assert from_dict(caught.value.as_dict()).mend == caught.value.mend
 
 
 def test_the_first_command_that_fails_is_the_last_that_runs(workshop: Workshop) -> None:

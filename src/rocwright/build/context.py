@@ -15,7 +15,8 @@ from rocwright.store.model import Output
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """`inputs` maps each input's name to the outputs behind it; `engine` is asked for by name or chosen;
-    `parent` is the git commit that the tree of this step stands on, "" for none."""
+    `parent` is the git commit that the tree of this step stands on, "" for none; `component` is that
+    whose step it is."""
 
     store: LocalStore
     home: Home
@@ -27,6 +28,7 @@ class Context:
     limit: float | None = None
     engine: str | None = None
     parent: str = ""
+    component: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

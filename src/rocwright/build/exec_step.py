@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from rocwright.build.context import Context, Made
 from rocwright.build.workspace import Workspace, spare_the_users_work
-from rocwright.errors import InputError, InternalError
+from rocwright.errors import InputError, InternalError, RocwrightError
 from rocwright.home import Home
 from rocwright.plan.model import BaseAction, FetchAction, ImageAction, RunAction, Step, TreeAction
 from rocwright.store.local import LocalStore, is_key
@@ -132,9 +132,16 @@ def _make(
         limit=step.needs.limit,
         engine=engine,
         parent=_parent(step, store),
+        component=step.component,
     )
     started, begun = datetime.now(UTC), time.monotonic()
-    made = _perform(step, context)
+    try:
+        made = _perform(step, context)
+    except RocwrightError as error:
+        from rocwright.trouble.explain import explain
+
+        explain(error, step.component)
+        raise
     outputs = _keep(step, made, store)
     record = Record(
         key=key,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections import Counter, deque
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from rocwright.catalog.read import DATA
 from rocwright.errors import (
     CheckError,
     CompileError,
+    FailureClass,
     OutOfDiskError,
     OutOfMemoryError,
     RocwrightError,
@@ -25,15 +26,14 @@ from rocwright.plan.environment import BUILD, FIXED, IN, OUT, SOURCE
 from rocwright.plan.model import OutputSpec, RunAction
 from rocwright.sandbox.model import Ended, Job, Mount, Outcome
 from rocwright.sources.archive import unpack
+from rocwright.trouble.diagnose import Diagnosis, Where
+from rocwright.trouble.explain import Watch, add_known, excerpt
 
 GUARDS = "/rocwright"
 ENVIRONMENT = f"{BUILD}/env"
 """Where the wheels among the inputs are installed: an environment on top of the root's own Python."""
 COMPILER_CACHE_SIZE = "20GiB"
 
-_FIRST_ERROR = re.compile(
-    r"(\berror:|CMake Error|^FAILED:|Traceback \(most|fatal error|ModuleNotFoundError|undefined reference)"
-)
 _CACHE_OUTCOMES = {
     "direct_cache_hit": "hit",
     "preprocessed_cache_hit": "hit",
@@ -127,18 +127,17 @@ def run_run(action: RunAction, context: Context) -> Made:
         guard(engine, job, package, context)
     for command in action.commands:
         context.on_line(f"$ {command}")
-    log: deque[str] = deque(maxlen=4000)
-    errors: list[str] = []
+    last: deque[str] = deque(maxlen=12)
+    watch = Watch(Where(component=context.component))
 
     def note(line: str) -> None:
-        log.append(line)
-        if len(errors) < 12 and (errors or _FIRST_ERROR.search(line)):
-            errors.append(line)
+        last.append(line)
+        watch.line(line)
         context.on_line(line)
 
     outcome = sandbox.run(engine, job, note)
     if not outcome.ok:
-        raise _explain(outcome, job, errors, list(log))
+        raise _explain(outcome, job, watch.told(), last)
     outputs = {spec.name: _collect(context.workspace.out, spec) for spec in action.outputs}
     return Made(
         outputs=outputs,
@@ -208,8 +207,8 @@ def _labelled(lines: list[str], label: str) -> str:
     )
 
 
-def _explain(outcome: Outcome, job: Job, errors: list[str], log: list[str]) -> RocwrightError:
-    detail = "\n".join(errors or log[-12:])
+def _explain(outcome: Outcome, job: Job, found: Diagnosis, last: Iterable[str]) -> RocwrightError:
+    detail = excerpt(found, last)
     match outcome.ended:
         case Ended.OUT_OF_MEMORY:
             return OutOfMemoryError(
@@ -222,29 +221,26 @@ def _explain(outcome: Outcome, job: Job, errors: list[str], log: list[str]) -> R
             return StepTimeoutError(
                 f"the step did not end within {(job.seconds or 0) / 60:.0f} minutes",
                 cause="it hangs, or this machine is much slower than the recipe thinks",
-                detail="\n".join(log[-12:]),
+                detail="\n".join(last),
                 next_step="rocwright logs shows the last lines; raise `limit` in the recipe's [resources]",
             )
         case Ended.EXITED | Ended.SIGNALLED:
-            if any("No space left on device" in line for line in log):
+            full = [one for one in found.known if one.issue.failure is FailureClass.OUT_OF_DISK]
+            if full:
                 return OutOfDiskError(
                     "the disk filled up during the build",
-                    cause=next(line for line in log if "No space left on device" in line)[:300],
+                    cause=full[0].place.text,
                     next_step="free some room (rocwright store gc --dry-run), then run again",
                 )
             how = "status" if outcome.ended is Ended.EXITED else "signal"
-            return CompileError(
+            error = CompileError(
                 f"the build commands ended with {how} {outcome.code}",
-                cause=_likely(errors) or "see the end of the log",
+                cause=found.first.text if found.first else "see the end of the log",
                 detail=detail,
                 next_step="rocwright logs STEP shows all of it; rocwright shell STEP opens its sandbox",
             )
-
-
-def _likely(errors: list[str]) -> str:
-    """The line that says most: a compiler's or CMake's own error before ninja's FAILED."""
-    telling = [line for line in errors if re.search(r"error:|CMake Error|Error: ", line)]
-    return (telling or errors or [""])[0].strip()[:300]
+            add_known(error, found)
+            return error
 
 
 def _collect(out: Path, spec: OutputSpec) -> Path:

@@ -18,7 +18,9 @@ def tell(error: RocwrightError, subject: str = "") -> None:
     click.echo(f"{head} {f'{subject}: ' if subject else ''}{error.what}", err=True)
     for line in error.detail.splitlines():
         click.echo(f"  {line}", err=True)
-    for label, text in (("cause", error.cause), ("next", error.next_step)):
+    known = f"{error.issue}: {error.known}" if error.issue else ""
+    told = (("known", known), ("cause", error.cause), ("mend", error.mend), ("next", error.next_step))
+    for label, text in told:
         if text:
             click.echo(f"  {click.style(f'{label:<5}', bold=True)}  {text}", err=True)
 

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Protocol, cast
 
 import zstandard
 
@@ -21,13 +21,19 @@ from rocwright.errors import InputError
 PIECE = 1024 * 1024
 """Bytes read at once; a line that is longer is cut into pieces of this size."""
 
+
+class _Unpacker(Protocol):
+    def read1(self, size: int = ..., /) -> bytes:
+        """Some bytes, at most `size`: what there is before a place that is damaged; empty at the end."""
+
+
 _TERMINAL = re.compile(
     rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[ -/]*[0-~])|[\x08\x07]"
 )
 _QUOTES = tuple(quote.encode() for quote in "\u2018\u2019")
 _BOMS = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
-_COMPRESSED: tuple[tuple[bytes, Callable[[IO[bytes]], IO[bytes]]], ...] = (
-    (b"\x1f\x8b", lambda file: cast("IO[bytes]", gzip.GzipFile(fileobj=file))),
+_COMPRESSED: tuple[tuple[bytes, Callable[[IO[bytes]], _Unpacker]], ...] = (
+    (b"\x1f\x8b", lambda file: gzip.GzipFile(fileobj=file)),
     (
         b"\x28\xb5\x2f\xfd",
         lambda file: zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True),
@@ -104,9 +110,9 @@ def _read(file: IO[bytes], piece: int) -> bytes:
     return file.read1(piece) if isinstance(file, io.BufferedReader) else file.read(piece)
 
 
-def _unpacked(file: IO[bytes], piece: int) -> Iterator[bytes]:
+def _unpacked(file: _Unpacker, piece: int) -> Iterator[bytes]:
     try:
-        while chunk := file.read(piece):
+        while chunk := file.read1(piece):
             yield chunk
     except (OSError, EOFError, lzma.LZMAError, zlib.error, zstandard.ZstdError) as error:
         yield f"\n(the compressed log ends here: {error})\n".encode()

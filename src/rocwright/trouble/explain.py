@@ -1,0 +1,80 @@
+"""A failed step's error, with what is known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rocwright.errors import FailureClass, RocwrightError
+from rocwright.trouble.diagnose import Diagnosis, Search, Where
+from rocwright.trouble.read_log import PIECE, clean
+from rocwright.trouble.scan import MOST_LINES
+
+_TOLD_BY_LOGS = frozenset(
+    {
+        FailureClass.CONFLICT,
+        FailureClass.FETCH,
+        FailureClass.PATCH,
+        FailureClass.COMPILE,
+        FailureClass.NETWORK,
+        FailureClass.SANDBOX,
+        FailureClass.CHECK,
+    }
+)
+"""What ended otherwise (for memory, by its limit, by the user) is told by the machine, not by a text."""
+
+
+class Watch:
+    """Takes a step's output in, line by line, for its diagnosis; at most some MiB are held."""
+
+    def __init__(self, where: Where) -> None:
+        self._where = where
+        self._held: list[str] = []
+        self._size = 0
+        self._search: Search | None = None
+
+    def line(self, text: str) -> None:
+        """One more line. Little output is searched when the step failed, and not before."""
+        self._held.append(text)
+        self._size += len(text) + 1
+        if self._size >= PIECE:
+            self._read()
+
+    def told(self) -> Diagnosis:
+        """What broke."""
+        return self._read().told()
+
+    def _read(self) -> Search:
+        if self._search is None:
+            self._search = Search(self._where)
+        if self._held:
+            self._search.feed(clean("\n".join(self._held).encode(errors="replace")))
+        self._held, self._size = [], 0
+        return self._search
+
+
+def excerpt(found: Diagnosis, last: Iterable[str]) -> str:
+    """The lines to show: the first error's, with that of the known issue; else the `last` lines."""
+    if found.first is None:
+        return "\n".join(list(last)[-MOST_LINES:])
+    lines = [*found.first.lines]
+    if found.cause is not None and found.cause.place.text not in (line.strip() for line in lines):
+        lines = [*lines[: MOST_LINES - 1], found.cause.place.text]
+    return "\n".join(lines)
+
+
+def add_known(error: RocwrightError, found: Diagnosis) -> None:
+    """Tell the known issue that explains an error: what it means, its cause, its remedy."""
+    if found.cause is not None:
+        issue = found.cause.issue
+        error.issue, error.known, error.mend = issue.name, issue.means, issue.remedy
+        error.cause = issue.cause
+
+
+def explain(error: RocwrightError, component: str) -> None:
+    """Look into what an error tells of a program's output, where nothing is known of it yet."""
+    if error.failure not in _TOLD_BY_LOGS or error.issue or not (error.detail or error.cause):
+        return
+    watch = Watch(Where(component=component))
+    for line in f"{error.what}\n{error.detail}\n{error.cause}".splitlines():
+        watch.line(line)
+    add_known(error, watch.told())
