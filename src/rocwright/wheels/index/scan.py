@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -60,13 +61,14 @@ def _walk(
                 path = inside + name
                 if not name.isprintable():
                     problems.append(Problem(ascii(path), "its name holds signs that cannot be printed"))
-                elif entry.is_symlink():
-                    problems += _linked(root, path)
-                elif not entry.is_file(follow_symlinks=False):
-                    problems.append(Problem(path, "it is no regular file"))
-                else:
-                    found = entry.stat(follow_symlinks=False)
+                    continue
+                found = entry.stat(follow_symlinks=False)
+                if stat.S_ISREG(found.st_mode):
                     seen.append(Seen(path, found.st_size, found.st_mtime_ns, found.st_ino))
+                elif stat.S_ISLNK(found.st_mode):
+                    problems += _linked(root, path)
+                else:
+                    problems.append(Problem(path, "it is no regular file"))
             elif entry.is_dir(follow_symlinks=False):
                 if name not in own:
                     folders.append(inside + name + "/")
