@@ -5,13 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from rocwright.catalog.load import builtin_catalog
+from rocwright.errors import InputError
 from rocwright.home import Home
-from rocwright.trouble.doctor import Report, examine, here
+from rocwright.trouble.doctor import Report, examine, here, only
 from rocwright.trouble.facts import host_facts
 from rocwright.trouble.findings.model import Finding
 from rocwright.trouble.machine.tree import Tree
-from tests.trouble.machines import NAVI31, NVIDIA, PHOENIX, POLARIS, machine
+from tests.trouble.machines import (
+    GIB,
+    NAVI31,
+    NAVI31_TOO,
+    NVIDIA,
+    PHOENIX,
+    POLARIS,
+    STRIX_HALO,
+    machine,
+)
 
 CATALOG, FACTS = builtin_catalog(), host_facts()
 EVERY = tuple(CATALOG.stacks)
@@ -25,11 +37,6 @@ def report(root: Path, *stacks: str) -> Report:
 
 def named(root: Path, name: str, *stacks: str) -> list[Finding]:
     return [one for one in report(root, *stacks).findings if one.name == name and one.grade != "ok"]
-
-
-def closed(root: Path) -> Path:
-    (root / "dev/kfd").chmod(0o660)
-    return root
 
 
 def test_a_machine_without_amd_is_told_what_it_has(tmp_path: Path) -> None:
@@ -75,3 +82,158 @@ def test_the_worst_is_said_first(tmp_path: Path) -> None:
 
 def test_an_empty_tree_is_no_crash(tmp_path: Path) -> None:
     assert [one.name for one in report(tmp_path).findings] == ["no-memory-told", "no-gpu"]
+
+
+# kernel, firmware, bus, graphics memory
+
+
+@pytest.mark.parametrize(
+    ("kernel", "name", "grade"),
+    [
+        ("6.14.0-29-generic", "kernel-bad", "error"),
+        ("5.15.0", "kernel-unknown", "warning"),
+        ("6.12.25-arch1", "kernel", "ok"),
+        ("6.8.0-40-generic", "kernel", "ok"),
+    ],
+)
+def test_a_polaris_card_is_known_to_fail_with_some_kernels(
+    tmp_path: Path, kernel: str, name: str, grade: str
+) -> None:
+    root = machine(tmp_path, POLARIS, kernel=kernel)
+    assert [(one.name, one.grade) for one in report(root).findings if "kernel" in one.name] == [(name, grade)]
+
+
+@pytest.mark.parametrize(
+    ("version", "grade"), [("0x00000083", "error"), ("0x00000080", "ok"), ("0x1083", "error")]
+)
+def test_a_firmware_is_known_to_be_bad(tmp_path: Path, version: str, grade: str) -> None:
+    root = machine(tmp_path, replace(STRIX_HALO, firmware={"mes_fw_version": version}), kernel="6.18.9")
+    assert [one.grade for one in report(root).findings if one.name == "firmware"] == [grade]
+
+
+def test_a_firmware_that_cannot_be_read_is_unknown_and_not_good(tmp_path: Path) -> None:
+    root = machine(tmp_path, replace(STRIX_HALO, firmware=None))
+    assert [one.grade for one in named(root, "firmware-unknown")] == ["note"]
+
+
+def test_atomics_of_the_bus_matter_to_the_card_that_needs_them(tmp_path: Path) -> None:
+    links = {
+        f"sys/class/kfd/kfd/topology/nodes/{node}/io_links/0/properties": "flags 13\n" for node in (1, 2)
+    }
+    root = machine(tmp_path, POLARIS, NAVI31, more=links)
+    [one] = [one for one in report(root).findings if one.name == "link"]
+    assert one.grade == "error"
+    assert one.what.startswith("gfx803")
+
+
+def test_atomics_that_cannot_be_read_are_said_to_be_unknown(tmp_path: Path) -> None:
+    [one] = named(machine(tmp_path, POLARIS), "link")
+    assert (one.grade, "cannot be read" in one.what) == ("note", True)
+
+
+def test_an_apu_that_reaches_half_of_the_memory_is_told_how_to_reach_more(tmp_path: Path) -> None:
+    root = machine(tmp_path, STRIX_HALO, memory=124 * GIB)
+    [one] = named(root, "graphics-memory")
+    assert one.grade == "note"
+    assert f"ttm pages_limit={120 * GIB // 4096}'" in one.mend
+    assert not one.safe
+    [wanted] = named(root, "graphics-memory", "ollama")
+    assert "96.00 GiB" in wanted.what
+
+
+def test_an_apu_that_reaches_most_of_the_memory_is_well(tmp_path: Path) -> None:
+    apu = replace(STRIX_HALO, gtt=120 * GIB)
+    limit = {"sys/module/ttm/parameters/pages_limit": f"{120 * GIB // 4096}\n"}
+    root = machine(tmp_path, apu, memory=124 * GIB, more=limit)
+    assert named(root, "graphics-memory") == []
+    assert named(root, "page-limit") == []
+
+
+def test_a_page_limit_below_the_size_of_gtt_is_told(tmp_path: Path) -> None:
+    root = machine(tmp_path, replace(STRIX_HALO, gtt=120 * GIB), memory=124 * GIB)
+    assert [one.grade for one in named(root, "page-limit")] == ["warning"]
+
+
+def test_a_card_with_memory_of_its_own_needs_no_page_limit(tmp_path: Path) -> None:
+    assert named(machine(tmp_path, NAVI31), "graphics-memory") == []
+
+
+# surroundings
+
+
+def test_user_namespaces_that_are_off_are_told_to_a_user(tmp_path: Path) -> None:
+    more = {"proc/sys/user/max_user_namespaces": "0\n", "proc/sys/kernel/unprivileged_userns_clone": "1\n"}
+    assert [one.what for one in named(machine(tmp_path, more=more), "setting")] == [
+        "/proc/sys/user/max_user_namespaces is 0"
+    ]
+
+
+def test_variables_that_leak_are_told_and_others_are_not_kept(tmp_path: Path) -> None:
+    more = {"proc/self/environ": "HSA_OVERRIDE_GFX_VERSION=11.0.0\0TOKEN=secret\0PYTHONPATH=\0"}
+    root = machine(tmp_path, more=more)
+    [one] = named(root, "variable")
+    assert (one.grade, one.mend) == ("warning", "unset HSA_OVERRIDE_GFX_VERSION")
+    assert "secret" not in report(root).model_dump_json()
+
+
+def test_what_pip_is_configured_to_is_told(tmp_path: Path) -> None:
+    more = {"etc/pip.conf": "[global]\nextra-index-url = https://example.org/simple\ntimeout = 5\n"}
+    [one] = named(machine(tmp_path, more=more), "configured")
+    assert one.what == "/etc/pip.conf: extra-index-url = https://example.org/simple"
+
+
+def test_a_folder_of_rocm_is_told(tmp_path: Path) -> None:
+    root = machine(tmp_path, more={"opt/rocm/.info/version": "6.4.1\n"})
+    assert [one.what for one in named(root, "folder")] == ["there is a /opt/rocm"]
+
+
+def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    root = machine(tmp_path)
+    (root / "proc/pressure/memory").unlink()
+    (root / "proc/pressure/memory").mkdir()
+    assert [one.what for one in named(root, "unread")] == ["/proc/pressure/memory: Is a directory"]
+    assert named(root, "no-pressure")
+
+
+def test_too_little_memory_for_one_compiler_is_an_error_for_that_stack(tmp_path: Path) -> None:
+    [one] = named(machine(tmp_path, memory=2 * GIB), "memory", "pytorch")
+    assert one.grade == "error"
+    assert named(machine(tmp_path / "more", memory=64 * GIB), "memory", "pytorch") == []
+
+
+def test_engines_are_judged_where_they_were_tried(tmp_path: Path) -> None:
+    with Tree(machine(tmp_path)) as tree:
+        found = here(tree, CATALOG, FACTS, Home(tmp_path), {"podman": "not installed", "bubblewrap": ""})
+    grades = [one.grade for one in examine(found, CATALOG, FACTS, EVERY).findings if one.name == "engine"]
+    assert grades == ["ok"]
+    none = found.model_copy(update={"engines": {"podman": "not installed"}})
+    [one] = [one for one in examine(none, CATALOG, FACTS, EVERY).findings if one.name == "engine"]
+    assert (one.grade, one.what) == ("error", "no sandbox works (podman: not installed)")
+
+
+# what it can do
+
+
+def able(root: Path) -> dict[tuple[str, str], tuple[str, bool]]:
+    return {(one.target, one.stack): (one.how, one.row) for one in report(root).able}
+
+
+def test_what_a_strix_halo_can_do_is_native_or_an_override_as_the_catalog_says(tmp_path: Path) -> None:
+    found = able(machine(tmp_path, STRIX_HALO))
+    assert found["gfx1151", "llama-hip"] == ("native", True)
+    assert found["gfx1151", "vllm-spoof"][0] == "override"
+    assert len(found) == len(EVERY)
+
+
+def test_two_cards_of_one_kind_are_one_line_and_a_machine_without_amd_has_none(tmp_path: Path) -> None:
+    assert len(able(machine(tmp_path / "two", NAVI31, NAVI31_TOO))) == len(EVERY)
+    assert able(machine(tmp_path / "none", NVIDIA)) == {}
+
+
+def test_a_gpu_that_is_asked_for_is_judged_alone(tmp_path: Path) -> None:
+    with Tree(machine(tmp_path, PHOENIX, NAVI31)) as tree:
+        found = here(tree, CATALOG, FACTS, Home(tmp_path))
+    assert [gpu.target for gpu in only(found, {"gfx1103"}).gpus] == ["gfx1103"]
+    assert only(found, ()) == found
+    with pytest.raises(InputError, match="gfx803 is not in this machine"):
+        only(found, {"gfx803"})

@@ -63,4 +63,7 @@ def test_bytes_that_are_no_text_are_read_as_they_are(tmp_path: Path) -> None:
 
 def test_the_room_of_what_is_not_there_yet_is_that_of_its_parent(tmp_path: Path) -> None:
     with Tree(tmp_path) as tree:
-        assert tree.room("/not/there") == tree.room("/")
+        found, root = tree.room("/not/there"), tree.room("/")
+    assert found is not None
+    assert root is not None
+    assert (found["device"], found["total"]) == (root["device"], root["total"])

@@ -2,63 +2,167 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from rocwright.cli.common import complete, json_option
+from rocwright.cli.common import complete, json_option, say
 
 if TYPE_CHECKING:
+    from rocwright.catalog.load import Catalog
+    from rocwright.home import Home
+    from rocwright.trouble.able import Able
     from rocwright.trouble.doctor import Report
     from rocwright.trouble.findings.model import Finding
 
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan", "ok": "green"}
+_MANY = 4
+"""Stacks that are named; of more it is said how many."""
 
 
 @click.command("doctor")
 @click.argument("stack", required=False, shell_complete=complete("stack"))
 @click.option(
+    "--gpu",
+    "gpus",
+    multiple=True,
+    shell_complete=complete("gpu"),
+    help="Judge for these GPUs of the machine alone.",
+)
+@click.option(
     "--root",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     default=Path("/"),
-    help="A tree of another machine's /sys, /proc, /dev and /etc, in place of this one.",
+    help="A folder with another machine's /sys, /proc, /dev and /etc, in place of this one.",
 )
+@click.option("--fix", is_flag=True, help="Run the commands marked safe, after asking for each.")
+@click.option(
+    "--bundle",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write a report for a bug (.tar.gz or .zip), with names, serials and addresses taken out.",
+)
+@click.option("--no-engines", is_flag=True, help="Try no sandbox engine; the rest takes less than a second.")
 @json_option
-def command(stack: str | None, root: Path, as_json: bool) -> None:
+def command(
+    stack: str | None,
+    gpus: tuple[str, ...],
+    root: Path,
+    fix: bool,
+    bundle: Path | None,
+    no_engines: bool,
+    as_json: bool,
+) -> None:
     """Is this machine fit to build STACK, or any, and to run it? What is wrong, why, and what mends it.
 
-    Ends with 12 where something is wrong.
+    Reads what the kernel tells; no ROCm needs to be installed. Ends with 12 where something is an error.
     """
     from rocwright.catalog.load import the_catalog
     from rocwright.cli.tell import print_json
+    from rocwright.errors import FailureClass
     from rocwright.home import Home
-    from rocwright.trouble.doctor import examine, here
+    from rocwright.trouble.bundle import secrets, write_bundle
+    from rocwright.trouble.doctor import examine, here, only
     from rocwright.trouble.facts import host_facts
     from rocwright.trouble.machine.tree import Tree
 
-    catalog, facts = the_catalog(), host_facts()
+    catalog, facts, home = the_catalog(), host_facts(), Home.default()
     stacks = [catalog.stack(stack).name] if stack else list(catalog.stacks)
+    targets = _targets(catalog, gpus)
     with Tree(root.absolute()) as tree:
-        machine = here(tree, catalog, facts, Home.default(), None)
-    report = examine(machine, catalog, facts, stacks)
+        engines = _engines(home) if tree.live and not no_engines else None
+        machine = only(here(tree, catalog, facts, home, engines), targets)
+        known = secrets(tree, machine.user.name, str(Path.home())) if bundle else {}
+        report = examine(machine, catalog, facts, stacks, home if tree.live else None)
+        live = tree.live
+    lines = list(_lines(report))
+    if bundle:
+        write_bundle(bundle, report.model_dump(mode="json"), click.unstyle("\n".join(lines)), known)
+        say(f"written: {bundle}")
     if as_json:
         print_json(report.model_dump(mode="json"))
     else:
-        _tell(report)
+        click.echo("\n".join(lines))
+    if fix:
+        _fix(report, live=live)
     if report.worst == "error":
-        raise SystemExit(12)
+        raise SystemExit(FailureClass.CHECK.exit_code)
 
 
-def _tell(report: Report) -> None:
+def _targets(catalog: Catalog, asked: tuple[str, ...]) -> set[str]:
+    from rocwright.catalog.find import find_targets
+
+    names = [name for one in asked for name in one.split(",") if name and name != "auto"]
+    return {target.name for name in names for target in find_targets(catalog, name)}
+
+
+def _engines(home: Home) -> dict[str, str]:
+    from rocwright import sandbox
+
+    isolating = tuple(one for one in sandbox.ENGINES.values() if one.isolates)
+    probes = sandbox.probe_all(home.probes, isolating)
+    return {one.engine: "" if one.ok else one.reason or "no" for one in probes}
+
+
+def _lines(report: Report) -> Iterator[str]:
     for finding in report.findings:
-        _tell_one(finding, len(report.findings))
+        yield from _finding(finding)
+    tools = ", ".join(f"{name} {version}" for name, version in report.machine.tools.items())
+    if tools:
+        yield f"{'':9}tools on the host: {tools}"
+    if report.able:
+        yield ""
+        head = "What it can do (times and disk by the catalog, on two cores, partly guessed):"
+        yield click.style(head, bold=True)
+        yield from _table(report.able)
 
 
-def _tell_one(one: Finding, every: int) -> None:
-    click.echo(f"{click.style(f'{one.grade:<7}', fg=_COLOURS[one.grade])}  {one.what}")
+def _finding(one: Finding) -> Iterator[str]:
+    yield f"{click.style(f'{one.grade:<7}', fg=_COLOURS[one.grade])}  {one.what}"
     if one.grade == "ok":
         return
-    for label, text in (("why", one.why), ("mend", one.mend)):
+    many = f"{len(one.stacks)} stacks"
+    for label, text in (
+        ("why", one.why),
+        ("for", ", ".join(one.stacks) if len(one.stacks) <= _MANY else many),
+        ("mend", f"{one.mend}{'   (safe: --fix)' if one.safe else ''}" if one.mend else ""),
+    ):
         if text:
-            click.echo(f"           {label:<5} {text}")
+            yield f"{'':9}{label:<5} {text}"
+
+
+def _table(every: Sequence[Able]) -> Iterator[str]:
+    from rocwright.units import duration, size
+
+    for one in every:
+        took = f"took {duration(one.took)} here" if one.took else ""
+        expected = f"about {duration(one.need.seconds)}" if one.need.seconds else "time unknown"
+        if one.how == "not served":
+            words = [f"not served: {one.why}"]
+        else:
+            words = [
+                f"{one.how}{f' ({one.why})' if one.why else ''}",
+                took or expected,
+                size(one.need.disk) if one.need.disk else "disk unknown",
+                f"{one.jobs} jobs",
+                one.said or ("a lock, nothing seen yet" if one.row else "no row: nobody has tried it"),
+            ]
+        yield f"  {one.target:<8} {one.stack:<18} {' · '.join(words)}"
+
+
+def _fix(report: Report, *, live: bool) -> None:
+    from rocwright.errors import InputError
+    from rocwright.trouble.mend import mend
+
+    if not live:
+        raise InputError(
+            "--fix mends this machine, and --root names another",
+            next_step="run it there, without --root",
+        )
+    done = mend(report.findings, lambda one: click.confirm(f"{one.what}\nrun: {one.mend} ?", err=True))
+    if not done:
+        say("nothing here can be mended safely; the commands above are for you to judge")
+    for one in done:
+        told = "not run" if one.status is None else "done" if one.status == 0 else f"ended with {one.status}"
+        say(f"{told}: {one.command}")

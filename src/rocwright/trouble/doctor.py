@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from rocwright.build.runs import runs
 from rocwright.catalog.load import Catalog
+from rocwright.errors import InputError
 from rocwright.home import Home
 from rocwright.models import Frozen
+from rocwright.trouble.able import Able, able
 from rocwright.trouble.facts import Grade, HostFacts
 from rocwright.trouble.findings.devices import devices
+from rocwright.trouble.findings.driver import driver
 from rocwright.trouble.findings.model import ORDER, Finding
 from rocwright.trouble.findings.room import room
+from rocwright.trouble.findings.surroundings import surroundings
 from rocwright.trouble.machine.model import Machine
 from rocwright.trouble.machine.read import read_machine
+from rocwright.trouble.machine.tools import read_tools
 from rocwright.trouble.machine.tree import Tree
 from rocwright.trouble.needs import need_of
+from rocwright.verify.standing import local_evidence, shipped_evidence
 
 
 class Report(Frozen):
-    """What was read, and what was found in it, the worst first."""
+    """What was read, what was found in it, the worst first, and what the machine can do."""
 
     machine: Machine
     findings: tuple[Finding, ...]
+    able: tuple[Able, ...] = ()
 
     @property
     def worst(self) -> Grade:
@@ -46,16 +54,41 @@ def here(
         places=places,
         work=str(home.work) if tree.live else "",
         engines=engines,
+        tools=read_tools(facts) if tree.live else {},
     )
 
 
-def examine(machine: Machine, catalog: Catalog, facts: HostFacts, stacks: Sequence[str]) -> Report:
-    """What is not right with a machine, for these stacks."""
+def examine(
+    machine: Machine, catalog: Catalog, facts: HostFacts, stacks: Sequence[str], home: Home | None = None
+) -> Report:
+    """What is not right with a machine for these stacks, and which of them it can do.
+
+    With `home`, what was built on this machine before counts too.
+    """
     names = tuple(stacks)
     needs = tuple(need_of(catalog, name) for name in names)
     findings = [
         *devices(machine, facts, names),
+        *driver(machine, catalog, facts, names),
         *room(machine, facts, needs),
+        *surroundings(machine, facts, names),
     ]
     findings.sort(key=lambda one: ORDER.index(one.grade))
-    return Report(machine=machine, findings=tuple(findings))
+    seen = [*shipped_evidence(catalog), *(local_evidence(home) if home else ())]
+    past = runs(home.runs) if home else ()
+    return Report(machine=machine, findings=tuple(findings), able=able(machine, catalog, names, seen, past))
+
+
+def only(machine: Machine, targets: Collection[str]) -> Machine:
+    """The machine with the GPUs of these targets alone; with all, where none is named. Raises InputError."""
+    if not targets:
+        return machine
+    gpus = tuple(gpu for gpu in machine.gpus if gpu.target in targets)
+    if not gpus:
+        seen = ", ".join(gpu.target or gpu.pci_id for gpu in machine.gpus)
+        raise InputError(
+            f"{', '.join(sorted(targets))} is not in this machine",
+            cause=f"found: {seen}" if seen else "no AMD GPU was found",
+            next_step="rocwright doctor",
+        )
+    return machine.model_copy(update={"gpus": gpus})

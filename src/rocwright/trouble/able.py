@@ -1,0 +1,104 @@
+"""What a machine can do: stacks by GPU, native or by an override, and what each takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from rocwright.build.runs import Run
+from rocwright.catalog.load import Catalog
+from rocwright.catalog.model import Component, Stack
+from rocwright.models import Frozen
+from rocwright.trouble.machine.model import Machine
+from rocwright.trouble.needs import Need, need_of
+from rocwright.verify.standing import SAID, Evidence, Said
+
+How = Literal["native", "override", "not served"]
+
+
+class Able(Frozen):
+    """A stack on a GPU. `row` says that rocwright comes with a lock for it, `said` the most that was seen of
+    it (nothing: nobody has tried it). `took` is what a whole build took on this machine, in wall seconds."""
+
+    stack: str
+    target: str
+    how: How
+    why: str = ""
+    row: bool
+    said: Said | Literal[""] = ""
+    need: Need
+    took: float | None = None
+    jobs: int
+
+
+def able(
+    machine: Machine, catalog: Catalog, stacks: Iterable[str], seen: Iterable[Evidence], runs: Iterable[Run]
+) -> tuple[Able, ...]:
+    """Each stack on each kind of GPU that is here and known."""
+    targets = dict.fromkeys(gpu.target for gpu in machine.gpus if gpu.target in catalog.targets)
+    evidence, past = list(seen), list(runs)
+    return tuple(
+        _able(machine, catalog, catalog.stack(name), target, evidence, past)
+        for target in targets
+        if target is not None
+        for name in stacks
+    )
+
+
+def _able(
+    machine: Machine, catalog: Catalog, stack: Stack, target: str, seen: list[Evidence], runs: list[Run]
+) -> Able:
+    how, why = served(catalog, stack, target)
+    need = need_of(catalog, stack.name)
+    rows = [row for row in stack.row if row.gpu == target]
+    said = [
+        one.said for one in seen if one.stack == stack.name and (not one.gpu or target in one.gpu) and rows
+    ]
+    # a run that found part of it in the store says nothing of the whole
+    whole = [
+        run.seconds
+        for run in runs
+        if (run.stack, run.command, run.outcome, run.cached) == (stack.name, "build", "built", 0)
+        and target in run.gpu
+    ]
+    memory = machine.memory
+    usable = min(memory.total, memory.limit or memory.total) if memory else 0
+    most = usable // need.memory_per_job if need.memory_per_job and usable else machine.processors
+    return Able(
+        stack=stack.name,
+        target=target,
+        how=how,
+        why=why,
+        row=bool(rows),
+        said=max(said, key=SAID.index, default=""),
+        need=need,
+        took=whole[0] if whole else None,
+        jobs=min(machine.processors, most),
+    )
+
+
+def served(catalog: Catalog, stack: Stack, target: str) -> tuple[How, str]:
+    """Whether a stack is for a target, by code for it or by an override, and why not."""
+    components = [catalog.component(name) for name in stack.components]
+    if stack.targets and target not in stack.targets:
+        return "not served", f"it is for {', '.join(stack.targets)}"
+    for component in components:
+        reason = _refused(component, target)
+        if reason:
+            return "not served", reason
+    serves = [(one.name, one.serve.env) for one in components if one.serve]
+    overrides = [name for name, env in serves if catalog.override_variable in env]
+    if overrides:
+        return "override", f"{overrides[0]} makes the card pass for another"
+    return "native", ""
+
+
+def _refused(component: Component, target: str) -> str:
+    """Why no release of a component serves a target; nothing where one does."""
+    reasons = []
+    for release in component.release:
+        if target in release.without:
+            reasons.append(release.without[target])
+        elif release.targets and target not in release.targets:
+            reasons.append(f"{component.name} {release.version} is for {', '.join(release.targets)}")
+    return reasons[0] if reasons and len(reasons) == len(component.release) else ""

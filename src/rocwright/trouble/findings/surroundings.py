@@ -1,0 +1,52 @@
+"""What of the user's surroundings gets into builds and programs, or keeps sandboxes from working."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+
+from rocwright.trouble.facts import HostFacts
+from rocwright.trouble.findings.model import Finding, found, speaker
+from rocwright.trouble.machine.model import Machine
+
+
+def surroundings(machine: Machine, facts: HostFacts, stacks: tuple[str, ...]) -> Iterator[Finding]:
+    """Settings of the kernel, engines, variables, configuration, folders, leftovers, and what is unknown."""
+    say = speaker(facts, stacks)
+    for setting in facts.setting:
+        number = machine.settings.get(setting.file)
+        if number in setting.bad and machine.user.uid != 0:
+            yield found("setting", setting.grade, f"{setting.file} is {number}", setting, stacks)
+    yield from _engines(machine, facts, stacks)
+    for name, value in machine.variables.items():
+        for leak in facts.leak:
+            if fnmatchcase(name, leak.variable) and fnmatchcase(value, leak.value):
+                yield found("variable", leak.grade, f"{name}={value}", leak, stacks, variable=name)
+    for place, value in machine.configured.items():
+        file, key = place.rsplit(": ", 1)
+        for rule in facts.configured:
+            if key.replace("_", "-") in rule.keys and file.endswith(
+                tuple(one.lstrip("~") for one in rule.files)
+            ):
+                yield found("configured", rule.grade, f"{place} = {value}", rule, stacks)
+                break
+    for folder in facts.folder:
+        if folder.path in machine.folders:
+            yield found("folder", "note", f"there is a {folder.path}", folder, stacks)
+    for path in machine.leftovers:
+        yield say("leftover", "warning", f"{path} is a fifo that nobody reads", path=shlex.quote(path))
+    for one in machine.unread:
+        yield say("unread", "note", f"{one.path}: {one.why}")
+
+
+def _engines(machine: Machine, facts: HostFacts, stacks: tuple[str, ...]) -> Iterator[Finding]:
+    """Nothing where they were not tried."""
+    if machine.engines is None:
+        return
+    working = [name for name, reason in machine.engines.items() if not reason]
+    if working:
+        yield Finding(name="engine", grade="ok", what=f"sandboxes that work: {', '.join(working)}")
+        return
+    reasons = "; ".join(f"{name}: {reason}" for name, reason in machine.engines.items())
+    yield speaker(facts, stacks)("engine", "error", f"no sandbox works ({reasons})")

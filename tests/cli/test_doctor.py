@@ -1,0 +1,70 @@
+"""`rocwright doctor` over trees of other machines, as it is typed."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.trouble.machines import NVIDIA, POLARIS, STRIX_HALO, machine
+
+from rocwright.cli import cli
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROCWRIGHT_HOME", str(tmp_path / "home"))
+
+
+def doctor(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(cli, ["doctor", *map(str, arguments)])
+
+
+def test_a_machine_with_nothing_wrong_ends_well(tmp_path: Path) -> None:
+    done = doctor("--root", machine(tmp_path / "root", NVIDIA, kfd=False))
+    assert done.exit_code == 0
+    assert "no AMD GPU; others: 10de:2684 (nvidia)" in done.output
+
+
+def test_an_error_is_told_with_what_mends_it_and_the_exit_code_says_so(
+    tmp_path: Path,
+) -> None:
+    done = doctor("llama-hip", "--root", machine(tmp_path / "root", replace(POLARIS, version=0)))
+    assert done.exit_code == 12
+    text = done.output
+    assert "error    gfx803 (1002:67df at 0000:01:00.0) is not in the compute driver's topology" in text
+    assert "for   llama-hip" in text
+    assert "mend  sudo dmesg" in text
+
+
+def test_json_has_the_machine_the_findings_and_what_it_can_do(tmp_path: Path) -> None:
+    done = doctor("--json", "--root", machine(tmp_path / "root", STRIX_HALO))
+    told = json.loads(done.output)
+    assert set(told) == {"machine", "findings", "able"}
+    assert told["machine"]["gpus"][0]["target"] == "gfx1151"
+
+
+def test_what_the_machine_can_do_is_a_line_a_stack(tmp_path: Path) -> None:
+    done = doctor("llama-hip", "--gpu", "8060S", "--root", machine(tmp_path / "root", STRIX_HALO))
+    assert "gfx1151  llama-hip          native" in done.output
+
+
+def test_a_bundle_is_written(tmp_path: Path) -> None:
+    root = machine(tmp_path / "root", STRIX_HALO)
+    done = doctor("--root", root, "--bundle", tmp_path / "report.tar.gz")
+    assert "written" in done.stderr
+    with tarfile.open(tmp_path / "report.tar.gz") as packed:
+        assert packed.getnames() == ["doctor/report.json", "doctor/report.txt"]
+
+
+def test_another_machine_is_not_mended_from_here(tmp_path: Path) -> None:
+    done = doctor("--fix", "--root", machine(tmp_path / "root", NVIDIA))
+    assert type(done.exception).__name__ == "InputError"
+
+
+def test_an_unknown_stack_is_refused(tmp_path: Path) -> None:
+    done = doctor("lama-hip", "--root", tmp_path)
+    assert type(done.exception).__name__ == "InputError"
