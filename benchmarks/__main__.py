@@ -16,6 +16,7 @@ from benchmarks.place import GFX_SMOKE, TORCH, bench_home
 from benchmarks.results import Entry, Measured
 from benchmarks.rows import (
     ccache,
+    diagnose,
     fresh,
     noop,
     plan,
@@ -33,6 +34,7 @@ ROWS: Mapping[str, Callable[[int | None], Sequence[Measured]]] = {
     "help": start.measure,
     "plan": plan.measure,
     "store": store.measure,
+    "diagnose": diagnose.measure,
     "wheel-bundle": wheel_bundle.measure,
     "wheel-index": wheel_index.measure,
     "wheel-inspect": wheel_inspect.measure,
@@ -53,6 +55,7 @@ ORDER = (
     "help",
     "plan",
     "store",
+    "diagnose",
     "wheel-bundle",
     "wheel-index",
     "wheel-inspect",

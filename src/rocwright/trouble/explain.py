@@ -6,8 +6,11 @@ from collections.abc import Iterable
 
 from rocwright.errors import FailureClass, RocwrightError
 from rocwright.trouble.diagnose import Diagnosis, Search, Where
-from rocwright.trouble.read_log import PIECE, clean
+from rocwright.trouble.read_log import clean
 from rocwright.trouble.scan import MOST_LINES
+
+HELD = 1024 * 1024
+"""Characters of output that are held before they are searched."""
 
 _TOLD_BY_LOGS = frozenset(
     {
@@ -36,7 +39,7 @@ class Watch:
         """One more line. Little output is searched when the step failed, and not before."""
         self._held.append(text)
         self._size += len(text) + 1
-        if self._size >= PIECE:
+        if self._size >= HELD:
             self._read()
 
     def told(self) -> Diagnosis:

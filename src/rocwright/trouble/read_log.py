@@ -18,8 +18,8 @@ import zstandard
 
 from rocwright.errors import InputError
 
-PIECE = 1024 * 1024
-"""Bytes read at once; a line that is longer is cut into pieces of this size."""
+PIECE = 96 * 1024
+"""Bytes read at once: few, so that they stay in the cache; a longer line is cut into such pieces."""
 
 
 class _Unpacker(Protocol):
@@ -85,7 +85,7 @@ def clean(data: bytes) -> bytes:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     if b"\x1b" in data or b"\x08" in data:
         data = _TERMINAL.sub(b"", data)
-    if b"\xe2\x80" in data:
+    if b"\xe2" in data:
         for quote in _QUOTES:
             data = data.replace(quote, b"'")
     return data if data.endswith(b"\n") else data + b"\n"
