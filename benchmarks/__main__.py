@@ -17,6 +17,7 @@ from benchmarks.results import Entry, Measured
 from benchmarks.rows import (
     ccache,
     diagnose,
+    doctor,
     fresh,
     noop,
     plan,
@@ -32,6 +33,7 @@ from benchmarks.rows import (
 
 ROWS: Mapping[str, Callable[[int | None], Sequence[Measured]]] = {
     "help": start.measure,
+    "doctor": doctor.measure,
     "plan": plan.measure,
     "store": store.measure,
     "diagnose": diagnose.measure,
@@ -53,6 +55,7 @@ ORDER = (
     "noop",
     "recipe-line",
     "help",
+    "doctor",
     "plan",
     "store",
     "diagnose",

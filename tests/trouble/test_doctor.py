@@ -81,7 +81,7 @@ def test_the_worst_is_said_first(tmp_path: Path) -> None:
 
 
 def test_an_empty_tree_is_no_crash(tmp_path: Path) -> None:
-    assert [one.name for one in report(tmp_path).findings] == ["no-memory-told", "no-gpu"]
+    assert [one.name for one in report(tmp_path).findings] == ["no-memory-told", "no-gpu", "sub-ids"]
 
 
 # kernel, firmware, bus, graphics memory
@@ -166,6 +166,13 @@ def test_user_namespaces_that_are_off_are_told_to_a_user(tmp_path: Path) -> None
     assert [one.what for one in named(machine(tmp_path, more=more), "setting")] == [
         "/proc/sys/user/max_user_namespaces is 0"
     ]
+
+
+def test_a_user_without_ranges_for_rootless_engines_is_told_how_to_get_them(tmp_path: Path) -> None:
+    [one] = named(machine(tmp_path / "without"), "sub-ids")
+    assert one.mend.endswith(" grace")
+    ranges = {"etc/subuid": "grace:100000:65536\n", "etc/subgid": "1000:100000:65536\n"}
+    assert named(machine(tmp_path / "with", more=ranges), "sub-ids") == []
 
 
 def test_variables_that_leak_are_told_and_others_are_not_kept(tmp_path: Path) -> None:

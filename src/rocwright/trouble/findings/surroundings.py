@@ -18,6 +18,9 @@ def surroundings(machine: Machine, facts: HostFacts, stacks: tuple[str, ...]) ->
         number = machine.settings.get(setting.file)
         if number in setting.bad and machine.user.uid != 0:
             yield found("setting", setting.grade, f"{setting.file} is {number}", setting, stacks)
+    if not machine.sub_ids:
+        what = f"{machine.user.name} has no range in /etc/subuid or /etc/subgid"
+        yield say("sub-ids", "note", what, user=machine.user.name)
     yield from _engines(machine, facts, stacks)
     for name, value in machine.variables.items():
         for leak in facts.leak:

@@ -131,6 +131,7 @@ class Machine(Frozen):
     memory: Memory | None
     rooms: tuple[Room, ...] = ()
     processors: int = 1
+    sub_ids: bool = True
     settings: dict[str, int] = {}
     iommu: tuple[str, ...] = ()
     engines: dict[str, str] | None = None

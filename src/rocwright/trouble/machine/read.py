@@ -16,7 +16,7 @@ from rocwright.trouble.machine.driver import (
 from rocwright.trouble.machine.gpus import read_gpus
 from rocwright.trouble.machine.memory import read_memory
 from rocwright.trouble.machine.model import Machine
-from rocwright.trouble.machine.rights import read_rights, read_user
+from rocwright.trouble.machine.rights import has_sub_ids, read_rights, read_user
 from rocwright.trouble.machine.rooms import read_rooms
 from rocwright.trouble.machine.surroundings import (
     read_configured,
@@ -56,6 +56,7 @@ def read_machine(
         memory=read_memory(tree),
         rooms=read_rooms(tree, facts, user, home, places),
         processors=read_processors(tree),
+        sub_ids=has_sub_ids(tree, user),
         settings=read_settings(tree, facts),
         iommu=read_iommu(tree),
         engines=engines,

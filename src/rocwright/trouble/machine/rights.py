@@ -73,3 +73,10 @@ def allowed(stat: Stat, user: User) -> bool:
     if stat.gid in {group.gid for group in user.groups}:
         return stat.mode >> 3 & 6 == 6
     return stat.mode & 6 == 6
+
+
+def has_sub_ids(tree: Tree, user: User) -> bool:
+    """Whether the user has ranges of subordinate users and groups (subuid(5), subgid(5)); root needs none."""
+    texts = [tree.text(f"/etc/{name}") or "" for name in ("subuid", "subgid")]
+    owners = (f"{user.name}:", f"{user.uid}:")
+    return user.uid == 0 or all(any(line.startswith(owners) for line in text.splitlines()) for text in texts)
