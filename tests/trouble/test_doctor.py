@@ -244,3 +244,10 @@ def test_a_gpu_that_is_asked_for_is_judged_alone(tmp_path: Path) -> None:
     assert only(found, ()) == found
     with pytest.raises(InputError, match="gfx803 is not in this machine"):
         only(found, {"gfx803"})
+
+
+def test_what_no_release_serves_says_why_and_what_no_recipe_says_is_unknown(tmp_path: Path) -> None:
+    found = {one.stack: one for one in report(machine(tmp_path, POLARIS)).able}
+    assert (found["ollama"].how, found["ollama"].need.disk) == ("not served", 0)
+    assert found["ollama"].why.endswith(" more")
+    assert found["llama-vulkan"].need.disk > 0

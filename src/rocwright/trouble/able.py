@@ -14,6 +14,7 @@ from rocwright.trouble.needs import Need, need_of
 from rocwright.verify.standing import SAID, Evidence, Said
 
 How = Literal["native", "override", "not served"]
+_NAMED = 4
 
 
 class Able(Frozen):
@@ -100,5 +101,11 @@ def _refused(component: Component, target: str) -> str:
         if target in release.without:
             reasons.append(release.without[target])
         elif release.targets and target not in release.targets:
-            reasons.append(f"{component.name} {release.version} is for {', '.join(release.targets)}")
+            reasons.append(f"{component.name} {release.version} is for {_some(release.targets)}")
     return reasons[0] if reasons and len(reasons) == len(component.release) else ""
+
+
+def _some(names: tuple[str, ...]) -> str:
+    """The first of some names, and how many more there are."""
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rocwright.catalog.load import Catalog
+from rocwright.catalog.model import Resources
 from rocwright.models import Frozen
 
 
@@ -27,6 +28,11 @@ def need_of(catalog: Catalog, stack: str) -> Need:
         stack=stack,
         memory=per_job,
         memory_per_job=per_job,
-        disk=sum(one.disk for one in resources),
+        disk=sum(one.disk for one in resources) if all(map(_says_disk, resources)) else 0,
         seconds=sum(one.seconds for one in resources),
     )
+
+
+def _says_disk(resources: Resources) -> bool:
+    """Whether a recipe says it; what a model assumes in its place is no figure to tell."""
+    return "disk" in resources.model_fields_set
