@@ -97,7 +97,7 @@ def _data(found: Diagnosis) -> dict[str, Any]:
 def _tell(found: Diagnosis) -> None:
     from rocwright.units import size
 
-    read = f"{found.lines:,} lines, {size(found.size)}"
+    read = f"{found.lines:,} line{'' if found.lines == 1 else 's'}, {size(found.size)}"
     if found.first is None and not found.known:
         click.echo(f"no error found in {read}")
         _label("next", "the log may end before the failure, or be of another step")

@@ -1,0 +1,67 @@
+"""`rocwright diagnose`: what it prints, and where it reads from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from click.testing import CliRunner
+from pytest import CaptureFixture
+
+from rocwright.cli import cli
+from rocwright.cli.tell import tell
+from rocwright.errors import CompileError, InputError
+from rocwright.trouble.explain import explain
+
+LOG = (
+    "[1/2] c++ -c a.cpp\n"
+    "third_party/gloo/gloo/types.h:66:8: error: 'uint8_t' does not name a type\n"
+    "FAILED: a.o\n"
+)
+
+
+def test_the_first_error_the_issue_its_cause_and_remedy_are_printed(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(LOG)
+    told = CliRunner().invoke(cli, ["diagnose", str(tmp_path / "log")])
+    assert told.exit_code == 0, told.output
+    assert "first error, line 2 of 3 lines" in told.output
+    assert "gloo-cstdint, line 2" in told.output
+    assert "Add #include <cstdint> to gloo/types.h" in told.output
+    assert "pytorch/gloo" in told.output
+
+
+def test_standard_input_is_read_and_told_as_json() -> None:
+    told = CliRunner().invoke(cli, ["diagnose", "-", "--json"], input=LOG)
+    assert told.exit_code == 0, told.output
+    data = json.loads(told.stdout)
+    assert data["failure"] == "compile"
+    assert data["first"]["line"] == 2
+    assert [one["issue"]["name"] for one in data["known"]] == ["gloo-cstdint", "missing-cstdint"]
+    assert data["known"][0]["issue"]["mend"][0]["kind"] == "edit"
+
+
+def test_what_nobody_knows_is_said_to_be_unknown() -> None:
+    told = CliRunner().invoke(cli, ["diagnose", "-"], input="a.c:1:1: error: nobody saw this before\n")
+    assert "no known issue explains this" in told.output
+    assert "nobody saw this before" in told.output
+    assert "no error found in 1 line," in CliRunner().invoke(cli, ["diagnose", "-"], input="fine\n").output
+
+
+def test_a_log_must_be_named_and_be_there() -> None:
+    assert CliRunner().invoke(cli, ["diagnose"]).exit_code == 2
+    assert isinstance(CliRunner().invoke(cli, ["diagnose", "/not/there"]).exception, InputError)
+
+
+def test_the_known_issues_are_listed() -> None:
+    assert "cmake-minimum" in CliRunner().invoke(cli, ["diagnose", "--list"]).output
+    data = json.loads(CliRunner().invoke(cli, ["diagnose", "--list", "--json"]).stdout)
+    assert len(data) >= 80
+
+
+def test_a_failure_of_any_step_is_told_with_the_known_issue(capsys: CaptureFixture[str]) -> None:
+    error = CompileError("pip failed", detail="ERROR: Could not install: [Errno 28] No space left on device")
+    explain(error, "torch")
+    tell(error)
+    said = capsys.readouterr().err
+    assert "known  disk-full: the disk is full" in said
+    assert "mend   Look with `df -h`" in said
