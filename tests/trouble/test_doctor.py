@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from rocwright.home import Home
 from rocwright.trouble.doctor import Report, examine, here, only
 from rocwright.trouble.facts import host_facts
 from rocwright.trouble.findings.model import Finding
+from rocwright.trouble.machine.model import Group, Right
 from rocwright.trouble.machine.tree import Tree
 from tests.trouble.machines import (
     GIB,
@@ -82,6 +84,50 @@ def test_the_worst_is_said_first(tmp_path: Path) -> None:
 
 def test_an_empty_tree_is_no_crash(tmp_path: Path) -> None:
     assert [one.name for one in report(tmp_path).findings] == ["no-memory-told", "no-gpu", "sub-ids"]
+
+
+# rights
+
+
+def with_device_of(root: Path, group: Group, mode: int = 0o660) -> list[Finding]:
+    """What is said of a compute device of that group to a user who is not in it."""
+    with Tree(machine(root, POLARIS)) as tree:
+        found = here(tree, CATALOG, FACTS, Home(root))
+    closed = Right(path="/dev/kfd", there=True, group=group, mode=mode, may=False)
+    judged = examine(found.model_copy(update={"rights": (closed,)}), CATALOG, FACTS, EVERY)
+    return [one for one in judged.findings if one.name in ("rights", "nameless-group")]
+
+
+def test_the_group_of_a_device_that_is_closed_is_named_by_number_and_joined_safely(tmp_path: Path) -> None:
+    [one] = with_device_of(tmp_path, Group(gid=992, name="render"))
+    assert (one.grade, one.safe, one.mend) == ("error", True, "sudo usermod -aG render grace")
+    assert one.what == "you may not use /dev/kfd (group 992 render, mode 660)"
+
+
+def test_a_group_that_would_not_help_is_not_offered(tmp_path: Path) -> None:
+    [one] = with_device_of(tmp_path, Group(gid=992, name="render"), mode=0o600)
+    assert (one.safe, one.mend) == (False, "")
+
+
+def test_a_group_without_a_name_here_is_told_by_number(tmp_path: Path) -> None:
+    rights, nameless = with_device_of(tmp_path, Group(gid=108))
+    assert (rights.mend, rights.safe) == ("", False)
+    assert nameless.what == "no group here has the number 108"
+
+
+# a driver that hangs
+
+
+def test_a_driver_that_hangs_costs_its_folder_and_nothing_else(tmp_path: Path) -> None:
+    root = machine(tmp_path, STRIX_HALO, kernel="6.18.9")
+    firmware = root / "sys/bus/pci/devices" / STRIX_HALO.address / "fw_version/mes_fw_version"
+    firmware.unlink()
+    os.mkfifo(firmware)
+    with Tree(root, limit=0.3) as tree:
+        found = here(tree, CATALOG, FACTS, Home(root))
+    [gpu] = found.gpus
+    assert (gpu.target, gpu.gtt, gpu.firmware) == ("gfx1151", STRIX_HALO.gtt, {})
+    assert [one.why for one in found.unread] == ["no answer in 0.3 s"]
 
 
 # kernel, firmware, bus, graphics memory
@@ -181,6 +227,13 @@ def test_variables_that_leak_are_told_and_others_are_not_kept(tmp_path: Path) ->
     [one] = named(root, "variable")
     assert (one.grade, one.mend) == ("warning", "unset HSA_OVERRIDE_GFX_VERSION")
     assert "secret" not in report(root).model_dump_json()
+
+
+def test_an_override_to_the_cards_own_identity_is_no_warning(tmp_path: Path) -> None:
+    more = {"proc/self/environ": "HSA_OVERRIDE_GFX_VERSION=8.0.3\0"}
+    assert [one.grade for one in named(machine(tmp_path / "own", POLARIS, more=more), "variable")] == ["note"]
+    other = machine(tmp_path / "other", NAVI31, more=more)
+    assert [one.grade for one in named(other, "variable")] == ["warning"]
 
 
 def test_what_pip_is_configured_to_is_told(tmp_path: Path) -> None:

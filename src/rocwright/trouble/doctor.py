@@ -71,7 +71,7 @@ def examine(
         *devices(machine, facts, names),
         *driver(machine, catalog, facts, names),
         *room(machine, facts, needs),
-        *surroundings(machine, facts, names),
+        *surroundings(machine, catalog, facts, names),
     ]
     findings.sort(key=lambda one: ORDER.index(one.grade))
     seen = [*shipped_evidence(catalog), *(local_evidence(home) if home else ())]

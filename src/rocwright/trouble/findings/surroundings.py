@@ -6,12 +6,15 @@ import shlex
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
+from rocwright.catalog.load import Catalog
 from rocwright.trouble.facts import HostFacts
 from rocwright.trouble.findings.model import Finding, found, speaker
 from rocwright.trouble.machine.model import Machine
 
 
-def surroundings(machine: Machine, facts: HostFacts, stacks: tuple[str, ...]) -> Iterator[Finding]:
+def surroundings(
+    machine: Machine, catalog: Catalog, facts: HostFacts, stacks: tuple[str, ...]
+) -> Iterator[Finding]:
     """Settings of the kernel, engines, variables, configuration, folders, leftovers, and what is unknown."""
     say = speaker(facts, stacks)
     for setting in facts.setting:
@@ -22,9 +25,15 @@ def surroundings(machine: Machine, facts: HostFacts, stacks: tuple[str, ...]) ->
         what = f"{machine.user.name} has no range in /etc/subuid or /etc/subgid"
         yield say("sub-ids", "note", what, user=machine.user.name)
     yield from _engines(machine, facts, stacks)
+    own = _identities(machine, catalog)
     for name, value in machine.variables.items():
         for leak in facts.leak:
-            if fnmatchcase(name, leak.variable) and fnmatchcase(value, leak.value):
+            if not fnmatchcase(name, leak.variable) or not fnmatchcase(value, leak.value):
+                continue
+            if name.startswith(catalog.override_variable) and value in own:
+                what = f"{name}={value}, which is {own[value]}'s own identity: no other card is meant"
+                yield found("variable", "note", what, leak, stacks, variable=name)
+            else:
                 yield found("variable", leak.grade, f"{name}={value}", leak, stacks, variable=name)
     for place, value in machine.configured.items():
         file, key = place.rsplit(": ", 1)
@@ -41,6 +50,12 @@ def surroundings(machine: Machine, facts: HostFacts, stacks: tuple[str, ...]) ->
         yield say("leftover", "warning", f"{path} is a fifo that nobody reads", path=shlex.quote(path))
     for one in machine.unread:
         yield say("unread", "note", f"{one.path}: {one.why}")
+
+
+def _identities(machine: Machine, catalog: Catalog) -> dict[str, str]:
+    """The value of the override that changes nothing -> the GPU here that it is of."""
+    here = (catalog.targets.get(gpu.target or "") for gpu in machine.gpus)
+    return {target.override.identity: target.name for target in here if target and target.override}
 
 
 def _engines(machine: Machine, facts: HostFacts, stacks: tuple[str, ...]) -> Iterator[Finding]:
