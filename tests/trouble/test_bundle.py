@@ -85,3 +85,21 @@ def test_a_known_secret_never_survives_as_a_word(secret: str, around: str) -> No
 def test_another_ending_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no name for a bundle"):
         write_bundle(tmp_path / "doctor.rar", {}, "", {})
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("http://10.0.0.1:8080/x", "http://[address]:8080/x"),
+        ("at 10.0.0.1.", "at [address]."),
+        ("proxy=10.1.2.3", "proxy=[address]"),
+        ("fe80::1, [::1]:80", "[address], [[address]]:80"),
+        ("2001:db8::1/64", "[address]/64"),
+        ("AA-BB-CC-DD-EE-FF", "[mac]"),
+        ("https://ada:pw@host/x", "https://[login]@host/x"),
+        ("/Users/ada/x", "/home/[user]/x"),
+        ("std::string a::Foo 12:30 0000:c5:00.0", "std::string a::Foo 12:30 0000:c5:00.0"),
+    ],
+)
+def test_what_looks_like_an_address_or_a_name_is_taken_out(text: str, told: str) -> None:
+    assert clean(text, {}) == told

@@ -33,14 +33,13 @@ _FILES = {
 
 _PATTERNS = (
     (re.compile(r"(?<=://)[^/\s:@]+(?::[^/\s@]*)?@"), "[login]@"),
-    (re.compile(r"\b(?:[0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}\b"), "[mac]"),
+    (re.compile(r"\b(?:[0-9a-fA-F]{2}[:-]){5}[0-9a-fA-F]{2}\b"), "[mac]"),
     (re.compile(r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b"), "[uuid]"),
+    (re.compile(r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?!\d|\.\d)"), "[address]"),
     (re.compile(r"/(?:home|Users)/[^/\s:\"']+"), "/home/[user]"),
 )
 
-_MAYBE_ADDRESS = re.compile(
-    r"(?<![\w.:>=<~-])[0-9a-fA-F]*[:.][0-9a-fA-F:]*[:.][0-9a-fA-F:.]*[0-9a-fA-F:](?![\w.:])"
-)
+_MAYBE_ADDRESS = re.compile(r"(?<!\w)[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){2,7}(?!\w)")
 _PLACEHOLDER = re.compile(r"\[[a-z-]+\]")
 
 
