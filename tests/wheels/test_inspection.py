@@ -86,3 +86,21 @@ def test_the_files_of_an_environment_are_told_by_distribution(tmp_path: Path) ->
 def test_what_is_no_environment_is_an_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no Python environment"):
         inspect_environment(tmp_path)
+
+
+def test_files_that_libraries_load_by_name_are_listed_by_folder_and_target(tmp_path: Path) -> None:
+    wheel = write_wheel(
+        tmp_path / "x.whl",
+        {
+            "x/rocblas/library/TensileLibrary_lazy_gfx1100.dat": b"12345",
+            "x/rocblas/library/TensileLibrary_Type_HH_gfx1100.dat": b"123",
+            "x/miopen/db/gfx90a68.kdb": b"1",
+            "x/aotriton.images/amd-gfx11xx/flash.aks2": b"12",
+            "x/gfx1100.py": b"no kernel",
+        },
+    )
+    assert [(one.folder, one.kind, one.target, one.count, one.size) for one in inspect(wheel).loose] == [
+        ("x/aotriton.images/amd-gfx11xx", "AOTriton", "gfx11xx", 1, 2),
+        ("x/miopen/db", "MIOpen", "gfx90a", 1, 1),
+        ("x/rocblas/library", "rocBLAS", "gfx1100", 2, 8),
+    ]

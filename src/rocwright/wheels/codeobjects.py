@@ -39,10 +39,13 @@ class CodeObject:
         return ":".join((self.target, *self.features))
 
 
-def fat_binaries(path: Path, *, hashes: bool = False) -> Iterator[tuple[Member, Source, FatBinary]]:
+def fat_binaries(
+    path: Path, *, hashes: bool = False, others: Callable[[Member], None] = lambda member: None
+) -> Iterator[tuple[Member, Source, FatBinary]]:
     """The files with GPU code in a wheel, archive, folder or file; each with its content and what is there.
 
-    Raises InputError where `path` cannot be read, CheckError where something in it is damaged.
+    `others` gets the files that have none. Raises InputError where `path` cannot be read, CheckError where
+    something in it is damaged.
     """
     for member in members(path):
         if may_hold_code(member.head):
@@ -50,6 +53,8 @@ def fat_binaries(path: Path, *, hashes: bool = False) -> Iterator[tuple[Member, 
             found = fat_binary(source, hashes=hashes)
             if found is not None:
                 yield member, source, found
+                continue
+        others(member)
 
 
 def code_objects(path: Path, *, hashes: bool = False) -> list[CodeObject]:

@@ -19,15 +19,17 @@ def inspect_environment(path: Path) -> Inspection:
     `path` is the environment's folder (that of pyvenv.cfg, or a prefix), or a site-packages folder itself.
     Raises InputError where it is none, and as `inspect` does.
     """
-    libraries = []
+    libraries, loose = [], []
     for folder in site_packages(path):
         owners = {file: name for name, file in _files(folder)}
-        found = inspect(folder).libraries
+        found = inspect(folder)
         prefix = folder.relative_to(path)
         libraries += [
-            replace(one, path=str(prefix / one.path), distribution=owners.get(one.path, "")) for one in found
+            replace(one, path=str(prefix / one.path), distribution=owners.get(one.path, ""))
+            for one in found.libraries
         ]
-    return Inspection(path=str(path), libraries=tuple(libraries))
+        loose += [replace(one, folder=str(prefix / one.folder)) for one in found.loose]
+    return Inspection(path=str(path), libraries=tuple(libraries), loose=tuple(loose))
 
 
 def site_packages(path: Path) -> list[Path]:

@@ -14,6 +14,7 @@ from rocwright.wheels.fatbin import FatBinary
 
 if TYPE_CHECKING:
     from rocwright.wheels.kernels import Kernel
+    from rocwright.wheels.members import Member
 
 Kind = Literal["library", "bundle", "code object"]
 
@@ -66,11 +67,26 @@ class Library:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LooseFiles:
+    """Files of a `folder` that a library loads by name for the GPU `target`, and that are no code objects.
+
+    `kind` says whose they are (rocBLAS, MIOpen, ...); `target` may be a family (gfx11xx). `size` is in bytes.
+    """
+
+    folder: str
+    kind: str
+    target: str
+    count: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection:
     """Everything found in `path`, the files in the order of their paths."""
 
     path: str
     libraries: tuple[Library, ...]
+    loose: tuple[LooseFiles, ...] = ()
 
     @property
     def totals(self) -> tuple[TargetCode, ...]:
@@ -85,6 +101,7 @@ class Inspection:
                 {**asdict(one), "targets": [asdict(target) for target in one.targets]}
                 for one in self.libraries
             ],
+            "loose": [asdict(one) for one in self.loose],
             "totals": [asdict(target) for target in self.totals],
         }
 
@@ -94,8 +111,18 @@ def inspect(path: Path) -> Inspection:
 
     Raises InputError where it cannot be read, CheckError where something in it is damaged.
     """
-    found = [_library(member.path, binary) for member, _, binary in fat_binaries(path)]
-    return Inspection(path=str(path), libraries=tuple(sorted(found, key=lambda one: one.path)))
+    others: list[tuple[str, int]] = []
+
+    def keep(member: Member) -> None:
+        if "gfx" in member.path:
+            others.append((member.path, member.size))
+
+    found = [_library(member.path, binary) for member, _, binary in fat_binaries(path, others=keep)]
+    return Inspection(
+        path=str(path),
+        libraries=tuple(sorted(found, key=lambda one: one.path)),
+        loose=_loose_files(others),
+    )
 
 
 def kernels_of(path: Path) -> Iterator[tuple[CodeObject, tuple[Kernel, ...]]]:
@@ -105,6 +132,23 @@ def kernels_of(path: Path) -> Iterator[tuple[CodeObject, tuple[Kernel, ...]]]:
     for one, code in read_code(path):
         if one.abi:
             yield one, tuple(kernels(code, f"{one.path} ({one.target_id})"))
+
+
+def _loose_files(files: Iterable[tuple[str, int]]) -> tuple[LooseFiles, ...]:
+    """Those of `files` (path, bytes) that are named as a library's own for a GPU are."""
+    sizes: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+    for path, size in files:
+        from rocwright.wheels.loose import loose  # most wheels have none, and do without its table
+
+        if (found := loose(path)) is not None:
+            folder = path.rpartition("/")[0]
+            sizes[folder, found.kind, ":".join((found.named, *found.features))].append(size)
+    return tuple(
+        LooseFiles(folder=folder, kind=kind, target=target, count=len(each), size=sum(each))
+        for (folder, kind, target), each in sorted(
+            sizes.items(), key=lambda one: (*one[0][:2], natural(one[0][2]))
+        )
+    )
 
 
 def _library(path: str, binary: FatBinary) -> Library:

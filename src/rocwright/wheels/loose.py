@@ -16,10 +16,12 @@ from rocwright.wheels.gpu import machines
 class Loose:
     """What a path tells: the kind of file, the targets that it is for, and features fixed for them (sorted).
 
-    `needed`: a library that finds no such file for its GPU fails, and is not only slower.
+    `named` is the target or family as the path has it. `needed`: a library that finds no such file for its
+    GPU fails, and is not only slower.
     """
 
     kind: str
+    named: str
     targets: frozenset[str]
     features: tuple[str, ...]
     needed: bool
@@ -61,6 +63,7 @@ def loose(path: str) -> Loose | None:
             named = re.compile("gfx" + groups["target"].removeprefix("gfx").replace("x", "[0-9a-f]"))
             return Loose(
                 kind=kind.name,
+                named=groups["target"],
                 targets=frozenset(name for name in machines().values() if named.fullmatch(name)),
                 features=tuple(sorted(re.findall(r"[a-z]+[+-]", groups.get("features") or ""))),
                 needed=kind.needed,

@@ -103,8 +103,15 @@ def _judged(path: Path) -> list[Finding]:
 def _tell(found: Inspection) -> None:
     from rocwright.cli.tell import print_table
 
+    if found.loose:
+        print_table(
+            ("folder", "files of", "target", "files", "bytes"),
+            [(one.folder, one.kind, one.target, f"{one.count:,}", f"{one.size:,}") for one in found.loose],
+            right=(3, 4),
+        )
+        click.echo()
     if not found.libraries:
-        click.echo(f"no GPU code in {found.path}")
+        click.echo(f"no {'other ' if found.loose else ''}GPU code in {found.path}")
         return
     rows = [row for library in found.libraries if library.kind != "code object" for row in _rows(library)]
     rows += _lone(found)
