@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rocwright.catalog.load import builtin_catalog
 from rocwright.errors import InputError
@@ -304,3 +307,50 @@ def test_what_no_release_serves_says_why_and_what_no_recipe_says_is_unknown(tmp_
     assert (found["ollama"].how, found["ollama"].need.disk) == ("not served", 0)
     assert found["ollama"].why.endswith(" more")
     assert found["llama-vulkan"].need.disk > 0
+
+
+JUNK = (
+    "proc/self/status",
+    "proc/self/cgroup",
+    "proc/self/mountinfo",
+    "proc/meminfo",
+    "proc/pressure/memory",
+    "proc/sys/kernel/osrelease",
+    "etc/passwd",
+    "etc/group",
+    "etc/docker/daemon.json",
+    "sys/devices/system/cpu/online",
+    "sys/module/ttm/parameters/pages_limit",
+    "sys/class/kfd/kfd/topology/nodes/1/properties",
+)
+WORDS = st.sampled_from(
+    (
+        "Uid:",
+        "Groups:",
+        "MemTotal:",
+        "kB",
+        "-1",
+        "²",
+        "0-x",
+        "1,",
+        ":",
+        "::",
+        " - ",
+        "cgroup2",
+        "/",
+        "\n",
+        "x:y:z",
+    )
+)
+TEXTS = st.one_of(st.text(max_size=40), st.lists(WORDS, max_size=12).map(" ".join))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.dictionaries(st.sampled_from(JUNK), TEXTS, min_size=1))
+def test_junk_in_the_kernels_files_is_no_crash(junk: dict[str, str]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        root = machine(Path(folder), STRIX_HALO)
+        for name, text in junk.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_bytes(text.encode(errors="replace"))
+        assert report(root).findings

@@ -36,7 +36,7 @@ def driver(
 
 def fits(kernel: str, wanted: str) -> bool:
     """Whether a kernel's release is of a version (6.13 holds for 6.13.2 too) or in a range."""
-    release = re.match(r"\d+(\.\d+)*", kernel)
+    release = re.match(r"[0-9]+(\.[0-9]+)*", kernel)
     if release is None:
         return False
     words = wanted if wanted[0] in "<>=!~" else f"=={wanted}.*"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rocwright.trouble.facts import HostFacts
 from rocwright.trouble.machine.model import Driver, PageLimit
-from rocwright.trouble.machine.tree import Tree
+from rocwright.trouble.machine.tree import Tree, is_number
 
 
 def read_driver(tree: Tree, facts: HostFacts) -> Driver:
@@ -48,5 +48,6 @@ def read_processors(tree: Tree) -> int:
     count = 0
     for part in text.split(","):
         first, _, last = part.partition("-")
-        count += int(last or first) - int(first) + 1 if first.isdigit() else 0
+        if is_number(first) and is_number(last or first):
+            count += int(last or first) - int(first) + 1
     return max(1, count)

@@ -11,7 +11,7 @@ from rocwright.catalog.load import Catalog
 from rocwright.trouble.facts import HostFacts
 from rocwright.trouble.machine.atomics import atomics
 from rocwright.trouble.machine.model import Gpu, Graphics, Topology
-from rocwright.trouble.machine.tree import Tree
+from rocwright.trouble.machine.tree import Tree, is_number
 
 NODES = "/sys/class/kfd/kfd/topology/nodes"
 DRM = "/sys/class/drm"
@@ -38,7 +38,7 @@ def topology(tree: Tree) -> tuple[Topology, tuple[Node, ...]]:
     """The nodes that are GPUs; those without readable properties are partial."""
     found: list[Node] = []
     partial: list[int] = []
-    numbers = sorted(int(name) for name in tree.names(NODES) if name.isdigit())
+    numbers = sorted(int(name) for name in tree.names(NODES) if is_number(name))
     for number in numbers:
         words = tree.table(f"{NODES}/{number}/properties")
         if "simd_count" not in words and "cpu_cores_count" not in words:

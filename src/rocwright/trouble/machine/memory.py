@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 from rocwright.trouble.machine.model import Memory
-from rocwright.trouble.machine.tree import Tree
+from rocwright.trouble.machine.tree import Tree, is_number
 
 _NAMES = {"cgroup": "memory.limit_in_bytes", "cgroup2": "memory.max"}
 
@@ -62,11 +62,13 @@ def _limits(tree: Tree) -> Iterator[tuple[int, str]]:
         for folder in (at, *at.parents):
             file = f"{point}{str(folder).rstrip('/')}/{_NAMES[kind]}"
             text = tree.text(file) or ""
-            if text.isdigit():
+            if is_number(text):
                 yield int(text), file
 
 
 def _pressure(tree: Tree) -> float | None:
     """None where the kernel has no PSI."""
-    found = re.search(r"^some avg10=([\d.]+)", tree.text("/proc/pressure/memory") or "", re.MULTILINE)
+    found = re.search(
+        r"^some avg10=([0-9]+(?:\.[0-9]+)?)", tree.text("/proc/pressure/memory") or "", re.MULTILINE
+    )
     return float(found[1]) if found else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rocwright.trouble.machine.model import Group, Right, User
-from rocwright.trouble.machine.tree import Stat, Tree
+from rocwright.trouble.machine.tree import Stat, Tree, is_number
 
 COMPUTE = "/dev/kfd"
 GRAPHICS = "/dev/dri"
@@ -18,7 +18,9 @@ def read_user(tree: Tree) -> User:
         )
     }
     uid = _first(words.get("Uid", []), 1)
-    gids = dict.fromkeys([_first(words.get("Gid", []), 1), *map(int, words.get("Groups", []))])
+    gids = dict.fromkeys(
+        [_first(words.get("Gid", []), 1), *map(int, filter(is_number, words.get("Groups", [])))]
+    )
     names, groups = _names(tree, "/etc/passwd"), _names(tree, "/etc/group")
     return User(
         uid=uid,
@@ -28,7 +30,7 @@ def read_user(tree: Tree) -> User:
 
 
 def _first(words: list[str], at: int) -> int:
-    return int(words[at]) if len(words) > at else 65534
+    return int(words[at]) if len(words) > at and is_number(words[at]) else 65534
 
 
 def _names(tree: Tree, path: str) -> dict[int, str]:
@@ -36,7 +38,7 @@ def _names(tree: Tree, path: str) -> dict[int, str]:
     found: dict[int, str] = {}
     for line in (tree.text(path) or "").splitlines():
         fields = line.split(":")
-        if len(fields) > 2 and fields[2].isdigit():
+        if len(fields) > 2 and is_number(fields[2]):
             found.setdefault(int(fields[2]), fields[0])
     return found
 

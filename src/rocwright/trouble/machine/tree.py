@@ -82,7 +82,7 @@ class Tree:
         found: dict[str, int] = {}
         for line in (self.text(path) or "").splitlines():
             words = line.replace(":", " ").split()
-            if len(words) > 1 and words[1].isdigit():
+            if len(words) > 1 and is_number(words[1]):
                 found[words[0]] = int(words[1]) * (1024 if words[2:] == ["kB"] else 1)
         return found
 
@@ -189,3 +189,8 @@ def _runs(pid: int) -> bool:
     except OSError:
         return False
     return told.rpartition(")")[2].split()[0] == "R"
+
+
+def is_number(word: str) -> bool:
+    """Whether a word is a number of plain digits."""
+    return word.isascii() and word.isdigit()
