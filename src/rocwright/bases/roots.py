@@ -96,7 +96,8 @@ def remove_tree(path: Path) -> None:
     def make_writable(function: Callable[[str], object], name: str, _: BaseException) -> None:
         with contextlib.suppress(OSError):
             Path(name).parent.chmod(0o700)
-            Path(name).chmod(0o700)
+            if not Path(name).is_symlink():
+                Path(name).chmod(0o700)
             function(name)
 
     if path.is_file():

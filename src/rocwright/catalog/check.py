@@ -23,6 +23,7 @@ from rocwright.models import Frozen
 
 FOLDERS = ("bases", "components", "downloads", "edits", "issues", "providers", "stacks")
 TABLES = (
+    "clean.toml",
     "elf_machines.toml",
     "error_lines.toml",
     "evidence.toml",

@@ -26,6 +26,7 @@ VERBS = {
     "patch": "Edits of source trees: check them, or save yours as edits.",
     "history": "Earlier runs on this machine.",
     "store": "What is kept: ls, du, verify, gc.",
+    "clean": "What takes room on this machine, by kind, and what of it can go.",
     "doctor": "Is this machine fit to build and to run? What is wrong, why, and what mends it.",
     "sandbox": "Which sandbox engines work here, and why the others do not.",
     "targets": "GPUs by any name, and the ones in this machine.",

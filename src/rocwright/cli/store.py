@@ -99,18 +99,15 @@ def verify(as_json: bool) -> None:
 def gc(dry_run: bool, days: float, as_json: bool) -> None:
     """Remove what no plan built last needs and what is older than --keep days."""
     from rocwright.bases.roots import remove_tree
-    from rocwright.build.workspace import Workspace
     from rocwright.cli.tell import print_json
     from rocwright.flow import kept_keys
     from rocwright.home import Home
-    from rocwright.store.keep import leftovers, remove, rubbish
+    from rocwright.store.keep import remove
+    from rocwright.trouble.clean.inside import what_can_go
     from rocwright.units import size
 
     home, store = Home.default(), _store()
-    roots = [path for path in home.roots.glob("*") if path.is_dir() and not path.name.startswith(".")]
-    # a tree that somebody changed and has not saved is no rubbish, however old
-    left = [path for path in leftovers(home, days) if not Workspace(path).unsaved()]
-    found = rubbish(store, kept_keys(home), days, [*roots, *left])
+    found = what_can_go(home, store, kept_keys(home), days)
     if not dry_run:
         remove(store, found, remove_tree)
     if as_json:

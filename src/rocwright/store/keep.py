@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import re
+import stat
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from rocwright.home import Home
 from rocwright.models import Frozen
-from rocwright.store.local import LocalStore
+from rocwright.store.local import LocalStore, is_key
 from rocwright.store.model import DamagedBlobError, Record
 
 DAY = 86400.0
@@ -80,50 +86,124 @@ def leftovers(home: Home, days: float) -> list[Path]:
     oldest = time.time() - days * DAY
     found = [*home.work.glob("*"), *home.roots.glob(".unpacking-*")]
     found += [*(home.store / "tmp").glob("*"), *(home.store / "damaged").glob("*")]
-    return sorted(path for path in found if path.lstat().st_mtime < oldest)
+    return sorted(path for path in found if not path.is_symlink() and path.lstat().st_mtime < oldest)
 
 
-def rubbish(store: LocalStore, keep: set[str], days: float, folders: list[Path]) -> Rubbish:
+def under_way(store: LocalStore) -> set[str]:
+    """The keys of steps that run now, or whose shell is open: their locks are held."""
+    names = (path.stem for path in (store.path / "locks").glob("*.lock"))
+    return {name for name in names if is_key(name) and not _is_free(store.lock(name))}
+
+
+def rubbish(
+    store: LocalStore, keep: set[str], days: float, folders: list[Path], *, busy: bool = False
+) -> Rubbish:
     """Records older than `days` whose keys are not in `keep`, and the files that only they need.
 
     `folders` are unpacked root file systems, named by the digest of their archive: rubbish when that is;
-    and leftovers of builds, whose names are no such digest.
+    and leftovers of builds, whose names are no such digest. A file that no record names may be that of a
+    step which is about to write its record: it stays where one is `busy`, and while it is young.
     """
     oldest = time.time() - days * DAY
     kept: list[Record] = []
     gone: list[Record] = []
     for record in store.records():
-        fresh = _modified(store, record) >= oldest
+        fresh = modified(store, record) >= oldest
         (kept if record.key in keep or record.content_key in keep or fresh else gone).append(record)
     needed = {output.sha256 for record in kept for output in record.outputs}
-    blobs = [(sha256, size) for sha256, size in store.blobs() if sha256 not in needed]
+    named = {output.sha256 for record in gone for output in record.outputs}
+    blobs = [
+        (sha256, size)
+        for sha256, size in store.blobs()
+        if sha256 not in needed and (sha256 in named or (not busy and store.since(sha256) < oldest))
+    ]
     old = [path for path in folders if path.name not in needed]
     return Rubbish(
         records=tuple(record.key for record in gone),
         blobs=tuple(sha256 for sha256, _ in blobs),
         folders=tuple(str(path) for path in old),
-        size=sum(size for _, size in blobs) + sum(_folder_size(path) for path in old),
+        size=sum(size for _, size in blobs) + sum(folder_size(path) for path in old),
     )
 
 
-def _modified(store: LocalStore, record: Record) -> float:
+def modified(store: LocalStore, record: Record) -> float:
+    """When a record was written, in seconds since 1970; 0 where it is gone."""
     try:
         return (store.path / "records" / record.key[:2] / f"{record.key}.json").stat().st_mtime
     except FileNotFoundError:
         return 0
 
 
-def _folder_size(folder: Path) -> int:
-    if not folder.is_dir():
-        return folder.stat().st_size
-    return sum(path.lstat().st_size for path in folder.rglob("*") if not path.is_symlink() and path.is_file())
+def folder_size(folder: Path) -> int:
+    """Bytes of the files in a folder, or of a file; links count nothing and are not followed."""
+    return sum(one.st_size for one in file_stats(folder))
 
 
-def remove(store: LocalStore, found: Rubbish, remove_folder: Callable[[Path], None]) -> None:
-    """Remove what `rubbish` found."""
+def file_stats(folder: Path) -> Iterator[os.stat_result]:
+    """What is known of each file in a folder, or of the file; what goes meanwhile is left out."""
+    below = ((at, name) for at, _, names in os.walk(folder) for name in names)
+    for path in [folder] if folder.is_file() else (Path(at, name) for at, name in below):
+        with contextlib.suppress(OSError):
+            found = path.lstat()
+            if stat.S_ISREG(found.st_mode):
+                yield found
+
+
+def remove(
+    store: LocalStore,
+    found: Rubbish,
+    remove_folder: Callable[[Path], None],
+    on_folder: Callable[[Path], None] = lambda folder: None,
+) -> None:
+    """Remove what `rubbish` found, but what is in use or needed by now; a kill leaves the store whole."""
+    begun = time.time()
     for key in found.records:
-        store.forget(key)
+        with _ours([store.lock(key)]) as ours:
+            if ours:
+                store.forget(key)
+    # somebody may have wanted one of them since
+    needed = {output.sha256 for record in store.records() for output in record.outputs}
     for sha256 in found.blobs:
-        store.remove_blob(sha256)
-    for folder in found.folders:
-        remove_folder(Path(folder))
+        if sha256 not in needed and store.since(sha256) < begun:
+            store.remove_blob(sha256)
+    for folder in map(Path, found.folders):
+        with _ours(_locks_of(store, folder)) as ours:
+            if ours and folder.name not in needed and not folder.is_symlink():
+                on_folder(folder)
+                remove_folder(_aside(folder))
+
+
+def _locks_of(store: LocalStore, folder: Path) -> list[FileLock]:
+    """The locks of a root being unpacked, or of the step whose folder it is."""
+    if is_key(folder.name):
+        return [FileLock(folder.with_name(f"{folder.name}.lock"))]
+    if not re.fullmatch(r"[0-9a-f]{16}", folder.name):
+        return []
+    return [FileLock(path) for path in (store.path / "locks").glob(f"{folder.name}*.lock")]
+
+
+def _aside(folder: Path) -> Path:
+    """A root file system is there whole or not at all: its name goes first, then its files."""
+    if not is_key(folder.name) or not folder.is_dir():
+        return folder
+    aside = folder.with_name(f".unpacking-{folder.name}-{time.time_ns()}")
+    folder.rename(aside)
+    return aside
+
+
+@contextlib.contextmanager
+def _ours(locks: list[FileLock]) -> Iterator[bool]:
+    """Whether nobody else holds any of the locks; they are held until the end."""
+    with contextlib.ExitStack() as stack:
+        try:
+            for lock in locks:
+                stack.enter_context(lock.acquire(blocking=False))
+        except Timeout:
+            yield False
+            return
+        yield True
+
+
+def _is_free(lock: FileLock) -> bool:
+    with _ours([lock]) as ours:
+        return ours

@@ -194,6 +194,12 @@ class LocalStore:
         for path in sorted((self.path / "blobs").glob("??/*")):
             yield path.name, path.stat().st_size
 
+    def since(self, sha256: str) -> float:
+        """When a file was last put here, in seconds since 1970; 0 where it is gone."""
+        with contextlib.suppress(FileNotFoundError):
+            return self._blob(sha256).stat().st_mtime
+        return 0
+
     def remove_blob(self, sha256: str) -> None:
         """Drop a file that no record needs."""
         self._blob(sha256).unlink(missing_ok=True)

@@ -1,0 +1,167 @@
+"""`rocwright clean [KIND..]`."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from rocwright.cli.common import json_option, say
+
+if TYPE_CHECKING:
+    from rocwright.trouble.clean.model import Found, Piece, Room
+
+_DAYS = {"": 1.0, "d": 1.0, "h": 1 / 24, "w": 7.0}
+_BYTES = {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+
+
+def _age(_: click.Context, __: click.Parameter, text: str | None) -> float | None:
+    match = re.fullmatch(r"(\d{1,6}(?:\.\d+)?) ?([dhw]?)", text or "")
+    if text is not None and match is None:
+        raise click.BadParameter(f"{text!r} is no time such as 30d, 12h or 2w.")
+    return float(match[1]) * _DAYS[match[2]] if match else None
+
+
+def _bytes(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
+    match = re.fullmatch(r"(\d{1,12}(?:\.\d+)?) ?((?:[KMGT]iB)?)", text or "")
+    if text is not None and match is None:
+        raise click.BadParameter(f"{text!r} is no size such as 50GiB, 800MiB or a number of bytes.")
+    return int(float(match[1]) * _BYTES[match[2]]) if match else None
+
+
+def _names(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    from rocwright.trouble.clean.model import the_kinds
+
+    return [name for name in the_kinds().names if name.startswith(incomplete)]
+
+
+@click.command("clean")
+@click.argument("kinds", nargs=-1, metavar="[KIND]..", shell_complete=_names)
+@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@click.option("--keep", metavar="30d", callback=_age, help="What was used in so long stays. [default: 30d]")
+@click.option(
+    "--max", "at_most", metavar="50GiB", callback=_bytes, help="Stop when no more than this is left."
+)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+def command(
+    kinds: tuple[str, ...],
+    dry_run: bool,
+    keep: float | None,
+    at_most: int | None,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """What takes room on this machine, by kind; with a KIND or an option, remove what nothing needs.
+
+    What the last plan of a stack needs, what is in use, and changes that are not saved stay. Caches and
+    images of other programs are only touched where they are named.
+    """
+    from rocwright.cli.tell import print_json
+    from rocwright.errors import InputError
+    from rocwright.flow import kept_keys
+    from rocwright.home import Home
+    from rocwright.store.local import LocalStore
+    from rocwright.trouble.clean.model import chosen, the_kinds
+    from rocwright.trouble.clean.room import clear, kinds_asked, look
+    from rocwright.units import size
+
+    home = Home.default()
+    store = LocalStore(home.store)
+    only_look = not (kinds or dry_run or yes or keep is not None or at_most is not None)
+    wanted = the_kinds().names if only_look else kinds_asked(kinds)
+    room = look(home, store, kept_keys(home), 30.0 if keep is None else keep, wanted)
+    if only_look:
+        print_json(_as_data(room, ())) if as_json else _show(room, str(home.path))
+        return
+    going = chosen(room, at_most)
+    total = sum(one.size for one in going)
+    if as_json and not (dry_run or yes):
+        raise InputError(
+            "nothing was removed", cause="--json asks nobody", next_step="add --dry-run to look, or --yes"
+        )
+    if not as_json:
+        _list(going)
+        for one in room.found:
+            if one.why:
+                click.echo(f"{one.kind}: {one.why}")
+    removed = bool(going) and not dry_run
+    if removed and not yes:
+        click.confirm(f"Remove these, {size(total)}?", abort=True)
+    refused = clear(going, room, home, store, say) if removed else ()
+    if removed:
+        total = room.size - look(home, store, kept_keys(home), room.days, wanted).size
+    if as_json:
+        print_json(_as_data(room, going) | {"removed": removed, "size": total, "refused": refused})
+    else:
+        verb = "freed" if removed else "would be freed"
+        click.echo(f"{size(total)} {verb}; {size(room.size - total)} of these kinds stay")
+    if refused:
+        raise InputError(
+            "not all could be removed",
+            cause="; ".join(refused),
+            next_step="run the program's command by hand",
+        )
+
+
+def _show(room: Room, where: str) -> None:
+    from rocwright.cli.tell import print_table
+    from rocwright.units import size
+
+    print_table(
+        ("kind", "size", "things", "last use", "can go", "what it is", "once removed", "command"),
+        [
+            (
+                one.kind,
+                "?" if one.why and not one.count else size(one.size),
+                str(one.count),
+                _when(one.used),
+                size(sum(piece.size for piece in one.pieces)),
+                one.holds,
+                _again(one),
+                one.command,
+            )
+            for one in room.found
+        ],
+        right=(1, 2, 4),
+    )
+    for one in room.found:
+        if one.why:
+            click.echo(f"{one.kind}: {one.why}")
+    own = [one for one in room.found if not one.outside]
+    free = sum(piece.size for one in own for piece in one.pieces)
+    click.echo(
+        f"\n{size(sum(one.size for one in own))} in {where}; {size(free)} of it was not used for "
+        f"{room.days:.0f} days and is not needed: rocwright clean --dry-run lists it"
+    )
+
+
+def _again(one: Found) -> str:
+    from rocwright.units import duration
+
+    return f"{one.again}, about {duration(one.seconds)}" if one.seconds else one.again
+
+
+def _list(going: tuple[Piece, ...]) -> None:
+    from rocwright.cli.tell import print_table
+    from rocwright.units import size
+
+    if going:
+        rows = [(one.kind, one.name, _when(one.used), size(one.size)) for one in going]
+        print_table(("kind", "what", "last use", "size"), rows, right=(3,))
+
+
+def _when(used: float) -> str:
+    return datetime.fromtimestamp(used, UTC).strftime("%Y-%m-%d") if used else "-"
+
+
+def _as_data(room: Room, going: tuple[Piece, ...]) -> dict[str, object]:
+    """What was found by kind, with what of it can go; and what goes."""
+    return {
+        "days": room.days,
+        "kinds": [one.model_dump() for one in room.found],
+        "going": [one.model_dump() for one in going],
+        "size": sum(one.size for one in going),
+    }

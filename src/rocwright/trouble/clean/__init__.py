@@ -1,0 +1,1 @@
+"""What takes room on this machine, by kind, and its removal: oldest use first, never what is needed."""

@@ -1,0 +1,77 @@
+"""Caches and images of other programs, found and removed by their own commands alone."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+from datetime import datetime
+from pathlib import Path
+
+from rocwright import process
+from rocwright.errors import InputError
+from rocwright.store.keep import file_stats
+from rocwright.trouble.clean.model import Engine, Found, Piece, Tool, oldest
+
+SECONDS = 20.0
+"""How long a program may take to say what it has."""
+
+
+def find_tool(tool: Tool, days: float) -> Found:
+    """A program's cache; it goes as a whole, once none of it is young."""
+    said, why = _ask(tool.folder)
+    folder = Path(said.strip()) if said.strip() else None
+    stats = list(file_stats(folder)) if folder and folder.is_absolute() and folder.is_dir() else []
+    size, used = sum(one.st_size for one in stats), max((one.st_mtime for one in stats), default=0)
+    free = stats and used < oldest(days)
+    return Found(
+        kind=tool.name,
+        holds=tool.holds,
+        again=tool.again,
+        size=size,
+        count=len(stats),
+        used=used,
+        command=shlex.join(tool.clear),
+        outside=True,
+        why=why,
+        pieces=(Piece(kind=tool.name, name=str(folder), size=size, used=used),) if free else (),
+    )
+
+
+def find_images(engine: Engine, days: float) -> Found:
+    """The images of an engine that bear rocwright's name; those that a container needs, the engine keeps."""
+    said, why = _ask(engine.find)
+    ids = tuple(dict.fromkeys(said.split()))
+    lines, why = _ask((*engine.inspect, *ids)) if ids else ("", why)
+    images = [_image(engine, line) for line in lines.splitlines() if len(line.split()) >= 3]
+    return Found(
+        kind=engine.name,
+        holds=engine.holds,
+        again=engine.again,
+        size=sum(one.size for one in images),
+        count=len(images),
+        used=max((one.used for one in images), default=0),
+        command=shlex.join((*engine.remove, "...")),
+        outside=True,
+        why=why,
+        pieces=tuple(one for one in images if one.used < oldest(days)),
+    )
+
+
+def _image(engine: Engine, line: str) -> Piece:
+    name, size, made, *_ = line.split(maxsplit=2)
+    used = 0.0
+    with contextlib.suppress(ValueError):
+        used = datetime.fromisoformat(made[:19].replace(" ", "T") + "+00:00").timestamp()
+    return Piece(kind=engine.name, name=name, size=int(size) if size.isdecimal() else 0, used=used)
+
+
+def _ask(command: tuple[str, ...]) -> tuple[str, str]:
+    """What a program says, and why it says nothing."""
+    try:
+        done = process.run(command, timeout=SECONDS)
+    except (InputError, OSError) as error:
+        return "", str(error)
+    if done.ok:
+        return done.stdout, ""
+    lines = done.stderr.strip().splitlines()
+    return "", lines[-1][:200] if lines else f"{command[0]} ended with {done.returncode}"
