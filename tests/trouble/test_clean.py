@@ -47,9 +47,11 @@ def run(*words: str) -> tuple[int, str]:
 
 
 def test_without_words_it_shows_every_kind_and_removes_nothing(
-    store: LocalStore, old: dict[str, str], home: Home
+    store: LocalStore, old: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
     code, said = run()
+    assert "docker is not installed" in said
     assert code == 0
     assert all(name in said for name in the_kinds().names)
     assert all(store.has(each) for each in old.values())
@@ -115,9 +117,7 @@ def test_a_file_that_another_record_names_stays(store: LocalStore, old: dict[str
 def test_what_a_running_step_is_made_from_stays(home: Home, store: LocalStore, old: dict[str, str]) -> None:
     last = small_plan().steps[-1]
     for step in small_plan().steps:
-        store.put_step(
-            step.key, step.model_dump_json(by_alias=True).encode()
-        )
+        store.put_step(step.key, step.model_dump_json(by_alias=True).encode())
     (home.work / last.key[:16]).mkdir(parents=True)
     script = "import sys,filelock;l=filelock.FileLock(sys.argv[1]);l.acquire();print(flush=True);input()"
     lock = store.path / "locks" / f"{last.key}.lock"
