@@ -25,13 +25,14 @@ def run(*words: str | Path, cwd: Path | None = None, env: Mapping[str, str] | No
 
 @dataclass(frozen=True, kw_only=True)
 class Package:
-    """A package: files by their path, links by theirs, and what it needs."""
+    """A package: files by their path, links by theirs, empty folders, and what it needs."""
 
     name: str
     version: str
     needs: tuple[str, ...] = ()
     files: Mapping[str, str | Path] = field(default_factory=dict)
     links: Mapping[str, str] = field(default_factory=dict)
+    folders: tuple[str, ...] = ()
 
     def lay_out(self, folder: Path) -> None:
         for name, content in self.files.items():
@@ -42,6 +43,8 @@ class Package:
             else:
                 path.write_text(content)
             path.chmod(0o755 if "bin" in path.parts else 0o644)
+        for name in self.folders:
+            (folder / name).mkdir(parents=True)
         for name, aim in self.links.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).symlink_to(aim)
@@ -64,8 +67,10 @@ def user_land(name: str) -> Package:
             "etc/passwd": "root:x:0:0:root:/root:/bin/sh\n",
             "etc/group": "root:x:0:\n",
             "etc/os-release": "ID=tiny\nNAME=Tiny\n",
-            **{f"{one}/.keep": "" for one in ("root", "tmp", "proc", "sys", "dev", "run", "var/lib")},
+            **{f"{one}/.keep": "" for one in ("root", "tmp", "var/lib")},
         },
+        # empty: pacstrap mounts the machine's own there, and a file would land in it
+        folders=("proc", "sys", "dev", "run"),
         links={"bin": "usr/bin", "sbin": "usr/bin"} | {f"usr/bin/{one}": "busybox" for one in words},
     )
 
@@ -100,6 +105,7 @@ def dnf_repository(folder: Path, packages: Sequence[Package]) -> None:
         version, _, release = one.version.partition("-")
         needs = "".join(f"Requires: {need}\n" for need in one.needs)
         listed = [f"/{path}" for path in (*one.files, *one.links)]
+        listed += [f"%dir /{path}" for path in one.folders]
         (folder / "x.spec").write_text(
             f"Name: {one.name}\nVersion: {version}\nRelease: {release}\nSummary: x\nLicense: MIT\n"
             f"BuildArch: x86_64\nAutoReqProv: no\n{needs}%description\nx\n"
