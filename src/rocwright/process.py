@@ -294,18 +294,7 @@ def detach(argv: Sequence[str | Path], *, env: Mapping[str, str] | None = None) 
 
     Raises InputError where the program is not installed.
     """
-    words = tuple(str(word) for word in argv)
-    try:
-        return subprocess.Popen(
-            words,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-    except FileNotFoundError as error:
-        raise not_installed(words[0]) from error
+    return _companion(argv, env, subprocess.DEVNULL)
 
 
 def talk(argv: Sequence[str | Path], *, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
@@ -313,13 +302,19 @@ def talk(argv: Sequence[str | Path], *, env: Mapping[str, str] | None = None) ->
 
     Raises InputError where the program is not installed.
     """
+    return _companion(argv, env, subprocess.PIPE)
+
+
+def _companion(
+    argv: Sequence[str | Path], env: Mapping[str, str] | None, streams: int
+) -> subprocess.Popen[bytes]:
     words = tuple(str(word) for word in argv)
     try:
         return subprocess.Popen(
             words,
             env=env,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            stdin=streams,
+            stdout=streams,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -82,8 +82,12 @@ def read_code(
                 yield one, source.read_at(0, source.size)
         for index, bundle in enumerate(binary.bundles):
             listed = {key: one for key, one in _of_bundle(member.path, index, bundle).items() if wanted(one)}
-            for entry, code in offload.contents(source, bundle, lambda entry: entry.id in listed):  # noqa: B023
+            for entry, code in offload.contents(source, bundle, _named(listed)):
                 yield listed[entry.id], code
+
+
+def _named(ids: Collection[str]) -> Callable[[offload.Entry], bool]:
+    return lambda entry: entry.id in ids
 
 
 def check_targets(path: Path, wanted: Sequence[str]) -> list[str]:
