@@ -10,10 +10,11 @@ import pytest
 from tests.conftest import Command
 from tests.making import write_tree
 
-from rocwright.catalog.check import check_catalog
+from rocwright import tables
+from rocwright.catalog.check import TABLES
 from rocwright.catalog.read import DATA, Fault
-from rocwright.catalog.schema import FILES, schema
 from rocwright.cli.catalog import KINDS
+from rocwright.tables import FILES, schema
 
 TARGET = 'name = "gfx1104"\nkfd_version = 110004\ngeneration = "x"\nproducts = ["x"]\n'
 STACK = 'summary = "s"\ncomponents = ["gfx-smoke"]\nbases = ["debian:sid"]\nsource = "s"\n'
@@ -22,6 +23,9 @@ BASE = (
     'summary = "s"\nmanager = "apt"\nmade = "packages"\narchitecture = { x86_64 = "amd64" }\nsource = "s"\n'
 )
 PROVIDER = 'name = "mine"\nsummary = "s"\nkind = "source"\nsource = "s"\n'
+LEAK = 'variable = "X"\nwhy = "w"\nsource = "s"\n'
+LOOSE = 'name = "n"\nwhat = "w"\nneeded = true\nmissing = "m"\nsource = [" "]\n'
+SEEN = 'stack = "nonesuch"\nbase = "b"\nsaid = "built"\nwhen = "w"\ndetail = "d"\nsource = "s"\n'
 RECIPE = (
     'name = "mine"\nsummary = "s"\nlicense = "MIT"\nkind = "wheel"\nrun = ["true"]\n'
     'output = [{ name = "wheel", pattern = "*.whl" }]\n'
@@ -30,11 +34,11 @@ RECIPE = (
 
 def faults(folder: Path, files: dict[str, str]) -> list[Fault]:
     write_tree(folder, files)
-    return check_catalog((folder, DATA))
+    return tables.check((folder, DATA))
 
 
 def test_no_fault_is_found_in_the_carried_catalog() -> None:
-    assert check_catalog((DATA,)) == []
+    assert tables.check((DATA,)) == []
 
 
 @pytest.mark.parametrize(
@@ -176,6 +180,36 @@ def test_no_fault_is_found_in_the_carried_catalog() -> None:
             "patches/none.patch, which cannot be read",
         ),
         ("component/mine.toml", RECIPE, "", "nothing reads this file"),
+        ("host.toml", '[[leak]]\nvariable = "X"\nwhy = "w"\n', "leak.0.source", "Field required"),
+        ("host.toml", f"[[leak]]\n{LEAK}mend = 'unset {{name}}'\n", "leak.0.mend", "{name} is filled in by"),
+        ("host.toml", f"[[leak]]\n{LEAK}stacks = ['*', '!x']\n", "leak.0.stacks", "!x names no stack"),
+        (
+            "host.toml",
+            '[[firmware]]\ntargets = ["gfx1"]\nblocks = ["mes"]\nbad = [1]\nwhy = "w"\nsource = "s"\n',
+            "firmware.0.targets",
+            "gfx1 is not known",
+        ),
+        ("loose_kernels.toml", f"[[kind]]\n{LOOSE}path = '({{target}}'\n", "kind.0.path", "no regular expr"),
+        (
+            "loose_kernels.toml",
+            f"[[kind]]\n{LOOSE}path = '{{target}}'\n",
+            "kind.0.source",
+            "needs its source",
+        ),
+        (
+            "leftovers.toml",
+            '[[leftover]]\nname = "n"\ngrade = "trace"\nbegins = ["a"]\npattern = "ab"\nwhy = "w"\n'
+            'next = "n"\nexamples = ["ac"]\nsource = ["s"]\n',
+            "leftover.0",
+            "does not match 'ac'",
+        ),
+        ("libraries.toml", '[[never]]\nwhy = "w"\nsource = ["s"]\n', "never.0.libraries", "Field required"),
+        ("generic_targets.toml", 'source = ["s"]\ncovers = { a = 3 }\n', "covers.a", "tuple"),
+        ("elf_machines.toml", 'source = ["s"]\nmachines = { a = 300 }\n', "machines.a", "less than 256"),
+        ("machine_code.toml", 'source = ["s"]\n', "llvm", "Field required"),
+        ("isas.toml", "isa = []\n", "source", "Field required"),
+        ("evidence.toml", f"[[evidence]]\n{SEEN}", "evidence.0.stack", "nonesuch is not known"),
+        ("clean.toml", '[[kind]]\nname = "x"\n', "kind.0.holds", "Field required"),
         ("target.toml", f"[[target]]\n{TARGET}", "", "nothing reads this file"),
     ],
 )
@@ -258,6 +292,13 @@ def test_an_editor_takes_sizes_as_they_are_written() -> None:
 
 def test_the_command_knows_every_kind_of_file() -> None:
     assert set(KINDS) == set(FILES)
+
+
+def test_every_table_of_the_catalog_is_read_by_the_check() -> None:
+    described = {files for files, _ in FILES.values()}
+    # names of packages are words of the file's own
+    assert set(TABLES) - described == {"system.toml"}
+    assert {path.name for path in DATA.glob("*.toml")} <= set(TABLES)
 
 
 @pytest.mark.parametrize("kind", FILES)

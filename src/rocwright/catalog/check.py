@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import string
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
@@ -49,7 +51,21 @@ Found = Iterator[tuple[str, str]]
 """(place, what is wrong there)"""
 
 
-def check_catalog(folders: Sequence[Path]) -> list[Fault]:
+def _nothing(_table: Any, _catalog: Catalog) -> Found:
+    return iter(())
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A file of the catalog whose model belongs to a package above this one: what it says, and what in it
+    does not fit the rest of the catalog."""
+
+    file: str
+    says: type[Frozen]
+    wrong: Callable[[Any, Catalog], Found] = _nothing
+
+
+def check_catalog(folders: Sequence[Path], tables: Iterable[Table] = ()) -> list[Fault]:
     """Everything wrong in a catalog whose folders lie one over another, by file and place."""
     faults: list[Fault] = []
     reader = Reader(folders, faults)
@@ -67,6 +83,11 @@ def check_catalog(folders: Sequence[Path]) -> list[Fault]:
     for manager in catalog.managers.values():
         _add(reader, manager, iter(()))
     faults += check_issues(reader, catalog)
+    for table in tables:
+        for path in reader.layers(table.file):
+            read = reader.model(table.says, reader.data(path), path)
+            for place, what in (*table.wrong(read, catalog), *_without_source(read)) if read else ():
+                reader.fault(path, place, what)
     for path, what in _tables(reader, catalog):
         reader.fault(path, "", what)
     return sorted(set(faults))
@@ -106,7 +127,7 @@ def _parts(value: object) -> Iterator[tuple[str, Frozen]]:
 
 
 def _target(target: Target, catalog: Catalog) -> Found:
-    yield from _unknown("override.spoof", target.override.spoof if target.override else (), catalog.targets)
+    yield from unknown("override.spoof", target.override.spoof if target.override else (), catalog.targets)
     others = [one for one in catalog.targets.values() if one.name != target.name]
     taken = {pci: one.name for one in others for pci in one.pci_ids}
     yield from (("pci_ids", f"{pci} is {taken[pci]}'s too") for pci in target.pci_ids if pci in taken)
@@ -117,12 +138,12 @@ def _target(target: Target, catalog: Catalog) -> Found:
         yield from _fields(f"quirk.{number}.value", quirk.value, {"target"})
     for kind in ("kernel_ok", "kernel_bad"):
         for text in getattr(target.host, kind):
-            yield from _version_or_range(f"host.{kind}", text)
+            yield from _version_orrange(f"host.{kind}", text)
 
 
 def _base(base: Base, catalog: Catalog) -> Found:
-    yield from _unknown("manager", [base.manager], catalog.managers)
-    yield from _unknown("packages", base.packages, catalog.system.packages)
+    yield from unknown("manager", [base.manager], catalog.managers)
+    yield from unknown("packages", base.packages, catalog.system.packages)
     yield from _twice("release", [one.name for one in base.release])
     if not base.release:
         yield "release", "a base needs one release or more"
@@ -135,14 +156,14 @@ def _provider(provider: Provider, catalog: Catalog) -> Found:
     bases = {*catalog.bases, *(name for base in catalog.bases.values() for name in base.names)}
     for version in provider.versions:
         yield from _version("versions", version)
-    yield from _unknown("family", provider.family, catalog.targets)
+    yield from unknown("family", provider.family, catalog.targets)
     yield from _fields("archive", provider.archive, {"version", "family"})
     if bool(provider.archive) != (provider.kind == "archive"):
         yield "archive", "a provider of the kind archive says the address of its tarballs, and no other does"
     for number, one in enumerate(provider.serves):
         yield from _range(f"serves.{number}.versions", one.versions)
-        yield from _unknown(f"serves.{number}.targets", one.targets, catalog.targets)
-        yield from _unknown(f"serves.{number}.bases", one.bases, bases)
+        yield from unknown(f"serves.{number}.targets", one.targets, catalog.targets)
+        yield from unknown(f"serves.{number}.bases", one.bases, bases)
         yield from _twice(f"serves.{number}.targets", one.targets)
 
 
@@ -150,12 +171,12 @@ def _component(component: Component, catalog: Catalog) -> Found:
     yield from _twice("release", [one.version for one in component.release])
     for release in component.release:
         place = f"release {release.version}"
-        yield from _unknown(f"{place}.needs", release.needs, {*catalog.components, *_brought(catalog)})
+        yield from unknown(f"{place}.needs", release.needs, {*catalog.components, *_brought(catalog)})
         for needed, wanted in release.needs.items():
             yield from _range(f"{place}.needs.{needed}", wanted)
-        yield from _unknown(f"{place}.targets", (*release.targets, *release.without), catalog.targets)
+        yield from unknown(f"{place}.targets", (*release.targets, *release.without), catalog.targets)
         if isinstance(release.evidence, dict):
-            yield from _unknown(f"{place}.evidence", release.evidence, (ANY, *catalog.targets))
+            yield from unknown(f"{place}.evidence", release.evidence, (ANY, *catalog.targets))
         for one in release.places:
             if component.kind == "file" and not isinstance(one, ArchivePlace):
                 yield f"{place}.places", "a component of the kind file lies at an address, `url`"
@@ -171,7 +192,7 @@ def _component(component: Component, catalog: Catalog) -> Found:
         for name, value in env.items():
             yield from _fields(f"env.{name}", value if isinstance(value, str) else value.value, FILLED)
     for role in SystemNeeds.model_fields:
-        yield from _unknown(f"system.{role}", getattr(component.system, role), catalog.system.packages)
+        yield from unknown(f"system.{role}", getattr(component.system, role), catalog.system.packages)
     yield from _twice("output", [one.name for one in component.output])
     yield from _twice("check", [one.name for one in component.check])
     for check in component.check:
@@ -189,9 +210,9 @@ def _brought(catalog: Catalog) -> Iterator[str]:
 
 def _stack(stack: Stack, catalog: Catalog) -> Found:
     components = (*stack.components, *stack.optional)
-    yield from _unknown("components", components, catalog.components)
-    yield from _unknown("targets", stack.targets, catalog.targets)
-    yield from _unknown("prefer", [stack.prefer] if stack.prefer else [], catalog.stacks)
+    yield from unknown("components", components, catalog.components)
+    yield from unknown("targets", stack.targets, catalog.targets)
+    yield from unknown("prefer", [stack.prefer] if stack.prefer else [], catalog.stacks)
     for text in stack.next:
         yield from _fields("next", text, {"out", "dist"})
     for number, row in enumerate(stack.row):
@@ -208,11 +229,11 @@ def _stack(stack: Stack, catalog: Catalog) -> Found:
 
 
 def _row(place: str, row: Row, stack: Stack, catalog: Catalog) -> Found:
-    yield from _unknown(f"{place}.gpu", [row.gpu], catalog.targets)
-    yield from _unknown(f"{place}.base", [row.base], stack.bases)
+    yield from unknown(f"{place}.gpu", [row.gpu], catalog.targets)
+    yield from unknown(f"{place}.base", [row.base], stack.bases)
     provider = catalog.providers.get(row.provider)
     if provider is None:
-        yield from _unknown(f"{place}.provider", filter(None, [row.provider]), catalog.providers)
+        yield from unknown(f"{place}.provider", filter(None, [row.provider]), catalog.providers)
         return
     version = row.versions.get(ROCM) or _rocm_of(row.base, catalog)
     if version and provider.serves and not provider.evidence(row.gpu, version, row.base):
@@ -257,7 +278,7 @@ def _tables(reader: Reader, catalog: Catalog) -> Iterator[tuple[Path, str]]:
                 yield path, f"nothing reads this file; a catalog has {near}"
 
 
-def _unknown(place: str, names: Iterable[str], known: Iterable[str]) -> Found:
+def unknown(place: str, names: Iterable[str], known: Iterable[str]) -> Found:
     there = set(known)
     yield from ((place, f"{name} is not known") for name in names if name not in there)
 
@@ -280,7 +301,7 @@ def _version(place: str, text: str) -> Found:
         yield place, f"{text!r} is not a version"
 
 
-def _version_or_range(place: str, text: str) -> Found:
+def _version_orrange(place: str, text: str) -> Found:
     yield from _version(place, text) if text[:1].isdigit() else _range(place, text)
 
 

@@ -54,12 +54,6 @@ FILES: dict[str, tuple[str, type[Frozen]]] = {
 """Kind -> the files of it, as a glob in the catalog's folder, and what they say."""
 
 
-def schema(kind: str) -> dict[str, Any]:
-    """The JSON schema of one kind's files."""
-    _, model = FILES[kind]
+def schema(model: type[Frozen]) -> dict[str, Any]:
+    """The JSON schema of files that say what a model says."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | model.model_json_schema()
-
-
-def schemas() -> dict[str, Any]:
-    """All of them by kind, each with the files that it is for."""
-    return {kind: {"files": files, "schema": schema(kind)} for kind, (files, _) in FILES.items()}

@@ -10,11 +10,21 @@ from rocwright.cli.common import json_option
 
 KINDS = (
     "base",
+    "clean",
     "component",
     "download",
     "edit",
+    "elf_machine",
     "error_line",
+    "evidence",
+    "generic_target",
+    "host",
+    "isa",
     "issue",
+    "leftover",
+    "library",
+    "loose_kernel",
+    "machine_code",
     "manager",
     "provider",
     "stack",
@@ -32,13 +42,13 @@ def command() -> None:
 @json_option
 def check(folder: Path | None, as_json: bool) -> None:
     """Everything that is wrong, by file and place; FOLDER is laid over the carried catalog."""
-    from rocwright.catalog.check import check_catalog
+    from rocwright import tables
     from rocwright.catalog.read import DATA, catalog_folders
     from rocwright.cli.tell import print_json
     from rocwright.errors import InputError
 
     folders = catalog_folders() if folder is None else (folder.absolute(), DATA)
-    faults = check_catalog(folders)
+    faults = tables.check(folders)
     if as_json:
         rows = [{"file": str(one.file), "place": one.place, "what": one.what} for one in faults]
         print_json({"folders": [str(one) for one in folders], "faults": rows})
@@ -56,8 +66,7 @@ def check(folder: Path | None, as_json: bool) -> None:
 @click.argument("kind", required=False, type=click.Choice(KINDS))
 def schema(kind: str | None) -> None:
     """JSON schema of a KIND of file, for editors; without KIND all of them, with the files they are for."""
-    from rocwright.catalog.schema import schema as schema_of
-    from rocwright.catalog.schema import schemas
+    from rocwright import tables
     from rocwright.cli.tell import print_json
 
-    print_json(schemas() if kind is None else schema_of(kind))
+    print_json(tables.schemas() if kind is None else tables.schema(kind))

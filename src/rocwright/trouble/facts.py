@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -137,9 +137,26 @@ class Link(Concern):
     needed: Text
 
 
+class HostFile(Frozen):
+    """host.toml."""
+
+    driver: Driver | None = None
+    shares_memory: SharesMemory | None = None
+    advice: tuple[Advice, ...] = ()
+    setting: tuple[Setting, ...] = ()
+    firmware: tuple[BadFirmware, ...] = ()
+    leak: tuple[Leak, ...] = ()
+    configured: tuple[Configured, ...] = ()
+    folder: tuple[Folder, ...] = ()
+    wants: tuple[Wants, ...] = ()
+    tool: tuple[Tool, ...] = ()
+    storage: tuple[Storage, ...] = ()
+    link: tuple[Link, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostFacts:
-    """The file host.toml of the catalog."""
+    """host.toml of all folders of the catalog, what the topmost says first."""
 
     driver: Driver
     shares_memory: SharesMemory
@@ -155,9 +172,6 @@ class HostFacts:
     link: Sequence[Link]
 
 
-Row = TypeVar("Row", bound=Frozen)
-
-
 def host_facts() -> HostFacts:
     """Of the catalog in use. Raises InputError where it is at fault."""
     return load_host_facts(*catalog_folders())
@@ -167,29 +181,18 @@ def host_facts() -> HostFacts:
 def load_host_facts(*folders: Path) -> HostFacts:
     """Of folders, the topmost first. Raises InputError that names the file and what is wrong in it."""
     reader = Reader(folders)
-
-    def rows(name: str, model: type[Row]) -> tuple[Row, ...]:
-        """The tables of that name, those of the topmost folder first."""
-        layers = reversed(reader.layers(HOST))
-        return tuple(
-            parse(model, row, path) for path in layers for row in reader.rows(path, reader.data(path), name)
-        )
-
-    def one(name: str, model: type[Row]) -> Row:
-        path = next(path for path in reversed(reader.layers(HOST)) if name in reader.data(path))
-        return parse(model, reader.data(path)[name], path)
-
+    files = [parse(HostFile, reader.data(path), path) for path in reversed(reader.layers(HOST))]
     return HostFacts(
-        driver=one("driver", Driver),
-        shares_memory=one("shares_memory", SharesMemory),
-        advice={advice.name: advice for advice in reversed(rows("advice", Advice))},
-        setting=rows("setting", Setting),
-        firmware=rows("firmware", BadFirmware),
-        leak=rows("leak", Leak),
-        configured=rows("configured", Configured),
-        folder=rows("folder", Folder),
-        wants=rows("wants", Wants),
-        tool=rows("tool", Tool),
-        storage=rows("storage", Storage),
-        link=rows("link", Link),
+        driver=next(one.driver for one in files if one.driver),
+        shares_memory=next(one.shares_memory for one in files if one.shares_memory),
+        advice={advice.name: advice for one in reversed(files) for advice in one.advice},
+        setting=[each for one in files for each in one.setting],
+        firmware=[each for one in files for each in one.firmware],
+        leak=[each for one in files for each in one.leak],
+        configured=[each for one in files for each in one.configured],
+        folder=[each for one in files for each in one.folder],
+        wants=[each for one in files for each in one.wants],
+        tool=[each for one in files for each in one.tool],
+        storage=[each for one in files for each in one.storage],
+        link=[each for one in files for each in one.link],
     )

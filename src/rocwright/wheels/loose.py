@@ -6,6 +6,9 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import Annotated
+
+from pydantic import AfterValidator
 
 from rocwright.catalog.read import Reader, catalog_folders, parse
 from rocwright.models import Frozen
@@ -27,6 +30,22 @@ class Loose:
     needed: bool
 
 
+def _check_path(text: str) -> str:
+    shape = text
+    for word in ("{target}", "{targets}"):
+        shape = shape.replace(word, "(?P<target>.)")
+    _check_pattern(shape.replace("{features}", "(?P<features>.)"))
+    return text
+
+
+def _check_pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"{text!r} is no regular expression: {error}") from error
+    return text
+
+
 class Kind(Frozen):
     """A kind of loose file.
 
@@ -37,10 +56,10 @@ class Kind(Frozen):
 
     name: str
     what: str
-    path: str
+    path: Annotated[str, AfterValidator(_check_path)]
     needed: bool
     missing: str
-    tuned: str = ""
+    tuned: Annotated[str, AfterValidator(_check_pattern)] = ""
     operations: dict[str, str] = {}
     source: tuple[str, ...]
 
@@ -51,7 +70,9 @@ class Kind(Frozen):
             yield from (match["operation"] or "" for path in paths if (match := pattern.search(path)))
 
 
-class _Kinds(Frozen):
+class LooseFile(Frozen):
+    """loose_kernels.toml."""
+
     kind: tuple[Kind, ...]
 
 
@@ -88,7 +109,7 @@ def _patterns() -> tuple[tuple[Kind, re.Pattern[str]], ...]:
     }
     found = []
     for path in reader.layers("loose_kernels.toml"):
-        for kind in parse(_Kinds, reader.data(path), path).kind:
+        for kind in parse(LooseFile, reader.data(path), path).kind:
             text = kind.path
             for word, meaning in words.items():
                 text = text.replace(word, meaning)

@@ -89,7 +89,9 @@ class Rules:
                     yield one, found
 
 
-class _Leftovers(Frozen):
+class LeftoversFile(Frozen):
+    """leftovers.toml."""
+
     leftover: tuple[Leftover, ...]
 
 
@@ -99,7 +101,7 @@ def the_leftovers() -> Rules:
     reader = Reader(catalog_folders())
     found: dict[str, Leftover] = {}
     for path in reader.layers("leftovers.toml"):
-        table = reader.model(_Leftovers, reader.data(path), path)
+        table = reader.model(LeftoversFile, reader.data(path), path)
         found |= {one.name: one for one in table.leftover} if table else {}
     return Rules(found.values())
 

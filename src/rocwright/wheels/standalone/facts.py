@@ -69,7 +69,9 @@ class Layout(Frozen):
     source: tuple[str, ...]
 
 
-class _Table(Frozen):
+class LibrariesFile(Frozen):
+    """libraries.toml."""
+
     layout: Layout | None = None
     library: tuple[Known, ...] = ()
     elsewhere: tuple[Elsewhere, ...] = ()
@@ -125,7 +127,7 @@ def matches(file_name: str, patterns: Iterable[str]) -> bool:
 def the_facts() -> Facts:
     """The table of the catalog; a user's own stands over it, library by library. Raises InputError."""
     reader = Reader(catalog_folders())
-    tables = [parse(_Table, reader.data(path), path) for path in reader.layers("libraries.toml")]
+    tables = [parse(LibrariesFile, reader.data(path), path) for path in reader.layers("libraries.toml")]
     libraries = {one.name: one for table in tables for one in table.library}
     layouts = [table.layout for table in tables if table.layout is not None]
     return Facts(
