@@ -170,6 +170,12 @@ def test_a_job_that_wants_too_much_memory_is_told_so(ran: Run) -> None:
     assert outcome.peak_memory is not None and outcome.peak_memory > 60 * 2**20
 
 
+def test_a_kill_for_memory_that_make_swallows_is_told_as_one(ran: Run) -> None:
+    rule = "all:\\n\\thead -c 300M /dev/zero | tail -n 1\\n"
+    outcome, _ = ran(shell(f"printf '{rule}' | make -sf - >/dev/null || exit 2", memory=100 * 2**20))
+    assert (outcome.ended, outcome.code) == (Ended.OUT_OF_MEMORY, 2)
+
+
 def test_a_job_below_its_memory_limit_is_left_alone_and_measured(ran: Run) -> None:
     outcome, _ = ran(shell("head -c 60M /dev/zero | tail -n 1 > /dev/null", memory=400 * 2**20))
     assert outcome.ok

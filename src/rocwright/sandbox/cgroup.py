@@ -51,12 +51,24 @@ class Cgroup:
             (self.folder / names[1]).write_text(str(memory if self.version == 1 else 0))
 
     def oom_kills(self) -> int:
-        """Processes killed for memory so far, below this cgroup too (version 2 only)."""
-        name = "memory.oom_control" if self.version == 1 else "memory.events"
-        return _table(self.folder / name).get("oom_kill", 0)
+        """Processes that the kernel killed for memory so far, here and below, by whichever limit it was.
+
+        It counts those whom a cgroup above or the whole machine had no room for, too. Version 1 counts each
+        cgroup by itself (and kernels before 4.13 do not), version 2 with those below.
+        Source: Linux, Documentation/admin-guide/cgroup-v2.rst, memory.events.
+        """
+        if self.version == 2:
+            return _table(self.folder / "memory.events").get("oom_kill", 0)
+        tables = (_table(Path(at) / "memory.oom_control") for at, _, _ in os.walk(self.folder))
+        return sum(table.get("oom_kill", 0) for table in tables)
+
+    def met_limit(self) -> bool:
+        """Whether it ever was as large as its own limit, but for some pages (version 1)."""
+        most, limit = (_number(self.folder / f"memory.{name}_in_bytes") for name in ("max_usage", "limit"))
+        return 0 < limit <= most + 2**20
 
     def watch(self) -> int | None:
-        """An event descriptor that turns readable at the first lack of memory below (version 1), or None."""
+        """An event descriptor that turns readable at the first lack of memory here or above (version 1)."""
         if self.version != 1:
             return None
         event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)

@@ -5,19 +5,22 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable
+from pathlib import Path
 from threading import Event, Thread
 
 import psutil
 
 from rocwright.sandbox.cgroup import Cgroup
 
+VMSTAT = Path("/proc/vmstat")
 _PERIOD = 0.1
 
 
 class MemoryWatch:
-    """Samples until left. `peak` is in bytes; `exhausted` tells that the limit was met.
+    """Samples until left. `peak` is in bytes; `exhausted` tells that a process was ended for memory.
 
-    With a cgroup the kernel enforces the limit; without one, `on_excess` is called when `limit` is passed.
+    With a cgroup the kernel enforces the limit and counts whom it killed; without one, `on_excess` is called
+    when `limit` is passed. `elsewhere` tells that the kernel killed some process of the machine meanwhile.
     """
 
     def __init__(
@@ -33,10 +36,12 @@ class MemoryWatch:
         self._pids = pids
         self._on_excess = on_excess
         self._event = group.watch() if group is not None and limit is not None else None
+        self._before = machine_kills()
         self._stop = Event()
         self._thread = Thread(target=self._sample, daemon=True)
         self.peak: int | None = None
         self.exhausted = False
+        self.elsewhere = False
 
     def __enter__(self) -> MemoryWatch:
         self._thread.start()
@@ -45,26 +50,52 @@ class MemoryWatch:
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
+        after = machine_kills()
+        self.elsewhere = None not in (self._before, after) and after != self._before
         if self._group is not None:
             self._note(self._group.most())
-            self.exhausted = self.exhausted or self._group.oom_kills() > 0
+            self._count(self._group)
+            # the event comes for a lack above too, where it need not have been this one that was killed
+            if self._event is not None and _fired(self._event) and self._group.met_limit():
+                self.exhausted = True
         if self._event is not None:
-            with contextlib.suppress(BlockingIOError):
-                self.exhausted = os.eventfd_read(self._event) > 0
             os.close(self._event)
 
     def _sample(self) -> None:
         while not self._stop.wait(_PERIOD):
             used = self._group.used() if self._group is not None else total(self._pids(), self._limit)
             self._note(used)
+            if self._group is not None:
+                # an engine's cgroup below this one goes, with its count, when the engine is done
+                self._count(self._group)
             if self._group is None and self._limit is not None and used > self._limit:
                 self.exhausted = True
                 self._on_excess()
                 return
 
+    def _count(self, group: Cgroup) -> None:
+        self.exhausted = self.exhausted or group.oom_kills() > 0
+
     def _note(self, used: int) -> None:
         if used:
             self.peak = max(self.peak or 0, used)
+
+
+def machine_kills() -> int | None:
+    """Processes that the kernel has killed for memory on this machine since it started, by any limit.
+
+    None where the kernel does not say (before 4.13). Source: Linux, mm/oom_kill.c, the event OOM_KILL.
+    """
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        words = VMSTAT.read_text().split()
+        return int(words[words.index("oom_kill") + 1])
+    return None
+
+
+def _fired(event: int) -> bool:
+    with contextlib.suppress(BlockingIOError):
+        return os.eventfd_read(event) > 0
+    return False
 
 
 def total(pids: list[int], limit: int | None) -> int:

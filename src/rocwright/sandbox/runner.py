@@ -176,21 +176,24 @@ def _run(box: _Box, job: Job, reader: inside.Reader) -> Outcome:
         done = process.stream(box.argv, reader.line, cwd=box.folder, env=env, on_start=started)
     box.ended = reader.status is not None and not box.late.is_set()
     code = reader.status if reader.status is not None else _as_shell(done.returncode)
-    if not reader.begun and not box.late.is_set() and not watch.exhausted:
+    # processes that no cgroup counts: then only the machine's own count tells
+    uncounted = counted is None or reader.status is None
+    exhausted = watch.exhausted or (uncounted and code != 0 and watch.elsewhere)
+    if not reader.begun and not box.late.is_set() and not exhausted:
         raise _nowhere(job) if reader.nowhere else _no_start(box, done.returncode, reader.noise)
     return Outcome(
-        ended=_ended(box, watch, code),
+        ended=_ended(box, exhausted, code),
         code=code - 128 if _signal(code) else code,
         seconds=time.monotonic() - begun,
         peak_memory=watch.peak,
     )
 
 
-def _ended(box: _Box, watch: MemoryWatch, code: int) -> Ended:
+def _ended(box: _Box, exhausted: bool, code: int) -> Ended:
     if box.late.is_set():
         return Ended.TIMED_OUT
     # also where a pipeline swallowed it and ended well: what was made then is not to be trusted
-    if watch.exhausted:
+    if exhausted:
         return Ended.OUT_OF_MEMORY
     return Ended.SIGNALLED if _signal(code) else Ended.EXITED
 

@@ -1,0 +1,94 @@
+"""Whether a job was ended for memory: by the kernel's own counts, whichever limit it was."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rocwright.sandbox import Ended, cgroup, memory, run
+from rocwright.sandbox.host import Host
+from tests.sandbox.sandbox_jobs import shell
+
+HUNGRY = "head -c 400M /dev/zero | tail -n 1 > /dev/null"
+DRIVER = f"""
+import json, threading
+from rocwright.sandbox import run
+from rocwright.sandbox.host import Host
+from tests.sandbox.sandbox_jobs import shell
+told = {{}}
+def go(name, script):
+    told[name] = str(run(Host(), shell(script, memory=2**30), lambda line: None).ended)
+both = (("quiet", "sleep 3"), ("hungry", "sleep 1; {HUNGRY}"))
+jobs = [threading.Thread(target=go, args=one) for one in both]
+for one in jobs: one.start()
+for one in jobs: one.join()
+print(json.dumps(told))
+"""
+
+
+@pytest.fixture
+def small_room() -> Iterator[cgroup.Cgroup]:
+    """A cgroup of 200 MiB."""
+    room = cgroup.create(f"rocwright-test-{os.getpid()}")
+    if room is None:
+        pytest.skip("no cgroup can be made here")
+    room.limit(200 * 2**20)
+    yield room
+    cgroup.kill(room.folder)
+    cgroup.remove(room.path)
+
+
+def test_only_the_job_that_was_killed_is_told_so_where_several_share_a_limit(
+    small_room: cgroup.Cgroup,
+) -> None:
+    join = f'echo $$ > {small_room.procs} && exec "$@"'
+    done = subprocess.run(
+        ["sh", "-c", join, "sh", sys.executable, "-c", DRIVER],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout) == {"quiet": "exited", "hungry": "out of memory"}
+
+
+def kills(script: str, before: int, after: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ended:
+    """Run a job in no cgroup of its own, while the machine's count goes from `before` to `after`."""
+    count = tmp_path / "vmstat"
+    count.write_text(f"pgfault 7\noom_kill {before}\n")
+    monkeypatch.setattr(memory, "VMSTAT", count)
+    monkeypatch.setattr(cgroup, "places", lambda name: [])
+    write = f"printf 'oom_kill {after}\\n' > {count}"
+    return run(Host(), shell(f"{write}; {script}"), lambda line: None).ended
+
+
+@pytest.mark.parametrize(
+    ("script", "after", "ended"),
+    [
+        ("exit 2", 4, Ended.OUT_OF_MEMORY),
+        ("exit 2", 3, Ended.EXITED),
+        ("exit 0", 4, Ended.EXITED),
+        ("kill -KILL $$", 4, Ended.OUT_OF_MEMORY),
+        ("kill -KILL $$", 3, Ended.SIGNALLED),
+    ],
+)
+def test_a_failed_job_in_no_cgroup_is_told_by_the_machines_own_count(
+    script: str, after: int, ended: Ended, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert kills(script, 3, after, monkeypatch, tmp_path) is ended
+
+
+def test_a_kernel_that_counts_no_kills_is_no_reason_to_say_anything(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "vmstat").write_text("pgfault 7\n")
+    monkeypatch.setattr(memory, "VMSTAT", tmp_path / "vmstat")
+    assert memory.machine_kills() is None
+    monkeypatch.setattr(memory, "VMSTAT", tmp_path / "none")
+    assert memory.machine_kills() is None
