@@ -11,6 +11,9 @@ from pathlib import Path
 
 MOUNT = Path("/sys/fs/cgroup")
 
+ABOVE = "ROCWRIGHT_CGROUP"
+"""Environment variable that names the cgroup, made by `create_above`, below which others are to be made."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cgroup:
@@ -86,6 +89,8 @@ def places(name: str) -> list[Cgroup]:
     found = []
     for hierarchy, own, version in _hierarchies():
         parents = [own] if version == 1 else [own, own.parent]
+        if above := os.environ.get(ABOVE):
+            parents = [*(parent / above for parent in parents), *parents]
         for parent in dict.fromkeys(parents):
             folder = hierarchy / parent.relative_to("/") / name
             found.append(Cgroup(folder=folder, path=str(parent / name), version=version))
@@ -102,6 +107,22 @@ def create(name: str) -> Cgroup | None:
                 return place
             place.folder.rmdir()
     return None
+
+
+def create_above(name: str) -> Cgroup | None:
+    """A new cgroup `name` without processes of its own, for sandboxes' cgroups below it; None where none may be made.
+
+    Those who make sandboxes find it by its name in the environment variable `ABOVE`.
+    """
+    group = create(name)
+    if group is not None:
+        # version 1 on old kernels: only then does a limit hold for what lies below; version 2: so that it counts too
+        switch = (
+            ("memory.use_hierarchy", "1") if group.version == 1 else ("cgroup.subtree_control", "+memory")
+        )
+        with contextlib.suppress(OSError):
+            (group.folder / switch[0]).write_text(switch[1])
+    return group
 
 
 def _hierarchies() -> list[tuple[Path, Path, int]]:
