@@ -110,13 +110,15 @@ def create(name: str) -> Cgroup | None:
 
 
 def create_above(name: str) -> Cgroup | None:
-    """A new cgroup `name` without processes of its own, for sandboxes' cgroups below it; None where none may be made.
+    """A new cgroup `name` without processes of its own, for sandboxes' cgroups below it; None where none
+    may be made.
 
     Those who make sandboxes find it by its name in the environment variable `ABOVE`.
     """
     group = create(name)
     if group is not None:
-        # version 1 on old kernels: only then does a limit hold for what lies below; version 2: so that it counts too
+        # version 1 on old kernels: only then does a limit hold for what lies below; version 2: so that it
+        # counts too
         switch = (
             ("memory.use_hierarchy", "1") if group.version == 1 else ("cgroup.subtree_control", "+memory")
         )

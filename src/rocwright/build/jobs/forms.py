@@ -10,8 +10,8 @@ from packaging.version import Version
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """The variables for a step's tools. `shares` tells that some are clients of the server; `descriptors` are those
-    that the step's shell opens from the fifo, for tools that know no fifo by its name."""
+    """The variables for a step's tools. `shares` tells that some are clients of the server; `descriptors`
+    are those that the step's shell opens from the fifo, for tools that know no fifo by its name."""
 
     env: Mapping[str, str]
     shares: bool
@@ -19,7 +19,8 @@ class Form:
 
 
 def choose_form(tools: Mapping[str, Version], fifo: str | None, jobs: int) -> Form:
-    """The form for the tools that a root has, by their versions; `fifo` is its path inside, None without a server.
+    """The form for the tools that a root has, by their versions; `fifo` is its path inside, None without a
+    server.
 
     `jobs` is the number for tools that know no job server.
     """

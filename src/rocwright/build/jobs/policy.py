@@ -17,8 +17,9 @@ PERIOD = 0.5
 class StepNow:
     """A step under way. `memory` is what its recipe reckons one job with, in bytes (0: it does not say).
 
-    `shares` tells that its tools are clients of the job server. A step that does not share has `jobs` processes
-    of its own, whatever is decided here, save that they can be paused. `begun` is on the monotonic clock.
+    `shares` tells that its tools are clients of the job server. A step that does not share has `jobs`
+    processes of its own, whatever is decided here, save that they can be paused. `begun` is on the
+    monotonic clock.
     """
 
     name: str
@@ -34,8 +35,9 @@ class Decision:
     """What is to be done until the next look.
 
     `tokens` is how many processes there may be in all, of all steps: each step's first one counted, and the
-    `jobs` of steps that do not share. `pause` and `resume` are what to stop and to let go on. `why` is for people
-    ("memory: 12 of 16 jobs"), "" where nothing holds the build back. `next` is when to look again, in seconds.
+    `jobs` of steps that do not share. `pause` and `resume` are what to stop and to let go on. `why` is for
+    people ("memory: 12 of 16 jobs"), "" where nothing holds the build back. `next` is when to look again,
+    in seconds.
     """
 
     tokens: int
@@ -53,5 +55,6 @@ def decide(
     before: Decision | None,
     most: int,
 ) -> Decision:
-    """What to do now, never more than `most` processes in all. `before` is the last decision, None at first."""
+    """What to do now, never more than `most` processes in all. `before` is the last decision, None at
+    first."""
     return Decision(tokens=most)

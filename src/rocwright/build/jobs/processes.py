@@ -18,8 +18,9 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """A process inside a step's sandbox. `started` is in clock ticks since boot (with `pid` it tells a process from a
-    later one with its number), `memory` in bytes, `threads` their number, `paused` whether a signal stopped it.
+    """A process inside a step's sandbox. `started` is in clock ticks since boot (with `pid` it tells a
+    process from a later one with its number), `memory` in bytes, `threads` their number, `paused` whether a
+    signal stopped it.
     """
 
     pid: int

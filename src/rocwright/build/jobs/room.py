@@ -1,4 +1,5 @@
-"""How much memory there is for a build: of the machine, of every cgroup above, and of what the user allows."""
+"""How much memory there is for a build: of the machine, of every cgroup above, and of what the user
+allows."""
 
 from __future__ import annotations
 
@@ -13,10 +14,11 @@ from rocwright.sandbox.cgroup import Cgroup
 class Room:
     """Memory in bytes, as the tightest of all bounds has it.
 
-    `total` is what the machine, or the tightest cgroup above this process, has in all. `available` is what can still
-    be taken before that, or `limit`, is met. `used` is what the build's own processes have (anonymous and
-    shared). `limit` is the user's bound for the whole build, None for none. `pressure` is the share of the last ten
-    seconds in which some process waited for memory (PSI "some avg10", 0 to 1), None where the kernel does not tell.
+    `total` is what the machine, or the tightest cgroup above this process, has in all. `available` is what
+    can still be taken before that, or `limit`, is met. `used` is what the build's own processes have
+    (anonymous and shared). `limit` is the user's bound for the whole build, None for none. `pressure` is
+    the share of the last ten seconds in which some process waited for memory (PSI "some avg10", 0 to 1),
+    None where the kernel does not tell.
     """
 
     total: int

@@ -1,8 +1,8 @@
 """The job server of one build: a thread that keeps the right number of tokens in the fifo.
 
-It alone decides how many processes there may be, for all steps that run at once; each step has a seat. It outlives
-no build: its folder and its cgroup are those of a sandbox without processes of its own, and go the same way
-(sandbox/state.py), also where the build is killed.
+It alone decides how many processes there may be, for all steps that run at once; each step has a seat. It
+outlives no build: its folder and its cgroup are those of a sandbox without processes of its own, and go the
+same way (sandbox/state.py), also where the build is killed.
 """
 
 from __future__ import annotations

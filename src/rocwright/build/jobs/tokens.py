@@ -1,8 +1,8 @@
 """The fifo that holds the tokens; its owner alone decides how many there are.
 
 The protocol is GNU make's (manual, "POSIX Jobserver Interaction"): a client takes a byte before it starts a
-process beyond its first, and writes it back when that has ended. A client may be killed with tokens in its hands,
-write more than it took, or read without end: nothing here ever waits for one.
+process beyond its first, and writes it back when that has ended. A client may be killed with tokens in its
+hands, write more than it took, or read without end: nothing here ever waits for one.
 """
 
 from __future__ import annotations
