@@ -2,10 +2,71 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
+from typing import Literal
+
 from packaging.specifiers import SpecifierSet
-from packaging.version import Version
+from packaging.version import InvalidVersion, Version
 
 
 def version_in(version: str, specifier: str) -> bool:
     """Whether a version lies in a range such as `<0.22`; every version lies in the empty one."""
     return not specifier or Version(version) in SpecifierSet(specifier, prereleases=True)
+
+
+Step = Literal["major", "minor", "patch", "build", "older"]
+"""How far one version is from another: by which of its first three numbers, or only in how it was built."""
+
+
+def step_between(before: str, after: str) -> Step:
+    """How far `after` is from `before`; of any kind: Python's, a distribution's, a build number."""
+    if is_older(after, before):
+        return "older"
+    old, new = _numbers(before), _numbers(after)
+    width = max(len(old), len(new))
+    pairs = zip(old + (0,) * (width - len(old)), new + (0,) * (width - len(new)), strict=True)
+    at = next((number for number, (one, other) in enumerate(pairs) if one != other), None)
+    if at is None:
+        return "build"
+    return ("major", "minor")[at] if at < 2 else "patch"
+
+
+def is_older(version: str, other: str) -> bool:
+    """Whether a version stands before another: as PEP 440 says where both are such, else as packages do."""
+    with contextlib.suppress(InvalidVersion):
+        return Version(version) < Version(other)
+    return package_order(version) < package_order(other)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """The numbers of upstream's version: without epoch, revision, and what marks a build or pre-release."""
+    with contextlib.suppress(InvalidVersion):
+        return Version(version).release
+    upstream = re.split(r"[+~]", version.partition(":")[2] or version)[0]
+    upstream = upstream.rpartition("-")[0] or upstream
+    return tuple(int(digits) for digits in re.findall(r"\d+", upstream)[:4])
+
+
+Order = tuple[int, tuple[tuple[tuple[int, ...], int], ...], tuple[tuple[tuple[int, ...], int], ...]]
+
+
+def package_order(version: str) -> Order:
+    """A key by which versions of packages stand in order, as Debian's policy 5.6.12 says: `~` before all."""
+    epoch, colon, rest = version.partition(":")
+    if not colon or not epoch.isdecimal():
+        epoch, rest = "0", version
+    upstream, dash, revision = rest.rpartition("-")
+    if not dash:
+        upstream, revision = rest, ""
+    return int(epoch), _pieces(upstream), _pieces(revision or "0")
+
+
+def _pieces(text: str) -> tuple[tuple[tuple[int, ...], int], ...]:
+    found = re.findall(r"(\D*)(\d*)", text)[:-1]
+    # the end of a text stands before every sign but the tilde
+    return (*((_signs(signs), int(digits or 0)) for signs, digits in found), ((0,), 0))
+
+
+def _signs(signs: str) -> tuple[int, ...]:
+    return (*(-1 if one == "~" else ord(one) + (0 if one.isalpha() else 0x110000) for one in signs), 0)
