@@ -49,7 +49,8 @@ class RocwrightError(Exception):
     """A failure told as a friend would: `what` happened, the likely `cause`, what to do `next_step`.
 
     `detail` holds lines worth seeing as they are (the first error of a log, a list of names).
-    `issue` names the known issue that explains it, `known` what that means, `mend` its remedy in words.
+    `issue` names the known issue that explains it, `known` what that means, `mend` its remedy in words,
+    `heal` what `build --heal` would do about it, `no_heal` why it can do nothing.
     Subclasses only fix the failure class; the command line prints the error and exits with its code.
     """
 
@@ -66,7 +67,7 @@ class RocwrightError(Exception):
         self.next_step = next_step
         self.detail = detail
         self.subject = subject
-        self.issue = self.known = self.mend = ""
+        self.issue = self.known = self.mend = self.heal = self.no_heal = ""
 
     def as_dict(self) -> dict[str, str]:
         """The error for `--json` and for the report that a step leaves behind."""
@@ -81,6 +82,8 @@ class RocwrightError(Exception):
             "issue": self.issue,
             "known": self.known,
             "mend": self.mend,
+            "heal": self.heal,
+            "no_heal": self.no_heal,
         }
 
 

@@ -195,6 +195,34 @@ def build(project: Project, locked: Lock, options: Options, progress: Progress) 
     return Built(run=run, artifacts=artifacts, failures=tuple(outcome.failures))
 
 
+def heal(project: Project, locked: Lock, options: Options, progress: Progress) -> tuple[Lock, Built]:
+    """Build; mend what fails and is known by the catalog's actions, and remember in the lock what helped.
+
+    Raises what `build` raises; what was tried until then is in the lock.
+    """
+    from rocwright.trouble.heal.rounds import World, healed
+
+    world = World(
+        catalog=project.catalog,
+        plan=lambda one: make_plan(one, project.catalog),
+        build=lambda one: build(project, one, options, progress),
+        save=lambda one: write_lock(project.lock_path, one),
+        say=progress.say,
+    )
+    return healed(locked, world)
+
+
+def add_offers(project: Project, locked: Lock, built: Built) -> None:
+    """Tell in each failure what `build --heal` would do about it, or why it can do nothing."""
+    from rocwright.trouble.heal.rounds import offers
+    from rocwright.trouble.heal.words import offered, refusal
+
+    failures = dict(built.failures)
+    found = offers(locked, built.failures, project.catalog, lambda one: make_plan(one, project.catalog))
+    for name, offer in found:
+        failures[name].heal, failures[name].no_heal = offered(offer.remedy), refusal(offer.remedy, offer.why)
+
+
 def built_outputs(project: Project, plan: Plan) -> dict[str, Output]:
     """The main output of each component, by its name. Raises InputError where one is not built."""
     found: dict[str, Output] = {}

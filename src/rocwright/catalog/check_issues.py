@@ -7,9 +7,7 @@ from collections.abc import Iterable, Iterator
 import re2
 
 from rocwright.catalog.issue import (
-    AddPackages,
     Issue,
-    SetVariables,
     Signature,
     anchored,
     options,
@@ -18,6 +16,7 @@ from rocwright.catalog.issue import (
     read_issues,
 )
 from rocwright.catalog.load import Catalog, kept_from_builds
+from rocwright.catalog.mend import AddPackages, SetVariables
 from rocwright.catalog.read import Fault, Reader
 
 Found = Iterator[tuple[str, str]]

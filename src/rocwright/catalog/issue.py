@@ -10,14 +10,12 @@ from typing import Annotated, Literal
 import re2
 from pydantic import AfterValidator, Field
 
+from rocwright.catalog.mend import Mend, Name, Text
 from rocwright.catalog.read import Reader, catalog_folders
 from rocwright.errors import FailureClass
 from rocwright.models import Frozen
-from rocwright.patching.model import Edit, Range
+from rocwright.patching.model import Range
 
-Text = Annotated[str, Field(pattern=r"\S")]
-Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]*$")]
-Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Role = Literal["cause", "follows", "warns"]
 """What a line is: a cause, what follows from one told elsewhere, or a warning that breaks nothing."""
 
@@ -74,59 +72,6 @@ class ErrorLine(Signature):
 
     says: Text
     before: int = Field(default=0, ge=0, le=8)
-
-
-class SetVariables(Frozen):
-    """Set variables where the failed thing is built, or where it runs."""
-
-    kind: Literal["set"]
-    variables: Annotated[dict[Variable, str], Field(min_length=1)]
-    scope: Literal["build", "run"] = "build"
-
-
-class UnsetVariables(Frozen):
-    """Take variables out of where the failed thing is built, or where it runs."""
-
-    kind: Literal["unset"]
-    variables: Annotated[tuple[Variable, ...], Field(min_length=1)]
-    scope: Literal["build", "run"] = "build"
-
-
-class TakeEdit(Frozen):
-    """Change the source tree of a component."""
-
-    kind: Literal["edit"]
-    component: Name
-    edit: Edit
-
-
-class BoundJobs(Frozen):
-    """Run with fewer jobs: this part of those that ran."""
-
-    kind: Literal["jobs"]
-    share: Annotated[float, Field(gt=0, lt=1)]
-
-
-class PickVersion(Frozen):
-    """Take another version of a component, or of a tool of the build."""
-
-    kind: Literal["version"]
-    component: Name
-    versions: Annotated[Range, Field(min_length=1)]
-
-
-class AddPackages(Frozen):
-    """Install system packages, by the catalog's names, for the build."""
-
-    kind: Literal["packages"]
-    names: Annotated[tuple[Text, ...], Field(min_length=1)]
-
-
-Mend = Annotated[
-    SetVariables | UnsetVariables | TakeEdit | BoundJobs | PickVersion | AddPackages,
-    Field(discriminator="kind"),
-]
-"""What a machine can do about a failure."""
 
 
 class Issue(Signature):

@@ -21,6 +21,7 @@ VERBS = {
     "install": "The wheels of a built stack into a virtual environment of yours.",
     "verify": "Check and try what is built; write evidence.",
     "logs": "The log of a step.",
+    "heal": "The remedies of the lock: what was tried, why, and whether it helped.",
     "diagnose": "What broke, by its log: the first error, and what is known of it.",
     "shell": "A shell in the sandbox of a step, as it was.",
     "patch": "Edits of source trees: check them, or save yours as edits.",

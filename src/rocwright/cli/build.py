@@ -17,6 +17,11 @@ from rocwright.cli.common import Asked, json_option, project_options, say, the_p
 @click.option("--engine", help="The sandbox engine, by name; otherwise the first that works here.")
 @click.option("--verify", "verify_too", is_flag=True, help="Check and try what is built.")
 @click.option("--discard", is_flag=True, help="Throw away changes in opened trees that were not saved.")
+@click.option(
+    "--heal",
+    is_flag=True,
+    help="Mend known failures on the way, and remember in the lock what helped.",
+)
 @json_option
 def command(
     asked: Asked,
@@ -24,24 +29,31 @@ def command(
     engine: str | None,
     verify_too: bool,
     discard: bool,
+    heal: bool,
     as_json: bool,
 ) -> None:
     """Build what the lock says and is not in the store yet.
 
     With a STACK no project file is needed. What is finished is kept: the same command goes on from there.
+    With --heal, a failure that is known and that a machine can mend is mended, and the build goes on.
     """
     from rocwright.build.progress import choose_progress
     from rocwright.build.scheduler import Options
     from rocwright.cli.report import as_data, show_failures, show_plan_line, show_summary
     from rocwright.cli.tell import print_json
-    from rocwright.flow import build, current_lock, planned
+    from rocwright.flow import add_offers, build, current_lock, planned
+    from rocwright.flow import heal as build_and_heal
 
     project = the_project(asked)
     locked = current_lock(project, say)
     show_plan_line(locked, planned(project, locked)[1])
     options = Options(jobs=jobs or os.cpu_count() or 1, engine=engine, discard=discard)
     with choose_progress() as progress:
-        built = build(project, locked, options, progress)
+        if heal:
+            locked, built = build_and_heal(project, locked, options, progress)
+        else:
+            built = build(project, locked, options, progress)
+    add_offers(project, locked, built)
     findings = []
     if verify_too and not built.failures:
         from rocwright.verify.run import verify

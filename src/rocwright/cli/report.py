@@ -28,6 +28,7 @@ def show_plan_line(lock: Lock, decisions: Sequence[Decision]) -> None:
         f"@ {lock.created[:10]}",
         err=True,
     )
+    show_remedies(lock)
     running = [one for one in decisions if one.state is State.RUN]
     label = click.style("plan", bold=True)
     if not running:
@@ -41,6 +42,19 @@ def show_plan_line(lock: Lock, decisions: Sequence[Decision]) -> None:
         f"about {size(needed)} of disk",
         err=True,
     )
+
+
+def show_remedies(lock: Lock) -> None:
+    """What the lock's remedies do: whoever builds it sees it before."""
+    from rocwright.trouble.heal.words import does
+
+    if lock.in_force:
+        told = "; ".join(
+            f"{does(one.action, one.component)} ({one.issue}{', on trial' if one.outcome == 'trial' else ''})"
+            for one in lock.in_force
+        )
+        count = f"{len(lock.in_force)} remed{'y' if len(lock.in_force) == 1 else 'ies'}"
+        click.echo(f"{click.style('heal', bold=True)}   {count}: {told}", err=True)
 
 
 def show_failures(failures: Sequence[tuple[str, RocwrightError]]) -> int:

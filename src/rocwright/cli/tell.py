@@ -19,10 +19,17 @@ def tell(error: RocwrightError, subject: str = "") -> None:
     for line in error.detail.splitlines():
         click.echo(f"  {line}", err=True)
     known = f"{error.issue}: {error.known}" if error.issue else ""
-    told = (("known", known), ("cause", error.cause), ("mend", error.mend), ("next", error.next_step))
+    told = (("known", known), ("cause", error.cause), *_mends(error), ("next", error.next_step))
     for label, text in told:
         if text:
             click.echo(f"  {click.style(f'{label:<5}', bold=True)}  {text}", err=True)
+
+
+def _mends(error: RocwrightError) -> tuple[tuple[str, str], ...]:
+    """What mends it: by a machine where it can, and by hand."""
+    if error.heal:
+        return ("mend", f"rocwright build --heal   {error.heal}"), ("or", error.mend)
+    return ("mend", error.mend), ("heal", error.no_heal)
 
 
 def tell_any(error: Exception, *, as_json: bool = False) -> int:

@@ -23,6 +23,7 @@ from rocwright.plan.model import (
     TreeAction,
 )
 from rocwright.plan.packages import WHEEL_OUTPUT, fetched, wheel_steps
+from rocwright.plan.remedies import actions_for, check_remedies, edits_of, mended_commands
 from rocwright.plan.values import environment_of, versions_of
 from rocwright.resolve.choose import PYTHON, ROCM
 from rocwright.resolve.fits import check_fits
@@ -61,6 +62,7 @@ def make_plan(lock: Lock, catalog: Catalog) -> Plan:
     Raises InputError where the lock does not fit the recipes.
     """
     check_fits(lock, catalog)
+    check_remedies(lock, catalog)
     return _Maker(lock, catalog).plan()
 
 
@@ -193,9 +195,12 @@ class _Maker:
             name=f"prepare/{component.name}" if prepare else component.name,
             component=component.name,
             action=RunAction(
-                commands=(
-                    *self._setup(component, locked),
-                    *((*component.prepare, PACK_TREE) if prepare else component.run),
+                commands=mended_commands(
+                    (
+                        *self._setup(component, locked),
+                        *((*component.prepare, PACK_TREE) if prepare else component.run),
+                    ),
+                    actions_for(self.lock, component.name),
                 ),
                 env=environment_of(component, locked, self.lock, self.base.env),
                 outputs=(TREE_OUTPUT,) if prepare else component.output,
@@ -304,7 +309,12 @@ def _tree_step(
             subdir=locked.subdir if first else "",
             series=locked.series if first else (),
             edits=edits_for(
-                component.edit, locked.version, lock.request.gpu, locked.kind, phase, versions_of(lock)
+                (*component.edit, *edits_of(lock, component.name)),
+                locked.version,
+                lock.request.gpu,
+                locked.kind,
+                phase,
+                versions_of(lock),
             ),
             version=locked.version,
         ),

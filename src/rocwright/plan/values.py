@@ -8,6 +8,7 @@ from types import MappingProxyType
 from rocwright.catalog.model import Component, Env
 from rocwright.errors import InputError
 from rocwright.plan.environment import FIXED
+from rocwright.plan.remedies import actions_for, mended_environment
 from rocwright.resolve.choose import ROCM
 from rocwright.resolve.model import Lock, LockedComponent
 
@@ -23,17 +24,19 @@ def environment_of(
     lock: Lock,
     around: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, str]:
-    """The recipe's variables for this lock, those whose condition holds, over the base's `around`.
+    """The recipe's variables for this lock, those whose condition holds, over the base's `around`, as
+    remedies changed them.
 
     {version}, {commit}, {targets} and {path}, where programs are looked for otherwise, may stand in a value.
     """
     known = {"version": locked.version, "targets": ";".join(lock.request.gpu), "commit": locked.commit}
     known["path"] = FIXED["PATH"]
     recipe = dict(around) | component.env | component.released(locked.version).env
-    return {
+    found = {
         name: expand(value, known, f"{component.name}: {name}")
         for name, value in chosen_values(recipe, present(lock)).items()
     }
+    return mended_environment(found, actions_for(lock, component.name))
 
 
 def present(lock: Lock) -> frozenset[str]:

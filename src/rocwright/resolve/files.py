@@ -129,6 +129,13 @@ def write_lock(path: Path, lock: Lock) -> None:
         document["python"] = _row(lock.python)
     document["components"] = _rows(lock.components)
     document["roots"] = _rows(lock.roots)
+    if lock.remedies:
+        remedies = tomlkit.aot()
+        for one in lock.remedies:
+            row = tomlkit.table()
+            row.update(one.model_dump(mode="json", by_alias=True, exclude_defaults=True))
+            remedies.append(row)
+        document["remedies"] = remedies
     write_atomic(path, tomlkit.dumps(document))
 
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from rocwright.catalog.mend import Mend, Name
 from rocwright.catalog.place import PlaceKind
 from rocwright.models import Frozen
 from rocwright.plan.model import FilePin, Word
@@ -106,6 +107,37 @@ class LockedPython(Frozen):
     pending: str = ""
 
 
+class Remedy(Frozen):
+    """A change that mends a known `issue` of a `component`: an action of the catalog, and its trail.
+
+    `failed` is what the failure looked like, in the `step` and at the `version` where it was met; `why` and
+    `source` are the issue's words; `since` is when it was taken (UTC). It is on `trial` until a build has
+    shown whether it `helped`, or was `useless` and so is not tried again; `told` says how that was seen.
+    `before` and `after` are the keys of the step without it and with it. `memory` is what one job is known
+    to want, in bytes, where the action bounds the jobs.
+    """
+
+    issue: Name
+    component: Name
+    version: Word
+    action: Mend
+    why: str
+    source: tuple[str, ...] = ()
+    step: str
+    failed: str = ""
+    since: str
+    outcome: Literal["trial", "helped", "useless"] = "trial"
+    told: str = ""
+    before: str = ""
+    after: str = ""
+    memory: int = Field(default=0, ge=0)
+
+    @property
+    def in_force(self) -> bool:
+        """Whether builds have it."""
+        return self.outcome != "useless"
+
+
 class Lock(Frozen):
     """`rocwright.lock`: one exact version of everything."""
 
@@ -118,6 +150,12 @@ class Lock(Frozen):
     python: LockedPython | None = None
     roots: tuple[LockedRoot, ...]
     components: tuple[LockedComponent, ...]
+    remedies: tuple[Remedy, ...] = ()
+
+    @property
+    def in_force(self) -> tuple[Remedy, ...]:
+        """The remedies that builds have, in the order in which they were taken."""
+        return tuple(one for one in self.remedies if one.in_force)
 
     @property
     def pending(self) -> tuple[str, ...]:

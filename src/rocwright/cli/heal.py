@@ -1,0 +1,49 @@
+"""`rocwright heal`."""
+
+from __future__ import annotations
+
+import click
+
+from rocwright.cli.common import Asked, json_option, project_options, the_project
+
+
+def _issues(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    from rocwright.catalog.issue import the_issues
+
+    return [name for name in the_issues()[0] if name.startswith(incomplete)]
+
+
+@click.command("heal")
+@project_options
+@click.option("--explain", is_flag=True, help="The trail of each remedy; so it does without options too.")
+@click.option("--forget", metavar="ISSUE", shell_complete=_issues, help="Take the remedies of an issue out.")
+@json_option
+def command(asked: Asked, explain: bool, forget: str | None, as_json: bool) -> None:
+    """What `rocwright build --heal` put into the lock: which failure, which known issue, which action, what
+    that changed, and whether it helped. A plain build uses the remedies and changes none.
+    """
+    from rocwright.cli.tell import print_json
+    from rocwright.resolve.files import read_lock, write_lock
+    from rocwright.trouble.heal.trail import as_data, lines, without
+
+    if explain and forget:
+        raise click.UsageError("--explain shows, --forget takes out: one of them.")
+    project = the_project(asked)
+    locked = read_lock(project.lock_path, project.request)
+    if forget:
+        left = without(locked, forget)
+        write_lock(project.lock_path, left)
+        gone = len(locked.remedies) - len(left.remedies)
+        locked = left
+        click.echo(f"{gone} taken out of {project.lock_path}", err=True)
+        if not as_json:
+            return
+    if as_json:
+        print_json(as_data(locked))
+        return
+    if not locked.remedies:
+        click.echo("the lock has no remedies; rocwright build --heal tries those that are known")
+    for one in locked.remedies:
+        click.echo(click.style(f"{one.issue} · {one.component}", bold=True))
+        for label, text in lines(one, locked):
+            click.echo(f"  {click.style(f'{label:<6}', bold=True)}  {text}")

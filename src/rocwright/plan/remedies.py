@@ -1,0 +1,106 @@
+"""What the remedies of a lock change in a plan: environments, commands, edits."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from rocwright.catalog.load import Catalog, kept_from_builds
+from rocwright.catalog.mend import Mend, SetVariables, TakeEdit, UnsetVariables
+from rocwright.errors import InputError
+from rocwright.patching.model import Edit
+from rocwright.plan.environment import FIXED
+from rocwright.resolve.model import Lock
+
+
+def actions_for(lock: Lock, component: str) -> tuple[Mend, ...]:
+    """What remedies do where a component is built."""
+    return tuple(one.action for one in lock.in_force if one.component == component)
+
+
+def edits_of(lock: Lock, component: str) -> tuple[Edit, ...]:
+    """The edits that remedies add to a component's own, whichever component failed."""
+    return tuple(
+        one.action.edit
+        for one in lock.in_force
+        if isinstance(one.action, TakeEdit) and one.action.component == component
+    )
+
+
+def mended_environment(env: Mapping[str, str], actions: Iterable[Mend]) -> dict[str, str]:
+    """An environment as remedies change it."""
+    found = dict(env)
+    for action in actions:
+        match action:
+            case SetVariables():
+                for name, value in action.variables.items():
+                    had = found.get(name) if action.join else None
+                    found[name] = value if had is None else f"{had}{action.join}{value}"
+            case UnsetVariables():
+                for name in action.variables:
+                    found.pop(name, None)
+    return found
+
+
+def mended_commands(commands: Sequence[str], actions: Iterable[Mend]) -> tuple[str, ...]:
+    """A recipe's commands: after each that does nothing but set a variable of a remedy, the remedy's word."""
+    said = dict(word for action in actions for word in _words(action))
+    found = []
+    for command in commands:
+        names = assigned(command)
+        found += [command, *(said[name] for name in names if name in said)]
+    return tuple(found)
+
+
+def _words(action: Mend) -> Iterator[tuple[str, str]]:
+    match action:
+        case SetVariables():
+            for name, value in action.variables.items():
+                text = shlex.quote(value)
+                yield (
+                    name,
+                    f'export {name}="${name}"{shlex.quote(action.join)}{text}'
+                    if action.join
+                    else (f"export {name}={text}"),
+                )
+        case UnsetVariables():
+            yield from ((name, f"unset {name}") for name in action.variables)
+
+
+def assigned(command: str) -> tuple[str, ...]:
+    """The variables that a command sets for those behind it; none where it does anything else too."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return ()
+    words = words[1:] if words[:1] == ["export"] else words
+    names = [match[1] for word in words if (match := re.match(r"([A-Za-z_]\w*)=", word))]
+    return tuple(names) if len(names) == len(words) else ()
+
+
+def check_remedies(lock: Lock, catalog: Catalog) -> None:
+    """Raise InputError for a remedy that no build may have: locks come from strangers too."""
+    for one in lock.in_force:
+        why = refused(one.action, catalog)
+        if why:
+            raise InputError(
+                f"the lock's remedy for {one.issue} cannot be part of a build",
+                cause=why,
+                next_step=f"rocwright heal --forget {one.issue}",
+            )
+
+
+def refused(action: Mend, catalog: Catalog) -> str:
+    """Why an action may be in no build, or ""."""
+    if not isinstance(action, SetVariables | UnsetVariables):
+        return ""
+    if action.scope != "build":
+        return "it is for where the thing runs, not for its build"
+    for name in action.variables:
+        if name in FIXED:
+            return f"{name} is the same in every build"
+        rule = kept_from_builds(catalog, name) if isinstance(action, SetVariables) else None
+        if rule is not None:
+            return f"{name} in a build: {rule.reason}"
+    return ""

@@ -1,0 +1,130 @@
+"""What remedies do to a plan, and what no remedy may do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+from tests.making import lock_of
+
+from rocwright.catalog.load import builtin_catalog
+from rocwright.catalog.mend import Mend
+from rocwright.errors import InputError
+from rocwright.plan.make import make_plan
+from rocwright.plan.model import RunAction, Step
+from rocwright.plan.remedies import assigned, mended_commands, mended_environment
+from rocwright.resolve.files import read_lock, write_lock
+from rocwright.resolve.model import Lock, Remedy
+
+ACTION: TypeAdapter[Mend] = TypeAdapter(Mend)
+
+
+def action(**said: Any) -> Mend:
+    return ACTION.validate_python(said)
+
+
+def remedy(component: str, done: Mend, **other: Any) -> Remedy:
+    said: dict[str, Any] = {
+        "issue": "an-issue",
+        "component": component,
+        "version": "1.0",
+        "action": done,
+        "why": "it is known",
+        "step": component,
+        "since": "2026-01-01T00:00:00Z",
+    }
+    return Remedy.model_validate(said | other)
+
+
+def mended(lock: Lock, *remedies: Remedy) -> Lock:
+    return lock.model_copy(update={"remedies": remedies})
+
+
+def step(lock: Lock, name: str) -> Step:
+    return next(one for one in make_plan(lock, builtin_catalog()).steps if one.name == name)
+
+
+def run(lock: Lock, name: str) -> RunAction:
+    found = step(lock, name).action
+    assert isinstance(found, RunAction)
+    return found
+
+
+def test_a_lock_with_remedies_is_read_as_it_was_written_and_one_without_has_none(tmp_path: Path) -> None:
+    lock = lock_of("llama-vulkan", "gfx1151")
+    write_lock(tmp_path / "plain.lock", lock)
+    assert "remedies" not in (tmp_path / "plain.lock").read_text()
+    edit = {"file": "a.c", "include": "<cstdint>", "for": "<2", "why": "it is missing"}
+    remedies = (
+        remedy("llama.cpp", action(kind="set", variables={"A": "1"}, join=" ")),
+        remedy("llama.cpp", action(kind="unset", variables=["A"]), outcome="useless", told="no"),
+        remedy("llama.cpp", action(kind="edit", component="llama.cpp", edit=edit), outcome="helped"),
+        remedy("llama.cpp", action(kind="jobs", share=0.5), memory=1024),
+        remedy("llama.cpp", action(kind="version", component="cmake", versions="<4")),
+        remedy("llama.cpp", action(kind="packages", names=["c++"])),
+    )
+    write_lock(tmp_path / "mended.lock", mended(lock, *remedies))
+    assert read_lock(tmp_path / "mended.lock").remedies == remedies
+
+
+def test_a_remedy_changes_the_key_of_its_component_alone_and_one_that_did_not_help_none() -> None:
+    lock = lock_of("llama-vulkan", "gfx1151")
+    one = remedy("llama.cpp", action(kind="set", variables={"SOME": "1"}))
+    with_it = mended(lock, one)
+    assert run(with_it, "llama.cpp").env["SOME"] == "1"
+    assert step(with_it, "llama.cpp").key != step(lock, "llama.cpp").key
+    assert step(with_it, "tree/llama.cpp").key == step(lock, "tree/llama.cpp").key
+    useless = mended(lock, one.model_copy(update={"outcome": "useless"}))
+    assert make_plan(useless, builtin_catalog()) == make_plan(lock, builtin_catalog())
+
+
+def test_an_edit_goes_into_the_tree_of_the_component_that_it_names() -> None:
+    lock = lock_of("llama-vulkan", "gfx1151")
+    edit = {"file": "a.c", "include": "<cstdint>", "why": "it is missing"}
+    with_it = mended(lock, remedy("other", action(kind="edit", component="llama.cpp", edit=edit)))
+    assert step(with_it, "tree/llama.cpp").action.edits[-1].file == "a.c"  # type: ignore[union-attr]
+    assert step(with_it, "llama.cpp").key != step(lock, "llama.cpp").key
+
+
+def test_a_value_is_joined_to_what_a_variable_holds_where_the_action_says_so() -> None:
+    flags = {"CXXFLAGS": "-include cstdint"}
+    joined = action(kind="set", variables=flags, join=" ")
+    assert mended_environment({"CXXFLAGS": "-O2"}, [joined]) == {"CXXFLAGS": "-O2 -include cstdint"}
+    assert mended_environment({}, [joined]) == flags
+    assert mended_environment({"CXXFLAGS": "-O2"}, [action(kind="set", variables=flags)]) == flags
+    assert mended_environment({"A": "1"}, [action(kind="unset", variables=["A", "B"])]) == {}
+
+
+def test_what_the_recipes_own_shell_sets_is_mended_behind_it() -> None:
+    commands = ("export A=1 B='x y'", "A=2 make", "A=3")
+    actions = [
+        action(kind="unset", variables=["A"]),
+        action(kind="set", variables={"B": "it's"}),
+    ]
+    assert mended_commands(commands, actions) == (
+        "export A=1 B='x y'",
+        "unset A",
+        "export B='it'\"'\"'s'",
+        "A=2 make",
+        "A=3",
+        "unset A",
+    )
+    assert assigned("echo 'unfinished") == ()
+
+
+@pytest.mark.parametrize(
+    "done",
+    [
+        {"kind": "set", "variables": {"PATH": "/tmp"}},
+        {"kind": "unset", "variables": ["SOURCE_DATE_EPOCH"]},
+        {"kind": "set", "variables": {"HSA_OVERRIDE_GFX_VERSION": "11.0.0"}},
+        {"kind": "set", "variables": {"A": "1"}, "scope": "run"},
+    ],
+    ids=["path", "epoch", "override", "run"],
+)
+def test_a_strangers_remedy_that_no_build_may_have_is_refused(done: dict[str, Any]) -> None:
+    lock = mended(lock_of("llama-vulkan", "gfx1151"), remedy("llama.cpp", action(**done)))
+    with pytest.raises(InputError, match="cannot be part of a build"):
+        make_plan(lock, builtin_catalog())
