@@ -57,6 +57,8 @@ class RocwrightError(Exception):
     failure = FailureClass.INTERNAL
     again = False
     """Whether the same command, run at once, can be expected to succeed."""
+    peak_memory: int | None = None
+    """The most memory, in bytes, that was taken until then, where it was measured."""
 
     def __init__(
         self, what: str, *, cause: str = "", next_step: str = "", detail: str = "", subject: str = ""

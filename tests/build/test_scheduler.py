@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,11 +16,14 @@ from tests.build.conftest import Workshop
 from tests.making import put_output, small_plan
 
 from rocwright.build.progress import PlainProgress
+from rocwright.build.runs import StepRun
 from rocwright.build.scheduler import Options, Outcome, check_room, run_steps
-from rocwright.errors import FailureClass, OutOfDiskError
+from rocwright.errors import FailureClass, OutOfDiskError, from_dict
 from rocwright.home import Home
 from rocwright.plan.decide import decide
 from rocwright.plan.model import Needs, Plan, Step
+from rocwright.sandbox import cgroup
+from rocwright.sandbox.cgroup import Cgroup
 from rocwright.store.local import LocalStore
 
 
@@ -144,6 +149,8 @@ def test_a_step_that_is_killed_is_told_as_killed_and_not_kept(workshop: Workshop
     assert outcomes(told) == {"hello": "failed"}
     [(_, error)] = told.failures
     assert "killed" in error.what
+    # by somebody: the kernel counts whom it kills for memory
+    assert error.failure is FailureClass.INTERRUPTED
     assert workshop.store.record(step.key) is None
 
 
@@ -215,7 +222,7 @@ def test_a_step_that_was_just_started_ends_with_the_build_that_started_it(
 
 
 DRIVER = """
-import sys
+import json, sys
 from pathlib import Path
 from rocwright.build.progress import PlainProgress
 from rocwright.build.scheduler import Options, run_steps
@@ -229,7 +236,8 @@ store = LocalStore(home.store)
 plan = Plan.model_validate_json(Path(sys.argv[1]).read_bytes())
 try:
     options, logs = Options(jobs=2, engine="bubblewrap"), home.runs / "run"
-    run_steps(decide(plan, store), store, home, options, logs, {}, PlainProgress())
+    told = run_steps(decide(plan, store), store, home, options, logs, {}, PlainProgress())
+    print(json.dumps([one.model_dump() for one in told.steps]))
 except InterruptedByUser as stopped:
     print("interrupted:", stopped.next_step)
 """
@@ -243,6 +251,79 @@ def processes() -> bytes:
         except OSError:
             continue
     return b"\n".join(found)
+
+
+# memory
+
+
+BOTH = """hog() { head -c 200M /dev/zero | tail -n 1; }
+till() { while ! test -e $1; do sleep 0.05; done; }
+if [ $JOBS -gt 1 ]; then
+  hog | { head -c 1; touch held; till ended; } >/dev/null &
+  till held
+fi
+hog > /dev/null || touch ended
+touch ended"""
+"""A compiler of 200 MiB, and another at the same time where there is a job for it."""
+
+
+def test_a_step_that_ran_out_of_memory_is_built_with_half_the_jobs(
+    workshop: Workshop, small_room: Cgroup, tmp_path: Path
+) -> None:
+    steps = [workshop.step(BOTH, "touch $OUT/result", needs=Needs(cores=64, limit=60))]
+    steps += [workshop.step("sleep 0.1", "touch $OUT/result", name="other", inputs={"x": steps[0]})]
+    told, said = run_in(small_room, workshop, steps, tmp_path)
+    first, second, _ = told.steps
+    assert [(one.name, one.outcome, one.jobs) for one in told.steps] == [
+        ("hello", "again", 2), ("hello", "built", 1), ("other", "built", 1),
+    ]  # fmt: skip
+    assert first.error["class"] == "out of memory"
+    assert first.memory is not None and first.peak_memory is not None
+    assert first.peak_memory > 200 * 2**20
+    assert second.peak_memory is not None
+    assert "hello: ran out of memory with 2 jobs and at most" in said
+    assert "it is tried once more, alone, with 1 job\n" in said
+
+
+def test_a_step_that_runs_out_of_memory_twice_has_failed_and_tells_of_both(
+    workshop: Workshop, small_room: Cgroup, tmp_path: Path
+) -> None:
+    step = workshop.step("head -c 600M /dev/zero | tail -n 1 >/dev/null || exit 2", "touch $OUT/result")
+    told, _ = run_in(small_room, workshop, [step], tmp_path)
+    assert [(one.outcome, one.jobs) for one in told.steps] == [("again", 1), ("failed", 1)]
+    [(_, error)] = told.failures
+    assert (error.failure, error.what) == (FailureClass.OUT_OF_MEMORY, "the step ran out of memory twice")
+    assert error.cause.startswith("first 1 job and at most ")
+    assert "; then, alone, 1 job and at most " in error.cause
+    assert error.next_step.startswith("more memory or swap, or close other programs")
+
+
+@pytest.fixture
+def small_room() -> Iterator[Cgroup]:
+    """A cgroup of 420 MiB."""
+    room = cgroup.create(f"rocwright-test-{os.getpid()}")
+    if room is None:
+        pytest.skip("no cgroup can be made here")
+    room.limit(420 * 2**20)
+    yield room
+    cgroup.kill(room.folder)
+    cgroup.remove(room.path)
+
+
+def run_in(room: Cgroup, workshop: Workshop, steps: Sequence[Step], folder: Path) -> tuple[Outcome, str]:
+    """Build these steps with all that it takes in a cgroup: how it went, and what was said."""
+    plan = Plan(steps=(workshop.root, *workshop.trees.values(), *steps), artifacts=(steps[-1].name,))
+    (folder / "plan.json").write_text(plan.model_dump_json(by_alias=True))
+    words = [sys.executable, "-c", DRIVER, folder / "plan.json", workshop.home.path]
+    done = subprocess.run(
+        ["sh", "-c", f'echo $$ > {room.procs} && exec "$@"', "sh", *words],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    told = [StepRun.model_validate(one) for one in json.loads(done.stdout)]
+    failures = [(one.name, from_dict(one.error)) for one in told if one.outcome == "failed"]
+    return Outcome(steps=told, failures=failures), done.stderr
 
 
 # room

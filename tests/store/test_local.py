@@ -265,7 +265,7 @@ def test_a_full_disk_is_told_as_one_and_leaves_the_store_as_it_was(small_disk: P
     before = sorted(path for path in store.path.rglob("*") if path.is_file())
     with pytest.raises(OutOfDiskError) as caught:
         store.put_file(a_file(tmp_path, os.urandom(3 * 1024 * 1024)))
-    assert "rocwright store gc" in caught.value.next_step
+    assert "rocwright clean" in caught.value.next_step
     assert sorted(path for path in store.path.rglob("*") if path.is_file()) == before
     assert store.verified(kept)
     store.put_file(a_file(tmp_path, b"a small one fits"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,6 +28,8 @@ from rocwright.sandbox.model import Ended, Job, Mount, Outcome
 from rocwright.sources.archive import unpack
 from rocwright.trouble.diagnose import Diagnosis, Where
 from rocwright.trouble.explain import Watch, add_known, excerpt
+from rocwright.trouble.scan import MOST_LINES
+from rocwright.units import size
 
 GUARDS = "/rocwright"
 ENVIRONMENT = f"{BUILD}/env"
@@ -137,7 +139,7 @@ def run_run(action: RunAction, context: Context) -> Made:
 
     outcome = sandbox.run(engine, job, note)
     if not outcome.ok:
-        raise _explain(outcome, job, watch.told(), last)
+        raise cut_short(outcome, job, last) or _explain(outcome, watch.told(), last)
     outputs = {spec.name: _collect(context.workspace.out, spec) for spec in action.outputs}
     return Made(
         outputs=outputs,
@@ -162,7 +164,7 @@ def install(engine: sandbox.Engine, job: Job, action: RunAction, context: Contex
 
     outcome = sandbox.run(engine, replace(job, argv=("/bin/sh", "-eu", "-c", script)), note)
     if not outcome.ok:
-        raise CheckError(
+        raise cut_short(outcome, job, lines) or CheckError(
             f"{what} cannot be installed for the build",
             cause=next((line for line in lines if line.startswith("ERROR")), "see the end of the log"),
             detail="\n".join(lines),
@@ -191,7 +193,7 @@ def guard(engine: sandbox.Engine, job: Job, package: str, context: Context) -> N
     for line in lines:
         context.on_line(line)
     if not outcome.ok:
-        raise CheckError(
+        raise cut_short(outcome, job, lines) or CheckError(
             next((line.partition("] ")[2] for line in lines if line.startswith("error[")), "")
             or f"{package} is not in a state to build against",
             cause=_labelled(lines, "cause") or f"the guard of {package} ended with {outcome.code}",
@@ -207,40 +209,53 @@ def _labelled(lines: list[str], label: str) -> str:
     )
 
 
-def _explain(outcome: Outcome, job: Job, found: Diagnosis, last: Iterable[str]) -> RocwrightError:
-    detail = excerpt(found, last)
+def cut_short(outcome: Outcome, job: Job, last: Sequence[str]) -> RocwrightError | None:
+    """The error of what the machine ended, for memory or time; None for what ended by itself.
+
+    It goes by the kernel's counts and the clock: what the output says of it does not matter.
+    """
+    error: RocwrightError
     match outcome.ended:
         case Ended.OUT_OF_MEMORY:
-            return OutOfMemoryError(
+            had = f"its limit was {size(job.memory)}, " if job.memory else ""
+            took = f"it took up to {size(outcome.peak_memory)}, " if outcome.peak_memory else ""
+            error = OutOfMemoryError(
                 "the step was ended because it wanted more memory than it may have",
-                cause=f"its limit was {(job.memory or 0) / 1024**3:.1f} GiB with {job.env['JOBS']} jobs",
-                detail=detail,
+                cause=f"{had}{took}with {job.env['JOBS']} jobs",
+                detail="\n".join(list(last)[-MOST_LINES:]),
                 next_step=f"rocwright build --jobs {max(1, int(job.env['JOBS']) // 2)}",
             )
+            error.peak_memory = outcome.peak_memory
         case Ended.TIMED_OUT:
-            return StepTimeoutError(
+            error = StepTimeoutError(
                 f"the step did not end within {(job.seconds or 0) / 60:.0f} minutes",
                 cause="it hangs, or this machine is much slower than the recipe thinks",
                 detail="\n".join(last),
                 next_step="rocwright logs shows the last lines; raise `limit` in the recipe's [resources]",
             )
         case Ended.EXITED | Ended.SIGNALLED:
-            full = [one for one in found.known if one.issue.failure is FailureClass.OUT_OF_DISK]
-            if full:
-                return OutOfDiskError(
-                    "the disk filled up during the build",
-                    cause=full[0].place.text,
-                    next_step="free some room (rocwright store gc --dry-run), then run again",
-                )
-            how = "status" if outcome.ended is Ended.EXITED else "signal"
-            error = CompileError(
-                f"the build commands ended with {how} {outcome.code}",
-                cause=found.first.text if found.first else "see the end of the log",
-                detail=detail,
-                next_step="rocwright logs STEP shows all of it; rocwright shell STEP opens its sandbox",
-            )
-            add_known(error, found)
-            return error
+            return None
+    return error
+
+
+def _explain(outcome: Outcome, found: Diagnosis, last: Iterable[str]) -> RocwrightError:
+    full = [one for one in found.known if one.issue.failure is FailureClass.OUT_OF_DISK]
+    if full:
+        return OutOfDiskError(
+            "the disk filled up during the build",
+            cause=full[0].place.text,
+            next_step="free some room (rocwright clean --dry-run shows what can go), then run again",
+        )
+    how = "status" if outcome.ended is Ended.EXITED else "signal"
+    error = CompileError(
+        f"the build commands ended with {how} {outcome.code}",
+        cause=found.first.text if found.first else "see the end of the log",
+        detail=excerpt(found, last),
+        next_step="rocwright logs STEP shows all of it; rocwright shell STEP opens its sandbox",
+    )
+    error.peak_memory = outcome.peak_memory
+    add_known(error, found)
+    return error
 
 
 def _collect(out: Path, spec: OutputSpec) -> Path:

@@ -21,7 +21,11 @@ KEPT_RUNS = 500
 
 
 class StepRun(Frozen):
-    """How a step went in a run: built, reused (inputs were identical), failed, or skipped after a failure."""
+    """How a step went in a run: built, reused (inputs were identical), failed, or skipped after a failure.
+
+    "again" is a try that ran out of memory: how the second one ended comes after it, in the same log.
+    `memory` is the most that it was allowed, `peak_memory` the most that it took, in bytes.
+    """
 
     name: str
     key: str
@@ -31,6 +35,7 @@ class StepRun(Frozen):
     error: dict[str, str] = {}
     engine: str = ""
     jobs: int = 0
+    memory: int | None = None
     peak_memory: int | None = None
     compiler_cache: dict[str, int] = {}
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ from pathlib import Path
 import psutil
 
 from rocwright import process
+from rocwright.build.again import Tries, again_line
 from rocwright.build.progress import Progress, Running
 from rocwright.build.runs import LogFile, StepRun, log_name, read_report
 from rocwright.errors import (
@@ -29,6 +31,7 @@ from rocwright.errors import (
 from rocwright.home import Home
 from rocwright.plan.decide import Decision, State
 from rocwright.plan.model import Step
+from rocwright.sandbox.memory import machine_kills
 from rocwright.store.local import LocalStore
 from rocwright.units import duration, size
 
@@ -70,7 +73,7 @@ def check_room(decisions: Sequence[Decision], home: Home) -> int:
                 for one in sorted(decisions, key=lambda one: -one.step.needs.disk)[:4]
                 if one.state is State.RUN
             ),
-            next_step="free some room (rocwright store gc --dry-run shows what can go), "
+            next_step="free some room (rocwright clean --dry-run shows what can go), "
             "or set ROCWRIGHT_HOME to a larger disk",
         )
     return needed
@@ -113,6 +116,7 @@ class _Scheduler:
         self.logs, self.expected, self.progress = logs, expected, progress
         self.free = options.jobs
         self.outcome = Outcome()
+        self.tries = Tries()
         self.children: set[subprocess.Popen[bytes]] = set()
         self.lock = threading.Lock()
 
@@ -121,7 +125,7 @@ class _Scheduler:
         with ThreadPoolExecutor(max_workers=max(4, self.options.jobs)) as pool:
             try:
                 while self.waiting or running:
-                    for step, jobs in self._startable(bool(running)):
+                    for step, jobs in self._startable([step for step, _ in running.values()]):
                         self.waiting.pop(step.key)
                         self.free -= _cores(step, jobs)
                         running[pool.submit(self._run_step, step, jobs)] = (step, jobs)
@@ -142,21 +146,22 @@ class _Scheduler:
         self._skip_rest()
         return self.outcome
 
-    def _startable(self, busy: bool) -> list[tuple[Step, int]]:
+    def _startable(self, running: Collection[Step]) -> list[tuple[Step, int]]:
         """Steps whose inputs are there, each with its number of jobs."""
         ready = [
             step
             for step in self.waiting.values()
             if all(item.key not in self.keys or item.key in self.done for item in step.inputs)
         ]
-        heavy = [step for step in ready if _heavy(step)]
+        heavy = self._beside([step for step in ready if _heavy(step)], running)
         chosen: list[tuple[Step, int]] = [(step, 1) for step in ready if not _heavy(step)]
         free = self.free - len(chosen)
         memory = psutil.virtual_memory().available
         for count, step in enumerate(heavy):
             share = max(free, 0) // (len(heavy) - count)
             jobs = min(share, max(1, memory // max(step.needs.memory, 1)), step.needs.cores)
-            if jobs < 1 and not (busy or chosen):
+            jobs = min(jobs, self.tries.jobs(step, jobs))
+            if jobs < 1 and not (running or chosen):
                 jobs = 1
             if jobs < 1:
                 continue
@@ -165,9 +170,19 @@ class _Scheduler:
             chosen.append((step, jobs))
         return chosen
 
+    def _beside(self, ready: list[Step], running: Collection[Step]) -> list[Step]:
+        """Those of the ready steps that may compile beside what does: a second try is alone."""
+        busy = [step for step in running if _heavy(step)]
+        if any(self.tries.second(step) for step in busy):
+            return []
+        first = [step for step in ready if not self.tries.second(step)]
+        return first or ([] if busy else ready[:1])
+
     def _run_step(self, step: Step, jobs: int) -> StepRun:
         running = Running(step.name, jobs if _heavy(step) else 1, self.expected.get(step.name, 0))
         self.progress.started(running)
+        memory = int(psutil.virtual_memory().available * MEMORY_SHARE) if _heavy(step) else None
+        killed_before = machine_kills()
         name = log_name(step.name)
         log = LogFile(self.logs / name)
         with tempfile.TemporaryDirectory(prefix="rocwright-") as folder:
@@ -179,7 +194,7 @@ class _Scheduler:
 
             try:
                 finished = process.stream(
-                    self._command(step, jobs, report),
+                    self._command(step, jobs, memory, report),
                     on_line,
                     on_start=self._register,
                     env=self._environment(),
@@ -199,13 +214,14 @@ class _Scheduler:
                 log=name,
                 engine=str(record.get("engine", "")),
                 jobs=running.jobs,
+                memory=memory,
                 peak_memory=record.get("peak_memory"),
                 compiler_cache=record.get("compiler_cache") or {},
             )
             words = "inputs identical, not run again" if run.outcome == "reused" else "done"
             self.progress.ended(running, f"{words} in {duration(finished.seconds)}")
             return run
-        failure = from_dict(error) if isinstance(error, dict) else _killed(finished.returncode)
+        failure = from_dict(error) if isinstance(error, dict) else _killed(finished.returncode, killed_before)
         self.progress.ended(running, f"failed ({failure.failure.value}) after {duration(finished.seconds)}")
         return StepRun(
             name=step.name,
@@ -214,14 +230,16 @@ class _Scheduler:
             seconds=finished.seconds,
             log=name,
             jobs=running.jobs,
+            memory=memory,
+            peak_memory=peak if isinstance(peak := told.get("peak_memory"), int) else None,
             error=failure.as_dict(),
         )
 
-    def _command(self, step: Step, jobs: int, report: Path) -> list[str]:
+    def _command(self, step: Step, jobs: int, memory: int | None, report: Path) -> list[str]:
         command = [sys.executable, "-m", "rocwright", "exec-step", step.key, "--store", self.store.url]
         command += ["--jobs", str(jobs), "--report", str(report)]
-        if _heavy(step):
-            command += ["--memory", str(int(psutil.virtual_memory().available * MEMORY_SHARE))]
+        if memory is not None:
+            command += ["--memory", str(memory)]
         if self.options.engine:
             command += ["--engine", self.options.engine]
         return command
@@ -241,11 +259,19 @@ class _Scheduler:
                     process.kill_group(child)
 
     def _take(self, step: Step, run: StepRun) -> None:
-        self.outcome.steps.append(run)
-        if run.outcome == "failed":
-            self.outcome.failures.append((step.name, from_dict(run.error)))
-        else:
+        if run.outcome != "failed":
+            self.outcome.steps.append(run)
             self.done.add(step.key)
+            return
+        error = from_dict(run.error)
+        if self.tries.grant(run, error):
+            self.outcome.steps.append(run.model_copy(update={"outcome": "again"}))
+            self.progress.say(again_line(run))
+            self.waiting[step.key] = step
+            return
+        error = self.tries.told(run, error)
+        self.outcome.steps.append(run.model_copy(update={"error": error.as_dict()}))
+        self.outcome.failures.append((step.name, error))
 
     def _skip_rest(self) -> None:
         for step in self.waiting.values():
@@ -260,15 +286,23 @@ def _cores(step: Step, jobs: int) -> int:
     return jobs if _heavy(step) else 1
 
 
-def _killed(code: int) -> RocwrightError:
-    if code == -9:
+def _killed(code: int, before: int | None) -> RocwrightError:
+    """The error of a step's process that told nothing; `before` is how many the kernel had killed then."""
+    after = machine_kills()
+    if code != -signal.SIGKILL:
+        return InternalError(
+            f"the step's process ended with {code} and told nothing",
+            cause="a fault of rocwright",
+            next_step="rocwright logs shows its last lines; please report them",
+        )
+    if before is None or before != after:
         return OutOfMemoryError(
             "the step's process was killed",
-            cause="the kernel ended it for memory, or somebody killed it",
+            cause="the kernel had no memory left for it",
             next_step="run again; with fewer jobs where memory is short (rocwright build --jobs 1)",
         )
-    return InternalError(
-        f"the step's process ended with {code} and told nothing",
-        cause="a fault of rocwright",
-        next_step="rocwright logs shows its last lines; please report them",
+    return InterruptedByUser(
+        "the step's process was killed",
+        cause="somebody ended it, or a service that frees memory; the kernel did not, by its own count",
+        next_step="run again; with fewer jobs where memory is short (rocwright build --jobs 1)",
     )

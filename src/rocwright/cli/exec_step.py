@@ -43,7 +43,7 @@ def command(
             import traceback
 
             click.echo(traceback.format_exc())
-        write_atomic(report, json.dumps({"error": told.as_dict()}))
+        write_atomic(report, json.dumps({"error": told.as_dict(), "peak_memory": told.peak_memory}))
         raise SystemExit(told.failure.exit_code) from None
     if report is not None:
         write_atomic(report, json.dumps({"record": record.model_dump(mode="json")}))

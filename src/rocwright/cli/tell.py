@@ -50,7 +50,7 @@ def as_known(error: Exception) -> RocwrightError:
             return OutOfDiskError(
                 "the disk is full",
                 cause=str(error),
-                next_step="free some room (rocwright store gc --dry-run shows what can go), then run again",
+                next_step="free some room (rocwright clean --dry-run shows what can go), then run again",
             )
         case PermissionError():
             return InputError(

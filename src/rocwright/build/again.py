@@ -1,0 +1,70 @@
+"""A step that ran out of memory is tried once more, with less at once, and alone."""
+
+from __future__ import annotations
+
+from rocwright.build.runs import StepRun
+from rocwright.errors import FailureClass, OutOfMemoryError, RocwrightError
+from rocwright.plan.model import Step
+from rocwright.units import size
+
+
+class Tries:
+    """The first tries of this build that ran out of memory, by the key of their step."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, StepRun] = {}
+
+    def grant(self, run: StepRun, error: RocwrightError) -> bool:
+        """Whether a step that failed so is tried again: for want of memory, and once."""
+        if error.failure is not FailureClass.OUT_OF_MEMORY or run.key in self._first:
+            return False
+        self._first[run.key] = run
+        return True
+
+    def second(self, step: Step) -> bool:
+        """Whether a step's next try is its second; nothing else that compiles should run beside it."""
+        return step.key in self._first
+
+    def jobs(self, step: Step, most: int) -> int:
+        """How many jobs of `most` a step may have: after a first try, half of what that had."""
+        first = self._first.get(step.key)
+        return max(1, min(most, first.jobs // 2)) if first else most
+
+    def told(self, run: StepRun, error: RocwrightError) -> RocwrightError:
+        """The error of a step that failed; of a second try for want of memory, with what both had."""
+        first = self._first.get(run.key)
+        if first is None or error.failure is not FailureClass.OUT_OF_MEMORY:
+            return error
+        both = OutOfMemoryError(
+            "the step ran out of memory twice",
+            cause=f"first {_had(first)}; then, alone, {_had(run)}",
+            detail=error.detail,
+            next_step="; ".join(
+                (
+                    "more memory or swap, or close other programs",
+                    *(("rocwright build --jobs 1",) if run.jobs > 1 else ()),
+                    "then run again: what is compiled is kept",
+                )
+            ),
+            subject=error.subject,
+        )
+        both.peak_memory = error.peak_memory
+        return both
+
+
+def again_line(run: StepRun) -> str:
+    """What is said when a step is tried again."""
+    return (
+        f"  {run.name}: ran out of memory with {_had(run)}; it is tried once more, alone, "
+        f"with {_jobs(max(1, run.jobs // 2))}"
+    )
+
+
+def _had(run: StepRun) -> str:
+    limit = f" and at most {size(run.memory)}" if run.memory else ""
+    took = f" (it took {size(run.peak_memory)})" if run.peak_memory else ""
+    return f"{_jobs(run.jobs)}{limit}{took}"
+
+
+def _jobs(count: int) -> str:
+    return f"{count} job{'s' if count != 1 else ''}"

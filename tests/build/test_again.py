@@ -1,0 +1,49 @@
+"""Which steps are tried once more, and with what."""
+
+from __future__ import annotations
+
+import pytest
+from tests.making import small_plan
+
+from rocwright.build.again import Tries, again_line
+from rocwright.build.runs import StepRun
+from rocwright.errors import CompileError, OutOfMemoryError
+
+STEP = small_plan().steps[-1]
+SHORT = OutOfMemoryError("no memory")
+
+
+def failed(jobs: int) -> StepRun:
+    return StepRun(name=STEP.name, key=STEP.key, outcome="failed", jobs=jobs, memory=2**30, peak_memory=2**29)
+
+
+def test_only_a_want_of_memory_is_tried_again_and_only_once() -> None:
+    tries = Tries()
+    assert not tries.grant(failed(8), CompileError("no semicolon"))
+    assert not tries.second(STEP)
+    assert tries.grant(failed(8), SHORT)
+    assert tries.second(STEP)
+    assert not tries.grant(failed(4), SHORT)
+
+
+@pytest.mark.parametrize(("had", "most", "gets"), [(8, 8, 4), (3, 8, 1), (1, 8, 1), (8, 2, 2)])
+def test_a_second_try_has_half_the_jobs_at_least_one_and_no_more_than_there_are(
+    had: int, most: int, gets: int
+) -> None:
+    tries = Tries()
+    assert tries.jobs(STEP, most) == most
+    tries.grant(failed(had), SHORT)
+    assert tries.jobs(STEP, most) == gets
+
+
+def test_what_is_said_names_jobs_limit_and_what_was_taken() -> None:
+    assert again_line(failed(8)) == (
+        f"  {STEP.name}: ran out of memory with 8 jobs and at most 1.00 GiB (it took 512.0 MiB); "
+        "it is tried once more, alone, with 4 jobs"
+    )
+
+
+def test_a_second_try_that_fails_otherwise_tells_its_own_error() -> None:
+    tries, other = Tries(), CompileError("no semicolon")
+    tries.grant(failed(2), SHORT)
+    assert tries.told(failed(1), other) is other
