@@ -21,6 +21,7 @@ from rocwright.plan.decide import Decision, State, decide
 from rocwright.plan.make import make_plan
 from rocwright.plan.model import Plan, Step
 from rocwright.resolve.files import LOCK, PROJECT, read_lock, read_request, write_lock
+from rocwright.resolve.like import catalog_for
 from rocwright.resolve.model import Lock, Request
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output
@@ -52,11 +53,13 @@ class Project:
 
 def project_in(folder: Path, home: Home | None = None) -> Project:
     """The project whose rocwright.toml is in `folder`. Raises InputError."""
+    request = read_request(folder / PROJECT)
     return Project(
-        request=read_request(folder / PROJECT),
+        request=request,
         lock_path=folder / LOCK,
         output=folder / "rocwright-out",
         home=home or Home.default(),
+        catalog=catalog_for(request, the_catalog()),
     )
 
 
@@ -72,6 +75,7 @@ def project_of(request: Request, folder: Path, home: Home | None = None) -> Proj
         lock_path=home.path / "locks" / f"{name}.lock",
         output=folder / "rocwright-out",
         home=home,
+        catalog=catalog_for(request, the_catalog()),
     )
 
 

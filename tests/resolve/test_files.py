@@ -182,7 +182,9 @@ def test_a_project_file_that_is_not_there_is_told_with_the_way_to_one(tmp_path: 
 )
 def test_each_place_that_is_wrong_is_named(tmp_path: Path, text: str, place: str) -> None:
     (tmp_path / "rocwright.toml").write_text(text)
-    with pytest.raises(InputError, match=r"rocwright\.toml does not say what a request must say") as caught:
+    with pytest.raises(
+        InputError, match=r"rocwright\.toml does not say what a project file must say"
+    ) as caught:
         read_request(tmp_path / "rocwright.toml")
     assert caught.value.cause.startswith(f"{place}")
 

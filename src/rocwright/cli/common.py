@@ -108,7 +108,7 @@ def _versions(sets: tuple[str, ...]) -> dict[str, str]:
     """Components and what they are pinned to: a version, or "@" and a commit."""
     found: dict[str, str] = {}
     for one in sets:
-        match = re.fullmatch(r"([\w.+-]+)(?:=([\w.+!-]+)|(@[0-9a-f]{40,64}))", one)
+        match = re.fullmatch(r"([\w.+-]+)(?:=([\w.+!-]+(?: like [\w.+!-]+)?)|(@[0-9a-f]{40,64}))", one)
         if match is None:
             raise click.UsageError(
                 f"--set {one!r} is neither NAME=VERSION nor NAME@COMMIT (a full commit id, in hexadecimal)."

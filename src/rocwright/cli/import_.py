@@ -20,14 +20,14 @@ def command(file: Path, as_json: bool) -> None:
     from rocwright.catalog.load import the_catalog
     from rocwright.cli.tell import print_json
     from rocwright.export.read_back import read_versions, with_versions
-    from rocwright.resolve.files import PROJECT, read_request, write_request
+    from rocwright.resolve.files import PROJECT, change_request, read_request
     from rocwright.resolve.fits import check_request
 
     path = Path.cwd() / PROJECT
     values = read_versions(file)
     request = with_versions(read_request(path), values, the_catalog())
     check_request(request, the_catalog())
-    write_request(path, request)
+    change_request(path, {"gpu": request.gpu, "versions": request.versions})
     if as_json:
         print_json(request.model_dump(mode="json"))
         return

@@ -27,6 +27,7 @@ from rocwright.plan.remedies import actions_for, check_remedies, edits_of, mende
 from rocwright.plan.values import environment_of, versions_of
 from rocwright.resolve.choose import PYTHON, ROCM
 from rocwright.resolve.fits import check_fits
+from rocwright.resolve.like import catalog_for
 from rocwright.resolve.model import (
     Lock,
     LockedComponent,
@@ -61,6 +62,7 @@ def make_plan(lock: Lock, catalog: Catalog) -> Plan:
 
     Raises InputError where the lock does not fit the recipes.
     """
+    catalog = catalog_for(lock.request, catalog)
     check_fits(lock, catalog)
     check_remedies(lock, catalog)
     return _Maker(lock, catalog).plan()

@@ -11,9 +11,10 @@ from rocwright.catalog.provider import KINDS, Provider
 from rocwright.errors import ConflictError
 from rocwright.resolve.constraints import Candidate, solve
 from rocwright.resolve.fits import check_request
+from rocwright.resolve.like import ROCM as ROCM
+from rocwright.resolve.like import catalog_for, version_pins
 from rocwright.resolve.model import Request
 
-ROCM = "rocm"
 PYTHON = "python"
 INSTALLER = "pip"
 """Comes along where anything is installed before a build: a wheel of it runs as it is."""
@@ -51,6 +52,7 @@ def choose(request: Request, catalog: Catalog, version_of: Callable[[Provided], 
     `version_of` tells the version of a package that a base brings along. Raises InputError for a name that is
     not known, ConflictError with the chain of reasons.
     """
+    catalog = catalog_for(request, catalog)
     base, release = check_request(request, catalog)
     wanted = (*catalog.stack(request.stack).components, *request.extra)
     offered = {name: one for name, one in base.provided(release).items() if name not in wanted}
@@ -71,8 +73,7 @@ def choose(request: Request, catalog: Catalog, version_of: Callable[[Provided], 
         provider, found = choose_provider(request, catalog, offered.get(ROCM), version_of)
         if found:
             candidates[ROCM] = found
-    pins = {name: version for name, version in request.versions.items() if not version.startswith("@")}
-    chosen = solve(catalog, wanted, pins, candidates, request.gpu)
+    chosen = solve(catalog, wanted, version_pins(request.versions), candidates, request.gpu)
     provided = {name: one.version for name, one in chosen.items() if one.provided}
     built = [name for name in chosen if name not in provided and catalog.component(name).kind != "tool"]
     return Choice(

@@ -14,6 +14,7 @@ from resolvelib import AbstractProvider, BaseReporter, ResolutionImpossible, Res
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Component, Release
 from rocwright.errors import ConflictError, InputError
+from rocwright.resolve.like import like
 
 MOST_ROUNDS = 10_000
 """Choices tried before a search is given up; the catalog's own stacks take less than a hundred."""
@@ -86,7 +87,8 @@ def _check_pin(
         raise InputError(
             f"{name} {version} is not known",
             cause=f"the catalog has {name} {', '.join(known)}",
-            next_step=f"use {nearest_version(version, known)}, or add the release to {name}.toml",
+            next_step=f"use {nearest_version(version, known)}, add the release to {name}.toml, or take over "
+            f"the facts of one: {like(version, nearest_version(version, known))!r}",
         )
 
 

@@ -13,6 +13,7 @@ from rocwright.files import write_atomic
 from rocwright.models import Frozen
 from rocwright.plan.model import FilePin
 from rocwright.resolve.model import LOCK_SCHEMA, Lock, Request
+from rocwright.resolve.settings import ProjectFile
 
 PROJECT = "rocwright.toml"
 LOCK = "rocwright.lock"
@@ -26,7 +27,12 @@ HEADER = (
 
 
 def read_request(path: Path) -> Request:
-    """The project file. Raises InputError that says what is wrong in it."""
+    """What the project file asks for. Raises InputError that says what is wrong in it."""
+    return read_project(path).request
+
+
+def read_project(path: Path) -> ProjectFile:
+    """The project file whole, settings too. Raises InputError that says what is wrong in it."""
     if not path.exists():
         raise InputError(
             f"there is no {path.name} in {path.parent}",
@@ -34,7 +40,7 @@ def read_request(path: Path) -> Request:
             next_step="rocwright init --stack llama-vulkan --gpu gfx1151 --base debian:sid, "
             "or name a stack: rocwright build STACK --gpu GPU --base BASE",
         )
-    return parse(Request, read_toml(path), path)
+    return parse(ProjectFile, read_toml(path), path)
 
 
 def write_request(path: Path, request: Request) -> None:
@@ -75,7 +81,7 @@ def change_request(path: Path, changes: Mapping[str, object]) -> None:
         else:
             document[name] = list(value) if isinstance(value, tuple) else value
     text = tomlkit.dumps(document)
-    parse(Request, tomlkit.parse(text).unwrap(), path)
+    parse(ProjectFile, tomlkit.parse(text).unwrap(), path)
     write_atomic(path, text)
 
 

@@ -9,6 +9,7 @@ from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Base, BaseRelease, Component
 from rocwright.errors import ConflictError, InputError
 from rocwright.plan.model import ArchiveOrigin
+from rocwright.resolve.like import catalog_for
 from rocwright.resolve.model import Lock, LockedProvider, Request, Role
 
 
@@ -72,6 +73,7 @@ def rocm_from_packages(catalog: Catalog, rocm: LockedProvider | None) -> bool:
 
 def check_fits(lock: Lock, catalog: Catalog) -> None:
     """Raise InputError where recipes have changed so that the lock no longer says all that they need."""
+    catalog = catalog_for(lock.request, catalog)
     base, release = check_request(lock.request, catalog)
     components = [catalog.component(one.name) for one in lock.components]
     changed = [

@@ -12,12 +12,14 @@ from rocwright.catalog.place import GitPlace, Place
 from rocwright.errors import InputError
 from rocwright.resolve.choose import PYTHON, ROCM, Choice, choose
 from rocwright.resolve.fits import wanted_packages
+from rocwright.resolve.like import catalog_for
 from rocwright.resolve.model import Lock, LockedComponent, LockedPython, LockedRoot, Request
 from rocwright.resolve.outside import Outside
 
 
 def make_lock(request: Request, catalog: Catalog, outside: Outside, on_line: Callable[[str], None]) -> Lock:
     """Answer a request with one exact version of everything. Raises InputError, ConflictError, FetchError."""
+    catalog = catalog_for(request, catalog)
     choice = choose(request, catalog, outside.package_version)
     on_line("lock: versions that fit together are chosen")
     rocm = None

@@ -1,0 +1,117 @@
+"""Releases that the catalog does not know, with the facts of one that it does: `"2.6.1 like 2.6.0"`.
+
+The request says it, in `[versions]`; who asks the catalog about a request or its lock asks `catalog_for`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from rocwright.catalog.address import ArchivePlace
+from rocwright.catalog.load import Catalog
+from rocwright.catalog.model import Component, Release
+from rocwright.catalog.place import GitPlace, ImagePlace, IndexPlace, Place
+from rocwright.errors import InputError
+from rocwright.resolve.model import Request
+
+_LIKE = re.compile(r"(?P<version>[^\s@]+) like (?P<known>[^\s@]+)")
+
+
+def like(version: str, known: str) -> str:
+    """How a request says that a version has the facts of one that is known."""
+    return f"{version} like {known}"
+
+
+def version_pins(versions: Mapping[str, str]) -> dict[str, str]:
+    """The versions that components are pinned to by `[versions]`; commits are no versions."""
+    return {
+        name: found["version"] if (found := _LIKE.fullmatch(text)) else text
+        for name, text in versions.items()
+        if not text.startswith("@")
+    }
+
+
+def catalog_for(request: Request, catalog: Catalog) -> Catalog:
+    """The catalog with the releases that a request takes over from known ones.
+
+    What the catalog has come to know since stands as it is. Raises InputError where the known one is not.
+    """
+    components, providers = dict(catalog.components), dict(catalog.providers)
+    for name, text in request.versions.items():
+        found = _LIKE.fullmatch(text)
+        if found is None:
+            continue
+        version, known = found["version"], found["known"]
+        having = [key for key, one in providers.items() if name == ROCM and known in one.versions]
+        for key in having:
+            versions = providers[key].versions
+            more = () if version in versions else (version,)
+            providers[key] = providers[key].model_copy(update={"versions": (*more, *versions)})
+        if name in components or not having:
+            components[name] = _with_release(catalog.component(name), version, known, bool(having))
+    return replace(catalog, components=components, providers=providers)
+
+
+ROCM = "rocm"
+"""What a request calls ROCm, whichever provider it comes from."""
+
+
+def _with_release(component: Component, version: str, known: str, elsewhere: bool) -> Component:
+    releases = {one.version: one for one in component.release}
+    if version in releases or (known not in releases and elsewhere):
+        return component
+    if known not in releases:
+        raise InputError(
+            f"{component.name} {version} cannot be like {known}: that is not known either",
+            cause=f"the catalog has {component.name} {', '.join(releases)}",
+            next_step="name one of these in [versions] of rocwright.toml",
+        )
+    return component.model_copy(
+        update={"release": (taken_over(releases[known], version), *component.release)}
+    )
+
+
+def taken_over(release: Release, version: str) -> Release:
+    """A release of another version with the facts of this one, and no evidence: nobody has tried it."""
+    return release.model_copy(
+        update={
+            "version": version,
+            "places": tuple(_places(release.places, release.version, version)),
+            "evidence": "",
+            "source": f"taken over from {release.version}: {release.source}",
+        }
+    )
+
+
+def _places(places: Iterable[Place], known: str, version: str) -> Iterator[Place]:
+    """The places where the other version must be, as far as their names tell; without hashes."""
+    for place in places:
+        match place:
+            case GitPlace() if (tag := name_of_version(place.tag, known, version)) is not None:
+                yield place.model_copy(update={"tag": tag, "commit": ""})
+            case IndexPlace() if place.version == known:
+                yield place.model_copy(update={"version": version})
+            case ImagePlace() if (image := name_of_version(place.image, known, version)) is not None:
+                yield place.model_copy(update={"image": image, "digest": ""})
+            case ArchivePlace() if known in place.url:
+                hashes = {"sha256": "", "sha512": ""}
+                yield place.model_copy(update={"url": place.url.replace(known, version), **hashes})
+            case _:
+                pass
+
+
+def name_of_version(name: str, known: str, version: str) -> str | None:
+    """What a tag such as `v2.6.0` is called for another version, or None where it does not name its own."""
+    found = pattern_of(name, known)
+    return None if found is None else f"{found[0]}{version}{found[1]}"
+
+
+def pattern_of(name: str, version: str) -> tuple[str, str] | None:
+    """What stands before and after the version in a name; a version that ends in .0 may stand without it."""
+    for spelled in (version, version.removesuffix(".0")):
+        before, found, after = name.rpartition(spelled)
+        if found and not before[-1:].isdigit() and not after[:1].isdigit():
+            return before, after
+    return None
