@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from rocwright.build.expect import Expected, expect
 from rocwright.build.progress import Progress
-from rocwright.build.runs import Run, UnderWay, runs
+from rocwright.build.runs import Run, UnderWay
 from rocwright.build.scheduler import Options, Outcome, check_room, run_steps
+from rocwright.build.took import took
 from rocwright.catalog.load import Catalog, the_catalog
 from rocwright.errors import InputError, RocwrightError
 from rocwright.files import sha256_bytes, write_atomic
@@ -184,7 +186,7 @@ def build(project: Project, locked: Lock, options: Options, progress: Progress) 
             project.home,
             options,
             under_way.folder,
-            expected_seconds(project),
+            expected(project, decisions),
             progress,
         )
         outcome.steps += told.steps
@@ -245,14 +247,11 @@ def built_outputs(project: Project, plan: Plan) -> dict[str, Output]:
     return found
 
 
-def expected_seconds(project: Project) -> dict[str, float]:
-    """How long each step of this stack took when it was last built on this machine."""
-    found: dict[str, float] = {}
-    for run in runs(project.home.runs):
-        for step in run.steps:
-            if run.stack == project.request.stack and step.outcome == "built":
-                found.setdefault(step.name, step.seconds)
-    return found
+def expected(project: Project, decisions: Sequence[Decision]) -> dict[str, Expected]:
+    """How long each step of a plan should take, by this machine's history and the recipes."""
+    recipes = {name: one.resources.seconds for name, one in project.catalog.components.items()}
+    steps = [one.step for one in decisions]
+    return expect(steps, took(project.home), recipes, project.request.stack)
 
 
 def kept_keys(home: Home) -> set[str]:

@@ -107,6 +107,33 @@ def test_the_time_left_follows_from_the_counter() -> None:
     assert "2 min 30 s left" in step.describe() or "2 min 29 s left" in step.describe()
 
 
+def test_the_time_left_is_weighed_between_the_counter_and_the_last_time() -> None:
+    """A quarter done in 50 s: 150 s more by the counter; 950 s more by the last time."""
+    step = running(expected=1000, begun=time.monotonic() - 50)
+    step.note("[25/100] cc")
+    step.counting_since = time.monotonic() - 50
+    assert step.left == pytest.approx(0.25 * 150 + 0.75 * 950, rel=0.01)
+    step.note("[99/100] cc")
+    assert step.left is not None
+    assert step.left < 15
+
+
+def test_a_first_part_of_what_was_counted_last_time_is_no_whole() -> None:
+    """LLVM's own build counts to 300; with what follows, it was 1,000 the last time."""
+    step = running(expected=100, past=1000)
+    step.note("[300/300] the first part")
+    assert step.share == 0.3
+    step.note("[50/700] the second part")
+    assert (step.share, step.counted) == (0.35, 350)
+    assert "50/700 · 35 %" in step.describe()
+
+
+def test_without_history_the_line_says_that_it_only_counts() -> None:
+    step = running()
+    step.note("[25/100] cc")
+    assert step.describe().endswith("no history: counting steps")
+
+
 def test_the_first_counts_are_too_few_to_tell_a_time_from() -> None:
     step = running()
     step.note("[2/100] cc")
@@ -151,6 +178,22 @@ def test_without_a_terminal_a_long_step_is_told_of_now_and_then(
     step = running()
     PlainProgress().line(step, "[50/100] cc")
     assert "50 %" in capsys.readouterr().err
+
+
+def test_the_whole_is_told_beside_the_steps(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rich.console import Console
+
+    monkeypatch.setattr(progress, "PLAIN_EVERY", 0)
+    plain, live = PlainProgress(), LiveProgress()
+    page = StringIO()
+    for shown in (plain, live):
+        shown.of(lambda: "about 2 h left")
+    plain.line(running(), "[50/100] cc")
+    assert capsys.readouterr().err.endswith("; in all about 2 h left\n")
+    Console(file=page, width=140).print(live._table())
+    assert page.getvalue().split() == ["in", "all", "about", "2", "h", "left"]
 
 
 def test_on_a_terminal_every_running_step_has_a_line_with_a_bar() -> None:

@@ -15,6 +15,7 @@ import pytest
 from tests.build.conftest import Workshop
 from tests.making import put_output, small_plan
 
+from rocwright.build.expect import Expected
 from rocwright.build.progress import PlainProgress
 from rocwright.build.runs import StepRun
 from rocwright.build.scheduler import Options, Outcome, check_room, run_steps
@@ -28,7 +29,7 @@ from rocwright.store.local import LocalStore
 
 
 def run(
-    workshop: Workshop, *steps: Step, jobs: int = 2, expected: Mapping[str, float] | None = None
+    workshop: Workshop, *steps: Step, jobs: int = 2, expected: Mapping[str, Expected] | None = None
 ) -> Outcome:
     """Build these steps as a plan; the root and the trees are in the store already."""
     plan = Plan(
@@ -224,6 +225,7 @@ def test_a_step_that_was_just_started_ends_with_the_build_that_started_it(
 DRIVER = """
 import json, sys
 from pathlib import Path
+from rocwright.build.expect import Expected
 from rocwright.build.progress import PlainProgress
 from rocwright.build.scheduler import Options, run_steps
 from rocwright.errors import InterruptedByUser

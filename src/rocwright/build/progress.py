@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
@@ -39,13 +40,18 @@ def parse_counter(line: str) -> tuple[int, int] | None:
 
 @dataclass(slots=True)
 class Running:
-    """A step under way. `expected` is how long it took before, in seconds, 0 where that is not known."""
+    """A step under way. `expected` is how long it should take, in seconds, and `past` how many things were
+    counted in all when it was built before; 0 where that is not known.
+    """
 
     name: str
     jobs: int
     expected: float = 0
+    past: int = 0
     begun: float = field(default_factory=time.monotonic)
     counter: tuple[int, int] | None = None
+    before: int = 0
+    """What the counters that have begun anew since had come to."""
     counting_since: float = 0
     last: str = ""
     told: float = field(default_factory=time.monotonic)
@@ -55,42 +61,61 @@ class Running:
         found = parse_counter(line)
         if found is not None:
             if self.counter is None or found[0] < self.counter[0]:
-                self.counting_since = time.monotonic()
+                self.before += self.counter[0] if self.counter else 0
+                # with a total to go by, the pace is that of all that was counted
+                if self.counter is None or not self.past:
+                    self.counting_since = time.monotonic()
             self.counter = found
         if line.strip():
             self.last = line.strip()
 
     @property
+    def counted(self) -> int:
+        """How many things were counted in all."""
+        return self.before + (self.counter[0] if self.counter else 0)
+
+    @property
+    def done(self) -> tuple[int, int] | None:
+        """How many things are done, of how many: of all of them where that is known from before."""
+        if self.counter is None or not self.past:
+            return self.counter
+        return self.counted, max(self.past, self.before + self.counter[1])
+
+    @property
     def share(self) -> float | None:
         """How much is done, 0 to 1, from its counter, else from what it took before."""
-        if self.counter is not None:
-            return self.counter[0] / self.counter[1]
+        if self.done is not None:
+            return self.done[0] / self.done[1]
         if self.expected:
             return min((time.monotonic() - self.begun) / self.expected, 0.99)
         return None
 
     @property
     def left(self) -> float | None:
-        """Seconds left, or None where nothing tells."""
-        if self.counter is not None and self.counter[0] > 2:
-            spent = time.monotonic() - self.counting_since
-            return spent / self.counter[0] * (self.counter[1] - self.counter[0])
-        spent = time.monotonic() - self.begun
-        return self.expected - spent if spent < self.expected else None
+        """Seconds left, or None where nothing tells: by the pace of the counter, and the more so the more of
+        it is done; for the rest by what was expected."""
+        now = time.monotonic()
+        rest = self.expected - (now - self.begun)
+        if self.done is None or self.done[0] <= 2:
+            return rest if rest > 0 else None
+        done, all_ = self.done
+        pace = (now - self.counting_since) / done * (all_ - done)
+        return pace if rest <= 0 else pace * done / all_ + rest * (1 - done / all_)
 
     def describe(self) -> str:
-        """One line: counter, share, time left."""
+        """One line: counter, share, time left, and how well that is known."""
         parts = []
         if self.counter is not None:
             parts.append(f"{self.counter[0]:,}/{self.counter[1]:,}" if self.counter[1] != 100 else "")
-            parts.append(f"{100 * self.counter[0] / self.counter[1]:.0f} %")
+        if self.done is not None:
+            parts.append(f"{100 * self.done[0] / self.done[1]:.0f} %")
         parts.append(duration(time.monotonic() - self.begun))
         if self.left is not None:
             parts.append(f"{duration(self.left)} left")
-        elif self.expected:
-            parts.append(f"longer than the {duration(self.expected)} of the last time")
-        elif self.counter is None:
-            parts.append("no history")
+        if not self.expected:
+            parts.append("no history: counting steps" if self.counter is not None else "no history")
+        elif self.left is None:
+            parts.append(f"longer than the {duration(self.expected)} expected")
         return " · ".join(part for part in parts if part)
 
 
@@ -100,16 +125,18 @@ class Progress(Protocol):
     def __enter__(self) -> Progress: ...
     def __exit__(self, *_: object) -> None: ...
     def say(self, text: str) -> None: ...
+    def of(self, whole: Callable[[], str]) -> None: ...
     def started(self, running: Running) -> None: ...
     def line(self, running: Running, text: str) -> None: ...
     def ended(self, running: Running, text: str) -> None: ...
 
 
 class PlainProgress:
-    """Lines on standard error: a step begins, now and then how far it is, how it ended."""
+    """Lines on standard error: a step begins, now and then how far it is and the whole, how it ended."""
 
     def __init__(self) -> None:
         self._lock = Lock()
+        self._whole: Callable[[], str] = str
 
     def __enter__(self) -> Progress:
         return self
@@ -121,6 +148,9 @@ class PlainProgress:
         with self._lock:
             print(text, file=sys.stderr, flush=True)
 
+    def of(self, whole: Callable[[], str]) -> None:
+        self._whole = whole
+
     def started(self, running: Running) -> None:
         self.say(f"  {running.name}: begins" + (f", {running.jobs} jobs" if running.jobs > 1 else ""))
 
@@ -128,17 +158,19 @@ class PlainProgress:
         running.note(text)
         if time.monotonic() - running.told >= PLAIN_EVERY:
             running.told = time.monotonic()
-            self.say(f"  {running.name}: {running.describe()}")
+            whole = self._whole()
+            self.say(f"  {running.name}: {running.describe()}" + (f"; in all {whole}" if whole else ""))
 
     def ended(self, running: Running, text: str) -> None:
         self.say(f"  {running.name}: {text}")
 
 
 class LiveProgress:
-    """A line for each running step, redrawn in place; what has ended stays above."""
+    """A line for each running step and one for the whole, redrawn in place; what has ended stays above."""
 
     def __init__(self) -> None:
         self._running: dict[str, Running] = {}
+        self._whole: Callable[[], str] = str
         self._lock = Lock()
         self._live: Live | None = None
 
@@ -172,11 +204,16 @@ class LiveProgress:
                 )
                 words = f"{running.describe()} · {running.jobs} job{'s' if running.jobs != 1 else ''}"
                 table.add_row(f"  {running.name}", bar, words, Text(running.last, style="dim"))
+            if whole := self._whole():
+                table.add_row("  in all", "", whole, "")
         return table
 
     def say(self, text: str) -> None:
         if self._live is not None:
             self._live.console.print(text, markup=False, highlight=False)
+
+    def of(self, whole: Callable[[], str]) -> None:
+        self._whole = whole
 
     def started(self, running: Running) -> None:
         with self._lock:

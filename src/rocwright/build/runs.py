@@ -24,7 +24,8 @@ class StepRun(Frozen):
     """How a step went in a run: built, reused (inputs were identical), failed, or skipped after a failure.
 
     "again" is a try that ran out of memory: how the second one ended comes after it, in the same log.
-    `memory` is the most that it was allowed, `peak_memory` the most that it took, in bytes.
+    `memory` is the most that it was allowed, `peak_memory` the most that it took, in bytes. `counted` is how
+    many things ninja or make counted in all.
     """
 
     name: str
@@ -38,6 +39,7 @@ class StepRun(Frozen):
     memory: int | None = None
     peak_memory: int | None = None
     compiler_cache: dict[str, int] = {}
+    counted: int = 0
 
 
 class Run(Frozen):

@@ -18,8 +18,10 @@ import psutil
 
 from rocwright import process
 from rocwright.build.again import Tries, again_line
-from rocwright.build.progress import Progress, Running
+from rocwright.build.expect import Expected, compiles
+from rocwright.build.progress import Progress
 from rocwright.build.runs import LogFile, StepRun, log_name, read_report
+from rocwright.build.whole import Whole
 from rocwright.errors import (
     InternalError,
     InterruptedByUser,
@@ -85,7 +87,7 @@ def run_steps(
     home: Home,
     options: Options,
     logs: Path,
-    expected: Mapping[str, float],
+    expected: Mapping[str, Expected],
     progress: Progress,
 ) -> Outcome:
     """Run every step that must run, several at once where cores and memory allow.
@@ -106,14 +108,16 @@ class _Scheduler:
         home: Home,
         options: Options,
         logs: Path,
-        expected: Mapping[str, float],
+        expected: Mapping[str, Expected],
         progress: Progress,
     ) -> None:
         self.waiting = {one.step.key: one.step for one in decisions if one.state is State.RUN}
         self.keys = dict(self.waiting)
         self.done: set[str] = set()
         self.store, self.home, self.options = store, home, options
-        self.logs, self.expected, self.progress = logs, expected, progress
+        self.logs, self.progress = logs, progress
+        self.whole = Whole([*self.waiting.values()], expected, options.jobs)
+        progress.of(self.whole.describe)
         self.free = options.jobs
         self.outcome = Outcome()
         self.tries = Tries()
@@ -153,8 +157,8 @@ class _Scheduler:
             for step in self.waiting.values()
             if all(item.key not in self.keys or item.key in self.done for item in step.inputs)
         ]
-        heavy = self._beside([step for step in ready if _heavy(step)], running)
-        chosen: list[tuple[Step, int]] = [(step, 1) for step in ready if not _heavy(step)]
+        heavy = self._beside([step for step in ready if compiles(step)], running)
+        chosen: list[tuple[Step, int]] = [(step, 1) for step in ready if not compiles(step)]
         free = self.free - len(chosen)
         memory = psutil.virtual_memory().available
         for count, step in enumerate(heavy):
@@ -172,16 +176,16 @@ class _Scheduler:
 
     def _beside(self, ready: list[Step], running: Collection[Step]) -> list[Step]:
         """Those of the ready steps that may compile beside what does: a second try is alone."""
-        busy = [step for step in running if _heavy(step)]
+        busy = [step for step in running if compiles(step)]
         if any(self.tries.second(step) for step in busy):
             return []
         first = [step for step in ready if not self.tries.second(step)]
         return first or ([] if busy else ready[:1])
 
     def _run_step(self, step: Step, jobs: int) -> StepRun:
-        running = Running(step.name, jobs if _heavy(step) else 1, self.expected.get(step.name, 0))
+        running = self.whole.started(step, jobs)
         self.progress.started(running)
-        memory = int(psutil.virtual_memory().available * MEMORY_SHARE) if _heavy(step) else None
+        memory = int(psutil.virtual_memory().available * MEMORY_SHARE) if compiles(step) else None
         killed_before = machine_kills()
         name = log_name(step.name)
         log = LogFile(self.logs / name)
@@ -217,6 +221,7 @@ class _Scheduler:
                 memory=memory,
                 peak_memory=record.get("peak_memory"),
                 compiler_cache=record.get("compiler_cache") or {},
+                counted=running.counted,
             )
             words = "inputs identical, not run again" if run.outcome == "reused" else "done"
             self.progress.ended(running, f"{words} in {duration(finished.seconds)}")
@@ -262,13 +267,16 @@ class _Scheduler:
         if run.outcome != "failed":
             self.outcome.steps.append(run)
             self.done.add(step.key)
+            self.whole.ended(step)
             return
         error = from_dict(run.error)
         if self.tries.grant(run, error):
             self.outcome.steps.append(run.model_copy(update={"outcome": "again"}))
             self.progress.say(again_line(run))
+            self.whole.again(step)
             self.waiting[step.key] = step
             return
+        self.whole.failed(step)
         error = self.tries.told(run, error)
         self.outcome.steps.append(run.model_copy(update={"error": error.as_dict()}))
         self.outcome.failures.append((step.name, error))
@@ -278,12 +286,8 @@ class _Scheduler:
             self.outcome.steps.append(StepRun(name=step.name, key=step.key, outcome="skipped"))
 
 
-def _heavy(step: Step) -> bool:
-    return step.kind == "run"
-
-
 def _cores(step: Step, jobs: int) -> int:
-    return jobs if _heavy(step) else 1
+    return jobs if compiles(step) else 1
 
 
 def _killed(code: int, before: int | None) -> RocwrightError:

@@ -39,14 +39,16 @@ def command(
     """
     from rocwright.build.progress import choose_progress
     from rocwright.build.scheduler import Options
-    from rocwright.cli.report import as_data, show_failures, show_plan_line, show_summary
+    from rocwright.cli.report import as_data, show_failures, show_needs, show_plan_line, show_summary
     from rocwright.cli.tell import print_json
     from rocwright.flow import add_offers, build, current_lock, planned
     from rocwright.flow import heal as build_and_heal
 
     project = the_project(asked)
     locked = current_lock(project, say)
-    show_plan_line(locked, planned(project, locked)[1])
+    decisions = planned(project, locked)[1]
+    show_plan_line(locked, decisions)
+    show_needs(project, decisions, jobs)
     options = Options(jobs=jobs or os.cpu_count() or 1, engine=engine, discard=discard)
     with choose_progress() as progress:
         if heal:

@@ -17,9 +17,10 @@ from rocwright.cli.common import Asked, json_option, project_options, say, the_p
 @json_option
 def command(asked: Asked, graph: Path | None, as_json: bool) -> None:
     """What a build would run, what is in the store, and for each step that would run: why."""
+    from rocwright.cli.report import show_needs
     from rocwright.cli.tell import print_json, print_table
     from rocwright.files import write_atomic
-    from rocwright.flow import known_lock, planned
+    from rocwright.flow import expected, known_lock, planned
     from rocwright.plan.decide import State
     from rocwright.plan.graph import svg
 
@@ -30,6 +31,7 @@ def command(asked: Asked, graph: Path | None, as_json: bool) -> None:
         write_atomic(graph, svg(decisions, title))
         say(f"drawn into {graph}")
     if as_json:
+        times = expected(project, decisions)
         print_json(
             [
                 {
@@ -38,6 +40,8 @@ def command(asked: Asked, graph: Path | None, as_json: bool) -> None:
                     "key": one.step.key,
                     "state": one.state.value,
                     "reasons": one.reasons,
+                    "needs": one.step.needs.model_dump(),
+                    "expected": times[one.step.name].model_dump(),
                     "inputs": [item.model_dump() for item in one.step.inputs],
                 }
                 for one in decisions
@@ -54,3 +58,4 @@ def command(asked: Asked, graph: Path | None, as_json: bool) -> None:
         if running
         else f"\n{len(decisions)} steps, nothing to do"
     )
+    show_needs(project, decisions)

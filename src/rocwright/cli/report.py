@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rocwright.build.outlook import outlook_here, outlook_line
 from rocwright.cli.tell import print_table, tell
 from rocwright.errors import RocwrightError
-from rocwright.flow import Built, Project
+from rocwright.flow import Built, Project, expected
 from rocwright.plan.decide import Decision, State
 from rocwright.resolve.model import Lock
 from rocwright.units import duration, size
@@ -34,14 +35,20 @@ def show_plan_line(lock: Lock, decisions: Sequence[Decision]) -> None:
     if not running:
         click.echo(f"{label}   {len(decisions)} steps, nothing to do", err=True)
         return
-    needed = sum(one.step.needs.disk for one in running)
     reasons = ", ".join(f"{one.step.name} ({one.reasons[0]})" for one in running[:4])
     more = f", {len(running) - 4} more" if len(running) > 4 else ""
     click.echo(
-        f"{label}   {len(decisions)} steps, {len(running)} to run: {reasons}{more}; "
-        f"about {size(needed)} of disk",
+        f"{label}   {len(decisions)} steps, {len(running)} to run: {reasons}{more}",
         err=True,
     )
+
+
+def show_needs(project: Project, decisions: Sequence[Decision], jobs: int | None = None) -> None:
+    """What the steps to run need, and what this machine can do, in a line."""
+    if any(one.state is State.RUN for one in decisions):
+        label = click.style("needs", bold=True)
+        found = outlook_here(decisions, expected(project, decisions), project.home.path, jobs)
+        click.echo(f"{label}  {outlook_line(found)}", err=True)
 
 
 def show_remedies(lock: Lock) -> None:

@@ -37,6 +37,7 @@ from rocwright.resolve.model import (
 )
 from rocwright.resolve.versions import version_in
 
+PREPARE_SECONDS = 60.0
 PREPARED = "prepared"
 """The phase of edits that are applied after a recipe's `prepare` commands."""
 
@@ -222,7 +223,8 @@ class _Maker:
                 cores=64,
                 memory=resources.memory_per_job,
                 disk=resources.disk,
-                seconds=resources.seconds,
+                # what a recipe says is for the build; its tree is prepared in a minute or so
+                seconds=PREPARE_SECONDS if prepare else resources.seconds,
                 limit=resources.limit,
             ),
         )

@@ -20,7 +20,7 @@ from rocwright.build.scheduler import Options, check_room, run_steps
 from rocwright.catalog.model import Check, Component
 from rocwright.errors import RocwrightError
 from rocwright.files import write_atomic
-from rocwright.flow import Project, built_outputs, expected_seconds
+from rocwright.flow import Project, built_outputs, expected
 from rocwright.plan.decide import State, decide
 from rocwright.plan.environment import EPOCH
 from rocwright.plan.make import make_plan
@@ -120,7 +120,13 @@ def _check_root(
         check_room(decisions, project.home)
         with progress:
             told = run_steps(
-                decisions, project.store, project.home, Options(), logs, expected_seconds(project), progress
+                decisions,
+                project.store,
+                project.home,
+                Options(),
+                logs,
+                expected(project, decisions),
+                progress,
             )
         if told.failures:
             raise told.failures[0][1]
