@@ -139,6 +139,8 @@ def test_the_plan_is_told_with_reasons_and_drawn(rocwright: Command, locked: Pat
     assert done.returncode == 0
     assert "never built" in done.stdout
     assert done.stdout.splitlines()[-1].endswith("steps, 5 to run")
+    assert done.stderr.splitlines()[-1].startswith("needs  about ")
+    assert "this machine: " in done.stderr.splitlines()[-1]
     assert ElementTree.fromstring((locked / "plan.svg").read_text()).tag.endswith("svg")
 
 
@@ -146,7 +148,8 @@ def test_the_plan_as_json_has_every_step_with_key_state_and_reasons(rocwright: C
     rows = json.loads(rocwright("plan", "--json").stdout)
     assert [row["name"] for row in rows][-1] == "gfx-smoke"
     for row in rows:
-        assert set(row) == {"name", "kind", "key", "state", "reasons", "inputs"}
+        assert set(row) == {"name", "kind", "key", "state", "reasons", "needs", "expected", "inputs"}
+    assert rows[-1]["expected"]["source"] == "recipe"
 
 
 def test_why_tells_what_a_key_is_made_from(rocwright: Command, locked: Path) -> None:
