@@ -23,6 +23,7 @@ VERBS = {
     "logs": "The log of a step.",
     "heal": "The remedies of the lock: what was tried, why, and whether it helped.",
     "diagnose": "What broke, by its log: the first error, and what is known of it.",
+    "bisect": "Which change upstream broke a build: the pins, then the commit.",
     "shell": "A shell in the sandbox of a step, as it was.",
     "patch": "Edits of source trees: check them, or save yours as edits.",
     "history": "Earlier runs on this machine.",
@@ -40,8 +41,8 @@ VERBS = {
     "completion": "Shell completion for bash, zsh or fish.",
 }
 
-MODULES = {"import": "import_"}
-"""Verbs whose module cannot have their name: Python has the word for itself."""
+MODULES = {"import": "import_", "bisect": "bisect_"}
+"""Verbs whose module cannot have their name: Python has the word for itself, or a module of that name."""
 
 
 class Verbs(click.Group):

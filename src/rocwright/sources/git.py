@@ -26,7 +26,8 @@ _AS_COMMITTED = ("core.autocrlf=false", "core.eol=lf", "core.symlinks=true", "co
 """No setting of the user's changes the bytes of a checkout; proxies and credentials stay."""
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
+    """What git runs with: the user's settings for the network, and no repository of the caller's."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_LOCAL)}
     kept |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8", "GIT_LFS_SKIP_SMUDGE": "1"}
     return mirrors().for_git(kept)
@@ -39,7 +40,7 @@ def resolve_tag(url: str, tag: str, expected: str = "") -> str:
         raise InputError(f"{url} {tag} cannot be a git source", next_step="correct the recipe's source")
     done = process.run(
         ["git", "ls-remote", "--", url, f"refs/tags/{tag}", f"refs/tags/{tag}^{{}}"],
-        env=_environment(),
+        env=environment(),
         timeout=REACH_SECONDS,
     )
     if not done.ok:
@@ -107,7 +108,7 @@ def pack_commit(url: str, commit: str, folder: Path, held: Mapping[str, str] | N
 
 def _git(tree: Path, words: Sequence[str], url: str, commit: str) -> None:
     settings = (word for setting in _AS_COMMITTED for word in ("-c", setting))
-    done = process.run(["git", "-C", tree, *settings, *words], env=_environment(), timeout=3600)
+    done = process.run(["git", "-C", tree, *settings, *words], env=environment(), timeout=3600)
     if not done.ok:
         raise NetworkError(
             f"{url} does not give commit {commit[:12]}",

@@ -1,0 +1,71 @@
+"""`rocwright bisect`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from rocwright.cli.common import Asked, json_option, project_options, say, the_project
+
+_LOCK_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.command("bisect")
+@project_options
+@click.option("--good", type=_LOCK_FILE, help="A lock that builds; the project's own by default.")
+@click.option("--bad", type=_LOCK_FILE, required=True, help="A lock that fails.")
+@click.option("--no-commits", is_flag=True, help="Name the changes; look for no commit or package in them.")
+@click.option("--no-checks", is_flag=True, help="Build only; what is built is not checked.")
+@click.option("--report", "folder", type=click.Path(file_okay=False, path_type=Path), help="Write a page for "
+              "an upstream bug, and the locks to repeat it, into this folder.")  # fmt: skip
+@click.option(
+    "--jobs", "-j", type=click.IntRange(min=1), help="Most processes at once; all cores by default."
+)
+@click.option("--engine", help="The sandbox engine, by name; otherwise the first that works here.")
+@json_option
+def command(
+    asked: Asked,
+    good: Path | None,
+    bad: Path,
+    no_commits: bool,
+    no_checks: bool,
+    folder: Path | None,
+    jobs: int | None,
+    engine: str | None,
+    as_json: bool,
+) -> None:
+    """Find the change upstream that broke a build: one lock builds, another fails.
+
+    Changes between the two locks are tried in halves, with all that the store has, until the smallest set
+    that fails together is left; then the commit within a component's range, or the packages of the base.
+    A search that was stopped goes on where it was.
+    """
+    from rocwright.build.progress import choose_progress
+    from rocwright.build.scheduler import Options
+    from rocwright.cli.tell import print_json
+    from rocwright.culprit.report import tell, write_report
+    from rocwright.culprit.run import bisect
+    from rocwright.culprit.trial import Bench
+    from rocwright.resolve.files import read_lock
+
+    project = the_project(asked)
+    before, after = read_lock(good or project.lock_path), read_lock(bad)
+    with choose_progress() as progress:
+        bench = Bench(
+            project=project,
+            options=Options(jobs=jobs or os.cpu_count() or 1, engine=engine),
+            progress=progress,
+            say=progress.say,
+            checks=not no_checks,
+        )
+        report = bisect(before, after, bench, narrow=not no_commits)
+    written = write_report(report, before, after, folder) if folder else None
+    if as_json:
+        print_json(report.model_dump(mode="json"))
+        return
+    for line in tell(report):
+        click.echo(line)
+    if written:
+        say(f"the report: {written}")

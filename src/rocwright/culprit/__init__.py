@@ -1,0 +1,1 @@
+"""Which change upstream broke a build: the pins, then the commit."""

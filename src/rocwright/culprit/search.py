@@ -1,0 +1,105 @@
+"""The smallest set of changes that fails together, by as few answers as can be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from math import ceil, log2
+
+
+class Answer(StrEnum):
+    """What trying a set of changes told; `skip` where it cannot be told (it does not even get that far)."""
+
+    GOOD = "good"
+    BAD = "bad"
+    SKIP = "skip"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """`blocks` are the changes that are needed together for the failure, by number.
+
+    A block of one change is a culprit; one of several holds a culprit that no answer told from the others.
+    """
+
+    blocks: tuple[frozenset[int], ...]
+
+    @property
+    def changes(self) -> frozenset[int]:
+        return frozenset().union(*self.blocks)
+
+    @property
+    def certain(self) -> bool:
+        return all(len(block) == 1 for block in self.blocks)
+
+
+def smallest(count: int, ask: Callable[[frozenset[int]], Answer]) -> Found:
+    """Find what fails among the changes 0 to `count` - 1, of which none is good and all are bad together.
+
+    The changes are taken as an order: the first prefix that fails ends with a culprit. It is tried alone;
+    where it does not fail alone, it is held, and the changes before it are searched in the same way.
+    One culprit costs at most ceil(log2(count)) + 1 answers, two at most 9 where `count` is 12.
+    """
+    blocks: list[frozenset[int]] = []
+    left = count
+    while left:
+        held = frozenset().union(*blocks)
+        # with what is held, no more changes are good (asked for already), and the first `left` are bad
+        start, end = _first_bad(left, lambda size, held=held: ask(held | frozenset(range(size))))  # type: ignore[misc]
+        blocks.append(frozenset(range(start, end)))
+        held |= blocks[-1]
+        if start == 0 or ask(held) is Answer.BAD:
+            break
+        left = start
+    return Found(blocks=tuple(blocks))
+
+
+def _first_bad(size: int, ask: Callable[[int], Answer]) -> tuple[int, int]:
+    """The changes (from, to) that make the difference between the longest good prefix known and the
+    shortest bad one; more than one where answers between them could not be had."""
+    good, bad = 0, size
+    silent: set[int] = set()
+    while candidates := set(range(good + 1, bad)) - silent:
+        wish = _split(good, bad)
+        at = min(candidates, key=lambda one: abs(one - wish))
+        match ask(at):
+            case Answer.GOOD:
+                good = at
+            case Answer.BAD:
+                bad = at
+            case Answer.SKIP:
+                silent.add(at)
+    return good, bad
+
+
+EXACT = 64
+"""Up to so many changes the best split is worked out; beyond it the middle is near enough."""
+
+
+def _split(good: int, bad: int) -> int:
+    """The prefix to ask for next, so that the worst case of all that may follow is least."""
+    if bad - good > EXACT:
+        return (good + bad) // 2
+    return min(_splits(good, bad), key=lambda at: max(_worst(good, at), _worst(at, bad)))
+
+
+@cache
+def _worst(good: int, bad: int) -> int:
+    """Answers needed in the worst case, where one culprit or two are at fault."""
+    if bad - good == 1:
+        return _after(good)
+    return 1 + min(max(_worst(good, at), _worst(at, bad)) for at in _splits(good, bad))
+
+
+def _splits(good: int, bad: int) -> range:
+    """Where a range can be parted so that no leaf lies deeper than halving would put it."""
+    half = 1 << ceil(log2(bad - good)) - 1
+    return range(max(good + 1, bad - half), min(bad, good + half + 1))
+
+
+def _after(before: int) -> int:
+    """Answers after a culprit is known that has `before` changes before it: is it alone, and if not, the
+    other's place, and whether the two are all."""
+    return 1 + ceil(log2(before)) + (before > 1) if before else 0
