@@ -15,6 +15,7 @@ from benchmarks.measure import BenchError
 from benchmarks.place import GFX_SMOKE, TORCH, bench_home
 from benchmarks.results import Entry, Measured
 from benchmarks.rows import (
+    bisect_,
     ccache,
     diagnose,
     doctor,
@@ -37,6 +38,7 @@ ROWS: Mapping[str, Callable[[int | None], Sequence[Measured]]] = {
     "plan": plan.measure,
     "store": store.measure,
     "diagnose": diagnose.measure,
+    "bisect": bisect_.measure,
     "wheel-bundle": wheel_bundle.measure,
     "wheel-index": wheel_index.measure,
     "wheel-inspect": wheel_inspect.measure,
@@ -59,6 +61,7 @@ ORDER = (
     "plan",
     "store",
     "diagnose",
+    "bisect",
     "wheel-bundle",
     "wheel-index",
     "wheel-inspect",

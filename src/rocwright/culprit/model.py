@@ -93,11 +93,11 @@ class Report(Frozen):
     changes: tuple[Pin, ...]
     irrelevant: tuple[Pin, ...]
     culprits: tuple[tuple[Pin, ...], ...]
-    packages: tuple[tuple[Pin, ...], ...] = ()
+    parts: tuple[tuple[Pin, ...], ...] = ()
     commits: tuple[Narrowed, ...] = ()
     tries: tuple[Try, ...] = ()
 
     @property
     def certain(self) -> bool:
         """Whether every culprit was told from the rest."""
-        return all(len(block) == 1 for block in (*self.culprits, *self.packages))
+        return all(len(block) == 1 for block in (*self.culprits, *self.parts))

@@ -27,8 +27,8 @@ def tell(report: Report) -> Iterator[str]:
     yield f"culprit{'s' if len(report.culprits) > 1 else ''}{together}"
     for block in report.culprits:
         yield f"  {_block(block)}"
-    for block in report.packages:
-        yield f"  of the base: {_block(block)}"
+    for block in report.parts:
+        yield f"  of these: {_block(block)}"
     for one in report.commits:
         yield from (f"  {line}" for line in _narrowed(one))
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from rocwright.culprit.commits import History
 from rocwright.culprit.model import Failure, Narrowed, Report, Try
-from rocwright.culprit.pins import Pin, mix, package_pins, pins
-from rocwright.culprit.search import Answer, Found, smallest
+from rocwright.culprit.pins import Pin, mix, parts, pins
+from rocwright.culprit.search import Answer, smallest
 from rocwright.culprit.trail import Trail
 from rocwright.culprit.trial import VERIFY, Bench
 from rocwright.errors import InputError, NetworkError, RocwrightError
@@ -55,7 +55,7 @@ class _Search:
             changes=changes,
             irrelevant=tuple(one for one in changes if one not in relevant),
             culprits=culprits,
-            packages=self._packages(culprits, failure) if narrow else (),
+            parts=self._parts(culprits, failure) if narrow else (),
             commits=self._commits(culprits, failure) if narrow else (),
         ).model_copy(update={"tries": tuple(self.tries)})
         self.trail.forget()
@@ -95,15 +95,18 @@ class _Search:
                 return True
         return False
 
-    def _smallest(self, changes: Sequence[Pin], failure: Failure) -> tuple[tuple[Pin, ...], ...]:
+    def _smallest(
+        self, changes: Sequence[Pin], failure: Failure, also: Sequence[Pin] = ()
+    ) -> tuple[tuple[Pin, ...], ...]:
+        """The smallest set of changes that fails, where those of `also` are made too."""
+
         def ask(chosen: frozenset[int]) -> Answer:
-            return self._ask([changes[number] for number in sorted(chosen)], failure)
+            made = [*also, *(changes[number] for number in sorted(chosen))]
+            labels = tuple(one.label for one in made)
+            return self._try(labels, mix(self.good, self.bad, made), failure).answer
 
-        return _as_pins(smallest(len(changes), ask), changes)
-
-    def _ask(self, chosen: Sequence[Pin], failure: Failure, also: Iterable[Pin] = ()) -> Answer:
-        lock = mix(self.good, self.bad, [*chosen, *also])
-        return self._try(tuple(one.label for one in (*also, *chosen)), lock, failure).answer
+        found = smallest(len(changes), ask)
+        return tuple(tuple(changes[number] for number in sorted(block)) for block in found.blocks)
 
     def _try(self, changes: tuple[str, ...], lock: Lock, failure: Failure) -> Try:
         """The answer for a lock: from an earlier try of the same key, the trail, or by building."""
@@ -122,29 +125,24 @@ class _Search:
         self.bench.say(f"bisect: {told.answer.value}" + (f" ({told.says})" if told.says else ""))
         return told
 
-    def _packages(self, culprits: Sequence[Sequence[Pin]], failure: Failure) -> tuple[tuple[Pin, ...], ...]:
-        """Which packages of the base, where the base is a culprit and is made of packages."""
+    def _parts(self, culprits: Sequence[Sequence[Pin]], failure: Failure) -> tuple[tuple[Pin, ...], ...]:
+        """Which packages, where a culprit is a group of them."""
         taken = [one for block in culprits for one in block]
-        if not any(one.kind == "base" for one in taken):
-            return ()
-        also = [one for one in taken if one.kind != "base"]
-        parts = package_pins(self.good, self.bad)
-        if len(parts) < 2:
-            return ()
-
-        def ask(chosen: frozenset[int]) -> Answer:
-            return self._ask([parts[number] for number in sorted(chosen)], failure, also)
-
-        return _as_pins(smallest(len(parts), ask), parts)
+        found: list[tuple[Pin, ...]] = []
+        for group in taken:
+            pieces = parts(group)
+            if group.part in ("package", "python") and len(pieces) > 1:
+                rest = [one for one in taken if one != group]
+                found += self._smallest(pieces, failure, rest)
+        return tuple(found)
 
     def _commits(self, culprits: Sequence[Sequence[Pin]], failure: Failure) -> tuple[Narrowed, ...]:
         taken = [one for block in culprits for one in block]
-        names = [name for one in taken if one.kind == "component" for name in one.names]
-        found = []
-        for name in names:
-            rest = [one for one in taken if one.names != (name,)]
-            found.append(self._commit(name, mix(self.good, self.bad, rest), failure))
-        return tuple(found)
+        return tuple(
+            self._commit(one.name, mix(self.good, self.bad, [each for each in taken if each != one]), failure)
+            for one in taken
+            if one.part == "component"
+        )
 
     def _commit(self, name: str, around: Lock, failure: Failure) -> Narrowed:
         """The first commit of a component that fails, with everything else as `around` has it."""
@@ -204,7 +202,3 @@ def _component(lock: Lock, name: str) -> LockedComponent | None:
 def _git_source(locked: LockedComponent | None) -> GitOrigin | None:
     files: Sequence[FilePin] = locked.files if locked is not None else ()
     return next((pin.origin for pin in files if isinstance(pin.origin, GitOrigin)), None)
-
-
-def _as_pins(found: Found, changes: Sequence[Pin]) -> tuple[tuple[Pin, ...], ...]:
-    return tuple(tuple(changes[number] for number in sorted(block)) for block in found.blocks)

@@ -5,17 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.conftest import Command
+from tests.culprit.world import PRODUCT, World
 
-from rocwright.culprit.report import GOOD_LOCK, page, tell, write_report
+from rocwright.culprit.model import Failure, Try
+from rocwright.culprit.report import BAD_LOCK, GOOD_LOCK, tell
 from rocwright.culprit.run import bisect
 from rocwright.culprit.search import Answer
 from rocwright.culprit.trial import Bench
 from rocwright.errors import InputError
 from rocwright.home import Home
-from rocwright.resolve.files import read_lock
-from tests.culprit.world import PRODUCT, World
+from rocwright.resolve.files import read_lock, write_lock, write_request
+from rocwright.resolve.model import Lock
 
-LIBRARIES = ("one", "two", "three", "four")
+pytestmark = pytest.mark.real
+
+LIBRARIES = ("one", "two", "three")
 
 
 @pytest.fixture
@@ -37,41 +42,37 @@ def moved(world: World, *names: str) -> None:
 
 def test_the_library_and_its_commit_are_named(world: World) -> None:
     good = world.lock({})
-    moved(world, "one", "two", "four", PRODUCT)
-    ids = world.commits("three", "a", "b", "syntax-error", "c broken", "d broken", "e broken")
+    moved(world, "one", "two", PRODUCT)
+    ids = world.commits("three", "a", "syntax-error", "c broken", "d broken")
     report = bisect(good, world.lock({}), world.bench())
-    assert [one.names for block in report.culprits for one in block] == [("three",)]
+    assert [one.name for block in report.culprits for one in block] == ["three"]
     assert report.failure.step == PRODUCT
     assert "does not compile" in report.failure.first
     (narrowed,) = report.commits
     # the commit before cannot be built, so either of the two may be the first bad one
-    assert [one.commit for one in narrowed.suspects] == [ids[2], ids[3]]
+    assert [one.commit for one in narrowed.suspects] == [ids[1], ids[2]]
     assert sum(one.answer is Answer.SKIP for one in report.tries) == 1
 
 
-def test_two_that_break_only_together_are_named_together(pair: World, tmp_path: Path) -> None:
+def test_two_that_break_only_together_are_named_together(pair: World) -> None:
     good = pair.lock({})
-    moved(pair, "one", "three")
+    moved(pair, "one")
     new = pair.commits("two", "fine", "new-interface")
-    old = pair.commits("four", "old-habit", "old-habit more")
+    old = pair.commits("three", "old-habit", "old-habit more")
     bad = pair.lock({})
     report = bisect(good, bad, pair.bench())
-    assert {one.names[0] for block in report.culprits for one in block} == {"two", "four"}
+    assert {one.name for block in report.culprits for one in block} == {"two", "three"}
     assert report.certain
     assert {one.component: one.suspects[0].commit for one in report.commits} == {
         "two": new[1],
-        "four": old[0],
+        "three": old[0],
     }
-    said = "\n".join(tell(report))
-    assert "culprits together" in said
-    folder = write_report(report, good, bad, tmp_path / "report").parent
-    assert read_lock(folder / GOOD_LOCK) == good
-    assert "To repeat it" in page(report, good)
+    assert "culprits together" in "\n".join(tell(report))
 
 
 def test_a_search_that_was_stopped_goes_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     good = world.lock({})
-    moved(world, "one", "three", "four")
+    moved(world, "one", "three", PRODUCT)
     world.commits("two", "broken")
     bad, bench = world.lock({}), world.bench()
     judged: list[tuple[str, ...]] = []
@@ -89,7 +90,7 @@ def test_a_search_that_was_stopped_goes_on(world: World, monkeypatch: pytest.Mon
             bisect(good, bad, bench)
     world.said.clear()
     report = bisect(good, bad, bench)
-    assert [one.names for block in report.culprits for one in block] == [("two",)]
+    assert [one.name for block in report.culprits for one in block] == ["two"]
     assert not any(line.endswith(f": {'; '.join(judged[1])}") for line in world.said)
 
 
@@ -99,8 +100,8 @@ def test_what_the_failing_step_does_not_see_is_not_tried(world: World) -> None:
     moved(world, "two", "three", PRODUCT)
     report = bisect(good, world.lock({}), world.bench())
     assert report.failure.step == "one"
-    assert {one.names[0] for one in report.irrelevant} == {"two", "three", PRODUCT}
-    assert [one.names for block in report.culprits for one in block] == [("one",)]
+    assert {one.name for one in report.irrelevant} == {"two", "three", PRODUCT}
+    assert [one.name for block in report.culprits for one in block] == ["one"]
 
 
 def test_locks_that_show_nothing_are_refused(world: World) -> None:
@@ -115,3 +116,29 @@ def test_locks_that_show_nothing_are_refused(world: World) -> None:
     moved(world, "three")
     with pytest.raises(InputError, match="good lock fails too"):
         bisect(bad, world.lock({}), world.bench())
+
+
+def test_the_command_writes_a_report_that_repeats_it(
+    world: World, rocwright: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = world.lock({})
+    moved(world, "one", "three")
+    world.commits("two", "fine", "broken")
+    folder = tmp_path / "project"
+    write_request(folder / "rocwright.toml", good.request)
+    write_lock(folder / "rocwright.lock", good)
+    write_lock(folder / "candidate.lock", world.lock({}))
+    monkeypatch.setenv("ROCWRIGHT_CATALOG", str(world.folder / "catalog"))
+    told = rocwright("bisect", "--bad", "candidate.lock", "--no-checks", "--report", "found")
+    assert told.returncode == 0, told.stderr
+    assert "two: the first bad commit" in told.stdout
+    text = (folder / "found/report.md").read_text()
+    assert text.startswith("# product fails since two 1.0")
+    assert "error: the product does not compile" in text
+    assert read_lock(folder / "found" / GOOD_LOCK) == good
+    changed = [
+        one.name
+        for one, other in zip(read_lock(folder / "found" / BAD_LOCK).components, good.components, strict=True)
+        if one != other
+    ]
+    assert changed == ["two"]
