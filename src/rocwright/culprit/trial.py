@@ -12,7 +12,7 @@ from rocwright.build.scheduler import Options, check_room, run_steps
 from rocwright.culprit.model import MACHINE, Failure, Try
 from rocwright.culprit.search import Answer
 from rocwright.errors import FailureClass, InputError, PatchError, RocwrightError
-from rocwright.flow import Project, expected_seconds
+from rocwright.flow import Project, expected
 from rocwright.plan.decide import State, decide
 from rocwright.plan.make import make_plan
 from rocwright.resolve.model import Lock
@@ -69,7 +69,7 @@ class Bench:
                 project.home,
                 self.options,
                 under_way.folder,
-                expected_seconds(project),
+                expected(project, decisions),
                 self.progress,
             )
             under_way.ended("failed" if outcome.failures else "built", outcome.steps)
