@@ -65,6 +65,11 @@ class Home:
         return self.path / "ccache"
 
     @property
+    def job_memory(self) -> Path:
+        """What jobs of each step were found to take in memory."""
+        return self.path / "job-memory.json"
+
+    @property
     def probes(self) -> Path:
         """What the sandbox engines of this machine were found to do."""
         return self.path / "sandboxes.json"

@@ -32,6 +32,7 @@ TABLES = (
     "generic_targets.toml",
     "host.toml",
     "isas.toml",
+    "job_kinds.toml",
     "leftovers.toml",
     "libraries.toml",
     "loose_kernels.toml",

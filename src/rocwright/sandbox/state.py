@@ -145,6 +145,12 @@ def kill_all(name: str, group: Path | None) -> None:
         cgroup.kill(group)
 
 
+def cgroup_of(name: str) -> Path | None:
+    """The cgroup folder of sandbox `name`; None where it has none, or is not there."""
+    group = _read_record(home() / name).cgroup
+    return Path(group["folder"]) if group else None
+
+
 def marked_with(name: str) -> list[int]:
     """Processes that carry the mark of sandbox `name`."""
     return _marked(name)

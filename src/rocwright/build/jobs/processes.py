@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import os
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+
+from pydantic import Field
+
+from rocwright.build.jobs.kernel import text
+from rocwright.catalog.read import Reader, catalog_folders
+from rocwright.models import Frozen
+from rocwright.sandbox import state
+
+TABLE = "job_kinds.toml"
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_TICK = os.sysconf("SC_CLK_TCK")
+_MARKS = 2.0
+"""Seconds between two searches of all processes for a sandbox's mark, where it has no cgroup."""
 
 
 class Kind(StrEnum):
-    """The closed set of what a process does, as far as its memory is concerned."""
+    """The closed set of what a process does, as far as its memory is concerned.
+
+    OTHER waits for others, or is small, or is not known: it is counted, and never paused.
+    """
 
     COMPILE = "compile"
     LINK = "link"
@@ -19,8 +41,8 @@ class Kind(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
     """A process inside a step's sandbox. `started` is in clock ticks since boot (with `pid` it tells a
-    process from a later one with its number), `memory` in bytes, `threads` their number, `paused` whether a
-    signal stopped it.
+    process from a later one with its number), `memory` (anonymous and shared) and its `peak` in bytes,
+    `threads` their number, `cpu` the seconds that it worked, `paused` whether a signal stopped it.
     """
 
     pid: int
@@ -30,9 +52,174 @@ class Seen:
     kind: Kind
     threads: int = 1
     paused: bool = False
+    peak: int = 0
+    cpu: float = 0
 
 
-def read(owners: Mapping[int, str]) -> list[Seen]:
-    """All processes below the sandboxes of some steps: `owners` has each exec-step's process id, with its
-    step's name. Processes that end meanwhile are left out. Never raises."""
-    return []
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """What one look found: the processes, those that have ended since the one before, with their peaks as
+    seen, and the cgroup folders of the sandboxes."""
+
+    seen: tuple[Seen, ...] = ()
+    ended: tuple[Seen, ...] = ()
+    groups: tuple[Path, ...] = ()
+
+
+class Program(Frozen):
+    """Programs by name, with wildcards as the shell has them: what they do, and, where `holding` is given, do
+    only with a word that begins so on their command line."""
+
+    kind: Kind
+    names: tuple[str, ...]
+    holding: tuple[str, ...] = ()
+    source: str
+
+
+class Programs(Frozen):
+    """The table of the catalog."""
+
+    program: tuple[Program, ...] = Field(default=())
+
+    def kind(self, name: str, words: list[str]) -> Kind:
+        """What a process does, by the first row that fits."""
+        for row in self.program:
+            if any(fnmatchcase(name, pattern) for pattern in row.names) and (
+                not row.holding or any(word.startswith(row.holding) for word in words)
+            ):
+                return row.kind
+        return Kind.OTHER
+
+
+@cache
+def programs() -> Programs:
+    """Of the catalog in use, the topmost folder's rows first. Raises InputError where it is at fault."""
+    reader = Reader(catalog_folders())
+    tables = [reader.model(Programs, reader.data(path), path) for path in reader.layers(TABLE)]
+    return Programs(program=tuple(row for table in reversed(tables) if table for row in table.program))
+
+
+@dataclass(slots=True)
+class Watch:
+    """Looks at the processes again and again, and keeps what does not change. For one thread."""
+
+    _folders: dict[str, Path | None] = field(default_factory=dict)
+    _before: dict[tuple[int, int], Seen] = field(default_factory=dict)
+    _kinds: dict[tuple[int, int, str], Kind] = field(default_factory=dict)
+    _marked: dict[str, tuple[float, list[int]]] = field(default_factory=dict)
+
+    def read(self, owners: Mapping[int, str]) -> Sight:
+        """All processes in the sandboxes of some steps: `owners` has each exec-step's process id, with its
+        step's name. Processes that end meanwhile are left out. Never raises."""
+        boxes = [(name, owners[owner]) for name, owner in _boxes() if owner in owners]
+        folders = self._folders = {
+            name: self._folders.get(name) or state.cgroup_of(name) for name, _ in boxes
+        }
+        stats: dict[int, tuple[_Stat, str]] = {}
+        for name, step in boxes:
+            folder = folders[name]
+            for pid in self._below(name) if folder is None else _members(folder):
+                stat = _stat(pid)
+                if stat is not None:
+                    stats[pid] = stat, step
+        parents = {stat.parent for stat, _ in stats.values()}
+        seen = [self._seen(pid, stat, step, pid in parents) for pid, (stat, step) in stats.items()]
+        now = {(one.pid, one.started): one for one in seen}
+        ended = tuple(one for name, one in self._before.items() if name not in now)
+        self._before = now
+        self._kinds = {key: kind for key, kind in self._kinds.items() if key[:2] in now}
+        return Sight(
+            seen=tuple(seen), ended=ended, groups=tuple(folder for folder in folders.values() if folder)
+        )
+
+    def _seen(self, pid: int, stat: _Stat, step: str, waits: bool) -> Seen:
+        memory = _memory(pid)
+        before = self._before.get((pid, stat.started))
+        return Seen(
+            pid=pid,
+            started=stat.started,
+            step=step,
+            memory=memory,
+            kind=self._kind(pid, stat, waits),
+            threads=stat.threads,
+            paused=stat.state == "T",
+            peak=max(memory, before.peak if before is not None else 0),
+            cpu=stat.cpu,
+        )
+
+    def _kind(self, pid: int, stat: _Stat, waits: bool) -> Kind:
+        """One that has had processes of its own drives them: it is no compiler, whatever its name."""
+        key = (pid, stat.started, stat.name)
+        if waits:
+            self._kinds[key] = Kind.OTHER
+        found = self._kinds.get(key)
+        if found is None:
+            words = text(f"/proc/{pid}/cmdline").split("\0")
+            # a name is cut to 15 letters by the kernel; a script has that of its interpreter
+            name = words[0].rpartition("/")[2] or stat.name
+            found = self._kinds[key] = programs().kind(name, words[1:])
+        return found
+
+    def _below(self, name: str) -> Iterator[int]:
+        """Processes of a sandbox without a cgroup: those that carry its mark, and their children."""
+        at, marked = self._marked.get(name, (0.0, []))
+        now = time.monotonic()
+        if now - at > _MARKS or not marked:
+            marked = state.marked_with(name)
+            self._marked[name] = now, marked
+        found: set[int] = set()
+        waiting = list(marked)
+        while waiting:
+            pid = waiting.pop()
+            if pid not in found:
+                found.add(pid)
+                waiting += [int(word) for word in text(f"/proc/{pid}/task/{pid}/children").split()]
+        return iter(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stat:
+    name: str
+    state: str
+    parent: int
+    cpu: float
+    threads: int
+    started: int
+
+
+def _boxes() -> list[tuple[str, int]]:
+    """The sandboxes of this user, each with its owner's process id."""
+    try:
+        names = [entry.name for entry in os.scandir(state.home())]
+    except OSError:
+        return []
+    owners = [(name, state.owner_of(name)) for name in names]
+    return [(name, owner.pid) for name, owner in owners if owner is not None]
+
+
+def _members(folder: Path) -> Iterator[int]:
+    """The processes of a cgroup and of those below it."""
+    for at, _, _ in os.walk(folder):
+        yield from map(int, text(f"{at}/cgroup.procs").split())
+
+
+def _stat(pid: int) -> _Stat | None:
+    """None for a process that is gone, or awaits its parent (proc(5), /proc/pid/stat)."""
+    before, _, after = text(f"/proc/{pid}/stat").rpartition(")")
+    fields = after.split()
+    if len(fields) < 20 or fields[0] in {"Z", "X"}:
+        return None
+    return _Stat(
+        name=before.partition("(")[2],
+        state=fields[0],
+        parent=int(fields[1]),
+        cpu=(int(fields[11]) + int(fields[12])) / _TICK,
+        threads=int(fields[17]),
+        started=int(fields[19]),
+    )
+
+
+def _memory(pid: int) -> int:
+    """What is resident and no file's: what cannot be dropped."""
+    fields = text(f"/proc/{pid}/statm").split()
+    return (int(fields[1]) - int(fields[2])) * _PAGE if len(fields) > 2 else 0

@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Lock, Thread
 
-from rocwright.build.jobs import processes
 from rocwright.build.jobs.learn import Learnt
-from rocwright.build.jobs.policy import Decision, StepNow, decide
-from rocwright.build.jobs.processes import Seen
+from rocwright.build.jobs.policy import Decision, StepNow, decide, fitting
+from rocwright.build.jobs.processes import Kind, Seen, Sight, Watch
 from rocwright.build.jobs.room import Room, read_room
 from rocwright.build.jobs.tokens import Tokens
 from rocwright.home import Home
@@ -105,6 +104,7 @@ class JobServer:
         self._tokens = Tokens.create(self.folder)
         self._circulating = 0
         self._learnt = Learnt.load(self._home)
+        self._watch = Watch()
         self.room = self._look()
         self._thread.start()
         return self
@@ -125,7 +125,9 @@ class JobServer:
         with self._lock:
             free = self.most - sum(each.reserved for each in self._seats)
             share = min(free // max(waiting, 1), step.needs.cores)
-            fits = self._look().available // max(step.needs.memory, 1)
+            fits = fitting(
+                self._look(), self._learnt, step.component, step.name, step.needs.memory, self.most
+            )
             if self._seats and (min(share, fits) < 1 or share < min(self.most // 4, step.needs.cores)):
                 return None
             return self._sit(step, max(1, min(share, fits)))
@@ -157,8 +159,12 @@ class JobServer:
         self._wake.set()
         return seat
 
-    def _look(self) -> Room:
-        return read_room(self.limit, self._group)
+    def _look(self, sight: Sight | None = None) -> Room:
+        """The room; `sight` is what the build's processes were seen to have, and where."""
+        if sight is None:
+            return read_room(self.limit, self._group)
+        own = sum(one.memory for one in sight.seen)
+        return read_room(self.limit, self._group, sight.groups, own)
 
     def _serve(self) -> None:
         try:
@@ -174,8 +180,13 @@ class JobServer:
             seats = list(self._seats)
         for seat in seats:
             seat.shares = seat.shares or (seat.pid is not None and told_to_share(self.folder, seat.pid))
-        self.room = self._look()
-        seen = processes.read({seat.pid: seat.name for seat in seats if seat.pid is not None})
+        now = time.monotonic()
+        sight = self._watch.read({seat.pid: seat.name for seat in seats if seat.pid is not None})
+        self.room = self._look(sight)
+        components = {seat.name: seat.component for seat in seats}
+        for one in sight.ended:
+            if one.kind is not Kind.OTHER and one.step in components:
+                self._learnt.note(components[one.step], one.step, one.kind, one.peak)
         steps = [
             StepNow(
                 name=seat.name,
@@ -187,7 +198,9 @@ class JobServer:
             )
             for seat in seats
         ]
-        self.decision = decide(self.room, seen, steps, self._learnt, self.decision, self.most)
+        self.decision = decide(
+            now, self.room, sight.seen, steps, self._learnt, self.decision, self.most, os.cpu_count()
+        )
         self._circulate(max(0, self.decision.tokens - sum(seat.reserved for seat in seats)))
         _signal(self.decision.pause, signal.SIGSTOP)
         _signal(self.decision.resume, signal.SIGCONT)

@@ -1,0 +1,61 @@
+"""In which order can all that runs be finished? (Dijkstra's banker, for processes that grow.)
+
+A process holds memory until it ends, stopped or not; while others wait, one may take all that is left. Where
+an order exists in which each finds what it still needs once those before it have ended, the state is safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Bytes that a process holds, and that it may still want before it ends."""
+
+    holds: int
+    wants: int
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A job's place in the order: its number, and what is left beside it when its turn comes.
+
+    `spare` below zero: it finds less than it may want, and what it may want is a guess.
+    """
+
+    job: int
+    spare: int
+
+
+def order(available: int, jobs: Sequence[Job]) -> list[Place]:
+    """All jobs, the next one to finish first: of those that find what they want, the first in `jobs`.
+
+    Where none does, the one that lacks least comes next. `jobs` come as they are wished to end.
+    """
+    waiting = list(range(len(jobs)))
+    places = []
+    while waiting:
+        fits = next((job for job in waiting if jobs[job].wants <= available), None)
+        chosen = min(waiting, key=lambda job: jobs[job].wants) if fits is None else fits
+        waiting.remove(chosen)
+        places.append(Place(chosen, available - jobs[chosen].wants))
+        available += jobs[chosen].holds
+    return places
+
+
+def may_run(places: Sequence[Place], steps: Sequence[int]) -> list[bool]:
+    """Who may go on, by place: the first one always, and whoever leaves to all before him what they may want.
+
+    `steps` is by how much each could grow until the next look, by its number. A job's growth takes nothing
+    from those after it: what it takes, it gives back when it ends.
+    """
+    left = inf
+    found = []
+    for place in places:
+        goes = left >= steps[place.job]
+        left = min(left - steps[place.job] if goes else left, place.spare)
+        found.append(goes)
+    return found
