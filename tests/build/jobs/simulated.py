@@ -18,7 +18,7 @@ TICK = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """Takes `seconds` of a processor and comes to `peak` bytes, most of it after the share `late` of its time."""
+    """Takes `seconds` of a processor and comes to `peak` bytes, most of it after the share `late` of them."""
 
     peak: int
     seconds: float

@@ -84,7 +84,7 @@ def works(draw: st.DrawFn) -> tuple[list[Compiler], int, int, int]:
 def test_no_kill_and_never_stuck_where_the_peaks_are_known(
     work: tuple[list[Compiler], int, int, int],
 ) -> None:
-    """Whatever the order in which they come: what runs can always be ended, one after the other if need be."""
+    """Whatever the order in which they come: what runs can always be ended, if need be one by one."""
     jobs, memory, cores, most = work
     learnt = known(*(one.peak for one in jobs))
     # the growth of one look is kept free; nothing that is alive grows by more than the room in that time

@@ -25,13 +25,13 @@ _HELD_V2 = (
     "percpu",
     "sock",
 )
-"""What of a cgroup's memory cannot be dropped (Linux Documentation/admin-guide/cgroup-v2.rst, memory.stat)."""
+"""What of a cgroup's memory cannot be dropped (Linux Documentation/admin-guide/cgroup-v2.rst)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pressure:
-    """PSI of memory, "full": the share of the last ten seconds in which nothing else was done than to wait for
-    memory (0 to 1), and the seconds of it since boot."""
+    """PSI of memory, "full": the share of the last ten seconds in which nothing else was done than to wait
+    for memory (0 to 1), and the seconds of it since boot."""
 
     full: float
     total: float
@@ -39,10 +39,10 @@ class Pressure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """Memory in bytes, as the tightest of all bounds has it: the one under which the least can still be taken.
+    """Memory in bytes, as the tightest of all bounds has it: that under which the least can still be taken.
 
     `used` is what cannot be dropped under pressure: file cache is no use of memory. `available` is what can
-    still be taken, `bound` is what bounds it: "machine", "limit" (the user's), or a cgroup's folder. `limit` is
+    still be taken, `bound` what bounds it: "machine", "limit" (the user's), or a cgroup's folder. `limit` is
     the user's bound for the whole build, None for none. `pressure` is that of the same bound, None where the
     kernel does not tell.
     """
@@ -68,9 +68,9 @@ class _Bound:
 
 
 def read_room(limit: int | None, group: Cgroup | None, below: Sequence[Path] = (), own: int = 0) -> Room:
-    """Look now. `group` is the cgroup of the whole build, None where there is none; `below` are the folders of
-    its sandboxes' cgroups. `own` is what the build's processes have, in bytes, for where no cgroup counts it.
-    Never raises.
+    """Look now. `group` is the cgroup of the whole build, None where there is none; `below` are the folders
+    of its sandboxes' cgroups. `own` is what the build's processes have, in bytes, for where no cgroup counts
+    it. Never raises.
     """
     machine = _machine(text(MEMINFO))
     bounds = [machine, *(bound for bound in _cgroups(group, below) if bound.total < machine.total)]
