@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from rocwright.build.jobs.processes import Programs
 from rocwright.catalog.check import Found, Table, check_catalog, unknown
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.read import Fault
@@ -96,6 +97,7 @@ TABLES: dict[str, Table] = {
     "generic_target": Table("generic_targets.toml", GenericTargetsFile),
     "host": Table("host.toml", HostFile, _host),
     "isa": Table("isas.toml", Processors),
+    "job_kind": Table("job_kinds.toml", Programs),
     "leftover": Table("leftovers.toml", LeftoversFile),
     "library": Table("libraries.toml", LibrariesFile),
     "loose_kernel": Table("loose_kernels.toml", LooseFile),

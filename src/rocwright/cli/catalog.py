@@ -21,6 +21,7 @@ KINDS = (
     "host",
     "isa",
     "issue",
+    "job_kind",
     "leftover",
     "library",
     "loose_kernel",

@@ -10,6 +10,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field
 
@@ -71,15 +72,15 @@ class Program(Frozen):
     only with a word that begins so on their command line."""
 
     kind: Kind
-    names: tuple[str, ...]
+    names: Annotated[tuple[str, ...], Field(min_length=1)]
     holding: tuple[str, ...] = ()
-    source: str
+    source: Annotated[str, Field(min_length=1)]
 
 
 class Programs(Frozen):
-    """The table of the catalog."""
+    """job_kinds.toml."""
 
-    program: tuple[Program, ...] = Field(default=())
+    program: tuple[Program, ...] = ()
 
     def kind(self, name: str, words: list[str]) -> Kind:
         """What a process does, by the first row that fits."""
