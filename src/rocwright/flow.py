@@ -81,8 +81,11 @@ def project_of(request: Request, folder: Path, home: Home | None = None) -> Proj
     )
 
 
-def lock(project: Project, on_line: Callable[[str], None]) -> Lock:
-    """Resolve, and write the lock. Raises what resolving raises; the old lock stays where it fails."""
+def lock(project: Project, on_line: Callable[[str], None], *, forget: bool = False) -> Lock:
+    """Resolve, and write the lock; its remedies are kept, unless they are to be forgotten.
+
+    Raises what resolving raises; the old lock stays where it fails.
+    """
     from rocwright.resolve.fits import check_request
     from rocwright.resolve.lock import make_lock
     from rocwright.resolve.online import Online
@@ -90,9 +93,29 @@ def lock(project: Project, on_line: Callable[[str], None]) -> Lock:
     base, release = check_request(project.request, project.catalog)
     before = lock_before(project)
     with Online(base, release, project.catalog, project.store, project.home, on_line, before) as outside:
-        made = make_lock(project.request, project.catalog, outside, on_line)
+        remedies = before.remedies if before is not None and not forget else ()
+        made = make_lock(project.request, project.catalog, outside, on_line, remedies=remedies)
+    here = {one.name for one in made.components}
+    made = made.model_copy(update={"remedies": tuple(one for one in remedies if one.component in here)})
     write_lock(project.lock_path, made)
     return made
+
+
+def lock_again(project: Project, locked: Lock, on_line: Callable[[str], None]) -> Lock:
+    """The lock as its remedies want it, with everything else as it is; it is not written.
+
+    Raises what resolving raises.
+    """
+    from rocwright.resolve.fits import check_request
+    from rocwright.resolve.lock import make_lock
+    from rocwright.resolve.online import Online
+
+    base, release = check_request(locked.request, project.catalog)
+    ours = (project.catalog, project.store, project.home, on_line, locked)
+    with Online(base, release, *ours, keep=True) as outside:
+        return make_lock(
+            locked.request, project.catalog, outside, on_line, remedies=locked.remedies, keep=locked
+        )
 
 
 def lock_before(project: Project) -> Lock | None:
@@ -206,6 +229,7 @@ def heal(project: Project, locked: Lock, options: Options, progress: Progress) -
 
     Raises what `build` raises; what was tried until then is in the lock.
     """
+    from rocwright.trouble.heal.aside import Aside
     from rocwright.trouble.heal.rounds import World, healed
 
     world = World(
@@ -213,6 +237,8 @@ def heal(project: Project, locked: Lock, options: Options, progress: Progress) -
         plan=lambda one: make_plan(one, project.catalog),
         build=lambda one: build(project, one, options, progress),
         save=lambda one: write_lock(project.lock_path, one),
+        relock=lambda one: lock_again(project, one, progress.say),
+        aside=Aside(project.home.path / "heal"),
         say=progress.say,
     )
     return healed(locked, world)
@@ -224,7 +250,7 @@ def add_offers(project: Project, locked: Lock, built: Built) -> None:
     from rocwright.trouble.heal.words import offered, refusal
 
     failures = dict(built.failures)
-    found = offers(locked, built.failures, project.catalog, lambda one: make_plan(one, project.catalog))
+    found = offers(locked, built, project.catalog, lambda one: make_plan(one, project.catalog))
     for name, offer in found:
         failures[name].heal, failures[name].no_heal = offered(offer.remedy), refusal(offer.remedy, offer.why)
 

@@ -56,6 +56,22 @@ examples   = ["leaked into the build"]
 no_match   = ["nothing leaked"]
 source     = ["this test"]
 confidence = "reproduced"
+
+[[issue]]
+name       = "not-mended"
+class      = "compile"
+means      = "a file is wrong"
+cause      = "upstream wrote it so"
+remedy     = "Correct the file."
+mend       = [
+    { kind = "edit", component = "alpha", edit = { file = "gone", regex = "^The", with = "A", why = "w" } },
+    { kind = "edit", component = "alpha", edit = { file = "file", regex = '\\AThe', with = "A", why = "w" } },
+]
+patterns   = ["is not mended"]
+examples   = ["is not mended"]
+no_match   = ["is mended"]
+source     = ["this test"]
+confidence = "reproduced"
 """
 
 RECIPE = {
@@ -67,9 +83,11 @@ RECIPE = {
             'test "${MINIMUM-}" = 3.5 || { echo "error: minimum is too old"; exit 1; }',
             'test "${SECOND-}" = yes || { echo "error: second is missing"; exit 1; }',
             'test -z "${LEAKED-}${AROUND-}" || { echo "error: leaked into the build"; exit 1; }',
+            'grep -q "^A source" file || { echo "error: the file is not mended"; exit 1; }',
             'echo "$FLAGS" > $OUT/alpha-1.0.tar.gz',
         ],
         "output": [{"name": "archive", "pattern": "alpha-*.tar.gz"}],
+        "edit": [{"file": "file", "regex": r"\Athe", "with": "The", "why": "a sentence begins so"}],
     }
 }
 
@@ -118,22 +136,25 @@ def test_known_failures_are_mended_one_after_the_other_and_remembered(
         ("old-minimum", "sets MINIMUM=3.5 for alpha", "helped"),
         ("second-failure", "adds yes to SECOND and -more to FLAGS for alpha", "helped"),
         ("leak", "takes LEAKED and AROUND out of the environment of alpha", "helped"),
+        ("not-mended", "edits gone of alpha (w)", "useless"),
+        ("not-mended", "edits file of alpha (w)", "helped"),
     ]
+    assert rows[4]["told"] == "tree/alpha failed with it: edits: the edit of gone finds no such file"
     assert rows[0]["told"] == "alpha failed in the same way"
     assert rows[1]["failed"] == "error: minimum is too old"
     assert rows[1]["before"] == rows[0]["before"] != rows[1]["after"] == rows[2]["before"]
 
     again = rocwright("build", *words, env=env)
     assert again.returncode == 0
-    assert "3 remedies: sets MINIMUM=3.5 for alpha (old-minimum); adds yes to SECOND" in again.stderr
+    assert "4 remedies: sets MINIMUM=3.5 for alpha (old-minimum); adds yes to SECOND" in again.stderr
     assert "nothing to do" in again.stderr
     why = rocwright("why", "alpha", env=env)
     assert "env MINIMUM = 3.5" in why.stdout
-    assert rows[3]["after"] in why.stdout
+    assert rows[5]["after"] in why.stdout
 
     lock = read_lock(path)
-    trial = lock.remedies[3].model_copy(update={"outcome": "trial", "told": ""})
-    write_lock(path, lock.model_copy(update={"remedies": (*lock.remedies[:3], trial)}))
+    trial = lock.remedies[5].model_copy(update={"outcome": "trial", "told": ""})
+    write_lock(path, lock.model_copy(update={"remedies": (*lock.remedies[:5], trial)}))
     assert rocwright("build", *words, "--heal", env=env).returncode == 0
     assert trail(rocwright, env) == rows, "what a killed build left on trial is settled by the next"
 

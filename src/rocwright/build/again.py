@@ -49,6 +49,7 @@ class Tries:
             subject=error.subject,
         )
         both.peak_memory = error.peak_memory
+        both.issue, both.known, both.mend = error.issue, error.known, error.mend
         return both
 
 

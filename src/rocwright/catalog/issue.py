@@ -78,7 +78,8 @@ class Issue(Signature):
     """A known failure: what it `means`, its likely `cause`, the `remedy` in words, and by a machine (`mend`).
 
     `components` are those in whose logs it was seen (none: any), `versions` those of them that have it,
-    `targets` the GPUs (none: any). `confidence` is how sure the facts are, by the words of the catalog.
+    `targets` the GPUs (none: any). With `ended` it stands for all that the machine itself ends for the reason
+    of its class, whatever the log says. `confidence` is how sure the facts are, by the words of the catalog.
     """
 
     means: Text
@@ -88,6 +89,7 @@ class Issue(Signature):
     components: tuple[Name, ...] = ()
     versions: dict[Name, Range] = {}
     targets: tuple[str, ...] = ()
+    ended: bool = False
     source: Annotated[tuple[Text, ...], Field(min_length=1)]
     confidence: Literal["reproduced", "verified", "verified-text", "quoted", "unverified"]
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from rocwright.cli.common import Asked, json_option, project_options, say, the_project
 
+if TYPE_CHECKING:
+    from rocwright.resolve.model import Lock
+
 
 @click.command("lock")
 @project_options
+@click.option("--forget-remedies", "forget", is_flag=True, help="Drop what `build --heal` put into the lock.")
 @json_option
-def command(asked: Asked, as_json: bool) -> None:
+def command(asked: Asked, forget: bool, as_json: bool) -> None:
     """Choose one exact version of everything and write the lock.
 
     Versions that fit together, the first source place that can be reached, and the exact packages of the
@@ -28,7 +33,8 @@ def command(asked: Asked, as_json: bool) -> None:
         project = project_in(Path.cwd())
     else:
         project = the_project(asked)
-    made = lock(project, say)
+    made = lock(project, say, forget=forget)
+    _tell_remedies(made)
     if as_json:
         print_json(made.model_dump(mode="json", by_alias=True))
         return
@@ -43,3 +49,17 @@ def command(asked: Asked, as_json: bool) -> None:
             f"packages to {root.role}: {len(root.packages)} of {root.base}:{root.suite}, {total:.0f} MiB"
         )
     click.echo(f"written to {project.lock_path}")
+
+
+def _tell_remedies(made: Lock) -> None:
+    """What is kept of the lock that was there before, and what of it may be needless now."""
+    from rocwright.cli.report import show_remedies
+    from rocwright.trouble.heal.trail import needless
+
+    if made.remedies:
+        show_remedies(made)
+        say("lock: its remedies are kept; rocwright lock --forget-remedies drops them")
+    for one in made.remedies:
+        if why := needless(one, made):
+            drop = f"rocwright heal --forget {one.issue}"
+            say(f"lock: the remedy for {one.issue} may be needless: {why}; {drop}")

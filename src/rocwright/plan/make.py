@@ -23,7 +23,7 @@ from rocwright.plan.model import (
     TreeAction,
 )
 from rocwright.plan.packages import WHEEL_OUTPUT, fetched, wheel_steps
-from rocwright.plan.remedies import actions_for, check_remedies, edits_of, mended_commands
+from rocwright.plan.remedies import actions_for, check_remedies, edits_of, memory_of, mended_commands
 from rocwright.plan.values import environment_of, versions_of
 from rocwright.resolve.choose import PYTHON, ROCM
 from rocwright.resolve.fits import check_fits
@@ -221,7 +221,7 @@ class _Maker:
             ),
             needs=Needs(
                 cores=64,
-                memory=resources.memory_per_job,
+                memory=max(resources.memory_per_job, memory_of(self.lock, component.name)),
                 disk=resources.disk,
                 # what a recipe says is for the build; its tree is prepared in a minute or so
                 seconds=PREPARE_SECONDS if prepare else resources.seconds,

@@ -28,6 +28,11 @@ def edits_of(lock: Lock, component: str) -> tuple[Edit, ...]:
     )
 
 
+def memory_of(lock: Lock, component: str) -> int:
+    """The bytes that one job of a component is taken to want, as remedies say; 0 where none does."""
+    return max((one.memory for one in lock.in_force if one.component == component), default=0)
+
+
 def mended_environment(env: Mapping[str, str], actions: Iterable[Mend]) -> dict[str, str]:
     """An environment as remedies change it."""
     found = dict(env)

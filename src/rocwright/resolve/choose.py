@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Base, BaseRelease, Component, Provided
 from rocwright.catalog.provider import KINDS, Provider
 from rocwright.errors import ConflictError
-from rocwright.resolve.constraints import Candidate, solve
+from rocwright.resolve.constraints import Candidate, Requirement, solve
 from rocwright.resolve.fits import check_request
 from rocwright.resolve.like import ROCM as ROCM
 from rocwright.resolve.like import catalog_for, version_pins
@@ -46,8 +47,14 @@ class Choice:
         return tuple(sorted({*tools, *named, INSTALLER})) if named else ()
 
 
-def choose(request: Request, catalog: Catalog, version_of: Callable[[Provided], str]) -> Choice:
-    """Versions of all components of a request, and of all that these need.
+def choose(
+    request: Request,
+    catalog: Catalog,
+    version_of: Callable[[Provided], str],
+    held: Sequence[Requirement] = (),
+    prefer: Mapping[str, str] = MappingProxyType({}),
+) -> Choice:
+    """Versions of all components of a request, and of all that these need; see `solve` for `held`, `prefer`.
 
     `version_of` tells the version of a package that a base brings along. Raises InputError for a name that is
     not known, ConflictError with the chain of reasons.
@@ -73,7 +80,8 @@ def choose(request: Request, catalog: Catalog, version_of: Callable[[Provided], 
         provider, found = choose_provider(request, catalog, offered.get(ROCM), version_of)
         if found:
             candidates[ROCM] = found
-    chosen = solve(catalog, wanted, version_pins(request.versions), candidates, request.gpu)
+    pins = version_pins(request.versions)
+    chosen = solve(catalog, wanted, pins, candidates, request.gpu, held, prefer)
     provided = {name: one.version for name, one in chosen.items() if one.provided}
     built = [name for name in chosen if name not in provided and catalog.component(name).kind != "tool"]
     return Choice(

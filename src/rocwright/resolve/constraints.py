@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -49,11 +50,14 @@ def solve(
     pins: Mapping[str, str],
     provided: Mapping[str, Sequence[Candidate]],
     targets: Sequence[str] = (),
+    held: Sequence[Requirement] = (),
+    prefer: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Candidate]:
     """One version of each component wanted and of all that they need, serving all of `targets`.
 
-    Versions that are known to be good go first, then the newest. `provided` maps a component to what the base
-    or a provider of ROCm has of it, the best first. Raises InputError for an unknown component or version
+    Versions that are known to be good go first, then the newest; before all others those in `prefer`, where
+    they fit. What is `held` binds what takes part. `provided` maps a component to what the base or a provider
+    of ROCm has of it, the best first. Raises InputError for an unknown component or version
     (with the nearest), ConflictError with the chain of reasons.
     """
     for name, version in pins.items():
@@ -61,11 +65,10 @@ def solve(
     requirements = [Requirement(name, "", "the stack") for name in wanted]
     requirements += [Requirement(name, f"=={version}", "rocwright.toml") for name, version in pins.items()]
     try:
-        result = Resolver(_Provider(catalog, provided, targets, wanted), BaseReporter()).resolve(
-            requirements, max_rounds=MOST_ROUNDS
-        )
+        provider = _Provider(catalog, provided, targets, wanted, held, prefer)
+        result = Resolver(provider, BaseReporter()).resolve(requirements, max_rounds=MOST_ROUNDS)
     except ResolutionImpossible as error:
-        raise _conflict(error, pins, provided, catalog, targets, wanted) from error
+        raise _conflict(error, pins, provided, catalog, targets, wanted, held) from error
     return dict(result.mapping)
 
 
@@ -119,8 +122,11 @@ class _Provider(AbstractProvider[Requirement, Candidate, str]):
         provided: Mapping[str, Sequence[Candidate]],
         targets: Sequence[str],
         wanted: Sequence[str],
+        held: Sequence[Requirement] = (),
+        prefer: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.catalog = catalog
+        self.held, self.prefer = held, prefer
         self.provided = provided
         self.targets = targets
         self.wanted = wanted
@@ -155,9 +161,11 @@ class _Provider(AbstractProvider[Requirement, Candidate, str]):
     ) -> Iterable[Candidate]:
         refused = {candidate.version for candidate in incompatibilities[identifier]}
         specifiers = [requirement.specifier for requirement in requirements[identifier]]
+        specifiers += [one.specifier for one in self.held if one.name == identifier]
+        liked = self.prefer.get(identifier)
         return [
             candidate
-            for candidate in self._candidates(identifier)
+            for candidate in sorted(self._candidates(identifier), key=lambda one: one.version != liked)
             if candidate.version not in refused
             and all(Version(candidate.version) in SpecifierSet(one, prereleases=True) for one in specifiers)
         ]
@@ -235,9 +243,10 @@ def _conflict(
     catalog: Catalog,
     targets: Sequence[str],
     wanted: Sequence[str],
+    held: Sequence[Requirement] = (),
 ) -> ConflictError:
-    chain = _chain(error.causes)
     names = sorted({cause.requirement.name for cause in error.causes})
+    chain = [*_chain(error.causes), *(str(one) for one in held if one.name in names)]
     for name in names:
         if name in provided:
             versions = ", ".join(one.version for one in provided[name])

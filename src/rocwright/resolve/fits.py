@@ -6,11 +6,12 @@ from collections.abc import Collection, Iterator, Sequence
 
 from rocwright.catalog.address import filename_of
 from rocwright.catalog.load import Catalog
+from rocwright.catalog.mend import AddPackages
 from rocwright.catalog.model import Base, BaseRelease, Component
 from rocwright.errors import ConflictError, InputError
 from rocwright.plan.model import ArchiveOrigin
 from rocwright.resolve.like import catalog_for
-from rocwright.resolve.model import Lock, LockedProvider, Request, Role
+from rocwright.resolve.model import Lock, LockedProvider, Remedy, Request, Role
 
 
 def check_request(request: Request, catalog: Catalog) -> tuple[Base, BaseRelease]:
@@ -42,8 +43,9 @@ def wanted_packages(
     release: BaseRelease,
     provided: Collection[str],
     rocm_packages: bool,
+    remedies: Sequence[Remedy] = (),
 ) -> dict[Role, tuple[str, ...]]:
-    """The packages that recipes ask for, by the role of the root file system that has them.
+    """The packages that recipes and remedies ask for, by the role of the root file system that has them.
 
     `provided` are the components that the base brings along; ROCm's libraries are the base's own packages
     where `rocm_packages` says so.
@@ -56,6 +58,7 @@ def wanted_packages(
     if any(one.run for one in components):
         build = [name for one in components for name in one.system.build]
         names["build"] = [*build, *(name for one in brought for name in one.build), *rocm]
+        names["build"] += [name for one in remedies for name in packages_of(one)]
     if any(one.image for one in components):
         names["run"] = run
     if any(check.kind == "script" for one in components for check in one.check):
@@ -64,6 +67,13 @@ def wanted_packages(
         role: tuple(sorted({*base.common, *catalog.system_packages(base, wanted)}))
         for role, wanted in names.items()
     }
+
+
+def packages_of(remedy: Remedy) -> tuple[str, ...]:
+    """The system packages, by the catalog's names, that a remedy adds to builds."""
+    if remedy.in_force and isinstance(remedy.action, AddPackages):
+        return remedy.action.names
+    return ()
 
 
 def rocm_from_packages(catalog: Catalog, rocm: LockedProvider | None) -> bool:
@@ -83,7 +93,7 @@ def check_fits(lock: Lock, catalog: Catalog) -> None:
     ]
     changed += _other_downloads(components, lock)
     rocm = rocm_from_packages(catalog, lock.rocm)
-    wanted = wanted_packages(catalog, components, base, release, lock.provided, rocm)
+    wanted = wanted_packages(catalog, components, base, release, lock.provided, rocm, lock.remedies)
     had: dict[Role, tuple[str, ...]] = {root.role: root.wanted for root in lock.roots}
     for role in sorted({*wanted, *had}):
         different = set(wanted.get(role, ())) ^ set(had.get(role, ()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -11,11 +11,11 @@ from pydantic import ValidationError
 
 from rocwright.bases.image import Packages, packages_of
 from rocwright.catalog.model import Base, BaseRelease, PackageManager
-from rocwright.errors import FetchError
+from rocwright.errors import ConflictError, FetchError
 from rocwright.files import write_atomic
 from rocwright.home import Home
 from rocwright.models import Frozen
-from rocwright.plan.model import FilePin, ImageOrigin
+from rocwright.plan.model import FilePin, ImageOrigin, PackageOrigin
 from rocwright.resolve.model import LockedRoot, Role
 from rocwright.sources.debian import upstream_version
 from rocwright.sources.image import Reference, choose_digest, pull
@@ -90,8 +90,13 @@ class ImageRoots:
         """Remove the copy of the image in which packages were chosen."""
         self._stack.close()
 
-    def root(self, role: Role, architecture: str, wanted: tuple[str, ...]) -> LockedRoot:
-        """The exact image and packages of a root. Raises what pulling and the package manager raise."""
+    def root(
+        self, role: Role, architecture: str, wanted: tuple[str, ...], kept: Sequence[FilePin] = ()
+    ) -> LockedRoot:
+        """The exact image and packages of a root; those `kept` stay as they are, if that is possible.
+
+        Raises what pulling and the package manager raise.
+        """
         image = self.image()
         return LockedRoot(
             role=role,
@@ -102,8 +107,17 @@ class ImageRoots:
             wanted=wanted,
             image=f"{self.release.image.partition('@')[0]}@{image.digest}",
             env=image.env,
-            packages=(image.pin, *self.packages().choose(wanted, self.store)),
+            packages=(image.pin, *self._choose(wanted, kept)),
         )
+
+    def _choose(self, wanted: tuple[str, ...], kept: Sequence[FilePin]) -> tuple[FilePin, ...]:
+        exactly = [pin.origin.package for pin in kept if isinstance(pin.origin, PackageOrigin)]
+        if exactly:
+            try:
+                return self.packages().choose((*wanted, *exactly), self.store)
+            except (ConflictError, FetchError):
+                self.on_line("lock: not all packages can be had as they are: chosen anew")
+        return self.packages().choose(wanted, self.store)
 
     def image(self) -> KeptImage:
         """The image of the release, in the store. Raises FetchError, NetworkError."""

@@ -7,46 +7,108 @@ from datetime import UTC, datetime
 
 from rocwright import __version__
 from rocwright.catalog.load import Catalog
+from rocwright.catalog.mend import PickVersion
 from rocwright.catalog.model import Component
 from rocwright.catalog.place import GitPlace, Place
 from rocwright.errors import InputError
 from rocwright.resolve.choose import PYTHON, ROCM, Choice, choose
+from rocwright.resolve.constraints import Requirement
 from rocwright.resolve.fits import wanted_packages
 from rocwright.resolve.like import catalog_for
-from rocwright.resolve.model import Lock, LockedComponent, LockedPython, LockedRoot, Request
+from rocwright.resolve.model import (
+    Lock,
+    LockedComponent,
+    LockedProvider,
+    LockedPython,
+    LockedRoot,
+    Remedy,
+    Request,
+)
 from rocwright.resolve.outside import Outside
 
 
-def make_lock(request: Request, catalog: Catalog, outside: Outside, on_line: Callable[[str], None]) -> Lock:
-    """Answer a request with one exact version of everything. Raises InputError, ConflictError, FetchError."""
+def make_lock(
+    request: Request,
+    catalog: Catalog,
+    outside: Outside,
+    on_line: Callable[[str], None],
+    *,
+    remedies: tuple[Remedy, ...] = (),
+    keep: Lock | None = None,
+) -> Lock:
+    """Answer a request with one exact version of everything, as its remedies want it.
+
+    What the lock `keep` has stays as it is, where it fits: only what must change is asked for outside.
+    Raises InputError, ConflictError, FetchError.
+    """
     catalog = catalog_for(request, catalog)
-    choice = choose(request, catalog, outside.package_version)
+    prefer = versions_in(keep) if keep is not None else {}
+    choice = choose(request, catalog, outside.package_version, held_by(remedies), prefer)
     on_line("lock: versions that fit together are chosen")
-    rocm = None
-    if choice.provider is not None:
-        rocm = outside.rocm(choice.provider, choice.versions[ROCM], request.gpu)
     return Lock(
         rocwright=__version__,
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         request=request,
         provided=dict(choice.provided),
-        rocm=rocm,
-        python=_python(choice, outside),
-        components=tuple(_component(one, choice, request, outside, on_line) for one in choice.components),
-        roots=_roots(catalog, choice, outside, on_line),
+        rocm=_rocm(choice, request, outside, keep),
+        python=_python(choice, outside, keep),
+        components=tuple(
+            _component(one, choice, request, outside, on_line, keep) for one in choice.components
+        ),
+        roots=_roots(catalog, choice, outside, on_line, remedies, keep),
+        remedies=remedies,
     )
 
 
-def _python(choice: Choice, outside: Outside) -> LockedPython | None:
+def versions_in(lock: Lock) -> dict[str, str]:
+    """The version of everything that a lock has: components, tools, and what the base provides."""
+    asked = lock.python.wanted if lock.python is not None else ()
+    tools = {one.partition("==")[0]: one.partition("==")[2] for one in asked if "==" in one}
+    rocm = {ROCM: lock.rocm.version} if lock.rocm is not None else {}
+    return tools | rocm | lock.provided | {one.name: one.version for one in lock.components}
+
+
+def held_by(remedies: Sequence[Remedy]) -> list[Requirement]:
+    """What the remedies in force want of versions."""
+    return [
+        Requirement(
+            one.action.component, one.action.versions, f"the remedy for {one.issue}", "; ".join(one.source)
+        )
+        for one in remedies
+        if one.in_force and isinstance(one.action, PickVersion)
+    ]
+
+
+def _rocm(choice: Choice, request: Request, outside: Outside, keep: Lock | None) -> LockedProvider | None:
+    if choice.provider is None:
+        return None
+    had, version = keep.rocm if keep is not None else None, choice.versions[ROCM]
+    if had is not None and (had.name, had.version, had.pending) == (choice.provider.name, version, ""):
+        return had
+    return outside.rocm(choice.provider, version, request.gpu)
+
+
+def _python(choice: Choice, outside: Outside, keep: Lock | None) -> LockedPython | None:
     if not choice.tools:
         return None
+    had = keep.python if keep is not None else None
+    if had is not None and had.wanted == choice.tools and not had.pending:
+        return had
     return outside.python(choice.provided.get(PYTHON, choice.release.python), choice.tools)
 
 
 def _component(
-    component: Component, choice: Choice, request: Request, outside: Outside, on_line: Callable[[str], None]
+    component: Component,
+    choice: Choice,
+    request: Request,
+    outside: Outside,
+    on_line: Callable[[str], None],
+    keep: Lock | None,
 ) -> LockedComponent:
     version = choice.versions[component.name]
+    for had in keep.components if keep is not None else ():
+        if (had.name, had.version, had.pending) == (component.name, version, ""):
+            return had
     on_line(f"lock: the source of {component.name} {version}")
     places = component.released(version).places
     wished = request.versions.get(component.name, "")
@@ -75,14 +137,23 @@ def at_commit(component: Component, places: Sequence[Place], commit: str) -> tup
 
 
 def _roots(
-    catalog: Catalog, choice: Choice, outside: Outside, on_line: Callable[[str], None]
+    catalog: Catalog,
+    choice: Choice,
+    outside: Outside,
+    on_line: Callable[[str], None],
+    remedies: Sequence[Remedy],
+    keep: Lock | None,
 ) -> tuple[LockedRoot, ...]:
     roots = []
     packaged = choice.provider is not None and choice.provider.kind == "packages"
     wanted = wanted_packages(
-        catalog, choice.components, choice.base, choice.release, choice.provided, packaged
+        catalog, choice.components, choice.base, choice.release, choice.provided, packaged, remedies
     )
     for role, packages in wanted.items():
+        had = keep.root(role) if keep is not None else None
+        if had is not None and had.wanted == packages and not had.pending:
+            roots.append(had)
+            continue
         on_line(f"lock: the packages to {role}")
         roots.append(outside.root(role, choice.base, choice.release, packages))
     return tuple(roots)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -113,8 +113,9 @@ class Remedy(Frozen):
     `failed` is what the failure looked like, in the `step` and at the `version` where it was met; `why` and
     `source` are the issue's words; `since` is when it was taken (UTC). It is on `trial` until a build has
     shown whether it `helped`, or was `useless` and so is not tried again; `told` says how that was seen.
-    `before` and `after` are the keys of the step without it and with it. `memory` is what one job is known
-    to want, in bytes, where the action bounds the jobs.
+    `before` and `after` are the keys of the step without it and with it. `memory` is what one job is taken
+    to want, in bytes, where the action bounds the jobs; `undo` names the lock as it was before, where the
+    action made it anew.
     """
 
     issue: Name
@@ -131,6 +132,7 @@ class Remedy(Frozen):
     before: str = ""
     after: str = ""
     memory: int = Field(default=0, ge=0)
+    undo: Annotated[str, Field(pattern=r"^([0-9a-f]{64})?$")] = ""
 
     @property
     def in_force(self) -> bool:

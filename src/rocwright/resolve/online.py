@@ -33,7 +33,8 @@ from rocwright.store.model import Store
 
 
 class Online:
-    """Asks outside for a base's release; digests of images in the lock `before` are kept. To be closed."""
+    """Asks outside for a base's release; digests of images in the lock `before` are kept, and with `keep` the
+    versions of all its packages too, where they can still be had. To be closed."""
 
     def __init__(
         self,
@@ -44,10 +45,13 @@ class Online:
         home: Home,
         on_line: Callable[[str], None],
         before: Lock | None = None,
+        *,
+        keep: bool = False,
     ) -> None:
         self.base, self.release = base, release
         self.store, self.home, self.on_line = store, home, on_line
         self.before = before
+        self.kept = before if keep else None
         self.reach = Reach(
             store=store,
             archive=self.archive,
@@ -104,7 +108,7 @@ class Online:
 
     def root(self, role: Role, base: Base, release: BaseRelease, wanted: tuple[str, ...]) -> LockedRoot:
         if base.made == "image":
-            return self.images.root(role, architecture(base), wanted)
+            return self.images.root(role, architecture(base), wanted, self._packages_kept(role))
         return LockedRoot(
             role=role,
             base=base.name,
@@ -112,8 +116,12 @@ class Online:
             suite=release.name,
             architecture=architecture(base),
             wanted=wanted,
-            packages=self.archive().resolve(wanted),
+            packages=self.archive().resolve(wanted, self._packages_kept(role)),
         )
+
+    def _packages_kept(self, role: Role) -> tuple[FilePin, ...]:
+        root = self.kept.root(role) if self.kept is not None else None
+        return root.packages if root is not None else ()
 
     def component(self, component: Component, version: str, places: Sequence[Place]) -> LockedComponent:
         found = locate(component.name, version, places, self.reach)
@@ -136,9 +144,30 @@ class Online:
 
     def python(self, version: str, wanted: tuple[str, ...]) -> LockedPython:
         self.on_line(f"lock: Python packages for {', '.join(wanted)}")
-        found = index.resolve(wanted, version, platform.machine(), self.store)
+        found = self._resolve(wanted, version)
         sdists = tuple(self._sdist(one, version) for one in found.sdists)
         return LockedPython(version=version, wanted=wanted, files=found.wheels, sdists=sdists)
+
+    def _resolve(self, wanted: tuple[str, ...], python: str) -> index.Resolved:
+        """The packages that answer, in the versions of the lock that is kept, if that is possible."""
+        machine = platform.machine()
+        had = self.kept.python if self.kept is not None else None
+        kept = (
+            {
+                pin.origin.project: pin.origin.version
+                for pin in (*had.files, *(file for one in had.sdists for file in one.files))
+                if isinstance(pin.origin, IndexOrigin)
+                and f"{pin.origin.project}=={pin.origin.version}" not in set(had.wanted) - set(wanted)
+            }
+            if had is not None
+            else {}
+        )
+        if kept:
+            try:
+                return index.resolve(wanted, python, machine, self.store, kept=kept)
+            except ConflictError:
+                self.on_line("lock: the Python packages cannot all stay as they are: chosen anew")
+        return index.resolve(wanted, python, machine, self.store)
 
     def _sdist(self, found: index.FoundSdist, python: str) -> LockedSdist:
         """What builds a source distribution, exactly. Raises ConflictError where that is one itself."""

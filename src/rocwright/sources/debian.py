@@ -36,6 +36,7 @@ Dir::Log "/dev/null";
 
 _INST = re.compile(r"^Inst (\S+) \((\S+) ")
 _MISSING = re.compile(r"^E: (?:Unable to locate package|Package '?)\s*([a-z0-9][a-z0-9+.-]+)", re.MULTILINE)
+_GONE = re.compile(r"^E: (?:Version '[^']*' for|Unable to locate package) '?([a-z0-9][a-z0-9+.-]+)", re.M)
 _NO_NETWORK = ("Could not resolve", "Could not connect", "Temporary failure resolving", "Unable to connect")
 _SUITE = re.compile(r"[a-z][a-z0-9-]*")
 
@@ -136,13 +137,14 @@ class DebianArchive:
 
     # what there is
 
-    def resolve(self, packages: Iterable[str]) -> tuple[FilePin, ...]:
+    def resolve(self, packages: Iterable[str], kept: Iterable[FilePin] = ()) -> tuple[FilePin, ...]:
         """The exact set that installs `packages` on top of the essential ones, in the order of names.
 
-        Raises InputError for a package that the suite has not, ConflictError where no set exists.
+        Packages `kept` stay in their version where the suite still has it and it fits. Raises InputError for
+        a package that the suite has not, ConflictError where no set exists.
         """
         wanted = sorted(set(packages))
-        done = self._apt("apt-get", "--simulate", "install", "--", "?essential", "apt", *wanted)
+        done = self._keeping(wanted, kept) or self._simulate(wanted)
         if not done.ok:
             raise self._explain(done.stderr + done.stdout, wanted)
         chosen = [match.groups() for line in done.stdout.splitlines() if (match := _INST.match(line))]
@@ -157,6 +159,25 @@ class DebianArchive:
             stanza = stanzas[name.split(":")[0], version]
             pins.append(self._pin(stanza))
         return tuple(sorted(pins, key=lambda pin: pin.filename))
+
+    def _simulate(self, words: Sequence[str]) -> process.Finished:
+        return self._apt("apt-get", "--simulate", "install", "--", "?essential", "apt", *words)
+
+    def _keeping(self, wanted: Sequence[str], kept: Iterable[FilePin]) -> process.Finished | None:
+        """The same with what is kept in its version; None where that has no answer."""
+        versions = {
+            pin.origin.package: pin.origin.version for pin in kept if isinstance(pin.origin, DebianOrigin)
+        }
+        while versions:
+            exactly = [f"{name}={version}" for name, version in versions.items()]
+            done = self._simulate([*(name for name in wanted if name not in versions), *exactly])
+            if done.ok:
+                return done
+            gone = set(_GONE.findall(done.stderr)) & set(versions)
+            if not gone:
+                return None
+            versions = {name: version for name, version in versions.items() if name not in gone}
+        return None
 
     def _pin(self, stanza: dict[str, str]) -> FilePin:
         return FilePin(

@@ -7,9 +7,10 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
@@ -174,12 +175,19 @@ class Resolved:
 
 
 def resolve(
-    wanted: Sequence[str], python: str, machine: str, store: Store, *, endpoint: str = ""
+    wanted: Sequence[str],
+    python: str,
+    machine: str,
+    store: Store,
+    *,
+    endpoint: str = "",
+    kept: Mapping[str, str] = MappingProxyType({}),
 ) -> Resolved:
     """The files that `wanted` (PEP 508) and all that these need resolve to, for CPython `python` on Linux.
 
     Wheels; of a project that publishes none, a source distribution. pip resolves, at the index that it is set
-    up for, or at `endpoint`, and at no other; markers are those of this interpreter.
+    up for, or at `endpoint`, and at no other; markers are those of this interpreter. Projects that are `kept`
+    are taken in that version, if they are taken at all.
     Raises InputError for what is no requirement, ConflictError where none fit, NetworkError.
     """
     requirements = [_requirement(one) for one in wanted]
@@ -196,6 +204,10 @@ def resolve(
         words += ["--python-version", python, "--target", folder, "--report", str(report)]
         words += [word for tag in PLATFORMS for word in ("--platform", tag.format(machine=machine))]
         words += ["--index-url", address]
+        if kept:
+            bounds = Path(folder) / "kept.txt"
+            bounds.write_text("".join(f"{name}=={version}\n" for name, version in kept.items()))
+            words += ["--constraint", str(bounds)]
         done = process.run([*words, "--", *requirements], timeout=900, env=_environment())
         if not done.ok:
             # pip does not tell an index that is silent from one that has no such project

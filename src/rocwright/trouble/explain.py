@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from rocwright.catalog.issue import Issue, the_issues
 from rocwright.errors import FailureClass, RocwrightError
 from rocwright.trouble.diagnose import Diagnosis, Search, Where
 from rocwright.trouble.read_log import clean
@@ -73,8 +74,19 @@ def add_known(error: RocwrightError, found: Diagnosis) -> None:
         error.cause = issue.cause
 
 
+def issue_of(error: RocwrightError) -> Issue | None:
+    """The known issue that explains an error, also where the machine ended something and no text tells it."""
+    issues = the_issues()[0]
+    return issues.get(error.issue) or next(
+        (one for one in issues.values() if one.ended and one.failure is error.failure), None
+    )
+
+
 def explain(error: RocwrightError, component: str) -> None:
     """Look into what an error tells of a program's output, where nothing is known of it yet."""
+    issue = issue_of(error)
+    if issue is not None and issue.ended:
+        error.issue, error.known, error.mend = issue.name, issue.means, issue.remedy
     if error.failure not in _TOLD_BY_LOGS or error.issue or not (error.detail or error.cause):
         return
     watch = Watch(Where(component=component))

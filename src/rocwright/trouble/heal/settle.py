@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from rocwright.errors import FailureClass, RocwrightError
 from rocwright.plan.model import Plan
 from rocwright.resolve.model import Lock, Remedy
+from rocwright.trouble.explain import issue_of
 
 MACHINES = frozenset(
     {
@@ -52,9 +53,10 @@ def _verdict(remedy: Remedy, went: Went) -> tuple[str, str] | None:
     if error is not None:
         if error.failure in MACHINES:
             return None
-        if error.issue == remedy.issue:
+        known = issue_of(error)
+        if known is not None and known.name == remedy.issue:
             return "useless", f"{remedy.step} failed in the same way"
-        then = f"the issue {error.issue}" if error.issue else "something that nobody knows"
+        then = f"the issue {known.name}" if known is not None else "something that nobody knows"
         return "helped", f"{remedy.step} got past it, and failed with {then}"
     if remedy.step in went.skipped:
         return _before_it(remedy, went)
