@@ -128,3 +128,21 @@ def test_a_strangers_remedy_that_no_build_may_have_is_refused(done: dict[str, An
     lock = mended(lock_of("llama-vulkan", "gfx1151"), remedy("llama.cpp", action(**done)))
     with pytest.raises(InputError, match="cannot be part of a build"):
         make_plan(lock, builtin_catalog())
+
+
+@pytest.mark.parametrize("taken", [". ./env.sh", "source /etc/profile.d/rocm.sh"])
+def test_what_a_recipe_takes_in_from_a_file_is_mended_behind_it(taken: str) -> None:
+    gone = action(kind="unset", variables=["LEAKED"])
+    put = action(kind="set", variables={"A": "1"})
+    more = action(kind="set", variables={"FLAGS": "-g"}, join=" ")
+    assert mended_commands([taken, "make"], (gone, put, more)) == (
+        taken,
+        "unset LEAKED",
+        "export A=1",
+        "make",
+    )
+
+
+@pytest.mark.parametrize("command", [". ./env.sh && make", "./env.sh", "make . all", "echo source a b"])
+def test_a_command_that_does_more_than_take_in_a_file_stays_as_it_is(command: str) -> None:
+    assert mended_commands([command], (action(kind="unset", variables=["LEAKED"]),)) == (command,)

@@ -309,6 +309,22 @@ def test_what_no_release_serves_says_why_and_what_no_recipe_says_is_unknown(tmp_
     assert found["llama-vulkan"].need.disk > 0
 
 
+def test_what_a_card_has_not_is_weighed_in_what_it_can_do(tmp_path: Path) -> None:
+    found = {one.stack: one for one in report(machine(tmp_path, POLARIS)).able}
+    assert (found["vllm"].how, found["vllm"].lacks) == ("not served", {"flash-attention": "no"})
+    assert not found["llama-vulkan"].lacks
+
+
+def test_what_building_for_a_card_took_others_stands_where_no_recipe_says_it(tmp_path: Path) -> None:
+    found = {one.stack: one for one in report(machine(tmp_path, PHOENIX)).able}
+    takes = CATALOG.target("gfx1103").takes
+    assert takes.jobs == 8
+    for one in found.values():
+        assert one.others == (None if one.need.disk else takes)
+        assert one.jobs <= takes.jobs
+    assert {one.others is None for one in found.values()} == {True, False}
+
+
 JUNK = (
     "proc/self/status",
     "proc/self/cgroup",

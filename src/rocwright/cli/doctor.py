@@ -144,11 +144,24 @@ def _table(every: Sequence[Able]) -> Iterator[str]:
             words = [
                 f"{one.how}{f' ({one.why})' if one.why else ''}",
                 took or expected,
-                size(one.need.disk) if one.need.disk else "disk unknown",
+                size(one.need.disk) if one.need.disk else _others(one),
                 f"{one.jobs} jobs",
                 one.said or ("a lock, nothing seen yet" if one.row else "no row: nobody has tried it"),
+                *(f"{name}: {told}" for name, told in one.lacks.items()),
             ]
         yield f"  {one.target:<8} {one.stack:<18} {' · '.join(words)}"
+
+
+def _others(one: Able) -> str:
+    """What building for the target took others, where no recipe says it."""
+    from rocwright.units import size
+
+    if one.others is None:
+        return "disk unknown"
+    said = [f"{size(one.others.memory)} of memory"] if one.others.memory else []
+    said += [f"{size(one.others.disk)} of disk"] if one.others.disk else []
+    said += [f"{one.others.hours} h"] if one.others.hours else []
+    return f"others took {', '.join(said)}" if said else "disk unknown"
 
 
 def _fix(report: Report, *, live: bool) -> None:

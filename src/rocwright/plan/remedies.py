@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from rocwright.catalog.load import Catalog, kept_from_builds
 from rocwright.catalog.mend import Mend, SetVariables, TakeEdit, UnsetVariables
@@ -49,28 +50,44 @@ def mended_environment(env: Mapping[str, str], actions: Iterable[Mend]) -> dict[
 
 
 def mended_commands(commands: Sequence[str], actions: Iterable[Mend]) -> tuple[str, ...]:
-    """A recipe's commands: after each that does nothing but set a variable of a remedy, the remedy's word."""
-    said = dict(word for action in actions for word in _words(action))
+    """A recipe's commands, with the remedies' words after each that does nothing but set variables of
+    theirs, or takes in a file that may."""
+    said = [word for action in actions for word in _words(action)]
     found = []
     for command in commands:
         names = assigned(command)
-        found += [command, *(said[name] for name in names if name in said)]
+        found += [
+            command,
+            *(one.text for one in said if one.name in names or (takes_in(command) and one.again)),
+        ]
     return tuple(found)
 
 
-def _words(action: Mend) -> Iterator[tuple[str, str]]:
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """What a remedy says of a variable; whether it may be said `again` where nothing else was said since."""
+
+    name: str
+    text: str
+    again: bool = True
+
+
+def _words(action: Mend) -> Iterator[_Word]:
     match action:
         case SetVariables():
             for name, value in action.variables.items():
-                text = shlex.quote(value)
-                yield (
-                    name,
-                    f'export {name}="${name}"{shlex.quote(action.join)}{text}'
-                    if action.join
-                    else (f"export {name}={text}"),
-                )
+                text, join = shlex.quote(value), shlex.quote(action.join)
+                if action.join:
+                    yield _Word(name, f'export {name}="${name}"{join}{text}', again=False)
+                else:
+                    yield _Word(name, f"export {name}={text}")
         case UnsetVariables():
-            yield from ((name, f"unset {name}") for name in action.variables)
+            yield from (_Word(name, f"unset {name}") for name in action.variables)
+
+
+def takes_in(command: str) -> bool:
+    """Whether a command does nothing but run a file in the shell itself (`. ./env.sh`)."""
+    return re.fullmatch(r"\s*(?:\.|source)\s+[^\s;&|()<>]+\s*", command) is not None
 
 
 def assigned(command: str) -> tuple[str, ...]:

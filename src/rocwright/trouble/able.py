@@ -8,6 +8,7 @@ from typing import Literal
 from rocwright.build.runs import Run
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Component, Stack
+from rocwright.catalog.target import Takes, Target
 from rocwright.models import Frozen
 from rocwright.trouble.machine.model import Machine
 from rocwright.trouble.needs import Need, need_of
@@ -19,7 +20,11 @@ _NAMED = 4
 
 class Able(Frozen):
     """A stack on a GPU. `row` says that rocwright comes with a lock for it, `said` the most that was seen of
-    it (nothing: nobody has tried it). `took` is what a whole build took on this machine, in wall seconds."""
+    it (nothing: nobody has tried it). `took` is what a whole build took on this machine, in wall seconds.
+
+    `lacks` are components of it that the card has no code of, with the words of the facts. Where its own
+    recipes do not say how much disk they want, `others` is what building for this target took others.
+    """
 
     stack: str
     target: str
@@ -30,6 +35,8 @@ class Able(Frozen):
     need: Need
     took: float | None = None
     jobs: int
+    lacks: dict[str, str] = {}
+    others: Takes | None = None
 
 
 def able(
@@ -49,9 +56,13 @@ def able(
 def _able(
     machine: Machine, catalog: Catalog, stack: Stack, target: str, seen: list[Evidence], runs: list[Run]
 ) -> Able:
-    how, why = served(catalog, stack, target)
-    need = need_of(catalog, stack.name)
+    need, card = need_of(catalog, stack.name), catalog.targets[target]
     rows = [row for row in stack.row if row.gpu == target]
+    how, why = served(catalog, stack, target)
+    lacks = lacking(stack, card)
+    # a row says how it is done all the same
+    if lacks and not rows and how != "not served":
+        how, why = "not served", "; ".join(f"{name} for {target}: {told}" for name, told in lacks.items())
     said = [
         one.said for one in seen if one.stack == stack.name and (not one.gpu or target in one.gpu) and rows
     ]
@@ -74,8 +85,20 @@ def _able(
         said=max(said, key=SAID.index, default=""),
         need=need,
         took=whole[0] if whole else None,
-        jobs=min(machine.processors, most),
+        jobs=min(machine.processors, most, card.takes.jobs or most),
+        lacks=lacks,
+        others=None if need.disk or card.takes == Takes() else card.takes,
     )
+
+
+def lacking(stack: Stack, target: Target) -> dict[str, str]:
+    """The components of a stack that are, or are a kind of, what a target has not."""
+    return {
+        name: told
+        for name in stack.components
+        for feature, told in target.lacks.items()
+        if name == feature or name.startswith(f"{feature}-")
+    }
 
 
 def served(catalog: Catalog, stack: Stack, target: str) -> tuple[How, str]:
