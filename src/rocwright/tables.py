@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from rocwright.build.jobs.forms import JobTools
 from rocwright.build.jobs.processes import Programs
 from rocwright.catalog.check import Found, Table, check_catalog, unknown
 from rocwright.catalog.load import Catalog
@@ -90,6 +91,16 @@ def _evidence(table: EvidenceFile, catalog: Catalog) -> Found:
         yield from unknown(f"evidence.{number}.gpu", one.gpu, catalog.targets)
 
 
+def _job_tools(table: JobTools, catalog: Catalog) -> Found:
+    tools = {tool.name for tool in table.tool}
+    for place, form in enumerate(table.form):
+        yield from unknown(f"form.{place}.knows", form.knows, tools)
+        yield from unknown(f"form.{place}.harms", form.harms, tools)
+    for place, number in enumerate(table.number):
+        yield from unknown(f"number.{place}.of", number.of, tools)
+        yield from unknown(f"number.{place}.always", number.always, catalog.components)
+
+
 TABLES: dict[str, Table] = {
     "clean": Table("clean.toml", Kinds),
     "elf_machine": Table("elf_machines.toml", MachinesFile),
@@ -98,6 +109,7 @@ TABLES: dict[str, Table] = {
     "host": Table("host.toml", HostFile, _host),
     "isa": Table("isas.toml", Processors),
     "job_kind": Table("job_kinds.toml", Programs),
+    "job_tool": Table("job_tools.toml", JobTools, _job_tools),
     "leftover": Table("leftovers.toml", LeftoversFile),
     "library": Table("libraries.toml", LibrariesFile),
     "loose_kernel": Table("loose_kernels.toml", LooseFile),

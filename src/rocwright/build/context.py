@@ -16,7 +16,8 @@ from rocwright.store.model import Output
 class Context:
     """`inputs` maps each input's name to the outputs behind it; `engine` is asked for by name or chosen;
     `parent` is the git commit that the tree of this step stands on, "" for none; `component` is that
-    whose step it is."""
+    whose step it is; `server` is the folder of the job server that the step shares with others, None for
+    none."""
 
     store: LocalStore
     home: Home
@@ -29,6 +30,7 @@ class Context:
     engine: str | None = None
     parent: str = ""
     component: str = ""
+    server: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

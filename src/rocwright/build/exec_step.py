@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 
 from pydantic import ValidationError
 
@@ -32,6 +33,7 @@ def execute(
     jobs: int = 1,
     memory: int | None = None,
     engine: str | None = None,
+    server: Path | None = None,
 ) -> Record:
     """Make sure that the store has what `key` stands for, and give its record.
 
@@ -52,7 +54,7 @@ def execute(
         if same is not None:
             on_line(f"{step.name}: its inputs are bit for bit those of an earlier run, nothing to do")
             return store.put_record(same.model_copy(update={"key": key, "reused": content_key}))
-        return _make(step, key, content_key, inputs, store, home, on_line, jobs, memory, engine)
+        return _make(step, key, content_key, inputs, store, home, on_line, jobs, memory, engine, server)
 
 
 def load_step(store: LocalStore, key: str) -> Step:
@@ -117,6 +119,7 @@ def _make(
     jobs: int,
     memory: int | None,
     engine: str | None,
+    server: Path | None,
 ) -> Record:
     spare_the_users_work([step], home)
     workspace = Workspace.of(home, key)
@@ -133,6 +136,7 @@ def _make(
         engine=engine,
         parent=_parent(step, store),
         component=step.component,
+        server=server,
     )
     started, begun = datetime.now(UTC), time.monotonic()
     try:

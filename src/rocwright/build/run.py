@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from rocwright import sandbox
 from rocwright.bases.roots import unpacked_root
 from rocwright.build.context import Context, Made
+from rocwright.build.jobs import tokens
+from rocwright.build.jobs.forms import FIFO, Wanted, ask_script, choose_form, numbers, read_answers
+from rocwright.build.jobs.told import tell_to_share
 from rocwright.build.workspace import CCACHE
 from rocwright.catalog.read import DATA
 from rocwright.errors import (
@@ -44,13 +48,10 @@ _CACHE_OUTCOMES = {
 }
 
 
-def environment(action: RunAction, jobs: int) -> dict[str, str]:
-    """The whole environment of a run step. What depends on the machine (jobs, caches) changes no output."""
+def environment(action: RunAction, jobs: Mapping[str, str]) -> dict[str, str]:
+    """The whole environment of a run step. What depends on the machine (caches, and `jobs`, the variables
+    that say how many processes there may be) changes no output."""
     machine = {
-        "JOBS": str(jobs),
-        "MAX_JOBS": str(jobs),
-        "CMAKE_BUILD_PARALLEL_LEVEL": str(jobs),
-        "MAKEFLAGS": f"-j{jobs}",
         "CCACHE_DIR": CCACHE,
         "CCACHE_COMPILERCHECK": "content",
         "CCACHE_MAXSIZE": COMPILER_CACHE_SIZE,
@@ -58,7 +59,7 @@ def environment(action: RunAction, jobs: int) -> dict[str, str]:
         "CCACHE_TEMPDIR": "/tmp/ccache",  # noqa: S108 - the sandbox's own
         "CCACHE_UMASK": "000",
     }
-    env = FIXED | machine | action.env
+    env = FIXED | machine | dict(jobs) | action.env
     return env | ({"PATH": f"{ENVIRONMENT}/bin:{env['PATH']}"} if action.own_python else {})
 
 
@@ -93,8 +94,10 @@ def prepare(action: RunAction, context: Context) -> Job:
     mounts.append(Mount(source=cache, target=CCACHE, writable=True))
     for folder in (workspace.build, workspace.out):
         sandbox.make_writable(folder)
-    env = environment(action, context.jobs)
+    env = environment(action, numbers(_wanted(context)).env)
     env["CCACHE_NAMESPACE"] = _compiler_namespace(root, action.compiler_reads)
+    if context.server is not None:
+        mounts.append(Mount(source=context.server / tokens.NAME, target=FIFO, writable=True))
     return Job(
         root=root,
         argv=("/bin/sh", "-eu", "-c", "\n".join(action.commands)),
@@ -127,6 +130,8 @@ def run_run(action: RunAction, context: Context) -> Made:
     install(engine, job, action, context)
     for package in action.guard:
         guard(engine, job, package, context)
+    if context.server is not None:
+        job = share(engine, job, action, context, context.server)
     for command in action.commands:
         context.on_line(f"$ {command}")
     last: deque[str] = deque(maxlen=12)
@@ -147,6 +152,32 @@ def run_run(action: RunAction, context: Context) -> Made:
         peak_memory=outcome.peak_memory,
         compiler_cache=_cache_statistics(context.workspace.build / "ccache.log"),
     )
+
+
+def share(engine: sandbox.Engine, job: Job, action: RunAction, context: Context, server: Path) -> Job:
+    """The job with its tools as clients of the job server, as far as they know how; the server is told."""
+    answers: list[str] = []
+    sandbox.run(engine, replace(job, argv=("/bin/sh", "-c", ask_script())), answers.append)
+    fifo = FIFO if engine.isolates else str(server / tokens.NAME)
+    tools = read_answers(answers)
+    form = choose_form(tools, fifo, _wanted(context))
+    found = ", ".join(f"{name} {version}" for name, version in tools.items())
+    if not form.clients:
+        context.on_line(f"no tool here knows a job server ({found or 'neither make nor ninja'})")
+        return job
+    context.on_line(f"sharing jobs with other steps: {', '.join(form.clients)} (of {found})")
+    if form.shares:
+        tell_to_share(server, os.getpid())
+    ours = environment(action, form.env)
+    env = {
+        name: value for name, value in job.env.items() if name in ours or name == "CCACHE_NAMESPACE"
+    } | ours
+    commands = (form.opens, *action.commands) if form.opens else action.commands
+    return replace(job, env=env, argv=("/bin/sh", "-eu", "-c", "\n".join(commands)))
+
+
+def _wanted(context: Context) -> Wanted:
+    return Wanted(jobs=context.jobs, memory=context.memory, component=context.component)
 
 
 def install(engine: sandbox.Engine, job: Job, action: RunAction, context: Context) -> None:

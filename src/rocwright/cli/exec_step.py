@@ -18,10 +18,22 @@ from rocwright.home import Home
 @click.option("--memory", type=click.IntRange(min=1), help="Most memory in bytes.")
 @click.option("--engine", help="The sandbox engine, by name.")
 @click.option(
+    "--job-server",
+    "server",
+    type=click.Path(path_type=Path),
+    help="The folder of a build's job server; its tokens say how many processes there may be.",
+)
+@click.option(
     "--report", type=click.Path(path_type=Path), help="Write the record, or the error, here as JSON."
 )
 def command(
-    key: str, url: str, jobs: int, memory: int | None, engine: str | None, report: Path | None
+    key: str,
+    url: str,
+    jobs: int,
+    memory: int | None,
+    engine: str | None,
+    server: Path | None,
+    report: Path | None,
 ) -> None:
     """Run one step given nothing but the store; its outputs are put there, if absent."""
     from rocwright.build.exec_step import die_with_parent, execute
@@ -33,7 +45,14 @@ def command(
         die_with_parent()
     try:
         record = execute(
-            key, open_store(url), Home.default(), click.echo, jobs=jobs, memory=memory, engine=engine
+            key,
+            open_store(url),
+            Home.default(),
+            click.echo,
+            jobs=jobs,
+            memory=memory,
+            engine=engine,
+            server=server,
         )
     except Exception as error:
         told = as_known(error)

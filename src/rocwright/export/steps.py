@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rocwright.build.jobs.forms import Wanted, numbers
 from rocwright.build.run import GUARDS, environment, install_script
 from rocwright.catalog.read import DATA
 from rocwright.export.arguments import TARGETS
@@ -86,10 +87,11 @@ def _environment(step: Step, action: RunAction, subject: Subject) -> dict[str, s
     """Each variable as the text that sh takes as its value; what depends on an argument refers to it."""
     root = next(one.key for one in step.inputs if one.name == "root")
     own = _own(step, subject)
-    whole = environment(action, 0) | own | {"CCACHE_NAMESPACE": root[:16]}
-    for name in ("JOBS", "MAX_JOBS", "CMAKE_BUILD_PARALLEL_LEVEL"):
-        whole[name] = f"{_OPEN}JOBS{_CLOSE}"
-    whole["MAKEFLAGS"] = f"-j{_OPEN}JOBS{_CLOSE}"
+    jobs = {
+        name: value.replace("0", f"{_OPEN}JOBS{_CLOSE}")
+        for name, value in numbers(Wanted(jobs=0)).env.items()
+    }
+    whole = environment(action, jobs) | own | {"CCACHE_NAMESPACE": root[:16]}
     return {name: _referring(value) for name, value in whole.items() if name != "PATH"} | {
         "PATH": shell(whole["PATH"])
     }

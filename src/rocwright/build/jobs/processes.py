@@ -51,6 +51,7 @@ class Seen:
     step: str
     memory: int
     kind: Kind
+    parent: int = 0
     threads: int = 1
     paused: bool = False
     peak: int = 0

@@ -1,8 +1,8 @@
 """The job server of one build: a thread that keeps the right number of tokens in the fifo.
 
-It alone decides how many processes there may be, for all steps that run at once; each step has a seat. It
-outlives no build: its folder and its cgroup are those of a sandbox without processes of its own, and go the
-same way (sandbox/state.py), also where the build is killed.
+It alone decides how many processes there may be, for all steps that run at once; each step has a seat. Its
+folder and its cgroup are those of a sandbox without processes of its own, and go the same way
+(sandbox/state.py), also where the build is killed.
 """
 
 from __future__ import annotations
@@ -11,28 +11,27 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from threading import Event, Lock, Thread
 
+from rocwright.build.jobs import processes
+from rocwright.build.jobs.circulation import Circulation
 from rocwright.build.jobs.learn import Learnt
-from rocwright.build.jobs.policy import Decision, StepNow, decide, fitting
-from rocwright.build.jobs.processes import Kind, Seen, Sight, Watch
+from rocwright.build.jobs.policy import Decision, StepNow, decide
+from rocwright.build.jobs.processes import Kind, Seen
 from rocwright.build.jobs.room import Room, read_room
 from rocwright.build.jobs.tokens import Tokens
+from rocwright.build.jobs.told import told_to_share
 from rocwright.home import Home
 from rocwright.plan.model import Step
 from rocwright.sandbox import cgroup, reaper, state
 
-PATIENCE = 2.0
-"""Seconds for which tokens must be missing before they are held to be lost."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """What a step had of the machine, for its record: bytes, seconds, and the fewest and most processes that
-    it and those beside it were allowed."""
+    """What a step had of the machine, for its record: bytes, seconds that processes of it were paused, and
+    the fewest and most processes that all steps together were allowed meanwhile."""
 
     peak_memory: int
     paused_seconds: float
@@ -44,23 +43,23 @@ class Held:
 class Seat:
     """A step's place at the server. `jobs` is the number for tools that know no job server.
 
-    `working` and `memory` are as last seen: processes that work, and bytes.
+    `working` and `memory` are as last seen: processes that compile or link, and bytes of all.
     """
 
     name: str
     component: str
     reckoned: int
     jobs: int
-    begun: float
     server: JobServer
+    least: int
+    most: int
+    begun: float = field(default_factory=time.monotonic)
     pid: int | None = None
     shares: bool = False
     working: int = 0
     memory: int = 0
     peak: int = 0
     paused: float = 0
-    least: int = 0
-    most: int = 0
 
     def started(self, pid: int) -> None:
         """Tell the process of the step: its sandboxes carry its number."""
@@ -71,10 +70,13 @@ class Seat:
         self.server.leave(self)
         return Held(peak_memory=self.peak, paused_seconds=self.paused, least=self.least, most=self.most)
 
-    @property
-    def reserved(self) -> int:
-        """Processes that it may have without taking a token."""
-        return 1 if self.shares else self.jobs
+    def note(self, seen: Sequence[Seen], allowed: int, seconds: float) -> None:
+        """Take in what was seen of the step, and what was allowed, `seconds` after the last time."""
+        self.memory = sum(each.memory for each in seen)
+        self.working = sum(each.kind is not Kind.OTHER and not each.paused for each in seen)
+        self.peak = max(self.peak, self.memory)
+        self.paused += seconds * sum(each.paused for each in seen)
+        self.least, self.most = min(self.least, allowed), max(self.most, allowed)
 
 
 class JobServer:
@@ -84,14 +86,15 @@ class JobServer:
     """
 
     def __init__(self, home: Home, *, jobs: int, memory: int | None = None) -> None:
-        self.most, self.limit = jobs, memory
+        self.allowed, self.limit = jobs, memory
         self.decision = Decision(tokens=jobs)
         self._home = home
         self._seats: list[Seat] = []
         self._lock = Lock()
         self._wake = Event()
         self._stopped = False
-        self._stopped_ones: dict[int, Seen] = {}
+        self._paused: dict[int, Seen] = {}
+        self._looked = time.monotonic()
         self._thread = Thread(target=self._serve, name="job server", daemon=True)
 
     def __enter__(self) -> JobServer:
@@ -101,11 +104,8 @@ class JobServer:
         state.write_record(self.folder, (), self._group)
         if self._group is not None and self.limit is not None:
             self._group.limit(self.limit)
-        self._tokens = Tokens.create(self.folder)
-        self._circulating = 0
+        self._circulation = Circulation(Tokens.create(self.folder))
         self._learnt = Learnt.load(self._home)
-        self._watch = Watch()
-        self.room = self._look()
         self._thread.start()
         return self
 
@@ -113,22 +113,27 @@ class JobServer:
         self._stopped = True
         self._wake.set()
         self._thread.join()
-        self._tokens.close()
+        self._circulation.tokens.close()
         self._learnt.save()
         state.dispose(self.folder)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What the processes of steps need in their environment."""
+        return {cgroup.ABOVE: self.folder.name} if self._group is not None else {}
 
     def seat(self, step: Step, waiting: int = 1) -> Seat | None:
         """A place for a step that compiles, None where it has to wait for another to end.
 
-        `waiting` is how many such steps want one now. Where nothing runs there is always a place.
+        `waiting` is how many such steps want one now. Where nothing else runs there is always a place. A
+        step whose tools are clients grows by tokens; for others the number stays, so that less than a
+        quarter of what there is, is not worth to begin with.
         """
         with self._lock:
-            free = self.most - sum(each.reserved for each in self._seats)
-            share = min(free // max(waiting, 1), step.needs.cores)
-            fits = fitting(
-                self._look(), self._learnt, step.component, step.name, step.needs.memory, self.most
-            )
-            if self._seats and (min(share, fits) < 1 or share < min(self.most // 4, step.needs.cores)):
+            taken = sum(1 if seat.shares else max(seat.jobs, seat.working) for seat in self._seats)
+            share = min((self.allowed - taken) // max(waiting, 1), step.needs.cores)
+            fits = self.look().available // max(step.needs.memory, 1)
+            if self._seats and (min(share, fits) < 1 or share < min(self.allowed // 4, step.needs.cores)):
                 return None
             return self._sit(step, max(1, min(share, fits)))
 
@@ -143,28 +148,16 @@ class JobServer:
             self._seats.remove(seat)
         self._wake.set()
 
+    def look(self) -> Room:
+        """The memory that there is now."""
+        return read_room(self.limit, self._group)
+
     def _sit(self, step: Step, jobs: int) -> Seat:
         allowed = self.decision.tokens
-        seat = Seat(
-            step.name,
-            step.component,
-            step.needs.memory,
-            jobs,
-            time.monotonic(),
-            self,
-            least=allowed,
-            most=allowed,
-        )
+        seat = Seat(step.name, step.component, step.needs.memory, jobs, self, least=allowed, most=allowed)
         self._seats.append(seat)
         self._wake.set()
         return seat
-
-    def _look(self, sight: Sight | None = None) -> Room:
-        """The room; `sight` is what the build's processes were seen to have, and where."""
-        if sight is None:
-            return read_room(self.limit, self._group)
-        own = sum(one.memory for one in sight.seen)
-        return read_room(self.limit, self._group, sight.groups, own)
 
     def _serve(self) -> None:
         try:
@@ -173,20 +166,15 @@ class JobServer:
                 self._wake.wait(self.decision.next)
                 self._wake.clear()
         finally:
-            _signal(self._stopped_ones.values(), signal.SIGCONT)
+            _signal(self._paused.values(), signal.SIGCONT)
 
     def _tick(self) -> None:
         with self._lock:
             seats = list(self._seats)
         for seat in seats:
             seat.shares = seat.shares or (seat.pid is not None and told_to_share(self.folder, seat.pid))
-        now = time.monotonic()
-        sight = self._watch.read({seat.pid: seat.name for seat in seats if seat.pid is not None})
-        self.room = self._look(sight)
-        components = {seat.name: seat.component for seat in seats}
-        for one in sight.ended:
-            if one.kind is not Kind.OTHER and one.step in components:
-                self._learnt.note(components[one.step], one.step, one.kind, one.peak)
+        out = self._circulation.out()
+        seen = processes.read({seat.pid: seat.name for seat in seats if seat.pid is not None})
         steps = [
             StepNow(
                 name=seat.name,
@@ -198,32 +186,33 @@ class JobServer:
             )
             for seat in seats
         ]
-        self.decision = decide(
-            now, self.room, sight.seen, steps, self._learnt, self.decision, self.most, os.cpu_count()
+        self.decision = decide(self.look(), seen, steps, self._learnt, self.decision, self.allowed)
+        now = time.monotonic()
+        for seat in seats:
+            mine = [each for each in seen if each.step == seat.name]
+            seat.note(mine, self.decision.tokens, now - self._looked)
+        self._looked = now
+        self._circulation.note(
+            now,
+            out=out,
+            threads=sum(each.threads for each in _leaves(seen)),
+            surplus=sum(max(0, seat.working - 1) for seat in seats),
         )
-        self._circulate(max(0, self.decision.tokens - sum(seat.reserved for seat in seats)))
-        _signal(self.decision.pause, signal.SIGSTOP)
-        _signal(self.decision.resume, signal.SIGCONT)
-        self._stopped_ones |= {each.pid: each for each in self.decision.pause}
-        for each in self.decision.resume:
-            self._stopped_ones.pop(each.pid, None)
+        self._circulation.settle(self.decision.tokens - len(seats))
+        self._pause(self.decision)
 
-    def _circulate(self, wanted: int) -> None:
-        """Have `wanted` tokens in the fifo and in the hands of clients together."""
-        if wanted > self._circulating:
-            self._circulating += self._tokens.put(wanted - self._circulating)
-        elif wanted < self._circulating:
-            self._circulating -= self._tokens.take(self._circulating - wanted)
+    def _pause(self, decision: Decision) -> None:
+        self._paused |= {each.pid: each for each in decision.pause}
+        _signal(decision.pause, signal.SIGSTOP)
+        _signal(decision.resume, signal.SIGCONT)
+        for each in decision.resume:
+            self._paused.pop(each.pid, None)
 
 
-def tell_to_share(folder: Path, pid: int) -> None:
-    """Let the server at `folder` know that the tools of a step, by its process, are its clients."""
-    (folder / f"shares-{pid}").touch()
-
-
-def told_to_share(folder: Path, pid: int) -> bool:
-    """Whether the tools of a step are clients."""
-    return (folder / f"shares-{pid}").exists()
+def _leaves(seen: Sequence[Seen]) -> list[Seen]:
+    """The processes that started no other: each job is one at least, and what started the jobs is none."""
+    parents = {each.parent for each in seen}
+    return [each for each in seen if each.pid not in parents]
 
 
 def _signal(targets: Iterable[Seen], number: signal.Signals) -> None:

@@ -1,0 +1,76 @@
+"""How many tokens there are, in the fifo and in the hands of clients, and what becomes of those that are
+lost.
+
+Who holds a token is not known, only how many are out. Two things are seen besides: how many threads live in
+the steps (a token that nobody can hold any more is lost), and how many processes work (more than tokens
+explain were started by tools that know no job server, or were told a number; so much less may be given
+out).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from rocwright.build.jobs.tokens import Tokens
+
+PATIENCE = 2.0
+"""Seconds for which something must hold without a break before it is believed.
+
+A client takes a token some moments before its process is there, and gives it back some moments after.
+"""
+
+
+@dataclass(slots=True)
+class Lasting:
+    """The least value that a number had within the last `PATIENCE` seconds; 0 until so long has passed."""
+
+    _values: deque[tuple[float, int]] = field(default_factory=deque)
+
+    def note(self, now: float, value: int) -> int:
+        """Take in a value; the least."""
+        self._values.append((now, value))
+        while len(self._values) > 1 and self._values[1][0] <= now - PATIENCE:
+            self._values.popleft()
+        whole = self._values[0][0] <= now - PATIENCE
+        return max(0, min(value for _, value in self._values)) if whole else 0
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self._values.clear()
+
+
+@dataclass(slots=True)
+class Circulation:
+    """Keeps `tokens` at what is wanted. Only the job server's thread has it."""
+
+    tokens: Tokens
+    _there: int = 0
+    _lost: Lasting = field(default_factory=Lasting)
+    _surplus: Lasting = field(default_factory=Lasting)
+    _unexplained: int = 0
+
+    def out(self) -> int:
+        """Tokens in the hands of clients, lost ones too. What somebody wrote beyond what there is, is taken
+        away."""
+        held = self.tokens.held()
+        if held > self._there:
+            held -= self.tokens.take(held - self._there)
+        return max(0, self._there - held)
+
+    def note(self, now: float, *, out: int, threads: int, surplus: int) -> None:
+        """Take in what was seen at once: `out` tokens, `threads` that live, and by how many the processes
+        that work are more than those that tokens explain."""
+        lost = self._lost.note(now, out - threads)
+        if lost:
+            self._there -= lost
+            self._lost.forget()
+        self._unexplained = self._surplus.note(now, surplus - out)
+
+    def settle(self, wanted: int) -> None:
+        """Have `wanted` tokens in all, less what works without; those in the hands of clients are awaited."""
+        target = max(0, wanted - self._unexplained)
+        if target > self._there:
+            self._there += self.tokens.put(target - self._there)
+        elif target < self._there:
+            self._there -= self.tokens.take(self._there - target)
