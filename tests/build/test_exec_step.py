@@ -15,6 +15,7 @@ from tests.making import digest, small_plan
 from tests.sources.conftest import make_repository
 
 from rocwright.build.exec_step import execute
+from rocwright.build.jobs.forms import Wanted, numbers
 from rocwright.build.run import environment
 from rocwright.errors import (
     CheckError,
@@ -126,7 +127,7 @@ def test_the_environment_is_exactly_what_is_said(workshop: Workshop, monkeypatch
     step = workshop.step("env > $OUT/result", env={"MINE": "1 2", "LANG": "de_DE.UTF-8"})
     seen = dict(line.split("=", 1) for line in workshop.text(workshop.run(step, jobs=3)).splitlines())
     assert isinstance(step.action, RunAction)
-    expected = environment(step.action, 3)
+    expected = environment(step.action, numbers(Wanted(jobs=3)).env)
     assert expected["LANG"] == "de_DE.UTF-8"
     # the shell adds these by itself
     assert {"PWD", "_", "SHLVL", "OLDPWD", "CCACHE_NAMESPACE"} >= set(seen) - set(expected)

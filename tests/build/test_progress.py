@@ -200,7 +200,8 @@ def test_on_a_terminal_every_running_step_has_a_line_with_a_bar() -> None:
     from rich.console import Console
 
     shown = LiveProgress()
-    one, other = running(), Running("triton", 1, 100)
+    one, other = running(), Running("triton", 1, 100, load=lambda: "1 job · 2.00 GiB")
+    one.load = lambda: "14 jobs · 26.10 GiB"
     one.note("[25/100] Building [b]not markup[/b]")
     for step in (one, other):
         shown.started(step)
@@ -209,10 +210,10 @@ def test_on_a_terminal_every_running_step_has_a_line_with_a_bar() -> None:
     first, second = page.getvalue().splitlines()
     assert first.split()[0] == "torch"
     assert "25 %" in first
-    assert "14 jobs" in first
+    assert "14 jobs · 26.10 GiB" in first
     assert "[b]not markup[/b]" in first
     assert second.split()[0] == "triton"
-    assert "1 job " in second + " "
+    assert "1 job · 2.00 GiB" in second
     shown.ended(one, "done")
     page = StringIO()
     Console(file=page, width=140).print(shown._table())

@@ -41,13 +41,15 @@ def parse_counter(line: str) -> tuple[int, int] | None:
 @dataclass(slots=True)
 class Running:
     """A step under way. `expected` is how long it should take, in seconds, and `past` how many things were
-    counted in all when it was built before; 0 where that is not known.
+    counted in all when it was built before; 0 where that is not known. `load` tells what it has of the
+    machine.
     """
 
     name: str
     jobs: int
     expected: float = 0
     past: int = 0
+    load: Callable[[], str] = str
     begun: float = field(default_factory=time.monotonic)
     counter: tuple[int, int] | None = None
     before: int = 0
@@ -116,6 +118,7 @@ class Running:
             parts.append("no history: counting steps" if self.counter is not None else "no history")
         elif self.left is None:
             parts.append(f"longer than the {duration(self.expected)} expected")
+        parts.append(self.load())
         return " · ".join(part for part in parts if part)
 
 
@@ -202,7 +205,7 @@ class LiveProgress:
                 bar = ProgressBar(
                     total=1, completed=running.share or 0, width=20, pulse=running.share is None
                 )
-                words = f"{running.describe()} · {running.jobs} job{'s' if running.jobs != 1 else ''}"
+                words = running.describe()
                 table.add_row(f"  {running.name}", bar, words, Text(running.last, style="dim"))
             if whole := self._whole():
                 table.add_row("  in all", "", whole, "")

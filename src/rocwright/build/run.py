@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -12,9 +11,9 @@ from pathlib import Path
 from rocwright import sandbox
 from rocwright.bases.roots import unpacked_root
 from rocwright.build.context import Context, Made
-from rocwright.build.jobs import tokens
-from rocwright.build.jobs.forms import FIFO, Wanted, ask_script, choose_form, numbers, read_answers
-from rocwright.build.jobs.told import tell_to_share
+from rocwright.build.jobs.forms import FIFO, Wanted, numbers
+from rocwright.build.jobs.join import join
+from rocwright.build.jobs.tokens import NAME as TOKENS
 from rocwright.build.workspace import CCACHE
 from rocwright.catalog.read import DATA
 from rocwright.errors import (
@@ -97,7 +96,7 @@ def prepare(action: RunAction, context: Context) -> Job:
     env = environment(action, numbers(_wanted(context)).env)
     env["CCACHE_NAMESPACE"] = _compiler_namespace(root, action.compiler_reads)
     if context.server is not None:
-        mounts.append(Mount(source=context.server / tokens.NAME, target=FIFO, writable=True))
+        mounts.append(Mount(source=context.server / TOKENS, target=FIFO, writable=True))
     return Job(
         root=root,
         argv=("/bin/sh", "-eu", "-c", "\n".join(action.commands)),
@@ -155,23 +154,9 @@ def run_run(action: RunAction, context: Context) -> Made:
 
 
 def share(engine: sandbox.Engine, job: Job, action: RunAction, context: Context, server: Path) -> Job:
-    """The job with its tools as clients of the job server, as far as they know how; the server is told."""
-    answers: list[str] = []
-    sandbox.run(engine, replace(job, argv=("/bin/sh", "-c", ask_script())), answers.append)
-    fifo = FIFO if engine.isolates else str(server / tokens.NAME)
-    tools = read_answers(answers)
-    form = choose_form(tools, fifo, _wanted(context))
-    found = ", ".join(f"{name} {version}" for name, version in tools.items())
-    if not form.clients:
-        context.on_line(f"no tool here knows a job server ({found or 'neither make nor ninja'})")
-        return job
-    context.on_line(f"sharing jobs with other steps: {', '.join(form.clients)} (of {found})")
-    if form.shares:
-        tell_to_share(server, os.getpid())
-    ours = environment(action, form.env)
-    env = {
-        name: value for name, value in job.env.items() if name in ours or name == "CCACHE_NAMESPACE"
-    } | ours
+    """The job with its tools as clients of the job server, as far as they know how."""
+    form = join(engine, job, server, _wanted(context), context.on_line)
+    env = environment(action, form.env) | {"CCACHE_NAMESPACE": job.env["CCACHE_NAMESPACE"]}
     commands = (form.opens, *action.commands) if form.opens else action.commands
     return replace(job, env=env, argv=("/bin/sh", "-eu", "-c", "\n".join(commands)))
 

@@ -40,6 +40,9 @@ class StepRun(Frozen):
     peak_memory: int | None = None
     compiler_cache: dict[str, int] = {}
     counted: int = 0
+    paused: float = 0
+    least_jobs: int = 0
+    most_jobs: int = 0
 
 
 class Run(Frozen):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -19,6 +20,7 @@ import psutil
 from rocwright import process
 from rocwright.build.again import Tries, again_line
 from rocwright.build.expect import Expected, compiles
+from rocwright.build.jobs.server import JobServer, Seat
 from rocwright.build.progress import Progress
 from rocwright.build.runs import LogFile, StepRun, log_name, read_report
 from rocwright.build.whole import Whole
@@ -44,12 +46,19 @@ MEMORY_SHARE = 0.95
 """The part of the machine's free memory that one step may take before it is ended."""
 
 
+AGAIN = 0.5
+"""Seconds after which steps without a place ask again: what runs may have joined the job server meanwhile."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What a user may say about a run: most jobs at once, the engine by name, and whether changes in trees
-    that nobody saved are thrown away."""
+    """What a user may say about a run: most jobs at once, most memory of the whole in bytes, whether steps
+    share the jobs by a job server, the engine by name, and whether changes in trees that nobody saved are
+    thrown away."""
 
     jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
+    memory: int | None = None
+    sharing: bool = True
     engine: str | None = None
     discard: bool = False
 
@@ -118,28 +127,25 @@ class _Scheduler:
         self.logs, self.progress = logs, progress
         self.whole = Whole([*self.waiting.values()], expected, options.jobs)
         progress.of(self.whole.describe)
-        self.free = options.jobs
+        self.server = JobServer(home, jobs=options.jobs, memory=options.memory, sharing=options.sharing)
         self.outcome = Outcome()
         self.tries = Tries()
         self.children: set[subprocess.Popen[bytes]] = set()
         self.lock = threading.Lock()
 
     def run(self) -> Outcome:
-        running: dict[Future[StepRun], tuple[Step, int]] = {}
-        with ThreadPoolExecutor(max_workers=max(4, self.options.jobs)) as pool:
+        running: dict[Future[StepRun], Step] = {}
+        with self.server, ThreadPoolExecutor(max_workers=max(4, 2 * self.options.jobs)) as pool:
             try:
                 while self.waiting or running:
-                    for step, jobs in self._startable([step for step, _ in running.values()]):
+                    for step, seat in self._startable(running.values()):
                         self.waiting.pop(step.key)
-                        self.free -= _cores(step, jobs)
-                        running[pool.submit(self._run_step, step, jobs)] = (step, jobs)
+                        running[pool.submit(self._run_step, step, seat)] = step
                     if not running:
                         break
-                    ended, _ = wait(running, return_when=FIRST_COMPLETED)
+                    ended, _ = wait(running, timeout=AGAIN, return_when=FIRST_COMPLETED)
                     for future in ended:
-                        step, jobs = running.pop(future)
-                        self.free += _cores(step, jobs)
-                        self._take(step, future.result())
+                        self._take(running.pop(future), future.result())
             except KeyboardInterrupt:
                 self._stop()
                 raise InterruptedByUser(
@@ -150,28 +156,20 @@ class _Scheduler:
         self._skip_rest()
         return self.outcome
 
-    def _startable(self, running: Collection[Step]) -> list[tuple[Step, int]]:
-        """Steps whose inputs are there, each with its number of jobs."""
+    def _startable(self, running: Collection[Step]) -> list[tuple[Step, Seat]]:
+        """Steps whose inputs are there and that have a place, each with it."""
         ready = [
             step
             for step in self.waiting.values()
             if all(item.key not in self.keys or item.key in self.done for item in step.inputs)
         ]
+        chosen = [(step, self.server.small_seat(step)) for step in ready if not compiles(step)]
         heavy = self._beside([step for step in ready if compiles(step)], running)
-        chosen: list[tuple[Step, int]] = [(step, 1) for step in ready if not compiles(step)]
-        free = self.free - len(chosen)
-        memory = psutil.virtual_memory().available
         for count, step in enumerate(heavy):
-            share = max(free, 0) // (len(heavy) - count)
-            jobs = min(share, max(1, memory // max(step.needs.memory, 1)), step.needs.cores)
-            jobs = min(jobs, self.tries.jobs(step, jobs))
-            if jobs < 1 and not (running or chosen):
-                jobs = 1
-            if jobs < 1:
-                continue
-            free -= jobs
-            memory -= jobs * step.needs.memory
-            chosen.append((step, jobs))
+            most = self.tries.jobs(step, self.options.jobs)
+            seat = self.server.seat(step, waiting=len(heavy) - count, most=most)
+            if seat is not None:
+                chosen.append((step, seat))
         return chosen
 
     def _beside(self, ready: list[Step], running: Collection[Step]) -> list[Step]:
@@ -182,10 +180,23 @@ class _Scheduler:
         first = [step for step in ready if not self.tries.second(step)]
         return first or ([] if busy else ready[:1])
 
-    def _run_step(self, step: Step, jobs: int) -> StepRun:
-        running = self.whole.started(step, jobs)
+    def _run_step(self, step: Step, seat: Seat) -> StepRun:
+        with contextlib.closing(seat):
+            run = self._run_seated(step, seat)
+        held = seat.close()
+        return run.model_copy(
+            update={
+                "paused": round(held.paused_seconds, 1),
+                "least_jobs": held.least,
+                "most_jobs": held.most,
+            }
+        )
+
+    def _run_seated(self, step: Step, seat: Seat) -> StepRun:
+        running = self.whole.started(step, seat.jobs)
+        running.load = seat.describe
         self.progress.started(running)
-        memory = int(psutil.virtual_memory().available * MEMORY_SHARE) if compiles(step) else None
+        memory = self._memory() if compiles(step) else None
         killed_before = machine_kills()
         name = log_name(step.name)
         log = LogFile(self.logs / name)
@@ -196,11 +207,15 @@ class _Scheduler:
                 log.line(line)
                 self.progress.line(running, line)
 
+            def on_start(child: subprocess.Popen[bytes]) -> None:
+                seat.started(child.pid)
+                self._register(child)
+
             try:
                 finished = process.stream(
-                    self._command(step, jobs, memory, report),
+                    self._command(step, seat.jobs, memory, report),
                     on_line,
-                    on_start=self._register,
+                    on_start=on_start,
                     env=self._environment(),
                 )
             finally:
@@ -245,12 +260,20 @@ class _Scheduler:
         command += ["--jobs", str(jobs), "--report", str(report)]
         if memory is not None:
             command += ["--memory", str(memory)]
+        if self.server.sharing:
+            command += ["--job-server", str(self.server.folder)]
         if self.options.engine:
             command += ["--engine", self.options.engine]
         return command
 
+    def _memory(self) -> int:
+        """What one step may take: what the build may, as long as the machine has it to give."""
+        free = int(psutil.virtual_memory().available * MEMORY_SHARE)
+        return min(free, self.options.memory or free)
+
     def _environment(self) -> dict[str, str]:
-        return os.environ | {"ROCWRIGHT_HOME": str(self.home.path), "PYTHONUNBUFFERED": "1"}
+        ours = {"ROCWRIGHT_HOME": str(self.home.path), "PYTHONUNBUFFERED": "1"}
+        return os.environ | ours | self.server.environment
 
     def _register(self, child: subprocess.Popen[bytes]) -> None:
         with self.lock:
@@ -284,10 +307,6 @@ class _Scheduler:
     def _skip_rest(self) -> None:
         for step in self.waiting.values():
             self.outcome.steps.append(StepRun(name=step.name, key=step.key, outcome="skipped"))
-
-
-def _cores(step: Step, jobs: int) -> int:
-    return jobs if compiles(step) else 1
 
 
 def _killed(code: int, before: int | None) -> RocwrightError:

@@ -33,6 +33,7 @@ TABLES = (
     "host.toml",
     "isas.toml",
     "job_kinds.toml",
+    "job_tools.toml",
     "leftovers.toml",
     "libraries.toml",
     "loose_kernels.toml",

@@ -6,13 +6,26 @@ import os
 
 import click
 
-from rocwright.cli.common import Asked, json_option, project_options, say, the_project
+from rocwright.cli.common import Asked, json_option, project_options, say, size_option, the_project
 
 
 @click.command("build")
 @project_options
 @click.option(
     "--jobs", "-j", type=click.IntRange(min=1), help="Most processes at once; all cores by default."
+)
+@click.option(
+    "--memory",
+    metavar="SIZE",
+    callback=size_option,
+    help="Most memory that the whole build may take, such as 12GiB; what the machine has by default.",
+)
+@click.option(
+    "--no-job-server",
+    "sharing",
+    flag_value=False,
+    default=True,
+    help="Give each step a number of jobs of its own, and never pause a process.",
 )
 @click.option("--engine", help="The sandbox engine, by name; otherwise the first that works here.")
 @click.option("--verify", "verify_too", is_flag=True, help="Check and try what is built.")
@@ -26,6 +39,8 @@ from rocwright.cli.common import Asked, json_option, project_options, say, the_p
 def command(
     asked: Asked,
     jobs: int | None,
+    memory: int | None,
+    sharing: bool,
     engine: str | None,
     verify_too: bool,
     discard: bool,
@@ -49,7 +64,9 @@ def command(
     decisions = planned(project, locked)[1]
     show_plan_line(locked, decisions)
     show_needs(project, decisions, jobs)
-    options = Options(jobs=jobs or os.cpu_count() or 1, engine=engine, discard=discard)
+    options = Options(
+        jobs=jobs or os.cpu_count() or 1, memory=memory, sharing=sharing, engine=engine, discard=discard
+    )
     with choose_progress() as progress:
         if heal:
             locked, built = build_and_heal(project, locked, options, progress)

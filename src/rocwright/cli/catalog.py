@@ -22,6 +22,7 @@ KINDS = (
     "isa",
     "issue",
     "job_kind",
+    "job_tool",
     "leftover",
     "library",
     "loose_kernel",

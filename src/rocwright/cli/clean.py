@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwright.cli.common import json_option, say
+from rocwright.cli.common import json_option, say, size_option
 
 if TYPE_CHECKING:
     from rocwright.trouble.clean.model import Found, Piece, Room
 
 _DAYS = {"": 1.0, "d": 1.0, "h": 1 / 24, "w": 7.0}
-_BYTES = {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
 
 def _age(_: click.Context, __: click.Parameter, text: str | None) -> float | None:
@@ -22,13 +21,6 @@ def _age(_: click.Context, __: click.Parameter, text: str | None) -> float | Non
     if text is not None and match is None:
         raise click.BadParameter(f"{text!r} is no time such as 30d, 12h or 2w.")
     return float(match[1]) * _DAYS[match[2]] if match else None
-
-
-def _bytes(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
-    match = re.fullmatch(r"(\d{1,12}(?:\.\d+)?) ?((?:[KMGT]iB)?)", text or "")
-    if text is not None and match is None:
-        raise click.BadParameter(f"{text!r} is no size such as 50GiB, 800MiB or a number of bytes.")
-    return int(float(match[1]) * _BYTES[match[2]]) if match else None
 
 
 def _names(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
@@ -42,7 +34,7 @@ def _names(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
 @click.option("--dry-run", is_flag=True, help="Only say what would go.")
 @click.option("--keep", metavar="30d", callback=_age, help="What was used in so long stays. [default: 30d]")
 @click.option(
-    "--max", "at_most", metavar="50GiB", callback=_bytes, help="Stop when no more than this is left."
+    "--max", "at_most", metavar="50GiB", callback=size_option, help="Stop when no more than this is left."
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option

@@ -37,6 +37,17 @@ def complete(kind: str) -> Callable[[click.Context, click.Parameter, str], list[
     return names
 
 
+_BYTES = {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+
+
+def size_option(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
+    """The bytes that an option's value means, such as 50GiB."""
+    match = re.fullmatch(r"(\d{1,12}(?:\.\d+)?) ?((?:[KMGT]iB)?)", text or "")
+    if text is not None and match is None:
+        raise click.BadParameter(f"{text!r} is no size such as 50GiB, 800MiB or a number of bytes.")
+    return int(float(match[1]) * _BYTES[match[2]]) if match else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """What a command line asks for instead of a project file; all of it empty: the project file's."""

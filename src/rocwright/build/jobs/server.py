@@ -17,15 +17,16 @@ from threading import Event, Lock, Thread
 
 from rocwright.build.jobs import processes
 from rocwright.build.jobs.circulation import Circulation
+from rocwright.build.jobs.join import told_to_share
 from rocwright.build.jobs.learn import Learnt
 from rocwright.build.jobs.policy import Decision, StepNow, decide
 from rocwright.build.jobs.processes import Kind, Seen
 from rocwright.build.jobs.room import Room, read_room
 from rocwright.build.jobs.tokens import Tokens
-from rocwright.build.jobs.told import told_to_share
 from rocwright.home import Home
 from rocwright.plan.model import Step
 from rocwright.sandbox import cgroup, reaper, state
+from rocwright.units import size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +44,8 @@ class Held:
 class Seat:
     """A step's place at the server. `jobs` is the number for tools that know no job server.
 
-    `working` and `memory` are as last seen: processes that compile or link, and bytes of all.
+    `cap` is the most that all may have while it runs. `working` and `memory` are as last seen: processes that
+    compile or link, and bytes of all.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Seat:
     server: JobServer
     least: int
     most: int
+    cap: int
     begun: float = field(default_factory=time.monotonic)
     pid: int | None = None
     shares: bool = False
@@ -60,6 +63,12 @@ class Seat:
     memory: int = 0
     peak: int = 0
     paused: float = 0
+
+    def describe(self) -> str:
+        """What it has now, for people."""
+        count = self.working or (1 if self.shares else self.jobs)
+        jobs = f"{count} job{'s' if count != 1 else ''}"
+        return f"{jobs} · {size(self.memory)}" if self.memory >= 2**20 else jobs
 
     def started(self, pid: int) -> None:
         """Tell the process of the step: its sandboxes carry its number."""
@@ -82,11 +91,12 @@ class Seat:
 class JobServer:
     """`with JobServer(home, jobs=8, memory=None) as server`: `jobs` processes at most, `memory` in bytes.
 
-    Every process that it paused goes on when it is left, whatever happens.
+    Every process that it paused goes on when it is left, whatever happens. Not `sharing`, it gives each
+    step a number and does no more.
     """
 
-    def __init__(self, home: Home, *, jobs: int, memory: int | None = None) -> None:
-        self.allowed, self.limit = jobs, memory
+    def __init__(self, home: Home, *, jobs: int, memory: int | None = None, sharing: bool = True) -> None:
+        self.allowed, self.limit, self.sharing = jobs, memory, sharing
         self.decision = Decision(tokens=jobs)
         self._home = home
         self._seats: list[Seat] = []
@@ -106,13 +116,15 @@ class JobServer:
             self._group.limit(self.limit)
         self._circulation = Circulation(Tokens.create(self.folder))
         self._learnt = Learnt.load(self._home)
-        self._thread.start()
+        if self.sharing:
+            self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stopped = True
         self._wake.set()
-        self._thread.join()
+        if self.sharing:
+            self._thread.join()
         self._circulation.tokens.close()
         self._learnt.save()
         state.dispose(self.folder)
@@ -122,25 +134,26 @@ class JobServer:
         """What the processes of steps need in their environment."""
         return {cgroup.ABOVE: self.folder.name} if self._group is not None else {}
 
-    def seat(self, step: Step, waiting: int = 1) -> Seat | None:
+    def seat(self, step: Step, *, waiting: int = 1, most: int | None = None) -> Seat | None:
         """A place for a step that compiles, None where it has to wait for another to end.
 
-        `waiting` is how many such steps want one now. Where nothing else runs there is always a place. A
-        step whose tools are clients grows by tokens; for others the number stays, so that less than a
-        quarter of what there is, is not worth to begin with.
+        `waiting` is how many such steps want one now, `most` how many jobs it may have. Where nothing else
+        runs there is always a place. A step whose tools are clients grows by tokens; for others the number
+        stays, so that less than a quarter of what there is, is not worth to begin with.
         """
         with self._lock:
             taken = sum(1 if seat.shares else max(seat.jobs, seat.working) for seat in self._seats)
-            share = min((self.allowed - taken) // max(waiting, 1), step.needs.cores)
+            cap = min(most or self.allowed, self.allowed)
+            share = min((self.allowed - taken) // max(waiting, 1), step.needs.cores, cap)
             fits = self.look().available // max(step.needs.memory, 1)
-            if self._seats and (min(share, fits) < 1 or share < min(self.allowed // 4, step.needs.cores)):
+            if self._seats and (min(share, fits) < 1 or share < min(cap // 4, step.needs.cores)):
                 return None
-            return self._sit(step, max(1, min(share, fits)))
+            return self._sit(step, max(1, min(share, fits)), cap)
 
     def small_seat(self, step: Step) -> Seat:
         """The place of a step that is one process (a download, a tree): there always is one."""
         with self._lock:
-            return self._sit(step, 1)
+            return self._sit(step, 1, self.allowed)
 
     def leave(self, seat: Seat) -> None:
         """Take a place back."""
@@ -152,9 +165,9 @@ class JobServer:
         """The memory that there is now."""
         return read_room(self.limit, self._group)
 
-    def _sit(self, step: Step, jobs: int) -> Seat:
-        allowed = self.decision.tokens
-        seat = Seat(step.name, step.component, step.needs.memory, jobs, self, least=allowed, most=allowed)
+    def _sit(self, step: Step, jobs: int, cap: int) -> Seat:
+        now = self.decision.tokens
+        seat = Seat(step.name, step.component, step.needs.memory, jobs, self, least=now, most=now, cap=cap)
         self._seats.append(seat)
         self._wake.set()
         return seat
@@ -173,6 +186,7 @@ class JobServer:
             seats = list(self._seats)
         for seat in seats:
             seat.shares = seat.shares or (seat.pid is not None and told_to_share(self.folder, seat.pid))
+        most = min((self.allowed, *(seat.cap for seat in seats)))
         out = self._circulation.out()
         seen = processes.read({seat.pid: seat.name for seat in seats if seat.pid is not None})
         steps = [
@@ -186,7 +200,7 @@ class JobServer:
             )
             for seat in seats
         ]
-        self.decision = decide(self.look(), seen, steps, self._learnt, self.decision, self.allowed)
+        self.decision = decide(self.look(), seen, steps, self._learnt, self.decision, most)
         now = time.monotonic()
         for seat in seats:
             mine = [each for each in seen if each.step == seat.name]
