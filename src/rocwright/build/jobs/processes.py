@@ -43,7 +43,8 @@ class Kind(StrEnum):
 class Seen:
     """A process inside a step's sandbox. `started` is in clock ticks since boot (with `pid` it tells a
     process from a later one with its number), `memory` (anonymous and shared) and its `peak` in bytes,
-    `threads` their number, `cpu` the seconds that it worked, `paused` whether a signal stopped it.
+    `parent` is who started it, `threads` their number, `cpu` the seconds that it worked, `paused` whether a
+    signal stopped it.
     """
 
     pid: int
@@ -143,6 +144,7 @@ class Watch:
             step=step,
             memory=memory,
             kind=self._kind(pid, stat, waits),
+            parent=stat.parent,
             threads=stat.threads,
             paused=stat.state == "T",
             peak=max(memory, before.peak if before is not None else 0),

@@ -11,16 +11,15 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Event, Lock, Thread
 
-from rocwright.build.jobs import processes
 from rocwright.build.jobs.circulation import Circulation
 from rocwright.build.jobs.join import told_to_share
 from rocwright.build.jobs.learn import Learnt
-from rocwright.build.jobs.policy import Decision, StepNow, decide
-from rocwright.build.jobs.processes import Kind, Seen
+from rocwright.build.jobs.policy import Decision, StepNow, decide, fitting
+from rocwright.build.jobs.processes import Kind, Seen, Sight, Watch
 from rocwright.build.jobs.room import Room, read_room
 from rocwright.build.jobs.tokens import Tokens
 from rocwright.home import Home
@@ -79,6 +78,17 @@ class Seat:
         self.server.leave(self)
         return Held(peak_memory=self.peak, paused_seconds=self.paused, least=self.least, most=self.most)
 
+    def now(self) -> StepNow:
+        """As the policy sees it."""
+        return StepNow(
+            name=self.name,
+            component=self.component,
+            memory=self.reckoned,
+            jobs=self.jobs,
+            shares=self.shares,
+            begun=self.begun,
+        )
+
     def note(self, seen: Sequence[Seen], allowed: int, seconds: float) -> None:
         """Take in what was seen of the step, and what was allowed, `seconds` after the last time."""
         self.memory = sum(each.memory for each in seen)
@@ -116,6 +126,7 @@ class JobServer:
             self._group.limit(self.limit)
         self._circulation = Circulation(Tokens.create(self.folder))
         self._learnt = Learnt.load(self._home)
+        self._watch = Watch()
         if self.sharing:
             self._thread.start()
         return self
@@ -145,7 +156,9 @@ class JobServer:
             taken = sum(1 if seat.shares else max(seat.jobs, seat.working) for seat in self._seats)
             cap = min(most or self.allowed, self.allowed)
             share = min((self.allowed - taken) // max(waiting, 1), step.needs.cores, cap)
-            fits = self.look().available // max(step.needs.memory, 1)
+            fits = fitting(
+                self._look(), self._learnt, step.component, step.name, step.needs.memory, self.allowed
+            )
             if self._seats and (min(share, fits) < 1 or share < min(cap // 4, step.needs.cores)):
                 return None
             return self._sit(step, max(1, min(share, fits)), cap)
@@ -161,9 +174,12 @@ class JobServer:
             self._seats.remove(seat)
         self._wake.set()
 
-    def look(self) -> Room:
-        """The memory that there is now."""
-        return read_room(self.limit, self._group)
+    def _look(self, sight: Sight | None = None) -> Room:
+        """The room; `sight` is what the build's processes were seen to have, and where."""
+        if sight is None:
+            return read_room(self.limit, self._group)
+        own = sum(one.memory for one in sight.seen)
+        return read_room(self.limit, self._group, sight.groups, own)
 
     def _sit(self, step: Step, jobs: int, cap: int) -> Seat:
         now = self.decision.tokens
@@ -187,33 +203,32 @@ class JobServer:
         for seat in seats:
             seat.shares = seat.shares or (seat.pid is not None and told_to_share(self.folder, seat.pid))
         most = min((self.allowed, *(seat.cap for seat in seats)))
-        out = self._circulation.out()
-        seen = processes.read({seat.pid: seat.name for seat in seats if seat.pid is not None})
-        steps = [
-            StepNow(
-                name=seat.name,
-                component=seat.component,
-                memory=seat.reckoned,
-                jobs=seat.jobs,
-                shares=seat.shares,
-                begun=seat.begun,
-            )
-            for seat in seats
-        ]
-        self.decision = decide(self.look(), seen, steps, self._learnt, self.decision, most)
         now = time.monotonic()
+        out = self._circulation.out()
+        sight = self._watch.read({seat.pid: seat.name for seat in seats if seat.pid is not None})
+        self._learn(sight, {seat.name: seat.component for seat in seats})
+        steps = [seat.now() for seat in seats]
+        room = self._look(sight)
+        self.decision = decide(
+            now, room, sight.seen, steps, self._learnt, self.decision, most, os.cpu_count()
+        )
         for seat in seats:
-            mine = [each for each in seen if each.step == seat.name]
+            mine = [one for one in sight.seen if one.step == seat.name]
             seat.note(mine, self.decision.tokens, now - self._looked)
         self._looked = now
         self._circulation.note(
             now,
             out=out,
-            threads=sum(each.threads for each in _leaves(seen)),
+            threads=sum(one.threads for one in _leaves(sight.seen)),
             surplus=sum(max(0, seat.working - 1) for seat in seats),
         )
         self._circulation.settle(self.decision.tokens - len(seats))
         self._pause(self.decision)
+
+    def _learn(self, sight: Sight, components: Mapping[str, str]) -> None:
+        for one in sight.ended:
+            if one.kind is not Kind.OTHER and one.step in components:
+                self._learnt.note(components[one.step], one.step, one.kind, one.peak)
 
     def _pause(self, decision: Decision) -> None:
         self._paused |= {each.pid: each for each in decision.pause}
