@@ -272,7 +272,8 @@ touch ended"""
 def test_a_step_that_ran_out_of_memory_is_built_with_half_the_jobs(
     workshop: Workshop, small_room: Cgroup, tmp_path: Path
 ) -> None:
-    steps = [workshop.step(BOTH, "touch $OUT/result", needs=Needs(cores=64, limit=60))]
+    needs = Needs(cores=64, memory=2**20, limit=60)
+    steps = [workshop.step(BOTH, "touch $OUT/result", needs=needs)]
     steps += [workshop.step("sleep 0.1", "touch $OUT/result", name="other", inputs={"x": steps[0]})]
     told, said = run_in(small_room, workshop, steps, tmp_path)
     first, second, _ = told.steps
