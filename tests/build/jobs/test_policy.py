@@ -5,14 +5,13 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.build.jobs.simulated import GIB, MIB, Compiler, best_fixed, build, compilers
 
 from rocwright.build.jobs.learn import Learnt
 from rocwright.build.jobs.order import Job, may_run, order
 from rocwright.build.jobs.policy import Decision, StepNow, decide, fitting, margin
 from rocwright.build.jobs.processes import Kind, Seen
 from rocwright.build.jobs.room import Pressure, Room
-
-from .simulated import GIB, MIB, Compiler, best_fixed, build, compilers
 
 STEP = StepNow(name="step", component="part", memory=GIB, jobs=8, shares=True, begun=0)
 
