@@ -10,8 +10,8 @@ from benchmarks.containers import CHANGE
 from benchmarks.measure import Took, seconds
 from benchmarks.place import TORCH, Scratch, scratch
 from benchmarks.results import Measured
-from rocwright.build.runs import StepRun
-from rocwright.build.runs import runs as recorded
+from rocwright.records.model import StepRun
+from rocwright.records.place import read_records
 
 COMPONENT = "torchvision"
 FILE = "torchvision/csrc/ops/cpu/nms_kernel.cpp"
@@ -52,5 +52,6 @@ def _measure(place: Scratch, runs: int) -> Measured:
 
 
 def _step(place: Scratch) -> StepRun:
-    run = next(recorded(place.home.runs))
+    with read_records(place.home) as records:
+        (run,) = records.runs(limit=1)
     return next(step for step in run.steps if step.name == COMPONENT)

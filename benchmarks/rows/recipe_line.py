@@ -12,8 +12,8 @@ from benchmarks.containers import CHANGE, Containers
 from benchmarks.measure import BenchError, Took, processor, seconds
 from benchmarks.place import TORCH, Scratch, bench_home, scratch
 from benchmarks.results import Measured
-from rocwright.build.runs import StepRun
-from rocwright.build.runs import runs as recorded
+from rocwright.records.model import StepRun
+from rocwright.records.place import read_records
 
 COMPONENT = "torchvision"
 
@@ -73,7 +73,8 @@ def _measure(place: Scratch, containers: Containers, runs: int) -> list[Measured
 
 def _ran(place: Scratch) -> StepRun:
     """The one step that the last build ran."""
-    steps = next(recorded(place.home.runs)).steps
+    with read_records(place.home) as records:
+        steps = records.runs(limit=1)[0].steps
     if [one.name for one in steps] != [COMPONENT]:
         raise BenchError(f"{', '.join(one.name for one in steps)} were run, not {COMPONENT} alone")
     return steps[0]

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from rocwright.build.expect import Expected, expect
 from rocwright.build.progress import Progress
-from rocwright.build.runs import Run, UnderWay
+from rocwright.build.runs import UnderWay
 from rocwright.build.scheduler import Options, Outcome, check_room, run_steps
 from rocwright.build.took import took
 from rocwright.catalog.load import Catalog, the_catalog
@@ -22,6 +22,8 @@ from rocwright.models import canonical_json
 from rocwright.plan.decide import Decision, State, decide
 from rocwright.plan.make import make_plan
 from rocwright.plan.model import Plan, Step
+from rocwright.records.model import Artifact as Made
+from rocwright.records.model import Run
 from rocwright.resolve.files import LOCK, PROJECT, read_lock, read_request, write_lock
 from rocwright.resolve.like import catalog_for
 from rocwright.resolve.model import Lock, Request
@@ -175,8 +177,19 @@ class Built:
     failures: tuple[tuple[str, RocwrightError], ...]
 
 
-def build(project: Project, locked: Lock, options: Options, progress: Progress) -> Built:
+def build(
+    project: Project,
+    locked: Lock,
+    options: Options,
+    progress: Progress,
+    *,
+    run_id: str = "",
+    origin: str = "",
+) -> Built:
     """Run what must run; lay the artifacts out in the project's output folder.
+
+    `origin` says who asked, where it was not a person, `run_id` under which id it goes on record; with either
+    it is on record even where there was nothing to do.
 
     Raises InputError for a lock that leaves something open or a tree with a user's changes that are not
     saved, OutOfDiskError before anything starts where there is no room. Failures of steps are not raised:
@@ -192,11 +205,26 @@ def build(project: Project, locked: Lock, options: Options, progress: Progress) 
             + (f"; {len(locked.pending) - 4} more" if len(locked.pending) > 4 else ""),
             next_step="rocwright lock, on a machine that reaches these places",
         )
-    store = project.store
     first = [one.step for one in planned(project, locked)[1] if one.state is State.RUN]
     spare_the_users_work(first, project.home, discard=options.discard)
-    under_way = UnderWay("build", project.request, project.home.runs)
     outcome = Outcome()
+    asked = UnderWay(
+        "build", project.request, project.home, progress.say, lock=locked, run_id=run_id, origin=origin
+    )
+    with asked as under_way:
+        run = _build(project, locked, options, progress, under_way, outcome)
+    artifacts = () if outcome.failures else lay_out(project, make_plan(locked, project.catalog))
+    return Built(run=run, artifacts=artifacts, failures=tuple(outcome.failures))
+
+
+def _build(
+    project: Project,
+    locked: Lock,
+    options: Options,
+    progress: Progress,
+    under_way: UnderWay,
+    outcome: Outcome,
+) -> Run:
     for _ in range(ROUNDS):
         plan, decisions = planned(project, locked)
         if not any(one.state is State.RUN for one in decisions):
@@ -205,12 +233,13 @@ def build(project: Project, locked: Lock, options: Options, progress: Progress) 
         check_room(decisions, project.home)
         told = run_steps(
             decisions,
-            store,
+            project.store,
             project.home,
             options,
             under_way.folder,
             expected(project, decisions),
             progress,
+            under_way.note,
         )
         outcome.steps += told.steps
         outcome.failures = told.failures
@@ -219,9 +248,24 @@ def build(project: Project, locked: Lock, options: Options, progress: Progress) 
             break
         progress.say("the store held something damaged: it was moved aside and is made anew")
     cached = sum(one.state is State.CACHED for one in decisions)
-    run = under_way.ended("failed" if outcome.failures else "built", outcome.steps, cached)
-    artifacts = () if outcome.failures else lay_out(project, plan)
-    return Built(run=run, artifacts=artifacts, failures=tuple(outcome.failures))
+    if outcome.failures:
+        return under_way.ended("failed", cached)
+    return under_way.ended("built", cached, artifacts=_made(project, plan) if outcome.steps else ())
+
+
+def _made(project: Project, plan: Plan) -> list[Made]:
+    """The artifacts, for the record."""
+    components = {step.component: step.name for step in plan.steps if step.name == step.component}
+    return [
+        Made(
+            component=name,
+            step=components[name],
+            filename=output.filename,
+            sha256=output.sha256,
+            size=output.size,
+        )
+        for name, output in built_outputs(project, plan).items()
+    ]
 
 
 def heal(project: Project, locked: Lock, options: Options, progress: Progress) -> tuple[Lock, Built]:

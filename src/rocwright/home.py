@@ -11,7 +11,7 @@ from pathlib import Path
 class Home:
     """The folder of this machine's state: `$ROCWRIGHT_HOME`, else `$XDG_CACHE_HOME/rocwright`, else ~/.cache.
 
-    Everything in it can be made again; deleting it loses time, never truth.
+    Everything in it but the records can be made again; deleting it loses time and history, never truth.
     """
 
     path: Path
@@ -51,8 +51,13 @@ class Home:
 
     @property
     def runs(self) -> Path:
-        """One folder a run: its record and the logs of its steps."""
+        """One folder a run: the logs of its steps."""
         return self.path / "runs"
+
+    @property
+    def records(self) -> Path:
+        """The database of what was done and seen, where no other place is set."""
+        return self.path / "records.sqlite"
 
     @property
     def apt(self) -> Path:

@@ -6,8 +6,8 @@ import pytest
 from tests.making import small_plan
 
 from rocwright.build.again import Tries, again_line
-from rocwright.build.runs import StepRun
 from rocwright.errors import CompileError, OutOfMemoryError
+from rocwright.records.model import StepRun
 
 STEP = small_plan().steps[-1]
 SHORT = OutOfMemoryError("no memory")

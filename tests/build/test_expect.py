@@ -9,12 +9,13 @@ from tests.making import small_plan
 
 from rocwright.build.expect import Expected, Source, expect, machine_pace, whole
 from rocwright.build.outlook import outlook, outlook_line
-from rocwright.build.runs import Run, StepRun, save_run
 from rocwright.build.took import Took, took
 from rocwright.build.whole import Whole
 from rocwright.home import Home
 from rocwright.plan.decide import Decision, State
 from rocwright.plan.model import Input, Needs, OutputSpec, RunAction, Step
+from rocwright.records.model import Run, StepRun
+from rocwright.records.place import open_records
 
 GIB = 2**30
 
@@ -86,12 +87,20 @@ def test_the_pace_lies_within_what_was_seen(seconds: list[float]) -> None:
 
 
 def test_the_history_is_that_of_the_runs(home: Home) -> None:
-    for at, outcome, seconds in (("1", "built", 5.0), ("2", "built", 7.0), ("3", "failed", 1.0)):
-        cache = {"hit": 3, "miss": 1}
-        one = StepRun(name="torch", key="k", outcome=outcome, seconds=seconds, jobs=4, compiler_cache=cache)
-        run = {"id": at, "command": "build", "started": "", "seconds": 1, "stack": "pytorch"}
-        save_run(home.runs, Run(**run, gpu=(), base="", outcome=outcome, steps=(one,)))  # type: ignore[arg-type]
-    assert [(one.seconds, one.jobs, one.cached) for one in took(home)] == [(7, 4, 0.75), (5, 4, 0.75)]
+    cold, warm = {"hit": 1, "miss": 3}, {"hit": 3, "miss": 1}
+    with open_records(home) as records:
+        for at, (outcome, seconds, cache) in enumerate(
+            [("built", 9.0, cold), ("built", 7.0, cold), ("built", 5.0, warm), ("failed", 1.0, cold)]
+        ):
+            one = StepRun(
+                name="torch", key="k", outcome=outcome, seconds=seconds, jobs=4, compiler_cache=cache
+            )
+            run = Run(
+                id=f"{at}", command="build", started="", seconds=1, stack="pytorch", gpu=(), base="",
+                outcome=outcome, steps=(one,),
+            )  # fmt: skip
+            records.put(run)
+    assert [(one.seconds, one.jobs, one.cached) for one in took(home)] == [(5, 4, 0.75), (7, 4, 0.25)]
 
 
 # the whole

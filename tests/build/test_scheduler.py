@@ -17,12 +17,12 @@ from tests.making import put_output, small_plan
 
 from rocwright.build.expect import Expected
 from rocwright.build.progress import PlainProgress
-from rocwright.build.runs import StepRun
 from rocwright.build.scheduler import Options, Outcome, check_room, run_steps
 from rocwright.errors import FailureClass, OutOfDiskError, from_dict
 from rocwright.home import Home
 from rocwright.plan.decide import decide
 from rocwright.plan.model import Needs, Plan, Step
+from rocwright.records.model import StepRun
 from rocwright.sandbox import cgroup
 from rocwright.sandbox.cgroup import Cgroup
 from rocwright.store.local import LocalStore

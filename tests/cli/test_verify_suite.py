@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 from tests.conftest import Command
 
-from rocwright.home import Home
-
 GOOD = {"name": "torch: products/mm fp32", "ok": True, "detail": "8 shapes", "device": "RX 580 (gfx803)"}
 BAD = {"name": "torch: products/bmm fp32", "ok": False, "detail": "wrong", "device": "RX 580 (gfx803)"}
 
@@ -24,14 +22,14 @@ def environment(folder: Path, *lines: dict[str, object], status: int = 0) -> Pat
     return path
 
 
-def test_what_is_found_is_told_and_kept(rocwright: Command, home: Home, tmp_path: Path) -> None:
+def test_what_is_found_is_told_and_kept(rocwright: Command, tmp_path: Path) -> None:
     python = environment(tmp_path, GOOD, {**GOOD, "name": "torch: attention/flash", "state": "absent"})
     done = rocwright("verify", "--suite", "torch", "--python", str(python))
     assert done.returncode == 0, done.stderr
     assert "RX 580 (gfx803)" in done.stdout
     assert "absent" in done.stdout
-    (kept,) = (home.path / "evidence" / "environments").glob("*.json")
-    first = json.loads(kept.read_text())[0]
+    run_id = done.stdout.split()[-1]
+    first = json.loads(rocwright("history", run_id, "--json").stdout)["findings"][0]
     assert (first["component"], first["name"], first["device"]) == (
         "torch",
         "products/mm fp32",

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.verify import smoke
 
+from rocwright.records.model import Finding
 from rocwright.verify import suites
 from rocwright.verify.lines import MARK, read_line, table_rows
-from rocwright.verify.model import Finding
 
 devices = smoke.module("devices")
 explain = smoke.module("explain")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rocwright.build.runs import StepRun
 from rocwright.errors import FailureClass, OutOfMemoryError, RocwrightError
 from rocwright.plan.model import Step
+from rocwright.records.model import StepRun
 from rocwright.units import size
 
 

@@ -1,130 +1,174 @@
-"""The record of every run on this machine, with the log of each step."""
+"""A run from its begin to its end, and the log of each of its steps."""
 
 from __future__ import annotations
 
 import json
 import os
-import secrets
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import TracebackType
 
-from pydantic import ValidationError
-
-from rocwright.errors import InputError
-from rocwright.files import write_atomic
-from rocwright.models import Frozen
-from rocwright.resolve.model import Request
-
-KEPT_RUNS = 500
-
-
-class StepRun(Frozen):
-    """How a step went in a run: built, reused (inputs were identical), failed, or skipped after a failure.
-
-    "again" is a try that ran out of memory: how the second one ended comes after it, in the same log.
-    `memory` is the most that it was allowed, `peak_memory` the most that it took, in bytes. `counted` is how
-    many things ninja or make counted in all.
-    """
-
-    name: str
-    key: str
-    outcome: str
-    seconds: float = 0
-    log: str = ""
-    error: dict[str, str] = {}
-    engine: str = ""
-    jobs: int = 0
-    memory: int | None = None
-    peak_memory: int | None = None
-    compiler_cache: dict[str, int] = {}
-    counted: int = 0
-    paused: float = 0
-    least_jobs: int = 0
-    most_jobs: int = 0
-
-
-class Run(Frozen):
-    """One `build` or `verify`: when, what was asked, each step or check that did not come from the store."""
-
-    id: str
-    command: str
-    started: str
-    seconds: float
-    stack: str
-    gpu: tuple[str, ...]
-    base: str
-    outcome: str
-    cached: int = 0
-    steps: tuple[StepRun, ...] = ()
-
-
-def new_run_id() -> str:
-    """A name that sorts by time."""
-    return f"{datetime.now(UTC).strftime('%Y%m%dT%H%M%S.%fZ')}-{secrets.token_hex(3)}"
+from rocwright import __version__
+from rocwright.errors import InputError, InterruptedByUser
+from rocwright.files import sha256_bytes
+from rocwright.home import Home
+from rocwright.records.ended import ended_as, me
+from rocwright.records.keep import Keeper
+from rocwright.records.model import (
+    Artifact,
+    Finding,
+    Run,
+    Said,
+    Sample,
+    StepRun,
+    Told,
+    Which,
+    new_run_id,
+    now,
+    said_of,
+    with_failure,
+)
+from rocwright.resolve.model import Lock, Request
 
 
 class UnderWay:
-    """A run from its begin: what was asked, when; its logs lie in `folder`."""
+    """A run that goes on: what was asked, by whom, and each step as it stands; its logs lie in `folder`.
 
-    def __init__(self, command: str, request: Request, runs_folder: Path) -> None:
-        self.command, self.request, self.id = command, request, new_run_id()
-        self.folder = runs_folder / self.id
-        self._started, self._begun = datetime.now(UTC), time.monotonic()
+    It is on record from the first step that is noted; a run without steps leaves nothing, unless it has an
+    `origin` or was given its id. Left by its `with`
+    block without having been ended, it is ended as stopped or failed. Nothing of it waits for the records or
+    fails for them.
+    """
 
-    def ended(self, outcome: str, steps: Sequence[StepRun], cached: int = 0) -> Run:
-        """The record of the run, kept beside its logs where it did anything."""
-        run = Run(
-            id=self.id,
-            command=self.command,
-            started=self._started.strftime("%Y-%m-%dT%H:%M:%SZ"),
-            seconds=round(time.monotonic() - self._begun, 3),
-            stack=self.request.stack,
-            gpu=self.request.gpu,
-            base=self.request.base,
-            outcome=outcome,
-            cached=cached,
-            steps=tuple(steps),
+    def __init__(
+        self,
+        command: str,
+        request: Request,
+        home: Home,
+        say: Callable[[str], None],
+        *,
+        run_id: str = "",
+        origin: str = "",
+        lock: Lock | None = None,
+    ) -> None:
+        self._run = Run(
+            id=run_id or new_run_id(),
+            command=command,
+            started=now(),
+            seconds=0,
+            stack=request.stack,
+            gpu=request.gpu,
+            base=request.base,
+            outcome="",
+            state="running",
+            origin=origin,
+            rocwright=__version__,
+            **me(),
         )
-        if steps:
-            save_run(self.folder.parent, run)
-        return run
+        self.id, self.folder = self._run.id, home.runs / self._run.id
+        self._begun = time.monotonic()
+        self._steps: list[StepRun] = []
+        self._wanted = bool(run_id or origin)
+        self._lock, self._locked = lock, ""
+        self._keeper = Keeper(home, say)
+        self._guard = threading.Lock()
+
+    def note(self, step: StepRun) -> None:
+        """Note how a step stands: queued, running, or how it ended. One that begins anew is another one."""
+        with self._guard:
+            place = next((at for at, one in enumerate(self._steps) if _same(one, step)), len(self._steps))
+            if not self._steps:
+                self._tell_of_the_lock()
+            self._steps[place : place + 1] = [step]
+            self._keeper.put(self._run, {place: step})
+
+    def sample(self, step: str, memory: int, processors: float) -> None:
+        """Note what a step uses now: bytes, and processors."""
+        at = round(time.monotonic() - self._begun, 2)
+        one = Sample(step=step, at=at, memory=memory, processors=round(processors, 2))
+        self._keeper.put(self._run, {}, [one])
+
+    def ended(
+        self,
+        outcome: str,
+        cached: int = 0,
+        *,
+        findings: Sequence[Finding] = (),
+        artifacts: Sequence[Artifact] = (),
+    ) -> Run:
+        """The run as it ended; it is on record where it did anything."""
+        if self._wanted and not self._steps:
+            self._tell_of_the_lock()
+        devices = sorted({one.device for one in findings if one.device})
+        said: Said | str = said_of(self._run.command, outcome, devices)
+        about = {
+            "seconds": round(time.monotonic() - self._begun, 3),
+            "ended": now(),
+            "cached": cached,
+            "said": said,
+            "device": ", ".join(devices),
+            "steps": tuple(self._steps),
+        }
+        self._run = with_failure(ended_as(outcome, self._run.model_copy(update=about)))
+        if self._steps or self._wanted:
+            told = Told(
+                run=self._run, lock=self._locked, findings=tuple(findings), artifacts=tuple(artifacts)
+            )
+            self._keeper.close(told)
+        return self._run
+
+    def _tell_of_the_lock(self) -> None:
+        """Once, and only for a run that does something: a lock is long."""
+        if self._lock is None:
+            return
+        self._locked = self._lock.model_dump_json(by_alias=True)
+        about = {"lock": sha256_bytes(self._locked.encode()), "versions": self._lock.versions}
+        self._run = self._run.model_copy(update=about)
+
+    def __enter__(self) -> UnderWay:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._run.state != "ended":
+            self.ended("stopped" if isinstance(error, KeyboardInterrupt | InterruptedByUser) else "failed")
 
 
-def save_run(folder: Path, run: Run) -> None:
-    """Keep the record of a run beside its logs."""
-    write_atomic(folder / run.id / "run.json", run.model_dump_json(indent=1) + "\n")
+def _same(before: StepRun, step: StepRun) -> bool:
+    """Whether it is the same attempt at the same step."""
+    return before.name == step.name and before.state != "ended"
 
 
-def runs(folder: Path) -> Iterator[Run]:
-    """All runs, newest first; a record that a kill left unreadable is passed over."""
-    for path in sorted(folder.glob("*/run.json"), reverse=True):
-        try:
-            yield Run.model_validate_json(path.read_bytes())
-        except (OSError, ValidationError):
-            continue
-
-
-def find_log(folder: Path, step: str | None) -> Path:
+def find_log(home: Home, step: str | None) -> Path:
     """The newest log of a step; where none is named, of the newest run: a failed step's, else the last one's.
 
     Raises InputError where there is none.
     """
-    names = []
-    for run in runs(folder):
-        latest = list(reversed(run.steps))
-        for one in sorted(latest, key=lambda one: one.outcome != "failed"):
-            names.append(one.name)
-            path = folder / run.id / one.log
-            wanted = step is None or one.name == step or one.name.startswith(f"{step}/")
-            if one.log and wanted and path.exists():
-                return path
-    for path in sorted(folder.glob(f"*/{log_name(step or '*')}"), reverse=True):
+    from rocwright.records.place import read_records
+
+    which = Which(step=step or "")
+    with read_records(home) as records:
+        while page := records.runs(which):
+            for run in page:
+                latest = [one for one in reversed(run.steps) if one.log]
+                for one in sorted(latest, key=lambda one: one.outcome != "failed"):
+                    path = home.runs / run.id / one.log
+                    wanted = step is None or one.name == step or one.name.startswith(f"{step}/")
+                    if wanted and path.exists():
+                        return path
+            which = replace(which, before=page[-1].number)
+        recent = records.runs(limit=20)
+    names = dict.fromkeys(one.name for run in recent for one in run.steps if one.log)
+    for path in sorted(home.runs.glob(f"*/{log_name(step or '*')}"), reverse=True):
         return path
     raise InputError(
         f"there is no log of {step}" if step else "nothing has been built yet",
-        cause=f"steps with logs: {', '.join(dict.fromkeys(names[:20]))}" if names else "no run is recorded",
+        cause=f"steps with logs: {', '.join(list(names)[:20])}" if names else "no run is recorded",
         next_step="rocwright build",
     )
 

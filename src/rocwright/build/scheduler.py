@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +22,7 @@ from rocwright.build.again import Tries, again_line
 from rocwright.build.expect import Expected, compiles
 from rocwright.build.jobs.server import JobServer, Seat
 from rocwright.build.progress import Progress
-from rocwright.build.runs import LogFile, StepRun, log_name, read_report
+from rocwright.build.runs import LogFile, log_name, read_report
 from rocwright.build.whole import Whole
 from rocwright.errors import (
     InternalError,
@@ -35,6 +35,7 @@ from rocwright.errors import (
 from rocwright.home import Home
 from rocwright.plan.decide import Decision, State
 from rocwright.plan.model import Step
+from rocwright.records.model import StepRun, now
 from rocwright.sandbox.memory import machine_kills
 from rocwright.store.local import LocalStore
 from rocwright.units import duration, size
@@ -98,15 +99,17 @@ def run_steps(
     logs: Path,
     expected: Mapping[str, Expected],
     progress: Progress,
+    note: Callable[[StepRun], None] = lambda step: None,
 ) -> Outcome:
     """Run every step that must run, several at once where cores and memory allow.
 
-    A failed step stops only what needs it. Raises InterruptedByUser on Ctrl-C, after ending what runs.
+    `note` is told how each step stands, in whatever thread. A failed step stops only what needs it. Raises
+    InterruptedByUser on Ctrl-C, after ending what runs.
     """
     for one in decisions:
         if one.state is State.RUN:
             store.put_step(one.step.key, one.step.model_dump_json(by_alias=True).encode())
-    return _Scheduler(decisions, store, home, options, logs, expected, progress).run()
+    return _Scheduler(decisions, store, home, options, logs, expected, progress, note).run()
 
 
 class _Scheduler:
@@ -119,12 +122,15 @@ class _Scheduler:
         logs: Path,
         expected: Mapping[str, Expected],
         progress: Progress,
+        note: Callable[[StepRun], None],
     ) -> None:
         self.waiting = {one.step.key: one.step for one in decisions if one.state is State.RUN}
         self.keys = dict(self.waiting)
+        names = {one.step.key: one.step.name for one in decisions}
+        self.queued = {key: _queued(step, names) for key, step in self.waiting.items()}
         self.done: set[str] = set()
         self.store, self.home, self.options = store, home, options
-        self.logs, self.progress = logs, progress
+        self.logs, self.progress, self.note = logs, progress, note
         self.whole = Whole([*self.waiting.values()], expected, options.jobs)
         progress.of(self.whole.describe)
         self.server = JobServer(home, jobs=options.jobs, memory=options.memory, sharing=options.sharing)
@@ -135,6 +141,8 @@ class _Scheduler:
 
     def run(self) -> Outcome:
         running: dict[Future[StepRun], Step] = {}
+        for told in self.queued.values():
+            self.note(told)
         with self.server, ThreadPoolExecutor(max_workers=max(4, 2 * self.options.jobs)) as pool:
             try:
                 while self.waiting or running:
@@ -199,6 +207,10 @@ class _Scheduler:
         memory = self._memory() if compiles(step) else None
         killed_before = machine_kills()
         name = log_name(step.name)
+        begun = self.queued[step.key].model_copy(
+            update={"state": "running", "started": now(), "jobs": running.jobs, "memory": memory, "log": name}
+        )
+        self.note(begun)
         log = LogFile(self.logs / name)
         with tempfile.TemporaryDirectory(prefix="rocwright-") as folder:
             report = Path(folder) / "report.json"
@@ -225,34 +237,30 @@ class _Scheduler:
         if finished.ok and "record" in told:
             record = told["record"]
             assert isinstance(record, dict)
-            run = StepRun(
-                name=step.name,
-                key=step.key,
-                outcome="reused" if record.get("reused") else "built",
-                seconds=finished.seconds,
-                log=name,
-                engine=str(record.get("engine", "")),
-                jobs=running.jobs,
-                memory=memory,
-                peak_memory=record.get("peak_memory"),
-                compiler_cache=record.get("compiler_cache") or {},
-                counted=running.counted,
+            run = begun.model_copy(
+                update={
+                    "state": "ended",
+                    "outcome": "reused" if record.get("reused") else "built",
+                    "seconds": finished.seconds,
+                    "engine": str(record.get("engine", "")),
+                    "peak_memory": record.get("peak_memory"),
+                    "compiler_cache": record.get("compiler_cache") or {},
+                    "counted": running.counted,
+                }
             )
             words = "inputs identical, not run again" if run.outcome == "reused" else "done"
             self.progress.ended(running, f"{words} in {duration(finished.seconds)}")
             return run
         failure = from_dict(error) if isinstance(error, dict) else _killed(finished.returncode, killed_before)
         self.progress.ended(running, f"failed ({failure.failure.value}) after {duration(finished.seconds)}")
-        return StepRun(
-            name=step.name,
-            key=step.key,
-            outcome="failed",
-            seconds=finished.seconds,
-            log=name,
-            jobs=running.jobs,
-            memory=memory,
-            peak_memory=peak if isinstance(peak := told.get("peak_memory"), int) else None,
-            error=failure.as_dict(),
+        return begun.model_copy(
+            update={
+                "state": "ended",
+                "outcome": "failed",
+                "seconds": finished.seconds,
+                "peak_memory": peak if isinstance(peak := told.get("peak_memory"), int) else None,
+                "error": failure.as_dict(),
+            }
         )
 
     def _command(self, step: Step, jobs: int, memory: int | None, report: Path) -> list[str]:
@@ -288,25 +296,43 @@ class _Scheduler:
 
     def _take(self, step: Step, run: StepRun) -> None:
         if run.outcome != "failed":
-            self.outcome.steps.append(run)
+            self._ended(run)
             self.done.add(step.key)
             self.whole.ended(step)
             return
         error = from_dict(run.error)
         if self.tries.grant(run, error):
-            self.outcome.steps.append(run.model_copy(update={"outcome": "again"}))
+            self._ended(run.model_copy(update={"outcome": "again"}))
             self.progress.say(again_line(run))
             self.whole.again(step)
             self.waiting[step.key] = step
             return
         self.whole.failed(step)
         error = self.tries.told(run, error)
-        self.outcome.steps.append(run.model_copy(update={"error": error.as_dict()}))
+        self._ended(run.model_copy(update={"error": error.as_dict()}))
         self.outcome.failures.append((step.name, error))
 
     def _skip_rest(self) -> None:
         for step in self.waiting.values():
-            self.outcome.steps.append(StepRun(name=step.name, key=step.key, outcome="skipped"))
+            skipped = self.queued[step.key].model_copy(update={"state": "ended", "outcome": "skipped"})
+            self._ended(skipped)
+
+    def _ended(self, run: StepRun) -> None:
+        self.outcome.steps.append(run)
+        self.note(run)
+
+
+def _queued(step: Step, names: Mapping[str, str]) -> StepRun:
+    needs = tuple(dict.fromkeys(names[item.key] for item in step.inputs if item.key in names))
+    return StepRun(
+        name=step.name,
+        key=step.key,
+        outcome="",
+        state="queued",
+        component=step.component,
+        kind=step.kind,
+        needs=needs,
+    )
 
 
 def _killed(code: int, before: int | None) -> RocwrightError:

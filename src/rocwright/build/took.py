@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 
-from rocwright.build.runs import runs
+from rocwright.errors import RocwrightError
 from rocwright.home import Home
 from rocwright.models import Frozen
+from rocwright.records.place import read_records, there
 
 
 class Took(Frozen):
@@ -25,17 +27,18 @@ class Took(Frozen):
 
 
 def took(home: Home) -> Iterator[Took]:
-    """Every step that was built on this machine, newest first."""
-    for run in runs(home.runs):
-        for step in run.steps:
-            if step.outcome == "built":
-                counts = step.compiler_cache
-                hits, all_ = counts.get("hit", 0), sum(counts.values())
+    """Every step that was built on this machine, newest first: each of each stack as it was last built."""
+    # a build does not fail for its history
+    with contextlib.suppress(RocwrightError):
+        if there(home):
+            with read_records(home) as records:
+                past = records.times()
+            for step in past:
                 yield Took(
                     name=step.name,
-                    stack=run.stack,
+                    stack=step.stack,
                     seconds=step.seconds,
                     jobs=max(step.jobs, 1),
-                    cached=hits / all_ if all_ else 0,
+                    cached=step.cached,
                     counted=step.counted,
                 )

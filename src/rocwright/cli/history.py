@@ -2,30 +2,85 @@
 
 from __future__ import annotations
 
-from itertools import islice
+import re
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 import click
 
-from rocwright.cli.common import json_option
+from rocwright.cli.common import complete, json_option
+
+if TYPE_CHECKING:
+    from rocwright.records.model import Finding, Run
+
+_UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 
 
 @click.command("history")
+@click.argument("run_id", metavar="[RUN]", required=False)
 @click.option("--last", default=20, show_default=True, type=click.IntRange(min=1), help="How many runs.")
+@click.option("--failed", is_flag=True, help="Only runs that failed.")
+@click.option("--stack", default="", shell_complete=complete("stack"), help="Only runs of this stack.")
+@click.option("--step", default="", help="Only runs with this step: torch, or source for source/...")
+@click.option("--since", default="", metavar="WHEN", help="A day such as 2026-11-20, or 12h, 7d, 2w.")
 @json_option
-def command(last: int, as_json: bool) -> None:
-    """Earlier runs on this machine, the newest first."""
-    from rocwright.build.runs import runs
-    from rocwright.cli.tell import print_json, print_table
+def command(
+    run_id: str | None, last: int, failed: bool, stack: str, step: str, since: str, as_json: bool
+) -> None:
+    """Earlier runs on record, the newest first; of one RUN, its steps, failures and findings."""
+    from rocwright.cli.tell import print_json
+    from rocwright.errors import InputError
     from rocwright.home import Home
-    from rocwright.units import duration
+    from rocwright.records.model import Which
+    from rocwright.records.place import read_records
 
-    found = list(islice(runs(Home.default().runs), last))
+    home = Home.default()
+    with read_records(home) as records:
+        if run_id:
+            run = records.run(run_id)
+            if run is None:
+                raise InputError(
+                    f"no run is called {run_id}",
+                    cause="it is not on record here",
+                    next_step="rocwright history --json has the names of the newest",
+                )
+            findings = records.findings(run=run_id)
+            if as_json:
+                print_json({"run": run.model_dump(mode="json"), "findings": _plain(findings)})
+            else:
+                _show_one(run, findings, str(home.runs / run.id))
+            return
+        outcome = "failed" if failed else ""
+        which = Which(stack=stack, step=step, outcome=outcome, since=_since(since) if since else "")
+        found = records.runs(which, limit=last)
     if as_json:
         print_json([run.model_dump(mode="json") for run in found])
-        return
-    if not found:
+    elif found:
+        _show(found)
+    elif which != Which():
+        click.echo("no run is like that")
+    else:
         click.echo("nothing has been built yet; begin with: rocwright build llama-vulkan")
-        return
+
+
+def _since(text: str) -> str:
+    """A day or a time as it is; 12h, 7d, 2w: so long ago. Raises a usage error for anything else."""
+    ago = re.fullmatch(r"(\d{1,5})([hdw])", text)
+    if ago:
+        then = datetime.now(UTC) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+        return then.strftime("%Y-%m-%dT%H:%M:%SZ")
+    try:
+        then = datetime.fromisoformat(text)
+    except ValueError:
+        raise click.UsageError(f"--since {text!r} is neither a day (2026-11-20) nor 12h, 7d or 2w.") from None
+    aware = then if then.tzinfo else then.replace(tzinfo=UTC)
+    return aware.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _show(found: list[Run]) -> None:
+    from rocwright.cli.tell import print_table
+    from rocwright.units import duration
+
     print_table(
         ("when", "stack", "gpu", "base", "outcome", "time", "steps"),
         [
@@ -34,11 +89,53 @@ def command(last: int, as_json: bool) -> None:
                 run.stack,
                 ",".join(run.gpu),
                 run.base,
-                run.outcome,
+                run.outcome or run.state,
                 duration(run.seconds),
-                ", ".join(f"{one.name} {one.outcome}" for one in run.steps),
+                ", ".join(f"{one.name} {one.outcome or one.state}" for one in run.steps),
             )
             for run in found
         ],
         right=(5,),
     )
+
+
+def _show_one(run: Run, findings: list[Finding], logs: str) -> None:
+    from rocwright.cli.tell import print_table
+    from rocwright.units import duration, size
+    from rocwright.verify.lines import table_rows
+
+    words: tuple[tuple[str, str], ...] = (
+        ("run", run.id),
+        ("what", f"{run.command} {run.stack} {','.join(run.gpu)} {run.base}"),
+        ("asked by", run.origin),
+        ("begun", f"{run.started} on {run.machine}" if run.machine else run.started),
+        ("outcome", f"{run.outcome or run.state} after {duration(run.seconds)}"),
+        ("versions", ", ".join(f"{name} {version}" for name, version in run.versions.items())),
+        ("logs", logs),
+    )
+    for label, text in words:
+        if text:
+            click.echo(f"{click.style(f'{label:<9}', bold=True)} {text}")
+    if run.steps:
+        click.echo()
+        print_table(
+            ("step", "outcome", "time", "memory", "failure"),
+            [
+                (
+                    one.name,
+                    one.outcome or one.state,
+                    duration(one.seconds),
+                    size(one.peak_memory) if one.peak_memory else "",
+                    ": ".join(text for text in (one.failure, one.issue or one.error.get("what", "")) if text),
+                )
+                for one in run.steps
+            ],
+            right=(2, 3),
+        )
+    if findings:
+        click.echo()
+        print_table(("component", "check", "outcome", "on", "detail"), table_rows(findings))
+
+
+def _plain(findings: list[Finding]) -> list[dict[str, object]]:
+    return [one.model_dump(mode="json") for one in findings]

@@ -16,7 +16,7 @@ def command(step: str | None, only_path: bool) -> None:
     from rocwright.build.runs import find_log
     from rocwright.home import Home
 
-    path = find_log(Home.default().runs, step)
+    path = find_log(Home.default(), step)
     if only_path:
         click.echo(str(path))
         return

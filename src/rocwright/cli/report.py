@@ -16,7 +16,7 @@ from rocwright.resolve.model import Lock
 from rocwright.units import duration, size
 
 if TYPE_CHECKING:
-    from rocwright.verify.model import Finding
+    from rocwright.records.model import Finding
 
 
 def show_plan_line(lock: Lock, decisions: Sequence[Decision]) -> None:

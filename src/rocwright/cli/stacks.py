@@ -74,7 +74,7 @@ def cells(one: Standing) -> tuple[str, ...]:
 
 
 def _most(one: Standing) -> str:
-    from rocwright.verify.standing import SAID
+    from rocwright.records.model import SAID
 
     seen = {evidence.said for evidence in one.evidence}
     return next((word for word in reversed(SAID) if word in seen), "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -12,7 +11,7 @@ from rocwright.cli.common import Asked, json_option, project_options, say, the_p
 from rocwright.verify.suites import SIZES, SUITES, Order
 
 if TYPE_CHECKING:
-    from rocwright.verify.model import Finding
+    from rocwright.records.model import Finding
 
 
 @click.command("verify")
@@ -68,7 +67,7 @@ def command(
         _report(*_verified(asked, engine), as_json)
 
 
-def _tried(order: Order, asked: Asked) -> tuple[list[Finding], Path]:
+def _tried(order: Order, asked: Asked) -> tuple[list[Finding], str]:
     from rocwright.catalog.detect import chosen_targets
     from rocwright.catalog.load import the_catalog
     from rocwright.home import Home
@@ -83,17 +82,19 @@ def _tried(order: Order, asked: Asked) -> tuple[list[Finding], Path]:
     return run_suites(order, catalog.holder(SCRIPT), Home.default(), say)
 
 
-def _verified(asked: Asked, engine: str | None) -> tuple[list[Finding], Path]:
+def _verified(asked: Asked, engine: str | None) -> tuple[list[Finding], str]:
     from rocwright.build.progress import choose_progress
     from rocwright.flow import current_lock
+    from rocwright.records.model import new_run_id
     from rocwright.verify.run import verify
 
     project = the_project(asked)
-    findings = verify(project, current_lock(project, say), engine, say, choose_progress())
-    return findings, project.home.path / "evidence"
+    run_id = new_run_id()
+    findings = verify(project, current_lock(project, say), engine, say, choose_progress(), run_id=run_id)
+    return findings, run_id
 
 
-def _report(findings: list[Finding], evidence: Path, as_json: bool) -> None:
+def _report(findings: list[Finding], run_id: str, as_json: bool) -> None:
     """The findings as a table or JSON. Raises CheckError where one failed."""
     from rocwright.cli.tell import print_json, print_table
     from rocwright.errors import CheckError
@@ -103,7 +104,7 @@ def _report(findings: list[Finding], evidence: Path, as_json: bool) -> None:
         print_json([one.model_dump(mode="json") for one in findings])
     else:
         print_table(("component", "check", "outcome", "on", "detail"), table_rows(findings))
-        click.echo(f"\nevidence  {evidence}")
+        click.echo(f"\nevidence  rocwright history {run_id}")
     failed = [one for one in findings if not one.ok]
     if failed:
         named = [f"{one.component}: {one.name}" for one in failed[:12]]

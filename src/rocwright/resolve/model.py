@@ -165,6 +165,12 @@ class Lock(Frozen):
         parts = (*self.components, *self.roots, self.rocm, self.python)
         return tuple(one.pending for one in parts if one is not None and one.pending)
 
+    @property
+    def versions(self) -> dict[str, str]:
+        """The version of ROCm, of what the base brings, and of each component."""
+        rocm = {"rocm": self.rocm.version} if self.rocm else {}
+        return rocm | self.provided | {one.name: one.version for one in self.components}
+
     def root(self, role: str) -> LockedRoot | None:
         """The root file system of that role, or None where the stack needs none."""
         return next((root for root in self.roots if root.role == role), None)

@@ -9,31 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
-from pydantic import field_validator
-
-from rocwright.catalog.read import parse, read_toml
+from rocwright.config import config
 from rocwright.errors import InputError
-from rocwright.models import Frozen
 
 VARIABLE = "ROCWRIGHT_MIRRORS"
 """PREFIX=REPLACEMENT, any number of them with spaces between; each stands over the file's."""
-
-
-class Config(Frozen):
-    """`config.toml`: the settings of this machine, all of them optional."""
-
-    mirrors: dict[str, str] = {}
-
-    @field_validator("mirrors")
-    @classmethod
-    def _are_addresses(cls, mirrors: dict[str, str]) -> dict[str, str]:
-        for prefix, replacement in mirrors.items():
-            for text in (prefix, replacement):
-                if not text or text.startswith("-") or any(sign.isspace() for sign in text):
-                    raise ValueError(f"{text!r} is not the beginning of an address")
-        return mirrors
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,22 +41,12 @@ class Mirrors:
         return dict(environment) | added
 
 
-def config_file() -> Path:
-    """`$ROCWRIGHT_HOME/config.toml` where that is set, else `$XDG_CONFIG_HOME/rocwright/config.toml`."""
-    home = os.environ.get("ROCWRIGHT_HOME")
-    if home:
-        return Path(home).absolute() / "config.toml"
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "rocwright" / "config.toml"
-
-
 def mirrors() -> Mirrors:
     """The mirrors of this machine: those of its config file, and over them those of $ROCWRIGHT_MIRRORS.
 
     Raises InputError where either does not say what it must.
     """
-    path = config_file()
-    told = parse(Config, read_toml(path), path).mirrors if path.exists() else {}
-    return Mirrors(told | _from_variable(os.environ.get(VARIABLE, "")))
+    return Mirrors(config().mirrors | _from_variable(os.environ.get(VARIABLE, "")))
 
 
 def _from_variable(text: str) -> dict[str, str]:

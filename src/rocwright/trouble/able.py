@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from rocwright.build.runs import Run
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Component, Stack
 from rocwright.catalog.target import Takes, Target
 from rocwright.models import Frozen
+from rocwright.records.model import SAID, Cell, Said
 from rocwright.trouble.machine.model import Machine
 from rocwright.trouble.needs import Need, need_of
-from rocwright.verify.standing import SAID, Evidence, Said
+from rocwright.verify.standing import Evidence
 
 How = Literal["native", "override", "not served"]
 _NAMED = 4
@@ -40,13 +40,14 @@ class Able(Frozen):
 
 
 def able(
-    machine: Machine, catalog: Catalog, stacks: Iterable[str], seen: Iterable[Evidence], runs: Iterable[Run]
+    machine: Machine, catalog: Catalog, stacks: Iterable[str], seen: Iterable[Evidence], cells: Iterable[Cell]
 ) -> tuple[Able, ...]:
     """Each stack on each kind of GPU that is here and known."""
     targets = dict.fromkeys(gpu.target for gpu in machine.gpus if gpu.target in catalog.targets)
-    evidence, past = list(seen), list(runs)
+    evidence = list(seen)
+    took = {(one.stack, one.gpu): one.whole_seconds for one in sorted(cells, key=lambda one: one.at)}
     return tuple(
-        _able(machine, catalog, catalog.stack(name), target, evidence, past)
+        _able(machine, catalog, catalog.stack(name), target, evidence, took.get((name, target)))
         for target in targets
         if target is not None
         for name in stacks
@@ -54,7 +55,7 @@ def able(
 
 
 def _able(
-    machine: Machine, catalog: Catalog, stack: Stack, target: str, seen: list[Evidence], runs: list[Run]
+    machine: Machine, catalog: Catalog, stack: Stack, target: str, seen: list[Evidence], took: float | None
 ) -> Able:
     need, card = need_of(catalog, stack.name), catalog.targets[target]
     rows = [row for row in stack.row if row.gpu == target]
@@ -65,13 +66,6 @@ def _able(
         how, why = "not served", "; ".join(f"{name} for {target}: {told}" for name, told in lacks.items())
     said = [
         one.said for one in seen if one.stack == stack.name and (not one.gpu or target in one.gpu) and rows
-    ]
-    # a run that found part of it in the store says nothing of the whole
-    whole = [
-        run.seconds
-        for run in runs
-        if (run.stack, run.command, run.outcome, run.cached) == (stack.name, "build", "built", 0)
-        and target in run.gpu
     ]
     memory = machine.memory
     usable = min(memory.total, memory.limit or memory.total) if memory else 0
@@ -84,7 +78,7 @@ def _able(
         row=bool(rows),
         said=max(said, key=SAID.index, default=""),
         need=need,
-        took=whole[0] if whole else None,
+        took=took,
         jobs=min(machine.processors, most, card.takes.jobs or most),
         lacks=lacks,
         others=None if need.disk or card.takes == Takes() else card.takes,

@@ -6,7 +6,6 @@ import tempfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from rocwright.build.runs import runs
 from rocwright.catalog.load import Catalog
 from rocwright.errors import InputError
 from rocwright.home import Home
@@ -23,7 +22,7 @@ from rocwright.trouble.machine.read import read_machine
 from rocwright.trouble.machine.tools import read_tools
 from rocwright.trouble.machine.tree import Tree
 from rocwright.trouble.needs import need_of
-from rocwright.verify.standing import local_evidence, shipped_evidence
+from rocwright.verify.standing import local_cells, local_evidence, shipped_evidence
 
 
 class Report(Frozen):
@@ -74,9 +73,9 @@ def examine(
         *surroundings(machine, catalog, facts, names),
     ]
     findings.sort(key=lambda one: ORDER.index(one.grade))
-    seen = [*shipped_evidence(catalog), *(local_evidence(home) if home else ())]
-    past = runs(home.runs) if home else ()
-    return Report(machine=machine, findings=tuple(findings), able=able(machine, catalog, names, seen, past))
+    cells = local_cells(home) if home else []
+    seen = [*shipped_evidence(catalog), *(local_evidence(home, cells) if home else ())]
+    return Report(machine=machine, findings=tuple(findings), able=able(machine, catalog, names, seen, cells))
 
 
 def only(machine: Machine, targets: Collection[str]) -> Machine:

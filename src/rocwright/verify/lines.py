@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rocwright.verify.model import Finding
+from rocwright.records.model import Finding
 
 MARK = "ROCWRIGHT-CHECK "
 """A check script prints this and one JSON object for each thing that it found."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 import shlex
 import tempfile
@@ -15,22 +14,21 @@ from pathlib import Path
 from rocwright import sandbox
 from rocwright.bases.roots import unpacked_root
 from rocwright.build.progress import PlainProgress, Progress
-from rocwright.build.runs import LogFile, StepRun, UnderWay, log_name
+from rocwright.build.runs import LogFile, UnderWay, log_name
 from rocwright.build.scheduler import Options, check_room, run_steps
 from rocwright.catalog.model import Check, Component
-from rocwright.errors import RocwrightError
-from rocwright.files import write_atomic
+from rocwright.errors import CheckError, RocwrightError
 from rocwright.flow import Project, built_outputs, expected
 from rocwright.plan.decide import State, decide
 from rocwright.plan.environment import EPOCH
 from rocwright.plan.make import make_plan
 from rocwright.plan.model import Plan
+from rocwright.records.model import Finding, StepRun, now
 from rocwright.resolve.model import Lock
 from rocwright.sandbox.model import Ended, Job, Mount
 from rocwright.sources.archive import unpack
 from rocwright.store.model import Output
 from rocwright.verify.lines import MARK, outcome_word, read_line
-from rocwright.verify.model import Finding
 from rocwright.verify.suites import lacking, lacks_words
 from rocwright.verify.tiny_gguf import write_tiny_model
 from rocwright.wheels.choose import Target, targets
@@ -55,36 +53,42 @@ def verify(
     engine: str | None,
     say: Callable[[str], None],
     progress: Progress | None = None,
+    *,
+    run_id: str = "",
+    origin: str = "",
 ) -> list[Finding]:
     """Run every check of every component of the stack and keep the findings as evidence.
 
-    Raises InputError where the stack is not built; a check that fails is a finding, not an error.
+    `run_id` and `origin` are as those of `flow.build`. Raises InputError where the stack is not built; a
+    check that fails is a finding, not an error.
     """
     plan = make_plan(lock, project.catalog)
     artifacts = built_outputs(project, plan)
-    under_way = UnderWay("verify", project.request, project.home.runs)
-    root = _check_root(project, plan, engine, under_way.folder, progress or PlainProgress(), say)
     findings: list[Finding] = []
-    steps: list[StepRun] = []
-    for locked in lock.components:
-        component = project.catalog.component(locked.name)
-        for check in component.check:
-            since = time.monotonic()
-            say(f"  check {component.name}: {check.name}")
-            bench = _Bench(project, lock, component, artifacts, root, engine, under_way.folder)
-            match check.kind:
-                case "machine-code":
-                    found = bench.machine_code(check)
-                case "wheel":
-                    found = bench.wheel(check)
-                case "script":
-                    found = bench.script(check)
-            findings += found
-            steps.append(_step_run(component, check, found, time.monotonic() - since))
-            for one in found:
-                say(f"    {outcome_word(one):<6} {one.name}  {one.detail}")
-    _keep_evidence(project, findings, under_way.id)
-    under_way.ended("verified" if all(one.ok for one in findings) else "failed", steps)
+    asked = UnderWay("verify", project.request, project.home, say, lock=lock, run_id=run_id, origin=origin)
+    with asked as under_way:
+        root = _check_root(project, plan, engine, under_way, progress or PlainProgress(), say)
+        for locked in lock.components:
+            component = project.catalog.component(locked.name)
+            for check in component.check:
+                since = time.monotonic()
+                begun = _begun(component, check)
+                under_way.note(begun)
+                say(f"  check {component.name}: {check.name}")
+                bench = _Bench(project, lock, component, artifacts, root, engine, under_way.folder)
+                match check.kind:
+                    case "machine-code":
+                        found = bench.machine_code(check)
+                    case "wheel":
+                        found = bench.wheel(check)
+                    case "script":
+                        found = bench.script(check)
+                findings += found
+                under_way.note(_ended(begun, found, time.monotonic() - since))
+                for one in found:
+                    say(f"    {outcome_word(one):<6} {one.name}  {one.detail}")
+        ok = all(one.ok for one in findings)
+        under_way.ended("verified" if ok else "failed", findings=findings)
     return findings
 
 
@@ -93,14 +97,30 @@ def _target(gpu: str) -> Target:
     return target
 
 
-def _step_run(component: Component, check: Check, found: Sequence[Finding], seconds: float) -> StepRun:
+def _begun(component: Component, check: Check) -> StepRun:
     name = f"verify/{component.name}/{check.name}"
     return StepRun(
         name=name,
         key="",
-        outcome="ok" if all(one.ok for one in found) else "failed",
-        seconds=round(seconds, 3),
+        outcome="",
+        state="running",
+        component=component.name,
+        kind="check",
+        started=now(),
         log=log_name(name) if check.kind == "script" else "",
+    )
+
+
+def _ended(begun: StepRun, found: Sequence[Finding], seconds: float) -> StepRun:
+    bad = [one for one in found if not one.ok]
+    error = CheckError("; ".join(one.name for one in bad), cause=bad[0].detail).as_dict() if bad else {}
+    return begun.model_copy(
+        update={
+            "state": "ended",
+            "outcome": "failed" if bad else "ok",
+            "seconds": round(seconds, 3),
+            "error": error,
+        }
     )
 
 
@@ -108,7 +128,7 @@ def _check_root(
     project: Project,
     plan: Plan,
     engine: str | None,
-    logs: Path,
+    under_way: UnderWay,
     progress: Progress,
     say: Callable[[str], None],
 ) -> Path | None:
@@ -124,9 +144,10 @@ def _check_root(
                 project.store,
                 project.home,
                 Options(),
-                logs,
+                under_way.folder,
                 expected(project, decisions),
                 progress,
+                under_way.note,
             )
         if told.failures:
             raise told.failures[0][1]
@@ -310,10 +331,3 @@ def _environment() -> dict[str, str]:
         "PIP_NO_INDEX": "1",
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     }
-
-
-def _keep_evidence(project: Project, findings: Sequence[Finding], run_id: str) -> None:
-    for digest in sorted({one.sha256 for one in findings}):
-        mine = [one.model_dump(mode="json") for one in findings if one.sha256 == digest]
-        path = project.home.path / "evidence" / digest / f"{run_id}.json"
-        write_atomic(path, json.dumps(mine, indent=1) + "\n")

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-from pathlib import Path
-from typing import Literal, get_args
 
-from pydantic import ValidationError
-
-from rocwright.build.runs import runs
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Row, Stack
 from rocwright.catalog.read import parse, read_toml
@@ -17,14 +11,12 @@ from rocwright.errors import RocwrightError
 from rocwright.home import Home
 from rocwright.models import Frozen
 from rocwright.plan.make import make_plan
+from rocwright.records.model import Cell, Said
+from rocwright.records.place import read_records, there
 from rocwright.resolve.model import Lock
 from rocwright.resolve.shipped import request_of, rows, shipped_lock
 
 EVIDENCE = "evidence.toml"
-
-Said = Literal["checked against source", "built", "checked without a GPU", "ran in software", "ran on a GPU"]
-SAID: tuple[Said, ...] = get_args(Said)
-"""What evidence can say, each more than the one before it."""
 
 
 class Evidence(Frozen):
@@ -77,7 +69,7 @@ def _standing(catalog: Catalog, stack: Stack, row: Row, seen: Iterable[Evidence]
         gpu=row.gpu,
         base=row.base,
         provider=row.provider,
-        versions=_versions(lock) if lock else {},
+        versions=lock.versions if lock else {},
         locks=lock is not None,
         pending=lock.pending if lock else (),
         steps=steps,
@@ -92,11 +84,6 @@ def _standing(catalog: Catalog, stack: Stack, row: Row, seen: Iterable[Evidence]
     )
 
 
-def _versions(lock: Lock) -> dict[str, str]:
-    rocm = {"rocm": lock.rocm.version} if lock.rocm else {}
-    return rocm | lock.provided | {one.name: one.version for one in lock.components}
-
-
 def shipped_evidence(catalog: Catalog) -> list[Evidence]:
     """What was seen before this version was released."""
     found: list[Evidence] = []
@@ -106,57 +93,27 @@ def shipped_evidence(catalog: Catalog) -> list[Evidence]:
     return found
 
 
-def local_evidence(home: Home) -> list[Evidence]:
-    """What was built on this machine, and verified on what device."""
-    found = []
-    for run in runs(home.runs):
-        if run.command == "build" and run.outcome == "built":
-            found.append(
-                Evidence(
-                    stack=run.stack,
-                    base=run.base,
-                    gpu=run.gpu,
-                    said="built",
-                    when=run.started,
-                    detail=f"{sum(one.outcome == 'built' for one in run.steps)} steps were run",
-                    source=f"{home.runs / run.id}",
-                )
-            )
-        if run.command == "verify" and run.outcome == "verified":
-            devices = _devices(home, run.id)
-            said: Said = "checked without a GPU"
-            if devices:
-                said = "ran in software" if all(_software(one) for one in devices) else "ran on a GPU"
-            found.append(
-                Evidence(
-                    stack=run.stack,
-                    base=run.base,
-                    gpu=run.gpu,
-                    said=said,
-                    when=run.started,
-                    device=", ".join(devices),
-                    detail=f"{len(run.steps)} checks",
-                    source=f"{home.runs / run.id}",
-                )
-            )
-    return found
+def local_cells(home: Home) -> list[Cell]:
+    """What is on record of each stack, GPU and base."""
+    if not there(home):
+        return []
+    with read_records(home) as records:
+        return records.matrix()
 
 
-def _devices(home: Home, run_id: str) -> list[str]:
-    """The devices that the findings of a run name."""
-    found: set[str] = set()
-    for path in (home.path / "evidence").glob(f"*/{run_id}.json"):
-        found |= _named(path)
-    return sorted(found)
-
-
-def _named(path: Path) -> set[str]:
-    try:
-        return {str(one["device"]) for one in json.loads(path.read_text()) if one.get("device")}
-    except (OSError, ValueError, ValidationError, TypeError, AttributeError):
-        return set()
-
-
-def _software(device: str) -> bool:
-    """Whether a device is a program: the CPU itself, or a driver that computes on it."""
-    return device.lower().startswith(("cpu", "llvmpipe"))
+def local_evidence(home: Home, cells: Iterable[Cell] | None = None) -> list[Evidence]:
+    """What was built on this machine, and verified on what device: the newest of each, for each cell."""
+    return [
+        Evidence(
+            stack=cell.stack,
+            base=cell.base,
+            gpu=(cell.gpu,),
+            said=said,
+            when=seen.at,
+            device=seen.device,
+            detail=seen.detail,
+            source=f"{home.runs / seen.run}",
+        )
+        for cell in (local_cells(home) if cells is None else cells)
+        for said, seen in cell.seen.items()
+    ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import shutil
@@ -12,14 +11,15 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rocwright import process
-from rocwright.build.runs import LogFile, Run, StepRun, log_name, new_run_id, save_run
+from rocwright import __version__, process
+from rocwright.build.runs import LogFile, log_name
 from rocwright.catalog.target import Target
-from rocwright.errors import InputError
-from rocwright.files import write_atomic
+from rocwright.errors import CheckError, InputError
 from rocwright.home import Home
+from rocwright.records.ended import me
+from rocwright.records.keep import Keeper
+from rocwright.records.model import SUITE, Finding, Run, StepRun, Told, new_run_id, now, with_failure
 from rocwright.verify.lines import outcome_word, read_line
-from rocwright.verify.model import Finding
 
 SCRIPT = "checks/torch/suite.py"
 """The program in the catalog's folder that runs the suites; it needs nothing of rocwright."""
@@ -82,8 +82,8 @@ def aimed(order: Order, targets: Sequence[Target]) -> Order:
 
 def run_suites(
     order: Order, folder: Path, home: Home, say: Callable[[str], None]
-) -> tuple[list[Finding], Path]:
-    """Run the suites in that environment; gives the findings, and where they are kept as evidence.
+) -> tuple[list[Finding], str]:
+    """Run the suites in that environment; gives the findings, and the run under which they are on record.
 
     `folder` is the catalog's. Raises InputError where the interpreter is not there; what is wrong with the
     environment is a finding, not an error.
@@ -95,7 +95,7 @@ def run_suites(
             cause="it does not exist, is a folder, or may not be executed",
             next_step="name the interpreter of the environment that has torch: --python VENV/bin/python",
         )
-    run_id, started, begun = new_run_id(), datetime.now(UTC), time.monotonic()
+    run_id, started, begun = new_run_id(), now(), time.monotonic()
     name = f"verify/suite/{'+'.join(order.suites)}"
     log = LogFile(home.runs / run_id / log_name(name))
     findings: list[Finding] = []
@@ -120,10 +120,9 @@ def run_suites(
     if not findings or (not done.ok and all(one.ok for one in findings)):
         said = " | ".join(tail)[-400:] or "it said nothing"
         findings.append(_finding(python, "suite", False, f"ended with {done.returncode}: {said}", ""))
-    evidence = home.path / "evidence" / "environments" / f"{run_id}.json"
-    write_atomic(evidence, json.dumps([one.model_dump(mode="json") for one in findings], indent=1) + "\n")
-    save_run(home.runs, _run(run_id, started, time.monotonic() - begun, name, order, findings))
-    return findings, evidence
+    run = _run(run_id, started, time.monotonic() - begun, name, order, findings)
+    Keeper(home, say).close(Told(run=run, findings=tuple(findings)))
+    return findings, run_id
 
 
 def _finding(python: str, name: str, ok: bool, detail: str, device: str, *, absent: bool = False) -> Finding:
@@ -144,20 +143,31 @@ def _finding(python: str, name: str, ok: bool, detail: str, device: str, *, abse
 
 
 def _run(
-    run_id: str, started: datetime, seconds: float, name: str, order: Order, findings: Sequence[Finding]
+    run_id: str, started: str, seconds: float, name: str, order: Order, findings: Sequence[Finding]
 ) -> Run:
-    ok = all(one.ok for one in findings)
+    bad = [one for one in findings if not one.ok]
     step = StepRun(
-        name=name, key="", outcome="ok" if ok else "failed", seconds=round(seconds, 3), log=log_name(name)
+        name=name,
+        key="",
+        outcome="failed" if bad else "ok",
+        seconds=round(seconds, 3),
+        log=log_name(name),
+        kind="check",
+        started=started,
+        error=CheckError("; ".join(one.name for one in bad), cause=bad[0].detail).as_dict() if bad else {},
     )
-    return Run(
+    run = Run(
         id=run_id,
-        command="verify",
-        started=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        command=SUITE,
+        started=started,
+        ended=now(),
         seconds=round(seconds, 3),
         stack="+".join(order.suites),
         gpu=tuple(dict.fromkeys(one.device for one in findings if one.device)),
         base="this environment",
-        outcome="verified" if ok else "failed",
+        outcome="failed" if bad else "verified",
         steps=(step,),
+        rocwright=__version__,
+        **me(),
     )
+    return with_failure(run)

@@ -1,0 +1,302 @@
+"""What is on record: runs with their steps, findings, artifacts, the cells of the matrix, channels."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Literal, get_args
+
+from rocwright.models import Frozen
+
+State = Literal["queued", "running", "ended"]
+
+Said = Literal["checked against source", "built", "checked without a GPU", "ran in software", "ran on a GPU"]
+SAID: tuple[Said, ...] = get_args(Said)
+"""What evidence can say, each more than the one before it."""
+
+SUITE = "suite"
+"""The command of a run that tried somebody's environment, which is no cell of the matrix."""
+
+
+class StepRun(Frozen):
+    """How a step went in a run: built, reused (inputs were identical), failed, skipped after a failure, ok
+    (of a check), stopped or killed; "" while it is queued or running.
+
+    "again" is a try that ran out of memory: how the second one ended comes after it, in the same log. `needs`
+    are the names of the steps that it waits for, `log` is a file in the run's folder. `seconds` is wall time,
+    `started` UTC; `memory` is the most that it was allowed, `peak_memory` the most that it took, in bytes;
+    `counted` is how many things ninja or make counted in all.
+    """
+
+    name: str
+    key: str
+    outcome: str
+    seconds: float = 0
+    log: str = ""
+    error: dict[str, str] = {}
+    engine: str = ""
+    jobs: int = 0
+    memory: int | None = None
+    peak_memory: int | None = None
+    compiler_cache: dict[str, int] = {}
+    counted: int = 0
+    state: State = "ended"
+    component: str = ""
+    kind: str = ""
+    started: str = ""
+    needs: tuple[str, ...] = ()
+
+    @property
+    def failure(self) -> str:
+        """The class of its failure, or ""."""
+        return self.error.get("class", "internal") if self.outcome == "failed" else ""
+
+    @property
+    def issue(self) -> str:
+        """The known issue that explains its failure, or ""."""
+        return self.error.get("issue", "")
+
+    @property
+    def cached(self) -> float:
+        """The part of its compilations that the compiler cache had, 0 to 1."""
+        hits, all_ = self.compiler_cache.get("hit", 0), sum(self.compiler_cache.values())
+        return hits / all_ if all_ else 0
+
+
+class Run(Frozen):
+    """One `build` or `verify`: when, what was asked, each step or check that did not come from the store.
+
+    `number` orders runs by their begin, whatever the clock said; 0 before it is on record. `outcome` is
+    built, verified, failed, stopped or killed, "" before the end. `origin` says who asked, where it was not
+    a person at a shell ("cycle ID", ...). `lock` is the lock's sha256, `versions` what it chose. `said` is
+    what the run is evidence of, `device` where it ran. `failure` and `issue` are those of its first failure.
+    `machine` and `process` say who runs it.
+    """
+
+    id: str
+    command: str
+    started: str
+    seconds: float
+    stack: str
+    gpu: tuple[str, ...]
+    base: str
+    outcome: str
+    cached: int = 0
+    steps: tuple[StepRun, ...] = ()
+    state: State = "ended"
+    number: int = 0
+    ended: str = ""
+    origin: str = ""
+    lock: str = ""
+    versions: dict[str, str] = {}
+    machine: str = ""
+    process: str = ""
+    rocwright: str = ""
+    said: Said | Literal[""] = ""
+    device: str = ""
+    failure: str = ""
+    issue: str = ""
+
+
+class Finding(Frozen):
+    """One statement found true or false. `device` is where it ran: a GPU's name, cpu, "" if nothing ran.
+
+    `absent`: what it would have tried is not there, so that nothing was proved, and nothing is wrong.
+    """
+
+    component: str
+    check: str
+    name: str
+    ok: bool
+    absent: bool = False
+    detail: str = ""
+    device: str = ""
+    artifact: str = ""
+    sha256: str = ""
+    when: str = ""
+    machine: str = ""
+    engine: str = ""
+
+
+class Artifact(Frozen):
+    """A finished output of a run; `size` in bytes. The last five are told when it is read."""
+
+    component: str
+    step: str
+    filename: str
+    sha256: str
+    size: int
+    run: str = ""
+    stack: str = ""
+    gpu: tuple[str, ...] = ()
+    base: str = ""
+    at: str = ""
+
+
+class Promotion(Frozen):
+    """A run that became what a channel holds for a cell: since when, by whom, and why."""
+
+    stack: str
+    gpu: str
+    base: str
+    channel: str
+    run: str
+    lock: str = ""
+    at: str = ""
+    by: str = ""
+    why: str = ""
+
+
+class Told(Frozen):
+    """All that a run leaves; `lock` is the lock as JSON, whose sha256 the run has."""
+
+    run: Run
+    lock: str = ""
+    findings: tuple[Finding, ...] = ()
+    artifacts: tuple[Artifact, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """What a step used `at` so many seconds after the run's begin: bytes, and processors."""
+
+    step: str
+    at: float
+    memory: int
+    processors: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """The newest run that said something of a cell."""
+
+    run: str
+    at: str
+    device: str = ""
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """A stack on a GPU and a base: how its newest run ended, what was ever seen, what its channels hold.
+
+    `seen` has the words of evidence, `channels` the names of channels; `whole_seconds` is what the newest
+    build took that found nothing of it in the store.
+    """
+
+    stack: str
+    gpu: str
+    base: str
+    run: str
+    command: str
+    outcome: str
+    at: str
+    failure: str = ""
+    issue: str = ""
+    seen: dict[Said, Seen] = field(default_factory=dict)
+    channels: dict[str, Seen] = field(default_factory=dict)
+    whole_seconds: float | None = None
+
+    @property
+    def said(self) -> Said | Literal[""]:
+        """The most that was ever seen."""
+        return max(self.seen, key=SAID.index, default="")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Which:
+    """Which runs: all that is given must hold. `step` is a step's name, or the part before a slash; `since`
+    and `until` are UTC, ISO 8601; `before` is a number: the page after the run that has it."""
+
+    stack: str = ""
+    gpu: str = ""
+    base: str = ""
+    command: str = ""
+    state: str = ""
+    outcome: str = ""
+    failure: str = ""
+    issue: str = ""
+    step: str = ""
+    origin: str = ""
+    lock: str = ""
+    since: str = ""
+    until: str = ""
+    before: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepAt:
+    """A step in a run of the past."""
+
+    run: str
+    at: str
+    stack: str
+    gpu: tuple[str, ...]
+    base: str
+    step: StepRun
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepTime:
+    """What a step of a stack took when it was last built: seconds, with so many jobs, bytes.
+
+    `cached` is the part of the compilations that the compiler cache had, 0 to 1.
+    """
+
+    stack: str
+    name: str
+    seconds: float
+    jobs: int
+    peak_memory: int | None
+    cached: float
+    counted: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Met:
+    """A known issue, or a class of failure that nobody knows yet: in how many runs, and the newest."""
+
+    issue: str
+    failure: str
+    runs: int
+    run: str
+    at: str
+
+
+def new_run_id() -> str:
+    """A name that sorts by time."""
+    return f"{datetime.now(UTC).strftime('%Y%m%dT%H%M%S.%fZ')}-{secrets.token_hex(3)}"
+
+
+def now() -> str:
+    """The time, UTC, ISO 8601, in whole seconds."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def said_of(command: str, outcome: str, devices: Iterable[str]) -> Said | Literal[""]:
+    """What a run that ended so is evidence of; `devices` are those on which its checks ran."""
+    match command, outcome:
+        case "build", "built":
+            return "built"
+        case "verify", "verified":
+            named = [one for one in devices if one]
+            if not named:
+                return "checked without a GPU"
+            return "ran in software" if all(_software(one) for one in named) else "ran on a GPU"
+        case _:
+            return ""
+
+
+def _software(device: str) -> bool:
+    """Whether a device is a program: the CPU itself, or a driver that computes on it."""
+    return device.lower().startswith(("cpu", "llvmpipe"))
+
+
+def with_failure(run: Run) -> Run:
+    """The run with the class and the known issue of its first failed step."""
+    failed = next((one for one in run.steps if one.outcome == "failed"), None)
+    return (
+        run if failed is None else run.model_copy(update={"failure": failed.failure, "issue": failed.issue})
+    )

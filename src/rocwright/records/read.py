@@ -1,0 +1,317 @@
+"""The records, open: what pages and verbs ask of them, and what runs put into them."""
+
+from __future__ import annotations
+
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
+
+from rocwright.records import schema, write
+from rocwright.records.database import Database
+from rocwright.records.model import (
+    Artifact,
+    Cell,
+    Finding,
+    Met,
+    Promotion,
+    Run,
+    Sample,
+    Seen,
+    StepAt,
+    StepRun,
+    StepTime,
+    Which,
+)
+
+EVERYTHING = Which()
+
+
+class Records:
+    """The open records. It may be used by several threads at once, and is closed by its `with` block.
+
+    Each method is one transaction, and raises what `Database` raises.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    def __enter__(self) -> Records:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.database.close()
+
+    # runs
+
+    def runs(self, which: Which = EVERYTHING, *, limit: int = 50, steps: bool = True) -> list[Run]:
+        """The newest runs of that kind, newest first, with their steps where these are wanted.
+
+        The next page: `which` with `before` the number of the last one.
+        """
+        query = select(schema.runs).where(*_conditions(which))
+        query = query.order_by(schema.runs.c.number.desc()).limit(limit)
+        with self.database.reading() as connection:
+            rows = connection.execute(query).mappings().all()
+            told = _steps_of(connection, [row["number"] for row in rows]) if steps else {}
+        return [_run(row, told.get(row["number"], ())) for row in rows]
+
+    def count(self, which: Which = EVERYTHING) -> int:
+        """How many runs of that kind there are."""
+        with self.database.reading() as connection:
+            query = select(func.count()).select_from(schema.runs).where(*_conditions(which))
+            return int(connection.execute(query).scalar_one())
+
+    def run(self, run_id: str) -> Run | None:
+        """The run of that id, with its steps."""
+        with self.database.reading() as connection:
+            row = connection.execute(select(schema.runs).where(schema.runs.c.id == run_id)).mappings().first()
+            return None if row is None else _run(row, _steps_of(connection, [row["number"]])[row["number"]])
+
+    def lock(self, sha256: str) -> str | None:
+        """The lock of that sha256 (`Run.lock`), as JSON: `Lock.model_validate_json` reads it."""
+        query = select(schema.locks.c.packed).where(schema.locks.c.sha256 == sha256)
+        with self.database.reading() as connection:
+            packed = connection.execute(query).scalar()
+        return None if packed is None else zlib.decompress(packed).decode()
+
+    def samples(self, run_id: str) -> list[Sample]:
+        """What its steps used over time, in the order of time."""
+        query = (
+            select(schema.samples)
+            .join(schema.runs, schema.runs.c.number == schema.samples.c.run)
+            .where(schema.runs.c.id == run_id)
+            .order_by(schema.samples.c.at)
+        )
+        with self.database.reading() as connection:
+            rows = connection.execute(query).mappings().all()
+        return [Sample(**{name: row[name] for name in Sample.__dataclass_fields__}) for row in rows]
+
+    # what is known of steps, artifacts, issues
+
+    def steps(self, which: Which = EVERYTHING, *, component: str = "", limit: int = 200) -> list[StepAt]:
+        """A step (`which.step`) or a component's main step (`component`) over time, the newest first."""
+        steps, runs = schema.steps, schema.runs
+        wanted = _conditions(which, but_step=True)
+        if which.step:
+            wanted.append(_named(which.step))
+        if component:
+            wanted.append(and_(steps.c.component == component, steps.c.kind == "run"))
+        query = (
+            select(runs.c.id, runs.c.started.label("at"), runs.c.stack, runs.c.gpu, runs.c.base, steps)
+            .join(runs, runs.c.number == steps.c.run)
+            .where(*wanted)
+            .order_by(steps.c.run.desc(), steps.c.place.desc())
+            .limit(limit)
+        )
+        with self.database.reading() as connection:
+            rows = connection.execute(query).mappings().all()
+        return [
+            StepAt(
+                run=row["id"],
+                at=row["at"],
+                stack=row["stack"],
+                gpu=tuple(row["gpu"]),
+                base=row["base"],
+                step=_step(row),
+            )
+            for row in rows
+        ]
+
+    def times(self) -> list[StepTime]:
+        """What each step of each stack took when it was last built, the newest first: once with a compiler
+        cache that had little of it, and once with one that had most."""
+        query = select(schema.step_times).order_by(schema.step_times.c.run.desc())
+        with self.database.reading() as connection:
+            rows = connection.execute(query).mappings().all()
+        return [StepTime(**{name: row[name] for name in StepTime.__dataclass_fields__}) for row in rows]
+
+    def artifacts(
+        self,
+        which: Which = EVERYTHING,
+        *,
+        component: str = "",
+        sha256: str = "",
+        run: str = "",
+        limit: int = 200,
+    ) -> list[Artifact]:
+        """What runs gave, the newest first: by component, by content or by run; sizes over time."""
+        made, runs = schema.artifacts, schema.runs
+        wanted = _conditions(which)
+        given = ((made.c.component, component), (made.c.sha256, sha256), (runs.c.id, run))
+        wanted += [column == value for column, value in given if value]
+        query = (
+            select(made, runs.c.id, runs.c.stack, runs.c.gpu, runs.c.base, runs.c.started)
+            .join(runs, runs.c.number == made.c.run)
+            .where(*wanted)
+            .order_by(made.c.run.desc(), made.c.component, made.c.filename)
+            .limit(limit)
+        )
+        with self.database.reading() as connection:
+            rows = connection.execute(query).mappings().all()
+        return [
+            Artifact(
+                **{name: row[name] for name in ("component", "step", "filename", "sha256", "size")},
+                run=row["id"],
+                stack=row["stack"],
+                gpu=tuple(row["gpu"]),
+                base=row["base"],
+                at=row["started"],
+            )
+            for row in rows
+        ]
+
+    def findings(self, *, run: str = "", sha256: str = "", limit: int = 2000) -> list[Finding]:
+        """The findings of a run, or the evidence for an artifact by its sha256; the newest run first."""
+        found, runs = schema.findings, schema.runs
+        given = ((runs.c.id, run), (found.c.sha256, sha256))
+        query = (
+            select(found)
+            .join(runs, runs.c.number == found.c.run)
+            .where(*(column == value for column, value in given if value))
+            .order_by(found.c.run.desc(), found.c.place)
+            .limit(limit)
+        )
+        with self.database.reading() as connection:
+            rows = connection.execute(query).mappings().all()
+        return [Finding(**{name: row[name] for name in Finding.model_fields}) for row in rows]
+
+    def met(self, limit: int = 200) -> list[Met]:
+        """Known issues and classes of failure that runs met, the one met last first."""
+        runs = schema.runs
+        newest = func.max(runs.c.number).label("newest")
+        groups = (
+            select(runs.c.issue, runs.c.failure, func.count().label("met"), newest)
+            .where(runs.c.failure != "")
+            .group_by(runs.c.issue, runs.c.failure)
+            .subquery()
+        )
+        query = (
+            select(groups, runs.c.id, runs.c.started)
+            .join(runs, runs.c.number == groups.c.newest)
+            .order_by(groups.c.newest.desc())
+            .limit(limit)
+        )
+        with self.database.reading() as connection:
+            return [
+                Met(issue=row.issue, failure=row.failure, runs=row.met, run=row.id, at=row.started)
+                for row in connection.execute(query)
+            ]
+
+    # the matrix
+
+    def matrix(self, *, stack: str = "", gpu: str = "", base: str = "") -> list[Cell]:
+        """Every stack, GPU and base that a run was about, in order; a promotion makes one too."""
+        cells = schema.cells
+        given = ((cells.c.stack, stack), (cells.c.gpu, gpu), (cells.c.base, base))
+        query = select(cells).where(*(column == value for column, value in given if value))
+        query = query.order_by(cells.c.stack, cells.c.gpu, cells.c.base)
+        with self.database.reading() as connection:
+            return [_cell(row) for row in connection.execute(query)]
+
+    def promotions(
+        self, *, stack: str = "", gpu: str = "", base: str = "", channel: str = "", limit: int = 100
+    ) -> list[Promotion]:
+        """What channels held, the newest first: the first one of a cell and channel is what it holds."""
+        told = schema.promotions
+        given = ((told.c.stack, stack), (told.c.gpu, gpu), (told.c.base, base), (told.c.channel, channel))
+        query = select(told).where(*(column == value for column, value in given if value))
+        with self.database.reading() as connection:
+            rows = connection.execute(query.order_by(told.c.number.desc()).limit(limit)).mappings().all()
+        return [Promotion(**{name: row[name] for name in Promotion.model_fields}) for row in rows]
+
+    def changed(self) -> tuple[int, int]:
+        """Two counters: they grow with every change of the records, and with every change of the matrix."""
+        with self.database.reading() as connection:
+            row = connection.execute(select(schema.about.c.changed, schema.about.c.cells)).one()
+        return row.changed, row.cells
+
+    # what is put in
+
+    def put(
+        self,
+        run: Run,
+        steps: Mapping[int, StepRun] | None = None,
+        findings: Iterable[Finding] = (),
+        artifacts: Iterable[Artifact] = (),
+        samples: Iterable[Sample] = (),
+        lock: str = "",
+    ) -> int:
+        """Put a run as it is now, with the steps that changed by their place (nothing: all of the run's);
+        gives its number. What a person at a shell does goes through `build.runs.UnderWay`."""
+        changed = dict(enumerate(run.steps)) if steps is None else steps
+        told = (list(findings), list(artifacts), list(samples), lock)
+        return self.database.write(lambda connection: write.put(connection, run, changed, *told))
+
+    def promote(self, promotion: Promotion) -> None:
+        """Make a run what a channel holds for its cell from now on."""
+        self.database.write(lambda connection: write.promote(connection, promotion))
+
+
+def _conditions(which: Which, *, but_step: bool = False) -> list[ColumnElement[bool]]:
+    runs, steps, gpus = schema.runs, schema.steps, schema.run_gpus
+    names = ("stack", "base", "command", "state", "outcome", "failure", "issue", "origin", "lock")
+    found = [runs.c[name] == getattr(which, name) for name in names if getattr(which, name)]
+    if which.gpu:
+        found.append(runs.c.number.in_(select(gpus.c.run).where(gpus.c.gpu == which.gpu)))
+    if which.step and not but_step:
+        found.append(runs.c.number.in_(select(steps.c.run).where(_named(which.step))))
+    if which.since:
+        found.append(runs.c.started >= which.since)
+    if which.until:
+        found.append(runs.c.started < which.until)
+    if which.before:
+        found.append(runs.c.number < which.before)
+    return found
+
+
+def _named(step: str) -> ColumnElement[bool]:
+    """A step of that name, or one whose name goes on after a slash: "0" is the sign after "/"."""
+    name = schema.steps.c.name
+    return or_(name == step, and_(name >= f"{step}/", name < f"{step}0"))
+
+
+def _steps_of(connection: Connection, numbers: Sequence[int]) -> dict[int, tuple[StepRun, ...]]:
+    steps = schema.steps
+    query = select(steps).where(steps.c.run.in_(numbers)).order_by(steps.c.run, steps.c.place)
+    found: defaultdict[int, list[StepRun]] = defaultdict(list)
+    for row in connection.execute(query).mappings():
+        found[row["run"]].append(_step(row))
+    return defaultdict(tuple, {number: tuple(each) for number, each in found.items()})
+
+
+def _step(row: Mapping[Any, Any]) -> StepRun:
+    return StepRun(**{name: row[name] for name in StepRun.model_fields})
+
+
+def _run(row: Mapping[Any, Any], steps: Sequence[StepRun]) -> Run:
+    return Run(**{name: row[name] for name in Run.model_fields if name != "steps"}, steps=tuple(steps))
+
+
+def _cell(row: Any) -> Cell:
+    return Cell(
+        stack=row.stack,
+        gpu=row.gpu,
+        base=row.base,
+        run=row.run,
+        command=row.command,
+        outcome=row.outcome,
+        at=row.at,
+        failure=row.failure,
+        issue=row.issue,
+        whole_seconds=row.whole_seconds,
+        seen={word: _seen(one) for word, one in row.seen.items()},
+        channels={name: _seen(one) for name, one in row.channels.items()},
+    )
+
+
+def _seen(one: dict[str, str]) -> Seen:
+    return Seen(run=one["run"], at=one["at"], device=one["device"], detail=one["detail"])

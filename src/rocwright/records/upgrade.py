@@ -1,0 +1,75 @@
+"""Makes the tables of a new database, and brings an older one up to date."""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from filelock import FileLock, Timeout
+from sqlalchemy import Connection, insert, inspect, text
+
+from rocwright.errors import InternalError
+from rocwright.records.schema import VERSIONS, about, metadata
+
+if TYPE_CHECKING:
+    from rocwright.records.database import Database
+
+LOCK = 7_623_108_221
+"""The number of the lock under which a PostgreSQL server is brought up to date; any will do."""
+
+
+def bring_up_to_date(database: Database) -> None:
+    """Make the tables, or take all steps to their newest version: all in one transaction."""
+    with _alone(database):
+        if database.engine.dialect.name == "sqlite":
+            # not within a transaction, and without waiting for anybody: hence the lock
+            raw = database.engine.raw_connection()
+            try:
+                raw.cursor().execute("PRAGMA journal_mode = WAL")
+            finally:
+                raw.close()
+        database.write(_upgrade)
+
+
+def make_tables(connection: Connection) -> None:
+    """All tables as they are now. What the steps of `migrations` make one after another is the same."""
+    metadata.create_all(connection)
+    connection.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"))
+    connection.execute(text("INSERT INTO alembic_version VALUES (:version)"), {"version": VERSIONS[-1]})
+    connection.execute(insert(about).values(name=uuid.uuid4().hex, changed=0, cells=0))
+
+
+def _upgrade(connection: Connection) -> None:
+    if connection.dialect.name == "postgresql":
+        connection.execute(text(f"SELECT pg_advisory_xact_lock({LOCK})"))
+    if not inspect(connection).has_table("alembic_version"):
+        make_tables(connection)
+        return
+    # loaded only here: it takes longer than all that a build says of its records
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+
+
+@contextlib.contextmanager
+def _alone(database: Database) -> Iterator[None]:
+    """No other process does the same meanwhile."""
+    if database.engine.dialect.name != "sqlite":
+        yield
+        return
+    try:
+        with FileLock(f"{database.place}.lock", timeout=60):
+            yield
+    except Timeout as error:
+        raise InternalError(
+            f"the records at {database.place} are being brought up to date by somebody else",
+            cause="another rocwright has been at it for a minute",
+            next_step="wait for it, or end it, then run again",
+        ) from error

@@ -1,0 +1,85 @@
+"""Databases of other versions, and how a new one is made."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+
+from rocwright.errors import FailureClass, InputError
+from rocwright.home import Home
+from rocwright.records import migrations
+from rocwright.records.database import open_database
+from rocwright.records.place import open_records
+from rocwright.records.schema import VERSIONS, metadata
+
+FOLDER = Path(migrations.__file__).parent
+
+
+def config() -> Config:
+    made = Config()
+    made.set_main_option("script_location", str(FOLDER))
+    return made
+
+
+def tables(path: Path) -> set[str]:
+    with sqlite3.connect(path) as connection:
+        return {row[0] for row in connection.execute("SELECT name FROM sqlite_schema")}
+
+
+def test_the_versions_are_those_of_the_steps() -> None:
+    steps = [one.revision for one in ScriptDirectory.from_config(config()).walk_revisions()]
+    assert tuple(reversed(steps)) == VERSIONS
+
+
+def test_the_steps_one_after_another_give_the_tables_of_a_new_database(home: Home, tmp_path: Path) -> None:
+    open_records(home).close()
+    path = tmp_path / "stepped.sqlite"
+    sqlite3.connect(path).executescript(
+        "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"
+    ).close()
+    database = open_database(path)
+    assert tables(path) == tables(home.records)
+    with database.reading() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+    database.close()
+
+
+def test_one_from_a_newer_version_is_refused_with_a_way_out(home: Home) -> None:
+    open_records(home).close()
+    with sqlite3.connect(home.records) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.close()
+    with pytest.raises(InputError, match="newer rocwright") as caught:
+        open_records(home)
+    assert "9999" in caught.value.cause
+    assert "ROCWRIGHT_RECORDS" in caught.value.next_step
+    assert caught.value.failure is FailureClass.INPUT
+
+
+def test_several_who_open_a_new_one_at_once_make_it_once(home: Home) -> None:
+    script = (
+        "from rocwright.home import Home; from rocwright.records.place import open_records;"
+        "open_records(Home.default())"
+    )
+    started = [subprocess.Popen([sys.executable, "-c", script]) for _ in range(4)]
+    assert [one.wait(60) for one in started] == [0, 0, 0, 0]
+    with sqlite3.connect(home.records) as connection:
+        assert connection.execute("SELECT count(*) FROM about").fetchone() == (1,)
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    connection.close()
+
+
+def test_nothing_of_the_database_is_loaded_before_it_is_needed() -> None:
+    script = (
+        "import sys, rocwright.flow, rocwright.build.runs, rocwright.cli.history, rocwright.verify.standing;"
+        "sys.exit(any(name.split('.')[0] in ('sqlalchemy', 'alembic') for name in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
