@@ -118,9 +118,10 @@ def test_the_matrix_tells_the_newest_run_and_all_that_was_ever_seen(records: Rec
     assert cell.whole_seconds == 7
 
 
-def test_a_run_of_several_gpus_counts_for_each_and_a_suite_for_none(records: Records) -> None:
+def test_a_run_of_several_gpus_counts_for_each_and_a_suite_or_a_trial_for_none(records: Records) -> None:
     records.put(run(1, gpu="gfx803,gfx1151"))
     records.put(run(2, command="suite"))
+    records.put(run(3, "failed", origin="bisect 7"))
     assert [(one.gpu, one.run) for one in records.matrix()] == [("gfx1151", "run-1"), ("gfx803", "run-1")]
 
 

@@ -15,6 +15,7 @@ from rocwright.errors import FailureClass, InputError, PatchError, RocwrightErro
 from rocwright.flow import Project, expected
 from rocwright.plan.decide import State, decide
 from rocwright.plan.make import make_plan
+from rocwright.records.model import BISECT
 from rocwright.resolve.model import Lock
 
 VERIFY = "verify/"
@@ -62,17 +63,19 @@ class Bench:
         ran = any(one.state is State.RUN for one in decisions)
         if ran:
             check_room(decisions, project.home)
-            under_way = UnderWay("bisect", project.request, project.home.runs)
-            outcome = run_steps(
-                decisions,
-                project.store,
-                project.home,
-                self.options,
-                under_way.folder,
-                expected(project, decisions),
-                self.progress,
-            )
-            under_way.ended("failed" if outcome.failures else "built", outcome.steps)
+            asked = UnderWay("build", project.request, project.home, self.say, lock=lock, origin=BISECT)
+            with asked as under_way:
+                outcome = run_steps(
+                    decisions,
+                    project.store,
+                    project.home,
+                    self.options,
+                    under_way.folder,
+                    expected(project, decisions),
+                    self.progress,
+                    under_way.note,
+                )
+                under_way.ended("failed" if outcome.failures else "built")
             for _, error in outcome.failures:
                 if error.failure in MACHINE:
                     raise error
@@ -86,7 +89,7 @@ class Bench:
     def _checked(self, project: Project, lock: Lock) -> Failure | None:
         from rocwright.verify.run import verify
 
-        found = verify(project, lock, self.options.engine, self.say, self.progress)
+        found = verify(project, lock, self.options.engine, self.say, self.progress, origin=BISECT)
         return next(
             (
                 Failure(

@@ -16,6 +16,9 @@ Said = Literal["checked against source", "built", "checked without a GPU", "ran 
 SAID: tuple[Said, ...] = get_args(Said)
 """What evidence can say, each more than the one before it."""
 
+BISECT = "bisect"
+"""The origin of a run that tries a lock for its failure: it says nothing of what its cell holds."""
+
 SUITE = "suite"
 """The command of a run that tried somebody's environment, which is no cell of the matrix."""
 

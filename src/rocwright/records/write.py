@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Table, and_, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from rocwright.records import schema
-from rocwright.records.model import Artifact, Finding, Promotion, Run, Sample, StepRun, now
+from rocwright.records.model import BISECT, Artifact, Finding, Promotion, Run, Sample, StepRun, now
 
 _OF_RUN = tuple(name for name in schema.runs.c.keys() if name != "number")  # noqa: SIM118 - no dict
 _OF_STEP = tuple(name for name in schema.steps.c.keys() if name not in ("run", "place"))  # noqa: SIM118
@@ -65,7 +65,8 @@ def put(
         packed = zlib.compress(lock.encode())
         upsert(connection, schema.locks, ("sha256",), [{"sha256": run.lock, "packed": packed}], keep=True)
     _note_times(connection, run, number, steps.values())
-    concerns_cells = run.state == "ended" and run.command in ("build", "verify")
+    asked = run.command in ("build", "verify") and run.origin.partition(" ")[0] != BISECT
+    concerns_cells = run.state == "ended" and asked
     for gpu in run.gpu if concerns_cells else ():
         _note_cell(connection, run, number, gpu)
     changed(connection, cells=concerns_cells)
