@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rocwright.build.runs import Run, StepRun
+from rocwright.records.model import Run, StepRun
 from rocwright.catalog import issue as issues
 from rocwright.catalog.issue import ErrorLines, Issue
 from rocwright.catalog.load import builtin_catalog
