@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from rocwright.records.model import Run, StepRun
 from rocwright.catalog import issue as issues
 from rocwright.catalog.issue import ErrorLines, Issue
 from rocwright.catalog.load import builtin_catalog
 from rocwright.errors import CompileError, ConflictError, NetworkError, RocwrightError
 from rocwright.flow import Built
 from rocwright.plan.make import make_plan
+from rocwright.records.model import Run, StepRun
 from rocwright.resolve.lock import make_lock, versions_in
 from rocwright.resolve.model import Lock
 from rocwright.resolve.outside import Offline
