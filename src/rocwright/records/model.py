@@ -30,7 +30,8 @@ class StepRun(Frozen):
     "again" is a try that ran out of memory: how the second one ended comes after it, in the same log. `needs`
     are the names of the steps that it waits for, `log` is a file in the run's folder. `seconds` is wall time,
     `started` UTC; `memory` is the most that it was allowed, `peak_memory` the most that it took, in bytes;
-    `counted` is how many things ninja or make counted in all.
+    `counted` is how many things ninja or make counted in all; `paused` how many seconds any of its processes
+    was stopped for memory, `least_jobs` and `most_jobs` how many it had at a time.
     """
 
     name: str
@@ -45,6 +46,9 @@ class StepRun(Frozen):
     peak_memory: int | None = None
     compiler_cache: dict[str, int] = {}
     counted: int = 0
+    paused: float = 0
+    least_jobs: int = 0
+    most_jobs: int = 0
     state: State = "ended"
     component: str = ""
     kind: str = ""

@@ -289,7 +289,8 @@ def _steps_of(connection: Connection, numbers: Sequence[int]) -> dict[int, tuple
 
 
 def _step(row: Mapping[Any, Any]) -> StepRun:
-    return StepRun(**{name: row[name] for name in StepRun.model_fields})
+    known = {name: value for name, value in row["figures"].items() if name in StepRun.model_fields}
+    return StepRun(**{name: row[name] for name in StepRun.model_fields if name in row}, **known)
 
 
 def _run(row: Mapping[Any, Any], steps: Sequence[StepRun]) -> Run:

@@ -99,12 +99,11 @@ steps = Table(
     Column("log", Name, nullable=False),
     Column("engine", Name, nullable=False),
     Column("jobs", Integer, nullable=False),
-    Column("memory", Number),
     Column("peak_memory", Number),
-    Column("counted", Integer, nullable=False),
     Column("compiler_cache", JSON, nullable=False),
     Column("error", JSON, nullable=False),
     Column("needs", JSON, nullable=False),
+    Column("figures", JSON, nullable=False),
 )
 Index("steps_by_name", steps.c.name, steps.c.run)
 Index("steps_by_component", steps.c.component, steps.c.run)

@@ -72,12 +72,11 @@ def upgrade() -> None:
         Column("log", Name, nullable=False),
         Column("engine", Name, nullable=False),
         Column("jobs", Integer, nullable=False),
-        Column("memory", Number),
         Column("peak_memory", Number),
-        Column("counted", Integer, nullable=False),
         Column("compiler_cache", JSON, nullable=False),
         Column("error", JSON, nullable=False),
         Column("needs", JSON, nullable=False),
+        Column("figures", JSON, nullable=False),
     )
     op.create_index("steps_by_name", "steps", ["name", "run"])
     op.create_index("steps_by_component", "steps", ["component", "run"])
