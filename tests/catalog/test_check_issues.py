@@ -22,7 +22,7 @@ patterns   = ['boom [0-9]+']
 examples   = ["boom 1"]
 no_match   = ["boom"]
 source     = ["a report"]
-confidence = "quoted"
+confidence = "low: quoted"
 """
 
 
@@ -59,6 +59,27 @@ def test_an_issue_of_ones_own_stands_in_place_of_the_carried_one(tmp_path: Path)
         ("means", 'versions = { pytorch = "<2" }\nmeans', "pytorch is not among the components"),
         ("means", 'mend = [{ kind = "packages", names = ["nosuch"] }]\nmeans', "nosuch is not known"),
         ("means", 'mend = [{ kind = "pray" }]\nmeans', "mend.0"),
+        ("means", 'bases = ["temple"]\nmeans', "temple is not known"),
+        ("means", 'phases = ["dreaming"]\nmeans', "phases"),
+        ('"low: quoted"', '"rather"', "confidence"),
+        ("means", 'mend = [{ kind = "set", variables = { PATH = "/" } }]\nmeans', "same in every build"),
+        (
+            "means",
+            'mend = [{ kind = "version", component = "nosuch", versions = "<1" }]\nmeans',
+            "nosuch is not known",
+        ),
+        (
+            "means",
+            'mend = [{ kind = "version", component = "cmake", versions = "<0" }]\nmeans',
+            "no cmake <0",
+        ),
+        ("means", 'mend = [{ kind = "version", component = "cmake", versions = "?" }]\nmeans', "range"),
+        (
+            "means",
+            'mend = [{ kind = "edit", component = "pytorch", '
+            'edit = { file = "../a", regex = "x", with = "y", why = "z" } }]\nmeans',
+            "leads out of the source tree",
+        ),
         (
             "means",
             'mend = [{ kind = "set", variables = { HSA_OVERRIDE_GFX_VERSION = "1" } }]\nmeans',

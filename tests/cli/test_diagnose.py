@@ -11,6 +11,7 @@ from pytest import CaptureFixture
 from rocwright.cli import cli
 from rocwright.cli.tell import tell
 from rocwright.errors import CompileError, InputError
+from rocwright.trouble.diagnose import Where
 from rocwright.trouble.explain import explain
 
 LOG = (
@@ -60,7 +61,7 @@ def test_the_known_issues_are_listed() -> None:
 
 def test_a_failure_of_any_step_is_told_with_the_known_issue(capsys: CaptureFixture[str]) -> None:
     error = CompileError("pip failed", detail="ERROR: Could not install: [Errno 28] No space left on device")
-    explain(error, "torch")
+    explain(error, Where(component="torch"))
     tell(error)
     said = capsys.readouterr().err
     assert "known  disk-full: the disk is full" in said

@@ -29,7 +29,7 @@ patterns   = ["minimum is too old"]
 examples   = ["minimum is too old"]
 no_match   = ["minimum is fine"]
 source     = ["this test"]
-confidence = "reproduced"
+confidence = "high: reproduced"
 
 [[issue]]
 name       = "second-failure"
@@ -42,7 +42,7 @@ patterns   = ["second is missing"]
 examples   = ["second is missing"]
 no_match   = ["second is there"]
 source     = ["this test"]
-confidence = "reproduced"
+confidence = "high: reproduced"
 
 [[issue]]
 name       = "leak"
@@ -55,7 +55,7 @@ patterns   = ["leaked into the build"]
 examples   = ["leaked into the build"]
 no_match   = ["nothing leaked"]
 source     = ["this test"]
-confidence = "reproduced"
+confidence = "high: reproduced"
 
 [[issue]]
 name       = "not-mended"
@@ -71,7 +71,7 @@ patterns   = ["is not mended"]
 examples   = ["is not mended"]
 no_match   = ["is mended"]
 source     = ["this test"]
-confidence = "reproduced"
+confidence = "high: reproduced"
 """
 
 RECIPE = {

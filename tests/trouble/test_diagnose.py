@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from rocwright.catalog.issue import plain, the_issues
+from rocwright.catalog.phase import Phase
 from rocwright.trouble.diagnose import Diagnosis, Where, diagnose
 
 ISSUES = list(the_issues()[0].values())
@@ -94,6 +95,17 @@ def test_a_warning_explains_nothing() -> None:
     assert names(found) == ["hipblaslt-unsupported"]
     assert found.cause is None
     assert found.first is None
+
+
+def test_an_issue_of_other_bases_or_of_another_phase_is_ruled_out_with_the_reason() -> None:
+    (thunk,) = (one for one in ISSUES if one.bases)
+    assert names(told(thunk.examples[0], where=Where(base="fedora:43", phase=Phase.BUILD))) == [thunk.name]
+    (out,) = told(thunk.examples[0], where=Where(base="debian:sid")).ruled_out
+    assert out.why == "it is known on arch, fedora, not on debian:sid"
+    fault = next(one for one in ISSUES if one.name == "memory-access-fault")
+    assert names(told(fault.examples[0], where=Where(phase=Phase.CHECK))) == [fault.name]
+    (out,) = told(fault.examples[0], where=Where(phase=Phase.BUILD)).ruled_out
+    assert out.why == "it comes in check or run, not in build"
 
 
 def test_an_issue_of_other_gpus_or_versions_is_ruled_out_with_the_reason() -> None:

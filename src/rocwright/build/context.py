@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rocwright.build.workspace import Workspace
 from rocwright.home import Home
+from rocwright.plan.model import Step
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output
 
@@ -15,8 +16,8 @@ from rocwright.store.model import Output
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """`inputs` maps each input's name to the outputs behind it; `engine` is asked for by name or chosen;
-    `parent` is the git commit that the tree of this step stands on, "" for none; `component` is that
-    whose step it is; `server` is the folder of the job server that the step shares with others, None for
+    `parent` is the git commit that the tree of this step stands on, "" for none; `step` is the one
+    that runs; `server` is the folder of the job server that the step shares with others, None for
     none."""
 
     store: LocalStore
@@ -29,8 +30,13 @@ class Context:
     limit: float | None = None
     engine: str | None = None
     parent: str = ""
-    component: str = ""
+    step: Step | None = None
     server: Path | None = None
+
+    @property
+    def component(self) -> str:
+        """Whose step it is."""
+        return self.step.component if self.step is not None else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

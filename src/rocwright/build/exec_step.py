@@ -135,16 +135,16 @@ def _make(
         limit=step.needs.limit,
         engine=engine,
         parent=_parent(step, store),
-        component=step.component,
+        step=step,
         server=server,
     )
     started, begun = datetime.now(UTC), time.monotonic()
     try:
         made = _perform(step, context)
     except RocwrightError as error:
-        from rocwright.trouble.explain import explain
+        from rocwright.trouble.explain import explain, where_of
 
-        explain(error, step.component)
+        explain(error, where_of(step))
         raise
     outputs = _keep(step, made, store)
     record = Record(

@@ -30,7 +30,7 @@ from rocwright.plan.model import OutputSpec, RunAction
 from rocwright.sandbox.model import Ended, Job, Mount, Outcome
 from rocwright.sources.archive import unpack
 from rocwright.trouble.diagnose import Diagnosis, Where
-from rocwright.trouble.explain import Watch, add_known, excerpt
+from rocwright.trouble.explain import Watch, add_known, excerpt, where_of
 from rocwright.trouble.scan import MOST_LINES
 from rocwright.units import size
 
@@ -134,7 +134,7 @@ def run_run(action: RunAction, context: Context) -> Made:
     for command in action.commands:
         context.on_line(f"$ {command}")
     last: deque[str] = deque(maxlen=12)
-    watch = Watch(Where(component=context.component))
+    watch = Watch(where_of(context.step) if context.step else Where())
 
     def note(line: str) -> None:
         last.append(line)

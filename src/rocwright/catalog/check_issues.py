@@ -15,9 +15,13 @@ from rocwright.catalog.issue import (
     read_error_lines,
     read_issues,
 )
-from rocwright.catalog.load import Catalog, kept_from_builds
-from rocwright.catalog.mend import AddPackages, SetVariables
+from rocwright.catalog.load import Catalog
+from rocwright.catalog.mend import AddPackages, Mend, PickVersion, SetVariables, TakeEdit, UnsetVariables
 from rocwright.catalog.read import Fault, Reader
+from rocwright.catalog.refuse import refused
+from rocwright.patching.model import check_inside
+from rocwright.resolve.like import ROCM
+from rocwright.resolve.versions import version_in
 
 Found = Iterator[tuple[str, str]]
 
@@ -57,19 +61,53 @@ def _signature(one: Signature, before: Iterable[str]) -> Found:
 
 def _issue(issue: Issue, catalog: Catalog) -> Found:
     yield from (("targets", f"{name} is not known") for name in issue.targets if name not in catalog.targets)
+    known_bases = {name for base in catalog.bases.values() for name in (base.name, *base.names)}
+    yield from (("bases", f"{name} is not known") for name in issue.bases if name not in known_bases)
     if not all(text.strip() for text in issue.source):
         yield "source", "a fact needs its source"
     for name in issue.versions:
         if name not in issue.components:
             yield "versions", f"{name} is not among the components"
     for number, mend in enumerate(issue.mend):
-        match mend:
-            case AddPackages():
-                for name in mend.names:
-                    if name not in catalog.system.packages:
-                        yield f"mend.{number}.names", f"{name} is not known"
-            case SetVariables() if mend.scope == "build":
-                for name in mend.variables:
-                    rule = kept_from_builds(catalog, name)
-                    if rule is not None:
-                        yield f"mend.{number}.variables", f"{name} in a build: {rule.reason}"
+        yield from ((f"mend.{number}.{where}", what) for where, what in _mend(mend, issue, catalog))
+
+
+def _mend(mend: Mend, issue: Issue, catalog: Catalog) -> Found:
+    """What is wrong in an action: names that nobody knows, versions that nobody has, edits of no file.
+
+    A component in whose logs the issue was seen is known, also where no recipe is: it may come with others.
+    """
+    match mend:
+        case AddPackages():
+            for name in mend.names:
+                if name not in catalog.system.packages:
+                    yield "names", f"{name} is not known"
+        case SetVariables() | UnsetVariables() if mend.scope == "build":
+            if why := refused(mend, catalog):
+                yield "variables", why
+        case PickVersion():
+            known = list(_versions(mend.component, catalog))
+            if not known:
+                yield "component", f"{mend.component} is not known"
+            elif not any(version_in(one, mend.versions) for one in known):
+                yield "versions", f"the catalog has no {mend.component} {mend.versions}"
+        case TakeEdit():
+            if mend.component not in {*catalog.components, *issue.components}:
+                yield "component", f"{mend.component} is not known"
+            try:
+                check_inside(mend.edit.file)
+            except ValueError as error:
+                yield "edit.file", str(error)
+
+
+def _versions(name: str, catalog: Catalog) -> Iterator[str]:
+    """Every version of a component that recipes, providers and bases name."""
+    if name in catalog.components:
+        yield from (one.version for one in catalog.component(name).release)
+    if name == ROCM:
+        yield from (version for one in catalog.providers.values() for version in one.versions)
+    for base in catalog.bases.values():
+        for release in base.release:
+            found = base.provided(release).get(name)
+            if found is not None and found.version:
+                yield found.version

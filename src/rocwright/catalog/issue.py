@@ -11,6 +11,7 @@ import re2
 from pydantic import AfterValidator, Field
 
 from rocwright.catalog.mend import Mend, Name, Text
+from rocwright.catalog.phase import Phase
 from rocwright.catalog.read import Reader, catalog_folders
 from rocwright.errors import FailureClass
 from rocwright.models import Frozen
@@ -78,7 +79,8 @@ class Issue(Signature):
     """A known failure: what it `means`, its likely `cause`, the `remedy` in words, and by a machine (`mend`).
 
     `components` are those in whose logs it was seen (none: any), `versions` those of them that have it,
-    `targets` the GPUs (none: any). With `ended` it stands for all that the machine itself ends for the reason
+    `targets` the GPUs, `bases` the bases (by name, or one release of it), `phases` what was being done (none:
+    any). With `ended` it stands for all that the machine itself ends for the reason
     of its class, whatever the log says. `confidence` is how sure the facts are, by the words of the catalog.
     """
 
@@ -89,9 +91,11 @@ class Issue(Signature):
     components: tuple[Name, ...] = ()
     versions: dict[Name, Range] = {}
     targets: tuple[str, ...] = ()
+    bases: tuple[Text, ...] = ()
+    phases: tuple[Phase, ...] = ()
     ended: bool = False
     source: Annotated[tuple[Text, ...], Field(min_length=1)]
-    confidence: Literal["reproduced", "verified", "verified-text", "quoted", "unverified"]
+    confidence: Annotated[str, Field(pattern=r"^(high|medium|low)(: \S.*)?$")]
 
 
 class ErrorLines(Frozen):

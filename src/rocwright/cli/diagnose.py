@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rocwright.catalog.phase import Phase
 from rocwright.cli.common import complete, json_option
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ MOST_KNOWN = 4
 )
 @click.option("--version", default="", help="The version of the component.")
 @click.option("--gpu", "gpus", multiple=True, shell_complete=complete("gpu"), help="The GPU that it is for.")
+@click.option("--base", default="", shell_complete=complete("base"), help="The base that it was built on.")
+@click.option("--phase", type=click.Choice([*Phase]), help="What was being done.")
 @click.option("--list", "listed", is_flag=True, help="The known issues, and no log.")
 @click.option("--markdown", is_flag=True, help="With --list: as the page of the documentation.")
 @json_option
@@ -32,6 +35,8 @@ def command(
     component: str,
     version: str,
     gpus: tuple[str, ...],
+    base: str,
+    phase: str | None,
     listed: bool,
     markdown: bool,
     as_json: bool,
@@ -49,7 +54,9 @@ def command(
         return
     if log is None:
         raise click.UsageError("Name a LOG, or - for standard input; --list tells what is known.")
-    where = Where(component=component, version=version, targets=gpus)
+    where = Where(
+        component=component, version=version, targets=gpus, base=base, phase=Phase(phase) if phase else None
+    )
     if str(log) == "-":
         found = diagnose(pieces(sys.stdin.buffer), where)
     else:

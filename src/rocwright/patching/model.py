@@ -53,7 +53,8 @@ def _check_range(value: str) -> str:
     return value
 
 
-def _check_inside(value: str) -> str:
+def check_inside(value: str) -> str:
+    """The path of a file in a tree, as it is. Raises ValueError where it leads out of the tree."""
     path = PurePosixPath(value)
     if path.is_absolute() or ".." in path.parts or "\\" in value or "\0" in value:
         raise ValueError(f"{value!r} leads out of the source tree: absolute, or with ..")
@@ -89,7 +90,7 @@ class Edit(Frozen):
     variable: str = Field(default="", alias="list", pattern=r"^$|^[A-Za-z_][A-Za-z0-9_]*$")
     add: tuple[str, ...] = ()
     rule: Rule | None = None
-    diff: Annotated[str, AfterValidator(_check_inside)] = ""
+    diff: Annotated[str, AfterValidator(check_inside)] = ""
     patch: str = ""
     expect: int = Field(default=1, ge=1)
     versions: Range = Field(default="", alias="for")

@@ -10,6 +10,8 @@ from rocwright.errors import InputError
 from rocwright.patching.model import Edit
 from rocwright.plan.environment import PACKAGES
 from rocwright.plan.model import (
+    PREPARE,
+    About,
     BaseAction,
     FetchAction,
     ImageAction,
@@ -91,7 +93,14 @@ class _Maker:
             if part is not None and (part.files or part.sdists or part.pending):
                 self._shared(name, part)
         artifacts = [name for locked in self.lock.components for name in self._component(locked)]
-        return Plan(steps=tuple(_unique(self.steps)), artifacts=tuple(artifacts))
+        return Plan(steps=tuple(map(self._told, _unique(self.steps))), artifacts=tuple(artifacts))
+
+    def _told(self, step: Step) -> Step:
+        """The step with what it is made of."""
+        version = next((one.version for one in self.lock.components if one.name == step.component), "")
+        request = self.lock.request
+        about = About(version=version, base=request.base, targets=request.gpu)
+        return step.model_copy(update={"about": about})
 
     def _shared(self, name: str, part: LockedPython | LockedProvider) -> None:
         """The Python packages, or ROCm's own files, that builds install; a wheel made of each sdist."""
@@ -195,7 +204,7 @@ class _Maker:
         downloads = [] if prepare else list(_downloads(component, locked))
         self.steps += downloads
         return Step(
-            name=f"prepare/{component.name}" if prepare else component.name,
+            name=f"{PREPARE}{component.name}" if prepare else component.name,
             component=component.name,
             action=RunAction(
                 commands=mended_commands(

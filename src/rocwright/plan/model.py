@@ -15,6 +15,9 @@ KEY_SCHEMA = 1
 """Raised when the meaning of a step's definition changes; every key changes with it."""
 
 
+PREPARE = "prepare/"
+"""How the names of steps begin that run a recipe's `prepare` commands."""
+
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 """Hex digits."""
 
@@ -273,6 +276,14 @@ class Needs(Frozen):
     limit: float = 12 * 3600
 
 
+class About(Frozen):
+    """What a step is made of, for who reads of its failure; never part of its key."""
+
+    version: str = ""
+    base: str = ""
+    targets: tuple[str, ...] = ()
+
+
 class Step(Frozen):
     """One node of a plan: self-contained, so that it can run anywhere that has the store."""
 
@@ -281,6 +292,7 @@ class Step(Frozen):
     action: Action
     inputs: tuple[Input, ...] = ()
     needs: Needs = Needs()
+    about: About = About()
 
     @property
     def kind(self) -> str:

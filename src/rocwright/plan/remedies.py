@@ -7,11 +7,11 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rocwright.catalog.load import Catalog, kept_from_builds
+from rocwright.catalog.load import Catalog
 from rocwright.catalog.mend import Mend, SetVariables, TakeEdit, UnsetVariables
+from rocwright.catalog.refuse import refused
 from rocwright.errors import InputError
 from rocwright.patching.model import Edit
-from rocwright.plan.environment import FIXED
 from rocwright.resolve.model import Lock
 
 
@@ -111,18 +111,3 @@ def check_remedies(lock: Lock, catalog: Catalog) -> None:
                 cause=why,
                 next_step=f"rocwright heal --forget {one.issue}",
             )
-
-
-def refused(action: Mend, catalog: Catalog) -> str:
-    """Why an action may be in no build, or ""."""
-    if not isinstance(action, SetVariables | UnsetVariables):
-        return ""
-    if action.scope != "build":
-        return "it is for where the thing runs, not for its build"
-    for name in action.variables:
-        if name in FIXED:
-            return f"{name} is the same in every build"
-        rule = kept_from_builds(catalog, name) if isinstance(action, SetVariables) else None
-        if rule is not None:
-            return f"{name} in a build: {rule.reason}"
-    return ""

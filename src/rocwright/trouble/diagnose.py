@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from packaging.specifiers import SpecifierSet
 
 from rocwright.catalog.issue import ErrorLine, Issue, the_issues
+from rocwright.catalog.phase import Phase
 from rocwright.errors import FailureClass
 from rocwright.models import Frozen
 from rocwright.trouble.scan import Hit, Scan
@@ -15,11 +16,13 @@ _ROLES = ("cause", "follows", "warns")
 
 
 class Where(Frozen):
-    """What failed, as far as that is known: its component and version, and the GPUs."""
+    """What failed, as far as that is known: its component and version, the GPUs, the base, and the phase."""
 
     component: str = ""
     version: str = ""
     targets: tuple[str, ...] = ()
+    base: str = ""
+    phase: Phase | None = None
 
 
 class Place(Frozen):
@@ -140,6 +143,10 @@ def _not_here(issue: Issue, where: Where) -> str:
     """Why an issue cannot be what broke here, or ""."""
     if issue.targets and where.targets and not set(issue.targets) & set(where.targets):
         return f"it is known on {', '.join(issue.targets)}, not on {', '.join(where.targets)}"
+    if issue.bases and where.base and not {where.base, where.base.partition(":")[0]} & set(issue.bases):
+        return f"it is known on {', '.join(issue.bases)}, not on {where.base}"
+    if issue.phases and where.phase and where.phase not in issue.phases:
+        return f"it comes in {' or '.join(issue.phases)}, not in {where.phase}"
     wanted = issue.versions.get(where.component, "") if where.version else ""
     if wanted and not SpecifierSet(wanted, prereleases=True).contains(where.version):
         return f"{where.component} {wanted} has it, not {where.version}"

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rocwright.catalog.issue import Issue, the_issues
+from rocwright.catalog.phase import Phase
 from rocwright.errors import FailureClass, RocwrightError
+from rocwright.plan.model import PREPARE, Step
 from rocwright.trouble.diagnose import Diagnosis, Search, Where
 from rocwright.trouble.read_log import clean
 from rocwright.trouble.scan import MOST_LINES
@@ -25,6 +27,9 @@ _TOLD_BY_LOGS = frozenset(
     }
 )
 """What ended otherwise (for memory, by its limit, by the user) is told by the machine, not by a text."""
+
+_PHASES = {"fetch": Phase.FETCH, "base": Phase.ROOT, "tree": Phase.PATCH, "image": Phase.IMAGE}
+"""What a step does, by the kind of its action; one that runs commands prepares or builds."""
 
 
 class Watch:
@@ -82,14 +87,28 @@ def issue_of(error: RocwrightError) -> Issue | None:
     )
 
 
-def explain(error: RocwrightError, component: str) -> None:
+def where_of(step: Step) -> Where:
+    """What a step tells of the place where it fails."""
+    runs = Phase.PREPARE if step.name.startswith(PREPARE) else Phase.BUILD
+    phase = _PHASES.get(step.kind, runs)
+    about = step.about
+    return Where(
+        component=step.component,
+        version=about.version,
+        targets=about.targets,
+        base=about.base,
+        phase=phase,
+    )
+
+
+def explain(error: RocwrightError, where: Where) -> None:
     """Look into what an error tells of a program's output, where nothing is known of it yet."""
     issue = issue_of(error)
     if issue is not None and issue.ended:
         error.issue, error.known, error.mend = issue.name, issue.means, issue.remedy
     if error.failure not in _TOLD_BY_LOGS or error.issue or not (error.detail or error.cause):
         return
-    watch = Watch(Where(component=component))
+    watch = Watch(where)
     for line in f"{error.what}\n{error.detail}\n{error.cause}".splitlines():
         watch.line(line)
     add_known(error, watch.told())

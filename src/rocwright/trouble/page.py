@@ -23,6 +23,8 @@ def as_markdown(issues: Iterable[Issue]) -> str:
 def _section(one: Issue) -> str:
     where = [f"in {', '.join(one.components)}"] if one.components else []
     where += [f"on {', '.join(one.targets)}"] if one.targets else []
+    where += [f"with {', '.join(one.bases)}"] if one.bases else []
+    where += [f"in {' or '.join(one.phases)}"] if one.phases else []
     where += [f"{name} {wanted}" for name, wanted in one.versions.items()]
     seen = f" (known {'; '.join(where)})" if where else ""
     said = "\n".join(one.examples)

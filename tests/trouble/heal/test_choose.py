@@ -23,7 +23,7 @@ STEP = "llama.cpp"
 def issue(*mend: dict[str, Any]) -> Issue:
     said = {"name": "cmake-minimum", "class": "compile", "means": "m", "cause": "c", "remedy": "r"}
     texts = {"patterns": ["x"], "examples": ["x"], "no_match": ["y"], "source": ["s"]}
-    return Issue.model_validate(said | texts | {"confidence": "quoted", "mend": mend})
+    return Issue.model_validate(said | texts | {"confidence": "low: quoted", "mend": mend})
 
 
 def plan_of(lock: Lock) -> Plan:

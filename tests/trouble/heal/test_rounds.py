@@ -32,7 +32,7 @@ def known(monkeypatch: pytest.MonkeyPatch, *mend: dict[str, Any]) -> None:
     """The catalog knows one failure, with these actions."""
     said = {"name": "known", "class": "compile", "means": "m", "cause": "c", "remedy": "r"}
     texts = {"patterns": ["x"], "examples": ["x"], "no_match": ["y"], "source": ["s"]}
-    found = Issue.model_validate(said | texts | {"confidence": "quoted", "mend": mend})
+    found = Issue.model_validate(said | texts | {"confidence": "low: quoted", "mend": mend})
     monkeypatch.setattr(issues, "_the_issues", lambda _: ({"known": found}, ErrorLines()))
 
 

@@ -17,9 +17,9 @@ from rocwright.catalog.mend import (
     TakeEdit,
     UnsetVariables,
 )
+from rocwright.catalog.refuse import refused
 from rocwright.errors import InputError
 from rocwright.plan.model import Plan, Step
-from rocwright.plan.remedies import refused
 from rocwright.resolve.like import ROCM, catalog_for
 from rocwright.resolve.lock import versions_in
 from rocwright.resolve.model import Lock, Remedy
@@ -130,7 +130,11 @@ def _version(action: PickVersion, lock: Lock, catalog: Catalog) -> str:
     if name in lock.provided and (lock.rocm is None or name != ROCM):
         return f"{name} {version} comes with {lock.request.base}"
     recipe = catalog.components.get(name)
-    if recipe is not None and not any(version_in(one.version, wanted) for one in recipe.release):
+    if (
+        name != ROCM
+        and recipe is not None
+        and not any(version_in(one.version, wanted) for one in recipe.release)
+    ):
         return f"the catalog has no {name} {wanted}"
     return ""
 
