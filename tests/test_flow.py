@@ -234,8 +234,9 @@ def test_a_build_for_which_there_is_no_room_starts_nothing(opened: Opened, tmp_p
     make_sources(tmp_path / "s", {"beta": large})
     project = opened(tmp_path / "s")
     before = sorted(project.home.store.rglob("*"))
-    with pytest.raises(OutOfDiskError):
+    with pytest.raises(OutOfDiskError) as caught:
         built(project)
+    assert "rocwright clean" in caught.value.detail
     assert sorted(project.home.store.rglob("*")) == before
     assert not project.home.runs.exists()
 

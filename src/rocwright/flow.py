@@ -9,13 +9,14 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from rocwright.build.disk import check_room
 from rocwright.build.expect import Expected, expect
 from rocwright.build.progress import Progress
 from rocwright.build.runs import UnderWay
-from rocwright.build.scheduler import Options, Outcome, check_room, run_steps
+from rocwright.build.scheduler import Options, Outcome, run_steps
 from rocwright.build.took import took
 from rocwright.catalog.load import Catalog, the_catalog
-from rocwright.errors import InputError, RocwrightError
+from rocwright.errors import InputError, OutOfDiskError, RocwrightError
 from rocwright.files import sha256_bytes, write_atomic
 from rocwright.home import Home
 from rocwright.models import canonical_json
@@ -230,7 +231,11 @@ def _build(
         if not any(one.state is State.RUN for one in decisions):
             outcome.failures = []
             break
-        check_room(decisions, project.home)
+        try:
+            check_room(decisions, project.home)
+        except OutOfDiskError as error:
+            _add_room(error, project)
+            raise
         told = run_steps(
             decisions,
             project.store,
@@ -244,6 +249,9 @@ def _build(
         outcome.steps += told.steps
         outcome.failures = told.failures
         write_atomic(project.last_plan, plan.model_dump_json(by_alias=True))
+        full = [error for _, error in told.failures if isinstance(error, OutOfDiskError)]
+        if full:
+            _add_room(full[0], project)
         if not any(error.again for _, error in told.failures):
             break
         progress.say("the store held something damaged: it was moved aside and is made anew")
@@ -266,6 +274,14 @@ def _made(project: Project, plan: Plan) -> list[Made]:
         )
         for name, output in built_outputs(project, plan).items()
     ]
+
+
+def _add_room(error: RocwrightError, project: Project) -> None:
+    """Tell in an error what can be removed by which command, in figures."""
+    from rocwright.trouble.clean.advice import what_to_free
+
+    told = what_to_free(project.home, project.store, kept_keys(project.home))
+    error.detail = "\n".join(text for text in (error.detail, told) if text)
 
 
 def heal(project: Project, locked: Lock, options: Options, progress: Progress) -> tuple[Lock, Built]:

@@ -15,9 +15,10 @@ import pytest
 from tests.build.conftest import Workshop
 from tests.making import put_output, small_plan
 
+from rocwright.build.disk import check_room
 from rocwright.build.expect import Expected
 from rocwright.build.progress import PlainProgress
-from rocwright.build.scheduler import Options, Outcome, check_room, run_steps
+from rocwright.build.scheduler import Options, Outcome, run_steps
 from rocwright.errors import FailureClass, OutOfDiskError, from_dict
 from rocwright.home import Home
 from rocwright.plan.decide import decide

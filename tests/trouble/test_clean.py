@@ -17,6 +17,7 @@ from rocwright.cli import cli
 from rocwright.home import Home
 from rocwright.store.keep import DAY, check_whole
 from rocwright.store.local import LocalStore
+from rocwright.trouble.clean.advice import what_to_free
 from rocwright.trouble.clean.inside import what_can_go
 from rocwright.trouble.clean.model import the_kinds
 from rocwright.trouble.clean.room import clear, look
@@ -226,3 +227,31 @@ def test_another_programs_cache_is_emptied_by_its_command_and_only_when_it_is_na
 @pytest.mark.parametrize("words", [("nothing",), ("--keep", "soon"), ("--max", "much"), ("--max", "1GB")])
 def test_what_is_not_understood_is_refused(words: tuple[str, ...], home: Home) -> None:
     assert run(*words)[0] != 0
+
+
+def test_where_a_disk_has_no_room_each_command_is_told_with_what_it_frees(
+    home: Home, store: LocalStore, old: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    (cache / "wheel").write_bytes(b"x" * 2048)
+    # pip as the catalog asks it; the other programs are not there
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "pip").write_text(f"#!/bin/sh\necho {cache}\n")
+    (programs / "pip").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:/bin")
+    young = home.work / "0123456789abcdef"
+    young.mkdir(parents=True)
+    (young / "file").write_bytes(b"x" * 10240)
+    assert what_to_free(home, store, set()).splitlines() == [
+        "rocwright clean --dry-run            frees 5.0 KiB not used for 30 days: "
+        "sources 3.5 KiB, roots 1000 B, artifacts 500 B",
+        "rocwright clean --keep 0d --dry-run  frees 15.0 KiB: work 10.0 KiB, sources 3.5 KiB, "
+        "roots 1000 B, artifacts 500 B",
+        "pip cache purge                      frees 2.0 KiB: pip's cache",
+    ]
+    every = {step.key for step in small_plan().steps}
+    assert [line.split("  frees")[0].strip() for line in what_to_free(home, store, every).splitlines()] == [
+        "rocwright clean --keep 0d --dry-run", "pip cache purge",
+    ]  # fmt: skip

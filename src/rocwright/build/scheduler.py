@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -19,15 +19,16 @@ import psutil
 
 from rocwright import process
 from rocwright.build.again import Tries, again_line
+from rocwright.build.disk import DiskWatch, places, stopped, storage_of
 from rocwright.build.expect import Expected, compiles
 from rocwright.build.jobs.server import JobServer, Seat
 from rocwright.build.progress import Progress
 from rocwright.build.runs import LogFile, log_name, read_report
 from rocwright.build.whole import Whole
+from rocwright.build.workspace import Workspace
 from rocwright.errors import (
     InternalError,
     InterruptedByUser,
-    OutOfDiskError,
     OutOfMemoryError,
     RocwrightError,
     from_dict,
@@ -37,11 +38,12 @@ from rocwright.plan.decide import Decision, State
 from rocwright.plan.model import Step
 from rocwright.records.model import StepRun, now
 from rocwright.sandbox.memory import machine_kills
+from rocwright.store.keep import folder_size
 from rocwright.store.local import LocalStore
-from rocwright.units import duration, size
+from rocwright.units import duration
 
-DISK_RESERVE = 512 * 1024**2
-"""Bytes left free on the disk beyond what the plan is known to need."""
+GRACE = 20.0
+"""Seconds that a step has to end in order before it is killed."""
 
 MEMORY_SHARE = 0.95
 """The part of the machine's free memory that one step may take before it is ended."""
@@ -54,14 +56,15 @@ AGAIN = 0.5
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """What a user may say about a run: most jobs at once, most memory of the whole in bytes, whether steps
-    share the jobs by a job server, the engine by name, and whether changes in trees that nobody saved are
-    thrown away."""
+    share the jobs by a job server, the engine by name, whether changes in trees that nobody saved are thrown
+    away, and whether the folder of a step stays that was stopped for a full disk."""
 
     jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
     memory: int | None = None
     sharing: bool = True
     engine: str | None = None
     discard: bool = False
+    keep_stopped: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -70,25 +73,6 @@ class Outcome:
 
     steps: list[StepRun] = field(default_factory=list)
     failures: list[tuple[str, RocwrightError]] = field(default_factory=list)
-
-
-def check_room(decisions: Sequence[Decision], home: Home) -> int:
-    """The bytes that the steps to run are known to need. Raises OutOfDiskError where they are not free."""
-    needed = sum(one.step.needs.disk for one in decisions if one.state is State.RUN)
-    home.path.mkdir(parents=True, exist_ok=True)
-    free = shutil.disk_usage(home.path).free
-    if needed and needed + DISK_RESERVE > free:
-        raise OutOfDiskError(
-            f"this build needs about {size(needed)} on the disk of {home.path}; {size(free)} are free",
-            cause=", ".join(
-                f"{one.step.name} {size(one.step.needs.disk)}"
-                for one in sorted(decisions, key=lambda one: -one.step.needs.disk)[:4]
-                if one.state is State.RUN
-            ),
-            next_step="free some room (rocwright clean --dry-run shows what can go), "
-            "or set ROCWRIGHT_HOME to a larger disk",
-        )
-    return needed
 
 
 def run_steps(
@@ -136,6 +120,14 @@ class _Scheduler:
         self.server = JobServer(home, jobs=options.jobs, memory=options.memory, sharing=options.sharing)
         self.outcome = Outcome()
         self.tries = Tries()
+        self.running: dict[str, Step] = {}
+        self.disk = DiskWatch(
+            where=places(home) | storage_of(options.engine, home),
+            home=home,
+            running=lambda: [*self.running.values()],
+            on_full=self._end_in_order,
+            say=progress.say,
+        )
         self.children: set[subprocess.Popen[bytes]] = set()
         self.lock = threading.Lock()
 
@@ -143,7 +135,8 @@ class _Scheduler:
         running: dict[Future[StepRun], Step] = {}
         for told in self.queued.values():
             self.note(told)
-        with self.server, ThreadPoolExecutor(max_workers=max(4, 2 * self.options.jobs)) as pool:
+        pool = ThreadPoolExecutor(max_workers=max(4, 2 * self.options.jobs))
+        with self.server, pool, self.disk.watching():
             try:
                 while self.waiting or running:
                     for step, seat in self._startable(running.values()):
@@ -165,7 +158,9 @@ class _Scheduler:
         return self.outcome
 
     def _startable(self, running: Collection[Step]) -> list[tuple[Step, Seat]]:
-        """Steps whose inputs are there and that have a place, each with it."""
+        """Steps whose inputs are there and that have a place, each with it; none on a nearly full disk."""
+        if self.disk.full is not None:
+            return []
         ready = [
             step
             for step in self.waiting.values()
@@ -203,6 +198,7 @@ class _Scheduler:
     def _run_seated(self, step: Step, seat: Seat) -> StepRun:
         running = self.whole.started(step, seat.jobs)
         running.load = seat.describe
+        self.running[step.key] = step
         self.progress.started(running)
         memory = self._memory() if compiles(step) else None
         killed_before = machine_kills()
@@ -232,6 +228,7 @@ class _Scheduler:
                 )
             finally:
                 log.close()
+                self.running.pop(step.key, None)
             told = read_report(report)
         error = told.get("error")
         if finished.ok and "record" in told:
@@ -252,6 +249,7 @@ class _Scheduler:
             self.progress.ended(running, f"{words} in {duration(finished.seconds)}")
             return run
         failure = from_dict(error) if isinstance(error, dict) else _killed(finished.returncode, killed_before)
+        failure = self._for_disk(step, failure)
         self.progress.ended(running, f"failed ({failure.failure.value}) after {duration(finished.seconds)}")
         return begun.model_copy(
             update={
@@ -286,6 +284,8 @@ class _Scheduler:
     def _register(self, child: subprocess.Popen[bytes]) -> None:
         with self.lock:
             self.children.add(child)
+        if self.disk.full is not None:
+            child.terminate()
 
     def _stop(self) -> None:
         self.waiting.clear()
@@ -293,6 +293,31 @@ class _Scheduler:
             for child in self.children:
                 if child.poll() is None:
                     process.kill_group(child)
+
+    def _end_in_order(self) -> None:
+        """Ask what runs to end, and see to it: its sandbox goes, and nothing half-written stays."""
+        with self.lock:
+            running = [child for child in self.children if child.poll() is None]
+        for child in running:
+            child.terminate()
+        end = time.monotonic() + GRACE
+        while any(child.poll() is None for child in running) and time.monotonic() < end:
+            time.sleep(0.05)
+        for child in running:
+            if child.poll() is None:
+                process.kill_group(child)
+
+    def _for_disk(self, step: Step, failure: RocwrightError) -> RocwrightError:
+        """A step's failure; that of a full disk, where a disk is nearly full, whatever the step said."""
+        volume = self.disk.look()
+        if volume is None:
+            return failure
+        folder = Workspace.of(self.home, step.key)
+        taken = folder_size(folder.path)
+        if not self.options.keep_stopped:
+            with self.store.lock(step.key):
+                folder.remove()
+        return stopped(volume, step, taken, kept=folder.path if self.options.keep_stopped else None)
 
     def _take(self, step: Step, run: StepRun) -> None:
         if run.outcome != "failed":

@@ -29,6 +29,11 @@ from rocwright.cli.common import Asked, json_option, project_options, say, size_
 )
 @click.option("--engine", help="The sandbox engine, by name; otherwise the first that works here.")
 @click.option("--verify", "verify_too", is_flag=True, help="Check and try what is built.")
+@click.option(
+    "--keep-stopped",
+    is_flag=True,
+    help="Keep the folder of a step that was stopped for a full disk.",
+)
 @click.option("--discard", is_flag=True, help="Throw away changes in opened trees that were not saved.")
 @click.option(
     "--heal",
@@ -44,6 +49,7 @@ def command(
     engine: str | None,
     verify_too: bool,
     discard: bool,
+    keep_stopped: bool,
     heal: bool,
     as_json: bool,
 ) -> None:
@@ -65,7 +71,12 @@ def command(
     show_plan_line(locked, decisions)
     show_needs(project, decisions, jobs)
     options = Options(
-        jobs=jobs or os.cpu_count() or 1, memory=memory, sharing=sharing, engine=engine, discard=discard
+        jobs=jobs or os.cpu_count() or 1,
+        memory=memory,
+        sharing=sharing,
+        engine=engine,
+        discard=discard,
+        keep_stopped=keep_stopped,
     )
     with choose_progress() as progress:
         if heal:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 
 import click
@@ -41,6 +42,8 @@ def command(
     from rocwright.files import write_atomic
     from rocwright.store import open_store
 
+    # asked to end, it leaves no sandbox and nothing half-written, as with Ctrl-C
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if report is not None:
         die_with_parent()
     try:

@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from rocwright.build.disk import check_room
 from rocwright.build.progress import Progress
 from rocwright.build.runs import UnderWay
-from rocwright.build.scheduler import Options, check_room, run_steps
+from rocwright.build.scheduler import Options, run_steps
 from rocwright.culprit.model import MACHINE, Failure, Try
 from rocwright.culprit.search import Answer
 from rocwright.errors import FailureClass, InputError, PatchError, RocwrightError

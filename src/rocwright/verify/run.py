@@ -13,9 +13,10 @@ from pathlib import Path
 
 from rocwright import sandbox
 from rocwright.bases.roots import unpacked_root
+from rocwright.build.disk import check_room
 from rocwright.build.progress import PlainProgress, Progress
 from rocwright.build.runs import LogFile, UnderWay, log_name
-from rocwright.build.scheduler import Options, check_room, run_steps
+from rocwright.build.scheduler import Options, run_steps
 from rocwright.catalog.model import Check, Component
 from rocwright.errors import CheckError, RocwrightError
 from rocwright.flow import Project, built_outputs, expected

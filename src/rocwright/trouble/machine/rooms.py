@@ -16,7 +16,7 @@ def read_rooms(
 ) -> tuple[Room, ...]:
     """Of `places` (what lies there -> path), and of each engine's storage."""
     found = []
-    for what, path in (*places.items(), *_storages(tree, facts, user, home)):
+    for what, path in (*places.items(), *storages(tree, facts, user.uid, home)):
         room = tree.room(path)
         if room is None:
             continue
@@ -36,18 +36,19 @@ def read_rooms(
     return tuple(found)
 
 
-def _storages(tree: Tree, facts: HostFacts, user: User, home: str) -> Iterator[tuple[str, str]]:
+def storages(tree: Tree, facts: HostFacts, uid: int, home: str) -> Iterator[tuple[str, str]]:
+    """Where each engine's images lie for this user: what it is, and its path."""
     for storage in facts.storage:
         path = _configured(tree, storage, home) or next(
-            (folder for folder in _folders(storage, user, home) if tree.stat(folder)), ""
+            (folder for folder in _folders(storage, uid, home) if tree.stat(folder)), ""
         )
         if path:
             yield f"images of {storage.engine}", path
 
 
-def _folders(storage: Storage, user: User, home: str) -> Iterator[str]:
+def _folders(storage: Storage, uid: int, home: str) -> Iterator[str]:
     for folder in storage.folders:
-        if folder.startswith("~") and user.uid == 0:
+        if folder.startswith("~") and uid == 0:
             continue
         yield folder.replace("~", home, 1)
 

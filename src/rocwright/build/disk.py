@@ -1,0 +1,207 @@
+"""The file systems that a build writes to: what is free on each, and the word before one is full."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event, Thread
+
+from rocwright.build.workspace import Workspace
+from rocwright.errors import OutOfDiskError, RocwrightError
+from rocwright.home import Home
+from rocwright.plan.decide import Decision, State
+from rocwright.plan.model import Step
+from rocwright.store.keep import folder_size
+from rocwright.units import size
+
+PERIOD = 0.2
+"""Seconds between two looks: a link writes some 100 MB in that time."""
+
+RESERVE = 512 * 1024**2
+"""Bytes that are left free on a file system, and no more than `SHARE` of a small one."""
+
+RESERVE_INODES = 10_000
+SHARE = 50
+
+ROOM = "free some room (rocwright clean --dry-run shows what can go), or set ROCWRIGHT_HOME to a larger disk"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Volume:
+    """A file system: what lies on it and where; bytes and inodes, in all and free. `inodes` is 0 where the
+    file system makes them as they are needed.
+    """
+
+    what: tuple[str, ...]
+    path: Path
+    device: int
+    total: int
+    free: int
+    inodes: int
+    inodes_free: int
+
+    @property
+    def reserve(self) -> int:
+        return min(RESERVE, self.total // SHARE)
+
+    @property
+    def nearly_full(self) -> str:
+        """What of it is used up but for the reserve, in words; empty while there is room."""
+        if self.free < self.reserve:
+            return f"{size(self.free)} of {size(self.total)} are left"
+        if self.inodes_free < min(RESERVE_INODES, self.inodes // SHARE):
+            return f"{self.inodes_free:,} of {self.inodes:,} inodes are left"
+        return ""
+
+    def __str__(self) -> str:
+        return f"the disk of {self.path} ({', '.join(self.what)})"
+
+
+def places(home: Home) -> dict[str, Path]:
+    """What a build writes, and where."""
+    return {
+        "build folders": home.work,
+        "the store": home.store,
+        "unpacked roots": home.roots,
+        "the compiler cache": home.compiler_cache,
+        "logs": home.runs,
+        "temporary files": Path(tempfile.gettempdir()),
+    }
+
+
+def storage_of(engine: str | None, home: Home) -> dict[str, Path]:
+    """Where the engine that a build uses keeps its images; nothing for one that keeps none."""
+    from rocwright.sandbox import pick
+    from rocwright.trouble.facts import host_facts
+    from rocwright.trouble.machine.rooms import storages
+    from rocwright.trouble.machine.tree import Tree
+
+    with contextlib.suppress(RocwrightError), Tree() as tree:
+        name = pick(engine, home.probes).name
+        found = storages(tree, host_facts(), os.geteuid(), str(Path.home()))
+        return {what: Path(path) for what, path in found if name in what.split()}
+    return {}
+
+
+def volumes(where: Mapping[str, Path]) -> tuple[Volume, ...]:
+    """Each file system once, with all that lies on it; folders that are not there yet lie where they will."""
+    found: dict[int, Volume] = {}
+    for what, path in where.items():
+        there = next(one for one in (path, *path.parents) if one.exists())
+        told, device = os.statvfs(there), there.stat().st_dev
+        before = found.get(device)
+        found[device] = Volume(
+            what=(*(before.what if before else ()), what),
+            path=before.path if before else there,
+            device=device,
+            total=told.f_blocks * told.f_frsize,
+            free=told.f_bavail * told.f_frsize,
+            inodes=told.f_files,
+            inodes_free=told.f_favail,
+        )
+    return tuple(found.values())
+
+
+def check_room(decisions: Sequence[Decision], home: Home) -> int:
+    """The bytes that the steps to run are known to need. Raises OutOfDiskError where they are not free, or
+    where a file system that a build writes to is full but for its reserve."""
+    needed = sum(one.step.needs.disk for one in decisions if one.state is State.RUN)
+    home.path.mkdir(parents=True, exist_ok=True)
+    work, *_ = volumes({"build folders": home.work})
+    if needed and needed + work.reserve > work.free:
+        raise OutOfDiskError(
+            f"this build needs about {size(needed)} on the disk of {home.path}; {size(work.free)} are free",
+            cause=", ".join(
+                f"{one.step.name} {size(one.step.needs.disk)}"
+                for one in sorted(decisions, key=lambda one: -one.step.needs.disk)[:4]
+                if one.state is State.RUN
+            ),
+            next_step=ROOM,
+        )
+    for volume in volumes(places(home)):
+        if needed and volume.nearly_full:
+            raise OutOfDiskError(
+                f"{volume} is full: {volume.nearly_full}",
+                cause="a build that begins so ends so",
+                next_step=ROOM,
+            )
+    return needed
+
+
+@dataclass(slots=True, kw_only=True)
+class DiskWatch:
+    """Looks at the file systems while steps run. `on_full` is called once, before one of them is full; `say`
+    where what is free may not do for what the running steps are known to need."""
+
+    where: Mapping[str, Path]
+    home: Home
+    running: Callable[[], Sequence[Step]]
+    on_full: Callable[[], None]
+    say: Callable[[str], None]
+    full: Volume | None = None
+    _said: set[int] = field(default_factory=set)
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """Look until left."""
+        stop = Event()
+        thread = Thread(target=self._watch, args=(stop,), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+    def look(self) -> Volume | None:
+        """The file system that is nearly full, if one is or was."""
+        if self.full is None:
+            with contextlib.suppress(OSError):
+                self.full = next((one for one in volumes(self.where) if one.nearly_full), None)
+        return self.full
+
+    def _watch(self, stop: Event) -> None:
+        while not stop.wait(PERIOD):
+            if self.look() is not None:
+                self.on_full()
+                return
+            self._foresee()
+
+    def _foresee(self) -> None:
+        """Say once, of the disk with the build folders, that what is still needed may not fit."""
+        steps = self.running()
+        work = self.where.get("build folders", self.home.work)
+        volume = next(iter(volumes({"build folders": work})), None)
+        if volume is None or volume.device in self._said:
+            return
+        free = volume.free - volume.reserve
+        # looking into the folders takes time: only where it may matter
+        if sum(step.needs.disk for step in steps) <= free:
+            return
+        wanted = sum(still_needed(step, self.home) for step in steps)
+        if wanted > free:
+            self._said.add(volume.device)
+            self.say(
+                f"  disk: {size(volume.free)} are free in {volume.path}, and what runs may want "
+                f"{size(wanted)} more; it is stopped in order before the disk is full"
+            )
+
+
+def still_needed(step: Step, home: Home) -> int:
+    """Bytes that a running step is known to need beyond what its folder has."""
+    return max(0, step.needs.disk - folder_size(Workspace.of(home, step.key).path))
+
+
+def stopped(volume: Volume, step: Step, taken: int, *, kept: Path | None) -> OutOfDiskError:
+    """The error of a step that was ended before the disk was full."""
+    known = f", and was known to need {size(step.needs.disk)}" if step.needs.disk else ""
+    where = f"its folder is kept: {kept}" if kept else "its folder is removed"
+    return OutOfDiskError(
+        f"stopped before {volume} was full: {volume.nearly_full}",
+        cause=f"this step had written {size(taken)}{known}; {where}",
+        next_step=f"{ROOM}; then run again: what was finished is kept",
+    )
