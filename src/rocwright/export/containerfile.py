@@ -17,6 +17,7 @@ from rocwright.export.steps import passed_on, script_path, step_files
 from rocwright.plan.environment import IN, OUT, SOURCE
 from rocwright.plan.model import FetchAction, ImageAction, Input, RunAction, Step, TreeAction
 from rocwright.resolve.model import LockedComponent, LockedRoot
+from rocwright.trouble.heal.words import does
 
 _CACHE = f"--mount=type=cache,id=rocwright-ccache,target={CCACHE}"
 
@@ -289,6 +290,8 @@ def labels(subject: Subject) -> dict[str, str]:
         found[f"rocwright.{slug(one.name)}.sha256"] = ",".join(pin.sha256 for pin in one.files)
     for name, version in lock.provided.items():
         found[f"rocwright.{slug(name)}.version"] = version
+    for remedy in lock.in_force:
+        found[f"rocwright.remedy.{slug(remedy.issue)}"] = does(remedy.action, remedy.component)
     if lock.rocm is not None:
         found["rocwright.rocm.version"] = f"{lock.rocm.version} ({lock.rocm.name})"
     return {name: value for name, value in found.items() if value}

@@ -12,6 +12,7 @@ from rocwright.export.model import File, Files, Subject, lines_of, variable
 from rocwright.export.quote import comment, shell
 from rocwright.plan.environment import SOURCE
 from rocwright.plan.model import RunAction, Step
+from rocwright.plan.remedies import actions_for, mended_environment
 from rocwright.plan.values import chosen_values, expand, present
 
 _OPEN, _CLOSE = "\ue000", "\ue001"
@@ -111,10 +112,12 @@ def _own(step: Step, subject: Subject) -> dict[str, str]:
         else locked.commit,
     }
     recipe = component.env | component.released(locked.version).env
-    return {
+    found = {
         name: expand(value, stands, f"{component.name}: {name}")
         for name, value in chosen_values(recipe, present(subject.lock)).items()
     }
+    mended = mended_environment(found, actions_for(subject.lock, locked.name))
+    return {name: value for name, value in mended.items() if name in found}
 
 
 def _referring(text: str) -> str:
