@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -28,6 +29,7 @@ from rocwright.records.model import Run
 from rocwright.resolve.files import LOCK, PROJECT, read_lock, read_request, write_lock
 from rocwright.resolve.like import catalog_for
 from rocwright.resolve.model import Lock, Request
+from rocwright.store.held import holding
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output
 
@@ -212,9 +214,18 @@ def build(
     asked = UnderWay(
         "build", project.request, project.home, progress.say, lock=locked, run_id=run_id, origin=origin
     )
-    with asked as under_way:
-        run = _build(project, locked, options, progress, under_way, outcome)
-    artifacts = () if outcome.failures else lay_out(project, make_plan(locked, project.catalog))
+    plan = make_plan(locked, project.catalog)
+    keys, wait = [step.key for step in plan.steps], partial(progress.say, "waiting for a clean-up to end")
+    try:
+        with holding(project.store, keys, wait), asked as under_way:
+            run = _build(project, locked, options, progress, under_way, outcome)
+            artifacts = () if outcome.failures else lay_out(project, plan)
+    except OutOfDiskError as error:
+        _add_room(error, project)
+        raise
+    full = [error for _, error in outcome.failures if isinstance(error, OutOfDiskError)]
+    if full:
+        _add_room(full[0], project)
     return Built(run=run, artifacts=artifacts, failures=tuple(outcome.failures))
 
 
@@ -231,11 +242,7 @@ def _build(
         if not any(one.state is State.RUN for one in decisions):
             outcome.failures = []
             break
-        try:
-            check_room(decisions, project.home)
-        except OutOfDiskError as error:
-            _add_room(error, project)
-            raise
+        check_room(decisions, project.home)
         told = run_steps(
             decisions,
             project.store,
@@ -249,9 +256,6 @@ def _build(
         outcome.steps += told.steps
         outcome.failures = told.failures
         write_atomic(project.last_plan, plan.model_dump_json(by_alias=True))
-        full = [error for _, error in told.failures if isinstance(error, OutOfDiskError)]
-        if full:
-            _add_room(full[0], project)
         if not any(error.again for _, error in told.failures):
             break
         progress.say("the store held something damaged: it was moved aside and is made anew")

@@ -38,6 +38,7 @@ from rocwright.plan.decide import Decision, State
 from rocwright.plan.model import Step
 from rocwright.records.model import StepRun, now
 from rocwright.sandbox.memory import machine_kills
+from rocwright.store.held import holding
 from rocwright.store.keep import folder_size
 from rocwright.store.local import LocalStore
 from rocwright.units import duration
@@ -93,7 +94,8 @@ def run_steps(
     for one in decisions:
         if one.state is State.RUN:
             store.put_step(one.step.key, one.step.model_dump_json(by_alias=True).encode())
-    return _Scheduler(decisions, store, home, options, logs, expected, progress, note).run()
+    with holding(store, [one.step.key for one in decisions]):
+        return _Scheduler(decisions, store, home, options, logs, expected, progress, note).run()
 
 
 class _Scheduler:

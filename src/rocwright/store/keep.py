@@ -15,6 +15,7 @@ from filelock import FileLock, Timeout
 
 from rocwright.home import Home
 from rocwright.models import Frozen
+from rocwright.store.held import cleaning, forget_killed, held
 from rocwright.store.local import LocalStore, is_key
 from rocwright.store.model import DamagedBlobError, Record
 
@@ -90,9 +91,11 @@ def leftovers(home: Home, days: float) -> list[Path]:
 
 
 def under_way(store: LocalStore) -> set[str]:
-    """The keys of steps that run now, or whose shell is open: their locks are held."""
+    """The keys of steps that run now, or whose shell is open: their locks are held; and of all steps that a
+    running build has to do with."""
     names = (path.stem for path in (store.path / "locks").glob("*.lock"))
-    return {name for name in names if is_key(name) and not _is_free(store.lock(name))}
+    locked = {name for name in names if is_key(name) and not _is_free(store.lock(name))}
+    return locked.union(*held(store).values())
 
 
 def rubbish(
@@ -156,10 +159,22 @@ def remove(
     on_folder: Callable[[Path], None] = lambda folder: None,
 ) -> None:
     """Remove what `rubbish` found, but what is in use or needed by now; a kill leaves the store whole."""
+    with cleaning(store):
+        forget_killed(store)
+        _remove(store, found, remove_folder, on_folder)
+
+
+def _remove(
+    store: LocalStore,
+    found: Rubbish,
+    remove_folder: Callable[[Path], None],
+    on_folder: Callable[[Path], None],
+) -> None:
     begun = time.time()
+    wanted = under_way(store)
     for key in found.records:
         with _ours([store.lock(key)]) as ours:
-            if ours:
+            if ours and key not in wanted:
                 store.forget(key)
     # somebody may have wanted one of them since
     needed = {output.sha256 for record in store.records() for output in record.outputs}
@@ -168,7 +183,8 @@ def remove(
             store.remove_blob(sha256)
     for folder in map(Path, found.folders):
         with _ours(_locks_of(store, folder)) as ours:
-            if ours and folder.name not in needed and not folder.is_symlink():
+            wanted_now = any(key.startswith(folder.name) for key in wanted)
+            if ours and not wanted_now and folder.name not in needed and not folder.is_symlink():
                 on_folder(folder)
                 remove_folder(_aside(folder))
 
