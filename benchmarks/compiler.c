@@ -18,11 +18,11 @@ int main(int count, char **words) {
     double seconds = strtod(words[2], 0), late = strtod(words[3], 0);
     char *memory = mmap(0, peak, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return 3;
-    madvise(memory, peak, MADV_HUGEPAGE);
+    madvise(memory, peak, MADV_NOHUGEPAGE);
     volatile unsigned long sum = 1;
-    for (double share; (share = worked() / seconds) < 1;) {
+    for (double share; (share = worked() / seconds) < 1 || held < peak;) {
         double rest = (share - late) / (1 - late) * 1.2;
-        double wanted = share < late ? 0.15 * share / late : 0.15 + 0.85 * (rest < 1 ? rest : 1);
+        double wanted = share >= 1 ? 1 : share < late ? 0.15 * share / late : 0.15 + 0.85 * (rest < 1 ? rest : 1);
         size_t target = (size_t)(wanted * peak);
         if (target > held + (8u << 20)) target = held + (8u << 20);
         if (target > held) memset(memory + held, 1, target - held), held = target;

@@ -26,9 +26,21 @@ def join(
         on_line(f"shares jobs with the steps beside it: {', '.join(form.clients)} (here: {found})")
     else:
         on_line(f"has {wanted.jobs} jobs of its own: nothing here knows a job server ({found})")
+    if form.clients:
+        tell_clients(server, os.getpid())
     if form.shares:
         tell_to_share(server, os.getpid())
     return form
+
+
+def tell_clients(server: Path, pid: int) -> None:
+    """Some tools of a step are clients: how many processes it has goes by tokens, as far as they do."""
+    _clients(server, pid).touch()
+
+
+def told_clients(server: Path, pid: int) -> bool:
+    """Whether that was told, by the process of the step."""
+    return _clients(server, pid).exists()
 
 
 def tell_to_share(server: Path, pid: int) -> None:
@@ -43,3 +55,7 @@ def told_to_share(server: Path, pid: int) -> bool:
 
 def _told(server: Path, pid: int) -> Path:
     return server / f"shares-{pid}"
+
+
+def _clients(server: Path, pid: int) -> Path:
+    return server / f"clients-{pid}"

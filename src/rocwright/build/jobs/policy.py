@@ -42,8 +42,8 @@ class StepNow:
     """A step under way. `memory` is what its recipe reckons one job with, in bytes (0: it does not say).
 
     `shares` tells that its tools are clients of the job server. A step that does not share has `jobs`
-    processes of its own, whatever is decided here, save that they can be paused. `begun` is on the
-    monotonic clock.
+    processes of its own, whatever is decided here, save that they can be paused. With `clients` some of its
+    tools take tokens, and more than the number comes by tokens only. `begun` is on the monotonic clock.
     """
 
     name: str
@@ -52,6 +52,7 @@ class StepNow:
     jobs: int
     shares: bool
     begun: float
+    clients: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,10 +64,10 @@ class Past:
     counts under it. `progress` is when each process last did something; `stopped` are those paused here.
     """
 
-    time: float = 0
+    time: float | None = None
     fastest: float = _FAST
     late: float = 0
-    waits: float = 0
+    waits: float = PERIOD
     stalled: float = 0
     calm: float = 1
     seen: Mapping[tuple[int, int], Seen] = field(default_factory=dict)
@@ -166,8 +167,8 @@ def _name(one: Seen) -> tuple[int, int]:
 
 
 def _remember(now: float, room: Room, seen: Sequence[Seen], before: Decision | None) -> Past:
-    past = before.past if before is not None else Past(time=now)
-    passed = max(now - past.time, 1e-3)
+    past = before.past if before is not None else Past()
+    passed = max(now - past.time, 1e-3) if past.time is not None else past.waits
     pairs = [(one, past.seen.get(_name(one))) for one in seen]
     grown = [
         (one.memory - old.memory) / passed for one, old in pairs if old is not None and passed > _SIGNAL / 3
@@ -233,14 +234,14 @@ def _admitted(
     later = [
         sorts.peaks(step.name, Kind.COMPILE)
         for step in steps
-        for _ in range(0 if step.shares else step.jobs - running[step.name])
+        for _ in range(0 if step.shares or step.clients else step.jobs - running[step.name])
     ]
     by_usual = available - sum(sorts.of(one).usual(one.memory) - one.memory for one in workers)
     by_most = available - sum(sorts.of(one).most(one.memory) - one.memory for one in workers)
     by_usual -= sum(peaks.usual() for peaks in later)
     by_most -= sum(peaks.most() for peaks in later)
     total = len(workers) + len(later)
-    new = [sorts.peaks(step.name, Kind.COMPILE) for step in steps if step.shares]
+    new = [sorts.peaks(step.name, Kind.COMPILE) for step in steps if step.shares or step.clients]
     usual = max((peaks.usual() for peaks in new), default=UNKNOWN)
     at_most = max((peaks.most() for peaks in new), default=UNKNOWN)
     while total < most and (by_usual >= usual if total < cores else by_most >= at_most):

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from threading import Event, Lock, Thread
 
 from rocwright.build.jobs.circulation import Circulation
-from rocwright.build.jobs.join import told_to_share
+from rocwright.build.jobs.join import told_clients, told_to_share
 from rocwright.build.jobs.learn import Learnt
 from rocwright.build.jobs.policy import Decision, StepNow, decide, fitting
 from rocwright.build.jobs.processes import Kind, Seen, Sight, Watch
@@ -58,6 +58,7 @@ class Seat:
     begun: float = field(default_factory=time.monotonic)
     pid: int | None = None
     shares: bool = False
+    clients: bool = False
     working: int = 0
     memory: int = 0
     peak: int = 0
@@ -87,6 +88,7 @@ class Seat:
             jobs=self.jobs,
             shares=self.shares,
             begun=self.begun,
+            clients=self.clients,
         )
 
     def note(self, seen: Sequence[Seen], allowed: int, seconds: float) -> None:
@@ -201,7 +203,9 @@ class JobServer:
         with self._lock:
             seats = list(self._seats)
         for seat in seats:
-            seat.shares = seat.shares or (seat.pid is not None and told_to_share(self.folder, seat.pid))
+            if seat.pid is not None:
+                seat.shares = seat.shares or told_to_share(self.folder, seat.pid)
+                seat.clients = seat.clients or told_clients(self.folder, seat.pid)
         most = min((self.allowed, *(seat.cap for seat in seats)))
         now = time.monotonic()
         out = self._circulation.out()

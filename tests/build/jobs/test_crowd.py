@@ -1,0 +1,47 @@
+"""Real processes in a real cgroup: with the job server nothing is killed, without it something is."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from benchmarks.crowd import Compiler, clean, lay_out, under_server, with_number
+
+from rocwright.home import Home
+from rocwright.sandbox import cgroup
+from rocwright.sandbox.host import Host
+
+MIB = 1024**2
+LIMIT = 320 * MIB
+CROWD = [
+    Compiler(peak=peak, seconds=0.3, late=late)
+    for peak, late in [(150, 0.0), (150, 0.0), (150, 0.0), (60, 0.0), (140, 0.7), (20, 0.0), (130, 0.7)]
+]
+"""All at once come to more than twice the limit."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    missing = [name for name in ("cc", "make") if shutil.which(name) is None]
+    group = cgroup.create("rocwright-test-crowd")
+    if missing or group is None:
+        pytest.skip(f"no {missing[0]} here" if missing else "no cgroup may be made here")
+    group.folder.rmdir()
+    lay_out(tmp_path / "work", CROWD)
+    return tmp_path / "work"
+
+
+def test_a_crowd_larger_than_the_limit_is_built_whole_and_would_be_killed_without_the_server(
+    folder: Path, tmp_path: Path
+) -> None:
+    engine = Host()
+    plain = with_number(engine, folder, "make -j7", LIMIT)
+    assert (plain.ok, plain.killed) == (False, True)
+    clean(folder)
+    served = under_server(engine, folder, "make", LIMIT, jobs=7, reckoned=100 * MIB, home=Home(tmp_path))
+    assert not served.killed, served.lines
+    assert served.ok, served.lines
+    # the recipe reckons with less than they take: two begin, and one of them has to wait
+    assert served.paused > 0
+    assert sorted(int(made.read_text()) for made in folder.glob("*.o")) == sorted(one.peak for one in CROWD)
