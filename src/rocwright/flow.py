@@ -251,7 +251,7 @@ def _build(
             under_way.folder,
             expected(project, decisions),
             progress,
-            under_way.note,
+            under_way,
         )
         outcome.steps += told.steps
         outcome.failures = told.failures

@@ -179,7 +179,7 @@ def test_a_step_is_followed_over_time(records: Records) -> None:
 
 
 def test_what_a_step_used_is_kept_in_the_order_of_time(records: Records) -> None:
-    made = [Sample(step="torch", at=at, memory=int(at * 100), processors=1.5) for at in (2.0, 1.0)]
+    made = [Sample(step="torch", at=at, memory=int(at * 100), processes=2) for at in (2.0, 1.0)]
     records.put(run(1), samples=made)
     assert records.samples("run-1") == made[::-1]
 

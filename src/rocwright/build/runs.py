@@ -86,10 +86,10 @@ class UnderWay:
             self._steps[place : place + 1] = [step]
             self._keeper.put(self._run, {place: step})
 
-    def sample(self, step: str, memory: int, processors: float) -> None:
-        """Note what a step uses now: bytes, and processors."""
+    def sample(self, step: str, memory: int, processes: int) -> None:
+        """Note what a step uses now: bytes, and processes that compile or link."""
         at = round(time.monotonic() - self._begun, 2)
-        one = Sample(step=step, at=at, memory=memory, processors=round(processors, 2))
+        one = Sample(step=step, at=at, memory=memory, processes=processes)
         self._keeper.put(self._run, {}, [one])
 
     def ended(

@@ -10,10 +10,11 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import psutil
 
@@ -53,6 +54,9 @@ MEMORY_SHARE = 0.95
 AGAIN = 0.5
 """Seconds after which steps without a place ask again: what runs may have joined the job server meanwhile."""
 
+SAMPLE = 5.0
+"""Seconds between two looks at what steps use, for the record."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
@@ -76,6 +80,18 @@ class Outcome:
     failures: list[tuple[str, RocwrightError]] = field(default_factory=list)
 
 
+class Notes(Protocol):
+    """Who keeps the record of a run."""
+
+    def note(self, step: StepRun) -> None:
+        """Take down how a step stands."""
+        ...
+
+    def sample(self, step: str, memory: int, processes: int) -> None:
+        """Take down what it uses now: bytes, and processes that compile or link."""
+        ...
+
+
 def run_steps(
     decisions: Sequence[Decision],
     store: LocalStore,
@@ -84,18 +100,18 @@ def run_steps(
     logs: Path,
     expected: Mapping[str, Expected],
     progress: Progress,
-    note: Callable[[StepRun], None] = lambda step: None,
+    under_way: Notes | None = None,
 ) -> Outcome:
     """Run every step that must run, several at once where cores and memory allow.
 
-    `note` is told how each step stands, in whatever thread. A failed step stops only what needs it. Raises
-    InterruptedByUser on Ctrl-C, after ending what runs.
+    `under_way` is told how each step stands, in whatever thread, and what it uses. A failed step stops only
+    what needs it. Raises InterruptedByUser on Ctrl-C, after ending what runs.
     """
     for one in decisions:
         if one.state is State.RUN:
             store.put_step(one.step.key, one.step.model_dump_json(by_alias=True).encode())
     with holding(store, [one.step.key for one in decisions]):
-        return _Scheduler(decisions, store, home, options, logs, expected, progress, note).run()
+        return _Scheduler(decisions, store, home, options, logs, expected, progress, under_way).run()
 
 
 class _Scheduler:
@@ -108,7 +124,7 @@ class _Scheduler:
         logs: Path,
         expected: Mapping[str, Expected],
         progress: Progress,
-        note: Callable[[StepRun], None],
+        under_way: Notes | None,
     ) -> None:
         self.waiting = {one.step.key: one.step for one in decisions if one.state is State.RUN}
         self.keys = dict(self.waiting)
@@ -116,7 +132,7 @@ class _Scheduler:
         self.queued = {key: _queued(step, names) for key, step in self.waiting.items()}
         self.done: set[str] = set()
         self.store, self.home, self.options = store, home, options
-        self.logs, self.progress, self.note = logs, progress, note
+        self.logs, self.progress, self.under_way = logs, progress, under_way
         self.whole = Whole([*self.waiting.values()], expected, options.jobs)
         progress.of(self.whole.describe)
         self.server = JobServer(home, jobs=options.jobs, memory=options.memory, sharing=options.sharing)
@@ -134,21 +150,26 @@ class _Scheduler:
         self.lock = threading.Lock()
 
     def run(self) -> Outcome:
-        running: dict[Future[StepRun], Step] = {}
+        running: dict[Future[StepRun], tuple[Step, Seat]] = {}
+        sampled = time.monotonic()
         for told in self.queued.values():
-            self.note(told)
+            self._note(told)
         pool = ThreadPoolExecutor(max_workers=max(4, 2 * self.options.jobs))
         with self.server, pool, self.disk.watching():
             try:
                 while self.waiting or running:
-                    for step, seat in self._startable(running.values()):
+                    for step, seat in self._startable([step for step, _ in running.values()]):
                         self.waiting.pop(step.key)
-                        running[pool.submit(self._run_step, step, seat)] = step
+                        running[pool.submit(self._run_step, step, seat)] = (step, seat)
                     if not running:
                         break
                     ended, _ = wait(running, timeout=AGAIN, return_when=FIRST_COMPLETED)
                     for future in ended:
-                        self._take(running.pop(future), future.result())
+                        self._take(running.pop(future)[0], future.result())
+                    if self.under_way is not None and time.monotonic() - sampled >= SAMPLE:
+                        sampled = time.monotonic()
+                        for step, seat in running.values():
+                            self.under_way.sample(step.name, seat.memory, seat.working)
             except KeyboardInterrupt:
                 self._stop()
                 raise InterruptedByUser(
@@ -208,7 +229,7 @@ class _Scheduler:
         begun = self.queued[step.key].model_copy(
             update={"state": "running", "started": now(), "jobs": running.jobs, "memory": memory, "log": name}
         )
-        self.note(begun)
+        self._note(begun)
         log = LogFile(self.logs / name)
         with tempfile.TemporaryDirectory(prefix="rocwright-") as folder:
             report = Path(folder) / "report.json"
@@ -346,7 +367,11 @@ class _Scheduler:
 
     def _ended(self, run: StepRun) -> None:
         self.outcome.steps.append(run)
-        self.note(run)
+        self._note(run)
+
+    def _note(self, run: StepRun) -> None:
+        if self.under_way is not None:
+            self.under_way.note(run)
 
 
 def _queued(step: Step, names: Mapping[str, str]) -> StepRun:

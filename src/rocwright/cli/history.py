@@ -13,6 +13,7 @@ from rocwright.cli.common import complete, json_option
 if TYPE_CHECKING:
     from rocwright.records.model import Finding, Run
 
+NOTHING = "nothing has been built yet; begin with: rocwright build llama-vulkan"
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 
 
@@ -32,9 +33,12 @@ def command(
     from rocwright.errors import InputError
     from rocwright.home import Home
     from rocwright.records.model import Which
-    from rocwright.records.place import read_records
+    from rocwright.records.place import read_records, there
 
     home = Home.default()
+    if not run_id and not there(home):
+        print_json([]) if as_json else click.echo(NOTHING)
+        return
     with read_records(home) as records:
         if run_id:
             run = records.run(run_id)
@@ -60,7 +64,7 @@ def command(
     elif which != Which():
         click.echo("no run is like that")
     else:
-        click.echo("nothing has been built yet; begin with: rocwright build llama-vulkan")
+        click.echo(NOTHING)
 
 
 def _since(text: str) -> str:

@@ -74,7 +74,7 @@ class Bench:
                     under_way.folder,
                     expected(project, decisions),
                     self.progress,
-                    under_way.note,
+                    under_way,
                 )
                 under_way.ended("failed" if outcome.failures else "built")
             for _, error in outcome.failures:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -192,13 +193,13 @@ def read_only(place: str, cause: str = "") -> InputError:
 def explained(error: DBAPIError, place: str) -> RocwrightError:
     """A failure of the database in words."""
     code, said = _code(error), str(error.orig).strip()
+    if code in {"SQLITE_FULL", "53100"} or (code.startswith("SQLITE_IOERR") and _full(place)):
+        return OutOfDiskError(
+            f"the disk of the records at {place} is full",
+            cause=said,
+            next_step="free some room there; what could not be written is taken over afterwards",
+        )
     match code:
-        case "SQLITE_FULL" | "53100":
-            return OutOfDiskError(
-                f"the disk of the records at {place} is full",
-                cause=said,
-                next_step="free some room there; what could not be written is taken over afterwards",
-            )
         case "SQLITE_PERM" | "25006" | "42501" | "SQLITE_CANTOPEN":
             return read_only(place, said)
         case "SQLITE_NOTADB":
@@ -245,6 +246,13 @@ def _code(error: DBAPIError) -> str:
     """SQLite's name of the failure, or PostgreSQL's five signs."""
     found: Any = getattr(error.orig, "sqlite_errorname", None) or getattr(error.orig, "sqlstate", None)
     return str(found or "")
+
+
+def _full(file: str) -> bool:
+    """Whether there is no room for what SQLite writes beside a file."""
+    with contextlib.suppress(OSError):
+        return shutil.disk_usage(Path(file).parent).free < 2**16
+    return False
 
 
 def _no_server(error: DBAPIError) -> bool:

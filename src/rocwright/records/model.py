@@ -167,12 +167,12 @@ class Told(Frozen):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """What a step used `at` so many seconds after the run's begin: bytes, and processors."""
+    """What a step used `at` so many seconds after the run's begin: bytes, and processes that did its work."""
 
     step: str
     at: float
     memory: int
-    processors: float
+    processes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

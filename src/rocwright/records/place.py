@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocwright.config import config
+from rocwright.errors import RocwrightError
 from rocwright.home import Home
 
 if TYPE_CHECKING:
@@ -42,12 +44,10 @@ def open_records(home: Home) -> Records:
 
     records = Records(open_database(place(home)))
     if not records.database.read_only:
-        try:
+        # who cannot do it now leaves it to the next, and can read all the same
+        with suppress(RocwrightError, OSError):
             take_over(records, home)
             end_the_dead(records)
-        except BaseException:
-            records.close()
-            raise
     return records
 
 

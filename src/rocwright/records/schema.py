@@ -138,7 +138,7 @@ samples = Table(
     Column("step", Name, primary_key=True),
     Column("at", Float, primary_key=True),
     Column("memory", Number, nullable=False),
-    Column("processors", Float, nullable=False),
+    Column("processes", Integer, nullable=False),
 )
 
 findings = Table(

@@ -59,7 +59,7 @@ def put(
         schema.samples,
         ("run", "step", "at"),
         [
-            {"run": number, "step": s.step, "at": s.at, "memory": s.memory, "processors": s.processors}
+            {"run": number, "step": s.step, "at": s.at, "memory": s.memory, "processes": s.processes}
             for s in samples
         ],
     )

@@ -148,7 +148,7 @@ def _check_root(
                 under_way.folder,
                 expected(project, decisions),
                 progress,
-                under_way.note,
+                under_way,
             )
         if told.failures:
             raise told.failures[0][1]

@@ -103,7 +103,7 @@ def upgrade() -> None:
         Column("step", Name, primary_key=True),
         Column("at", Float, primary_key=True),
         Column("memory", Number, nullable=False),
-        Column("processors", Float, nullable=False),
+        Column("processes", Integer, nullable=False),
     )
     op.create_table(
         "findings",

@@ -1,0 +1,140 @@
+"""The records in a real PostgreSQL server: everything that they do in SQLite, and what only a server does."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import text
+from tests.records import test_records as same
+from tests.records.server import postgres, programs
+from tests.records.test_faults import MANY, build
+
+from rocwright.errors import InputError, NetworkError, RocwrightError
+from rocwright.home import Home
+from rocwright.records.model import Which
+from rocwright.records.place import VARIABLE, open_records
+from rocwright.records.read import Records
+from rocwright.records.schema import metadata
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    found = programs()
+    if found is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("no PostgreSQL server is installed")
+        pytest.skip("no PostgreSQL server is installed")
+    with postgres(found) as (url, _):
+        yield url
+
+
+@pytest.fixture
+def url(server: str, monkeypatch: pytest.MonkeyPatch, home: Home) -> str:
+    monkeypatch.setenv(VARIABLE, server)
+    with open_records(home) as records, records.database.engine.begin() as connection:
+        connection.execute(text("DROP SCHEMA public CASCADE"))
+        connection.execute(text("CREATE SCHEMA public"))
+    return server
+
+
+@pytest.fixture
+def records(url: str, home: Home) -> Iterator[Records]:
+    with open_records(home) as opened:
+        yield opened
+
+
+SAME = [
+    test
+    for name, test in vars(same).items()
+    if name.startswith("test_") and name != same.test_who_only_asks_leaves_nothing_on_the_disk.__name__
+]
+
+
+@pytest.mark.parametrize("test", SAME, ids=[test.__name__ for test in SAME])
+def test_it_is_as_in_sqlite(test: object, records: Records) -> None:
+    assert callable(test)
+    test(records)
+
+
+def test_its_tables_are_those_of_the_schema(records: Records) -> None:
+    with records.database.reading() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+
+
+def test_a_build_writes_there_and_says_nothing(url: str, home: Home) -> None:
+    run, said = build(home)
+    assert said == []
+    assert not home.records.exists()
+    with open_records(home) as records:
+        assert records.run(run.id) is not None
+
+
+def test_several_builds_at_once_lose_nothing(url: str, home: Home) -> None:
+    writers = [
+        subprocess.Popen([sys.executable, "-c", MANY, str(home.path), "one"], stderr=subprocess.PIPE)
+        for _ in range(3)
+    ]
+    assert [one.communicate()[1] for one in writers] == [b"", b"", b""]
+    with open_records(home) as records:
+        assert records.count(Which(state="ended", outcome="built")) == 24
+        (cell,) = records.matrix()
+        assert cell.run == records.runs(limit=1)[0].id
+
+
+def test_one_from_a_newer_version_is_refused(records: Records, home: Home) -> None:
+    with records.database.engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(InputError, match="newer rocwright") as caught:
+        open_records(home)
+    assert "secret" not in str(caught.value.as_dict())
+
+
+def test_a_reader_without_rights_and_a_lock_are_told(records: Records, home: Home) -> None:
+    (run, _) = build(home)
+    with records.database.engine.begin() as connection:
+        connection.execute(text("ALTER DATABASE postgres SET default_transaction_read_only = on"))
+    try:
+        with open_records(home) as others:
+            assert others.run(run.id) is not None
+            with pytest.raises(InputError, match="may not be written"):
+                others.put(run)
+    finally:
+        with records.database.engine.begin() as connection:
+            connection.execute(text("SET transaction_read_only = off"))
+            connection.execute(text("ALTER DATABASE postgres RESET default_transaction_read_only"))
+
+
+def test_a_server_that_went_away_is_told_and_found_again(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = programs()
+    if found is None:
+        pytest.skip("no PostgreSQL server is installed")
+    with postgres(found) as (url, _):
+        monkeypatch.setenv(VARIABLE, url)
+        kept = open_records(home)
+        assert kept.runs() == []
+    with pytest.raises(NetworkError, match="does not answer"):
+        kept.runs()
+    kept.close()
+    run, said = build(home)
+    assert "does not answer" in said[0]
+    with postgres(found) as (url, _):
+        monkeypatch.setenv(VARIABLE, url)
+        with open_records(home) as records:
+            assert records.run(run.id) is not None
+
+
+def test_a_wrong_password_or_database_is_told_without_the_password(url: str, home: Home) -> None:
+    for wrong in (url.replace("/postgres?", "/nowhere?"), url.replace("rocwright:", "nobody:")):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(VARIABLE, wrong)
+            with pytest.raises(RocwrightError) as caught:
+                open_records(home)
+        assert "secret" not in str(caught.value.as_dict())
