@@ -6,23 +6,31 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
+import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import text
 from tests.records import test_records as same
 from tests.records.server import postgres, programs
 from tests.records.test_faults import MANY, build
 
 from rocwright.errors import InputError, NetworkError, RocwrightError
 from rocwright.home import Home
+from rocwright.records import database
 from rocwright.records.model import Which
 from rocwright.records.place import VARIABLE, open_records
 from rocwright.records.read import Records
 from rocwright.records.schema import metadata
 
 pytestmark = pytest.mark.real
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """One for each test: what is in it is taken over by each new database."""
+    return Home(tmp_path / "home")
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +47,9 @@ def server() -> Iterator[str]:
 @pytest.fixture
 def url(server: str, monkeypatch: pytest.MonkeyPatch, home: Home) -> str:
     monkeypatch.setenv(VARIABLE, server)
-    with open_records(home) as records, records.database.engine.begin() as connection:
-        connection.execute(text("DROP SCHEMA public CASCADE"))
-        connection.execute(text("CREATE SCHEMA public"))
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA public CASCADE")
+        connection.execute("CREATE SCHEMA public")
     return server
 
 
@@ -89,27 +97,42 @@ def test_several_builds_at_once_lose_nothing(url: str, home: Home) -> None:
         assert cell.run == records.runs(limit=1)[0].id
 
 
-def test_one_from_a_newer_version_is_refused(records: Records, home: Home) -> None:
-    with records.database.engine.begin() as connection:
-        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+def test_one_from_a_newer_version_is_refused(records: Records, url: str, home: Home) -> None:
+    with psycopg.connect(url) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(InputError, match="newer rocwright") as caught:
         open_records(home)
     assert "secret" not in str(caught.value.as_dict())
 
 
-def test_a_reader_without_rights_and_a_lock_are_told(records: Records, home: Home) -> None:
-    (run, _) = build(home)
-    with records.database.engine.begin() as connection:
-        connection.execute(text("ALTER DATABASE postgres SET default_transaction_read_only = on"))
-    try:
-        with open_records(home) as others:
-            assert others.run(run.id) is not None
-            with pytest.raises(InputError, match="may not be written"):
-                others.put(run)
-    finally:
-        with records.database.engine.begin() as connection:
-            connection.execute(text("SET transaction_read_only = off"))
-            connection.execute(text("ALTER DATABASE postgres RESET default_transaction_read_only"))
+def test_who_has_no_right_to_write_can_read(url: str, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, _ = build(home)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("DROP ROLE IF EXISTS reader")
+        connection.execute("CREATE ROLE reader LOGIN")
+        connection.execute("GRANT USAGE ON SCHEMA public TO reader")
+        connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
+    monkeypatch.setenv(VARIABLE, url.replace("rocwright:", "reader:"))
+    with open_records(home) as records:
+        assert records.run(run.id) is not None
+        with pytest.raises(InputError, match="may not be written"):
+            records.put(run)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("DROP OWNED BY reader")
+
+
+def test_one_who_holds_the_tables_for_long_is_told(
+    url: str, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(home)
+    monkeypatch.setattr(database, "WAIT", 1)
+    with psycopg.connect(url) as holder:
+        holder.execute("LOCK TABLE runs IN ACCESS EXCLUSIVE MODE")
+        _, said = build(home)
+        holder.rollback()
+    assert "locked" in said[0]
+    with open_records(home) as records:
+        assert records.count() == 2
 
 
 def test_a_server_that_went_away_is_told_and_found_again(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
