@@ -107,9 +107,9 @@ def run_steps(
     `under_way` is told how each step stands, in whatever thread, and what it uses. A failed step stops only
     what needs it. Raises InterruptedByUser on Ctrl-C, after ending what runs.
     """
+    # of every step: what came from elsewhere can be told, and built again, too
     for one in decisions:
-        if one.state is State.RUN:
-            store.put_step(one.step.key, one.step.model_dump_json(by_alias=True).encode())
+        store.put_step(one.step.key, one.step.model_dump_json(by_alias=True).encode())
     with holding(store, [one.step.key for one in decisions]):
         return _Scheduler(decisions, store, home, options, logs, expected, progress, under_way).run()
 

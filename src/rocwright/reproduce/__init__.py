@@ -1,0 +1,1 @@
+"""Whether a build gives the same bytes again."""

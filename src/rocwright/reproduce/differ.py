@@ -1,0 +1,50 @@
+"""What differs between two builds of one file, in words."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from rocwright.errors import RocwrightError
+from rocwright.sources.archive import unpack
+from rocwright.wheels.diff.text import lines, summary
+from rocwright.wheels.diff.wheels import diff
+
+MOST = 40
+"""Lines that are told of one file."""
+
+
+def differences(before: Path, after: Path, filename: str) -> Iterator[str]:
+    """The difference, from a summary down to names; the files are in a store, so `filename` says what they
+    are. An archive is compared by its members."""
+    with tempfile.TemporaryDirectory(prefix="rocwright-reproduce-") as scratch:
+        one, two = Path(scratch, "before"), Path(scratch, "after")
+        try:
+            if ".tar" in filename:
+                for archive, folder in ((before, one), (after, two)):
+                    folder.mkdir()
+                    unpack(archive, folder, filename=filename, wrapped=False)
+                    _write_links(folder)
+            else:
+                for side, stored in ((one, before), (two, after)):
+                    side.mkdir()
+                    (side / filename).symlink_to(stored)
+                one, two = one / filename, two / filename
+            found = diff(one, two)
+        except RocwrightError as error:
+            yield f"it cannot be looked into: {error.what}"
+            return
+    yield summary(found)
+    told = list(lines(found))
+    yield from told[:MOST]
+    if len(told) > MOST:
+        yield f"and {len(told) - MOST} lines more: rocwright wheel diff tells all"
+
+
+def _write_links(folder: Path) -> None:
+    """A file in the place of each link, which says where it leads."""
+    for path in [path for path in folder.rglob("*") if path.is_symlink()]:
+        target = path.readlink()
+        path.unlink()
+        path.write_text(f"-> {target}\n")

@@ -1,0 +1,76 @@
+"""Builds made twice, for real: one that gives the same bytes, one that does not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rocwright.home import Home
+from rocwright.resolve.files import read_lock, write_lock, write_request
+from tests.build.project import make_sources, open_project, put_roots
+from tests.conftest import Command
+
+PACK = "tar --sort=name --mtime=@$SOURCE_DATE_EPOCH --owner=0 --group=0 -czf"
+
+RECIPES = {
+    "alpha": {
+        "kind": "archive",
+        "run": ["mkdir a", "cp file a/", "ln -s file a/link", f"{PACK} $OUT/alpha-1.0.tar.gz a"],
+        "output": [{"name": "archive", "pattern": "alpha-*.tar.gz"}],
+    },
+    "beta": {
+        "kind": "archive",
+        "run": ["mkdir b", "date +%N > b/when", "cp file b/", f"{PACK} $OUT/beta.tar.gz b"],
+        "output": [{"name": "archive", "pattern": "beta.tar.gz"}],
+    },
+}
+
+
+def built(tmp_path: Path, home: Home, root: Path, rocwright: Command, *names: str) -> dict[str, str]:
+    """A project in the command's folder, built; the environment that knows its catalog."""
+    make_sources(tmp_path / "sources", {name: RECIPES[name] for name in names})
+    put_roots(open_project(tmp_path / "sources", home.path), root)
+    lock = read_lock(tmp_path / "sources/rocwright.lock")
+    write_request(tmp_path / "project/rocwright.toml", lock.request)
+    write_lock(tmp_path / "project/rocwright.lock", lock)
+    env = {"ROCWRIGHT_CATALOG": str(tmp_path / "sources/catalog")}
+    told = rocwright("build", "--jobs", "2", env=env)
+    assert told.returncode == 0, told.stderr
+    return env
+
+
+@pytest.mark.usefixtures("engine")
+def test_the_same_bytes_are_told_as_such(
+    tmp_path: Path, home: Home, tiny_root: Path, rocwright: Command
+) -> None:
+    env = built(tmp_path, home, tiny_root, rocwright, "alpha")
+    told = rocwright("reproduce", env=env)
+    assert told.returncode == 0, told.stderr
+    assert "same     alpha  alpha-1.0.tar.gz" in told.stdout
+    assert "an empty compiler cache, another folder" in told.stdout
+    assert not any((home.path / "reproduce").iterdir()), "the second build's folder is gone"
+    artifact = tmp_path / "project/rocwright-out/tiny/alpha-1.0.tar.gz"
+    told = rocwright("reproduce", "--file", str(artifact), "--json", env=env)
+    assert told.returncode == 0, told.stderr
+    assert json.loads(told.stdout)["same"] is True
+
+
+@pytest.mark.usefixtures("engine")
+def test_what_differs_is_named(tmp_path: Path, home: Home, tiny_root: Path, rocwright: Command) -> None:
+    env = built(tmp_path, home, tiny_root, rocwright, "alpha", "beta")
+    told = rocwright("reproduce", env=env)
+    assert told.returncode == 12, told.stderr
+    lines = told.stdout.splitlines()
+    assert any(line.startswith("same     alpha") for line in lines)
+    assert any(line.startswith("DIFFERS  beta") for line in lines)
+    assert any("b/when" in line for line in lines), told.stdout
+    assert not any("b/file" in line for line in lines)
+
+
+def test_what_was_built_nowhere_here_is_refused(tmp_path: Path, rocwright: Command) -> None:
+    (tmp_path / "project/elsewhere.whl").write_bytes(b"x")
+    told = rocwright("reproduce", "--file", "elsewhere.whl")
+    assert told.returncode == 2
+    assert "no build on this machine made this file" in told.stderr
