@@ -122,7 +122,8 @@ def plan_of(store: LocalStore, sha256: str) -> Plan:
     from rocwright.build.exec_step import load_step
 
     made = [one for one in store.records() if any(output.sha256 == sha256 for output in one.outputs)]
-    record = next((one for one in made if one.kind not in LENT), None)
+    # a record under the key of its inputs' contents has no step of its own
+    record = next((one for one in made if one.kind not in LENT and store.step(one.key)), None)
     if record is None:
         raise InputError(
             "no build on this machine made this file",
