@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+import platform
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from typing import TypeVar
 
 from rocwright.bases.roots import remove_tree
 from rocwright.build.progress import Progress
 from rocwright.build.runs import UnderWay
-from rocwright.build.scheduler import Options, check_room, run_steps
+from rocwright.build.room import check_room
+from rocwright.build.scheduler import Options, run_steps
 from rocwright.errors import InputError
 from rocwright.flow import Project, expected
 from rocwright.home import Home
 from rocwright.models import Frozen
 from rocwright.plan.decide import Decision, State
 from rocwright.plan.model import Plan, Step
+from rocwright.records.model import Finding, now
 from rocwright.reproduce.differ import differences
 from rocwright.resolve.model import Request
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output, Record
+
+T = TypeVar("T")
 
 LENT = frozenset({"fetch", "base"})
 """Kinds of steps whose outputs are taken as they are, unless root file systems are to be made again too."""
@@ -30,6 +35,7 @@ class Compared(Frozen):
     """An output and what came of it the second time; `says` tells what differs, in lines."""
 
     step: str
+    component: str
     filename: str
     before: str
     after: str
@@ -72,49 +78,99 @@ def reproduce(
 
     Raises InputError where one of them was never built, and what building raises.
     """
-    store = project.store
     lent_kinds = {"fetch"} if how.roots else LENT
     needed = _needed(plan, lent_kinds)
-    first = {step.key: _record(store, step) for step in needed}
-    lent = [step for step in needed if step.kind in lent_kinds]
-    again = [step for step in needed if step not in lent]
-    before = max((first[step.key].jobs for step in again), default=1)
+    first = {step.key: _record(project.store, step) for step in needed}
+    again = [step for step in needed if step.kind not in lent_kinds]
     folder = project.home.path / "reproduce" / f"{os.getpid()}"
     other = replace(project, home=Home(folder))
     try:
-        _lend(project, other, [first[step.key] for step in lent], how)
-        decisions = [
-            Decision(step=step, state=State.RUN if step in again else State.CACHED) for step in needed
-        ]
-        check_room(decisions, other.home)
-        under_way = UnderWay("reproduce", project.request, project.home.runs)
-        jobs = how.jobs or (before - 1 or 2)
-        engine = how.engine or next((one.engine for one in first.values() if one.engine), None)
-        times = expected(project, decisions)
-        options = Options(jobs=jobs, engine=engine)
-        outcome = run_steps(decisions, other.store, other.home, options, under_way.folder, times, progress)
-        under_way.ended("failed" if outcome.failures else "built", outcome.steps)
-        if outcome.failures:
-            raise outcome.failures[0][1]
-        second = {step.key: _record(other.store, step) for step in again}
-        say("comparing")
-        return Reproduced(
-            jobs=(before, jobs),
-            engines=(engine or "", next((one.engine for one in second.values() if one.engine), "")),
-            folders=(str(project.home.work), str(other.home.work)),
-            started=(
-                min((first[key].started for key in second), default=""),
-                min((one.started for one in second.values()), default=""),
-            ),
-            outputs=tuple(
-                _compared(step.name, one, two, store, other.store)
-                for step in again
-                for one, two in zip(first[step.key].outputs, second[step.key].outputs, strict=True)
-            ),
-        )
+        _lend(project, other, [first[step.key] for step in needed if step not in again], how)
+        options = _otherwise([first[step.key] for step in again], how)
+        with UnderWay("reproduce", project.request, project.home, say) as under_way:
+            _build(needed, again, other, options, progress, under_way)
+            say("comparing")
+            second = {step.key: _record(other.store, step) for step in again}
+            found = _told(project, other, again, first, second)
+            under_way.ended(
+                "verified" if found.same else "failed", findings=[_finding(one) for one in found.outputs]
+            )
+        return found
     finally:
         if not how.keep:
             remove_tree(folder)
+
+
+def _otherwise(before: Sequence[Record], how: How) -> Options:
+    """Another number of jobs than before, and the same engine, unless something else is asked for."""
+    most = max((one.jobs for one in before), default=1)
+    engine = next((one.engine for one in before if one.engine), None)
+    return Options(jobs=how.jobs or (most - 1 or 2), engine=how.engine or engine)
+
+
+def _build(
+    needed: Sequence[Step],
+    again: Sequence[Step],
+    other: Project,
+    options: Options,
+    progress: Progress,
+    under_way: UnderWay,
+) -> None:
+    decisions = [Decision(step=step, state=State.RUN if step in again else State.CACHED) for step in needed]
+    check_room(decisions, other.home)
+    outcome = run_steps(
+        decisions,
+        other.store,
+        other.home,
+        options,
+        under_way.folder,
+        expected(other, decisions),
+        progress,
+        under_way.note,
+    )
+    if outcome.failures:
+        raise outcome.failures[0][1]
+
+
+def _told(
+    project: Project,
+    other: Project,
+    again: Sequence[Step],
+    first: Mapping[str, Record],
+    second: Mapping[str, Record],
+) -> Reproduced:
+    pairs = [(step, first[step.key], second[step.key]) for step in again]
+    return Reproduced(
+        jobs=_both(pairs, lambda one: one.jobs, 1),
+        engines=_both(pairs, lambda one: one.engine, ""),
+        folders=(str(project.home.work), str(other.home.work)),
+        started=_both(pairs, lambda one: one.started, ""),
+        outputs=tuple(
+            _compared(step, one, two, project.store, other.store)
+            for step, then, now in pairs
+            for one, two in zip(then.outputs, now.outputs, strict=True)
+        ),
+    )
+
+
+def _both(pairs: Iterable[tuple[Step, Record, Record]], of: Callable[[Record], T], least: T) -> tuple[T, T]:
+    """What the two builds say, of their last steps that say more than `least`."""
+    found = [(of(then), of(now)) for _, then, now in pairs]
+    return next((one for one in reversed(found) if one != (least, least)), (least, least))
+
+
+def _finding(one: Compared) -> Finding:
+    return Finding(
+        component=one.component,
+        check="reproduce",
+        name=f"{one.step}: the same bytes again",
+        ok=one.same,
+        detail=one.says[0] if one.says else "",
+        artifact=one.filename,
+        sha256=one.before,
+        when=now(),
+        machine=platform.node(),
+    )
 
 
 def plan_of(store: LocalStore, sha256: str) -> Plan:
@@ -186,12 +242,16 @@ def _lend(project: Project, other: Project, records: Iterable[Record], how: How)
         other.home.roots.symlink_to(project.home.roots)
 
 
-def _compared(step: str, one: Output, two: Output, first: LocalStore, second: LocalStore) -> Compared:
+def _compared(step: Step, one: Output, two: Output, first: LocalStore, second: LocalStore) -> Compared:
     says: tuple[str, ...] = ()
     if one.sha256 != two.sha256:
-        says = tuple(differences(_file(first, one), _file(second, two), one.filename))
-    return Compared(step=step, filename=one.filename, before=one.sha256, after=two.sha256, says=says)
-
-
-def _file(store: LocalStore, output: Output) -> Path:
-    return store.verified(output.sha256)
+        files = first.verified(one.sha256), second.verified(two.sha256)
+        says = tuple(differences(*files, one.filename))
+    return Compared(
+        step=step.name,
+        component=step.component,
+        filename=one.filename,
+        before=one.sha256,
+        after=two.sha256,
+        says=says,
+    )
