@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from rocwright.bases.roots import remove_tree
+from rocwright.build.disk import check_room
 from rocwright.build.progress import Progress
 from rocwright.build.runs import UnderWay
-from rocwright.build.room import check_room
 from rocwright.build.scheduler import Options, run_steps
 from rocwright.errors import InputError
 from rocwright.flow import Project, expected
