@@ -126,7 +126,7 @@ def _build(
         under_way.folder,
         expected(other, decisions),
         progress,
-        under_way.note,
+        under_way,
     )
     if outcome.failures:
         raise outcome.failures[0][1]
