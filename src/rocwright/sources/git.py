@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from rocwright import process
@@ -18,6 +20,8 @@ from rocwright.sources.mirrors import mirrors
 REACH_SECONDS = 20
 """How long a repository may take to answer before the next source place is tried."""
 
+BOUNDED = ("sh", "-c", 'ulimit -f 131072 -v 2097152; exec "$@"', "sh")
+"""What only looks writes no file above 64 MiB and takes no more than 2 GiB of memory, whatever answers."""
 
 _LOCAL = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR")
 """What git sets for its hooks: where another repository lies."""
@@ -38,16 +42,7 @@ def resolve_tag(url: str, tag: str, expected: str = "") -> str:
     is not the commit `expected`."""
     if url.startswith("-") or tag.startswith("-"):
         raise InputError(f"{url} {tag} cannot be a git source", next_step="correct the recipe's source")
-    done = process.run(
-        ["git", "ls-remote", "--", url, f"refs/tags/{tag}", f"refs/tags/{tag}^{{}}"],
-        env=environment(),
-        timeout=REACH_SECONDS,
-    )
-    if not done.ok:
-        cause = "no answer in time" if done.timed_out else (done.stderr.strip().splitlines() or [""])[-1]
-        raise NetworkError(f"{url} cannot be reached", cause=cause, next_step="check the network")
-    rows = (line.partition("\t") for line in done.stdout.splitlines())
-    commits = {name: commit for commit, _, name in rows}
+    commits = _remote(url, [f"refs/tags/{tag}", f"refs/tags/{tag}^{{}}"], REACH_SECONDS)
     commit = commits.get(f"refs/tags/{tag}^{{}}") or commits.get(f"refs/tags/{tag}")
     if commit is None:
         raise FetchError(
@@ -62,6 +57,49 @@ def resolve_tag(url: str, tag: str, expected: str = "") -> str:
             next_step="find out why before you trust it; then correct the catalog",
         )
     return commit
+
+
+def remote_refs(url: str, seconds: float) -> dict[str, str]:
+    """Every branch and tag of a repository -> its commit; of an annotated tag what it stands for.
+
+    Raises NetworkError where it does not answer, or not to the end, in `seconds`.
+    """
+    found = _remote(url, ["--heads", "--tags"], seconds)
+    peeled = {name.removesuffix("^{}"): commit for name, commit in found.items() if name.endswith("^{}")}
+    return {name: commit for name, commit in found.items() if not name.endswith("^{}")} | peeled
+
+
+def _remote(url: str, wanted: Sequence[str], seconds: float) -> dict[str, str]:
+    options = [one for one in wanted if one.startswith("--")]
+    names = [one for one in wanted if not one.startswith("--")]
+    done = process.run(
+        [*BOUNDED, "git", "ls-remote", *options, "--", url, *names], env=environment(), timeout=seconds
+    )
+    if not done.ok:
+        cause = "no answer in time" if done.timed_out else (done.stderr.strip().splitlines() or [""])[-1]
+        raise NetworkError(f"{url} cannot be reached", cause=cause, next_step="check the network")
+    rows = (line.partition("\t") for line in done.stdout.splitlines())
+    return {name: commit for commit, _, name in rows}
+
+
+def release_day(url: str, ref: str, seconds: float) -> datetime | None:
+    """When a tag was made, or the commit that it stands for; None where that is not told cheaply.
+
+    One commit is fetched, and no tree where the repository can leave it out; what is larger than a bound, or
+    later than `seconds`, is given up.
+    """
+    with tempfile.TemporaryDirectory(prefix="rocwright-day-") as folder:
+        for words in (
+            ["init", "--quiet", "--bare"],
+            ["fetch", "--quiet", "--depth", "1", "--filter=tree:0", "--no-tags", "--", url, f"{ref}:{ref}"],
+        ):
+            git = [*BOUNDED, "git", "-C", folder, *words]
+            if not process.run(git, env=environment(), timeout=seconds).ok:
+                return None
+        words = ["for-each-ref", "--format=%(creatordate:unix)", ref]
+        done = process.run(["git", "-C", folder, *words], env=environment(), timeout=seconds)
+    told = done.stdout.strip()
+    return datetime.fromtimestamp(int(told), UTC) if told.isdecimal() else None
 
 
 def pack_commit(url: str, commit: str, folder: Path, held: Mapping[str, str] | None = None) -> FilePin:

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ from rocwright import process
 from rocwright.errors import ConflictError, FetchError, InputError, NetworkError
 from rocwright.plan.model import FilePin, IndexOrigin
 from rocwright.sources import web
+from rocwright.sources.bounded import read_whole
 from rocwright.sources.front import Front, served
 from rocwright.sources.mirrors import mirrors
 from rocwright.sources.pins import check_pin
@@ -37,6 +39,9 @@ PLATFORMS = (
     "linux_{machine}",
 )
 """Wheels for a glibc of at most 2.34, which every base of the catalog has."""
+
+SECONDS = 60
+"""How long an index may take to tell of a project."""
 
 _SETTING = re.compile(r"^(\S+)\.([a-z-]+)='([^']+)'$", re.MULTILINE)
 _SOURCES = ("index-url", "extra-index-url", "find-links", "no-index")
@@ -73,20 +78,27 @@ def _environment() -> dict[str, str]:
     return {name: value for name, value in env.items() if name not in unwanted}
 
 
-def _page(client: PyPISimple, project: str) -> ProjectPage:
+def _page(client: PyPISimple, project: str, seconds: float = SECONDS) -> ProjectPage:
     """What the index tells of a project. Raises FetchError, NetworkError."""
     import requests
-    from pypi_simple import NoSuchProjectError
+    from pypi_simple import ProjectPage
     from pypi_simple.errors import UnsupportedRepoVersionError
 
+    headers = {"Accept": client.accept}
     try:
-        return client.get_project_page(project, timeout=60)
-    except NoSuchProjectError as error:
-        raise FetchError(
-            f"the package index has no project {project}",
-            cause="the name, or the index that pip is set up for, is another",
-            next_step="check the recipe's source, and pip config list",
-        ) from error
+        where = client.get_project_url(project)
+        with client.s.get(where, headers=headers, timeout=seconds, stream=True) as answer:
+            if answer.status_code == requests.codes.not_found:
+                raise FetchError(
+                    f"the package index has no project {project}",
+                    cause="the name, or the index that pip is set up for, is another",
+                    next_step="check the recipe's source, and pip config list",
+                )
+            answer.raise_for_status()
+            body = read_whole(answer, seconds)
+        if answer.headers.get("Content-Type", "").partition(";")[0].strip().endswith("+json"):
+            return ProjectPage.from_json_data(json.loads(body), answer.url)
+        return ProjectPage.from_html(project=project, html=body, base_url=answer.url)
     except requests.RequestException as error:
         raise _unreachable(error) from error
     except (UnsupportedRepoVersionError, ValueError, TypeError, LookupError, AttributeError) as error:
@@ -95,6 +107,45 @@ def _page(client: PyPISimple, project: str) -> ProjectPage:
             cause=f"{type(error).__name__}: {error}"[:500],
             next_step="check pip's settings (pip config list): is it an index, or a page to log in at?",
         ) from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """A file of a project as the index tells of it now; `uploaded` and `yanked` where it tells that."""
+
+    filename: str
+    version: str
+    sha256: str
+    uploaded: datetime | None
+    yanked: str | None
+    requires_python: str
+    wheel: bool
+
+
+def the_index() -> str:
+    """The address of the index that pip is set up for, or its mirror."""
+    return _client().endpoint
+
+
+def published(project: str, endpoint: str, seconds: float) -> tuple[Published, ...]:
+    """Every file that the index at `endpoint` has of a project. Raises FetchError, NetworkError."""
+    from pypi_simple import PyPISimple
+
+    with PyPISimple(endpoint=endpoint) as client:
+        packages = _page(client, project, seconds).packages
+    return tuple(
+        Published(
+            filename=one.filename,
+            version=one.version,
+            sha256=one.digests.get("sha256", ""),
+            uploaded=one.upload_time,
+            yanked=(one.yanked_reason or "") if one.is_yanked else None,
+            requires_python=one.requires_python or "",
+            wheel=one.package_type == "wheel",
+        )
+        for one in packages
+        if one.version and one.package_type in ("wheel", "sdist")
+    )
 
 
 def find_sdist(project: str, version: str, store: Store) -> FilePin:

@@ -25,13 +25,15 @@ PULL_SECONDS = 4 * 3600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """An image where this machine gets it: its name there, a tag or a digest, the architecture wanted."""
+    """An image where this machine gets it: its name there, a tag or a digest, the architecture wanted, and
+    how long to look for it."""
 
     name: str
     tag: str
     digest: str
     architecture: str
     plain_http: bool = False
+    seconds: float = LOOK_SECONDS
 
     def __str__(self) -> str:
         # no engine takes a tag beside a digest
@@ -45,8 +47,18 @@ class Puller(Protocol):
     def name(self) -> str:
         """The engine's command."""
 
+    @property
+    def looks(self) -> bool:
+        """Whether it can tell a digest, a day and tags without pulling the image."""
+
     def digest(self, place: Place, folder: Path) -> str:
         """The digest of the one manifest that is for the place's architecture."""
+
+    def created(self, place: Place, folder: Path) -> str:
+        """When the image was made, ISO 8601; empty where that is not told without pulling it."""
+
+    def tags(self, place: Place, folder: Path) -> tuple[str, ...]:
+        """All tags of the image's name; none where that is not told."""
 
     def save(self, place: Place, target: Path, folder: Path) -> None:
         """Write the image as an archive in the form of `docker save`."""
@@ -60,15 +72,24 @@ class Skopeo:
     """skopeo: no storage at all, and any user may."""
 
     name: str = "skopeo"
+    looks: bool = True
 
     def digest(self, place: Place, folder: Path) -> str:
         words = ["skopeo", *_for(place), "inspect", "--raw", *_tls(place), f"docker://{place}"]
-        raw = _told(place, folder, words, LOOK_SECONDS)
+        raw = _told(place, folder, words, place.seconds)
         digest = f"sha256:{sha256(raw.encode()).hexdigest()}"
         if place.digest not in ("", digest):
             raise _explain(place, self.name, f"the digest of what came does not match: it is {digest}")
         listed = json.loads(raw).get("manifests")
         return digest if listed is None else _instance(place, listed)
+
+    def created(self, place: Place, folder: Path) -> str:
+        words = ["skopeo", *_for(place), "inspect", "--config", *_tls(place), f"docker://{place}"]
+        return str(json.loads(_told(place, folder, words, place.seconds)).get("created") or "")
+
+    def tags(self, place: Place, folder: Path) -> tuple[str, ...]:
+        words = ["skopeo", "list-tags", *_tls(place), f"docker://{place.name}"]
+        return tuple(json.loads(_told(place, folder, words, place.seconds))["Tags"])
 
     def save(self, place: Place, target: Path, folder: Path) -> None:
         tls = ["--src-tls-verify=false"] if place.plain_http else []
@@ -86,11 +107,22 @@ class Skopeo:
         pass
 
 
+class _PullsToLook:
+    """An engine that has an image, or knows nothing of it."""
+
+    def created(self, place: Place, folder: Path) -> str:
+        return ""
+
+    def tags(self, place: Place, folder: Path) -> tuple[str, ...]:
+        return ()
+
+
 @dataclass(frozen=True, slots=True)
-class Podman:
+class Podman(_PullsToLook):
     """podman, with a storage of its own in the pull's folder."""
 
     name: str = "podman"
+    looks: bool = False
 
     def _words(self, folder: Path) -> list[str]:
         return ["podman", "--runroot", str(_short(folder)), *_folders(folder, "root", "tmpdir")]
@@ -119,10 +151,11 @@ class Podman:
 
 
 @dataclass(frozen=True, slots=True)
-class Buildah:
+class Buildah(_PullsToLook):
     """buildah, likewise."""
 
     name: str = "buildah"
+    looks: bool = False
 
     def _words(self, folder: Path) -> list[str]:
         return ["buildah", *_folders(folder, "root", "runroot")]
@@ -147,13 +180,14 @@ class Buildah:
 
 
 @dataclass(frozen=True, slots=True)
-class Docker:
+class Docker(_PullsToLook):
     """docker: its daemon's storage is the only one it has, and an image that was there before stays there.
 
     Plain HTTP is the daemon's own setting (`insecure-registries`).
     """
 
     name: str = "docker"
+    looks: bool = False
 
     def digest(self, place: Place, folder: Path) -> str:
         insecure = ["--insecure"] if place.plain_http else []

@@ -5,6 +5,9 @@ from __future__ import annotations
 import hashlib
 import shutil
 import tempfile
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -13,6 +16,7 @@ from rocwright.catalog.address import Address, filename_of
 from rocwright.errors import FetchError, NetworkError, RocwrightError
 from rocwright.files import sha256_file
 from rocwright.plan.model import ArchiveOrigin, FilePin
+from rocwright.sources.bounded import read_whole
 from rocwright.sources.mirrors import mirrors
 from rocwright.store.model import Store
 
@@ -71,6 +75,73 @@ def fetch_pin(pin: FilePin, folder: Path) -> None:
     """Bring the file of a pin into `folder`; the caller checks its hash. Raises FetchError, NetworkError."""
     assert isinstance(pin.origin, ArchiveOrigin)
     download(pin.origin.url, folder / pin.filename, size=pin.size)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What a host says of a file without giving it: its size in bytes, when it was written, its mark (ETag);
+    each empty where the host does not say."""
+
+    there: bool
+    size: int | None = None
+    modified: datetime | None = None
+    mark: str = ""
+
+
+def look(url: str, seconds: float) -> Standing:
+    """How the file at an address, or at its mirror, stands now. Raises FetchError, NetworkError."""
+    import requests
+
+    where = mirrors().at(url)
+    if where.startswith(("/", "file:")):
+        return _look_here(Path(unquote(urlsplit(where).path) if where.startswith("file:") else where))
+    headers = {"Accept-Encoding": "identity"}
+    try:
+        answer = requests.head(where, headers=headers, allow_redirects=True, timeout=seconds)
+        if answer.status_code in (requests.codes.method_not_allowed, requests.codes.not_implemented):
+            with requests.get(where, headers=headers, stream=True, timeout=seconds) as answer:
+                pass
+        _check_answer(url, answer)
+    except requests.RequestException as error:
+        raise _silent(url, type(error).__name__) from error
+    except FetchError as error:
+        if answer.status_code not in (404, 410):
+            raise error
+        return Standing(there=False)
+    length, modified = answer.headers.get("Content-Length", ""), answer.headers.get("Last-Modified", "")
+    return Standing(
+        there=True,
+        size=int(length) if length.isdecimal() else None,
+        modified=_day(modified),
+        mark=answer.headers.get("ETag", ""),
+    )
+
+
+def _day(text: str) -> datetime | None:
+    try:
+        return parsedate_to_datetime(text)
+    except (TypeError, ValueError):
+        return None
+
+
+def _look_here(path: Path) -> Standing:
+    if not path.is_file():
+        return Standing(there=False)
+    told = path.stat()
+    return Standing(there=True, size=told.st_size, modified=datetime.fromtimestamp(told.st_mtime, UTC))
+
+
+def read_page(url: str, seconds: float) -> str:
+    """The text of a page, such as a list of files. Raises FetchError, NetworkError."""
+    import requests
+
+    where = mirrors().at(url)
+    try:
+        with requests.get(where, stream=True, timeout=seconds) as answer:
+            _check_answer(url, answer)
+            return read_whole(answer, seconds).decode(errors="replace")
+    except requests.RequestException as error:
+        raise _silent(url, type(error).__name__) from error
 
 
 def download(url: str, target: Path, *, size: int | None = None) -> None:

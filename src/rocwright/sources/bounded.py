@@ -1,0 +1,49 @@
+"""Answers of strangers: no longer in coming and no larger than they may be."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from rocwright.errors import NetworkError
+from rocwright.units import duration, size
+
+if TYPE_CHECKING:
+    import requests
+
+READ = 64 * 1024
+"""Bytes taken at once."""
+
+MOST_PAGE = 256 * 1024**2
+"""No page of an index, no list of files is larger; the largest known ones take some 40 MiB."""
+
+
+def read_whole(answer: requests.Response, seconds: float, most: int = MOST_PAGE) -> bytes:
+    """The body of an answer that was begun with `stream=True`.
+
+    Raises NetworkError where it is larger than `most` bytes or takes longer than `seconds` in all, and
+    requests' own errors where the line breaks.
+    """
+    import requests
+    from urllib3.exceptions import HTTPError
+
+    until = time.monotonic() + seconds
+    body = bytearray()
+    try:
+        while chunk := answer.raw.read1(READ, decode_content=True):
+            body += chunk
+            if len(body) > most:
+                raise _given_up(answer.url, f"more than {size(most)} came, and no end")
+            if time.monotonic() > until:
+                raise _given_up(answer.url, f"it was still coming after {duration(seconds)}")
+    except (HTTPError, OSError) as error:
+        raise requests.ConnectionError(error) from error
+    return bytes(body)
+
+
+def _given_up(url: str, cause: str) -> NetworkError:
+    return NetworkError(
+        f"the answer of {url[:200]} was given up",
+        cause=cause,
+        next_step="look at that address: what answers there is no index or archive as it should be",
+    )
