@@ -75,13 +75,22 @@ class ErrorLine(Signature):
     before: int = Field(default=0, ge=0, le=8)
 
 
+class FixedIn(Frozen):
+    """The versions of a component in which upstream has mended something, and where that is known from."""
+
+    component: Name
+    versions: Annotated[Range, Field(min_length=1)]
+    source: Text
+
+
 class Issue(Signature):
     """A known failure: what it `means`, its likely `cause`, the `remedy` in words, and by a machine (`mend`).
 
     `components` are those in whose logs it was seen (none: any), `versions` those of them that have it,
     `targets` the GPUs, `bases` the bases (by name, or one release of it), `phases` what was being done (none:
-    any). With `ended` it stands for all that the machine itself ends for the reason
-    of its class, whatever the log says. `confidence` is how sure the facts are, by the words of the catalog.
+    any). With `ended` it stands for all that the machine itself ends for the reason of its class, whatever
+    the log says. `fixed_in` says which versions of what have it no more, `upstream` are the addresses where
+    it is followed. `confidence` is how sure the facts are, by the words of the catalog.
     """
 
     means: Text
@@ -94,6 +103,8 @@ class Issue(Signature):
     bases: tuple[Text, ...] = ()
     phases: tuple[Phase, ...] = ()
     ended: bool = False
+    fixed_in: tuple[FixedIn, ...] = ()
+    upstream: tuple[Text, ...] = ()
     source: Annotated[tuple[Text, ...], Field(min_length=1)]
     confidence: Annotated[str, Field(pattern=r"^(high|medium|low)(: \S.*)?$")]
 

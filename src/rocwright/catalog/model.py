@@ -167,7 +167,8 @@ class Component(Frozen):
     was published, at an address; `application` is a source
     tree into whose environment wheels are installed; `tool` is a Python package that builds need.
     `prepare` are commands run on the edited tree before edits of the phase "prepared" (hipify), `download`
-    files that the commands find in $IN/downloads. `uses` maps components to ranges: an archive that is built
+    files that the commands find in $IN/downloads. `notes` is the address of a release's notes ("{version}" is
+    filled in). `uses` maps components to ranges: an archive that is built
     in the same lock, because somebody asked for it, is an input then; its own `setup` are the shell commands
     that make it be found, before those of who takes it in.
     """
@@ -175,6 +176,7 @@ class Component(Frozen):
     name: str
     summary: str
     homepage: str = ""
+    notes: str = ""
     license: str
     kind: Literal["wheel", "archive", "image", "file", "application", "tool"]
     release: tuple[Release, ...]

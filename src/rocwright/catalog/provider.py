@@ -38,6 +38,7 @@ class Provider(Frozen):
     tarball, `source` a recipe of the catalog. `versions` are the versions of ROCm that it has, newest first;
     `wanted` the Python requirements of wheels ("{version}" is filled in, and one with "{target}" is there for
     each target), `index` the address of their index by target, or under "any" for all others.
+    `notes` is the address of a version's notes, `listing` that of a page that lists its tarballs.
     `archive` is the address of a tarball ("{version}" and "{family}" are filled in), `family` the word for
     each target in it. `setup` are shell commands before those of a recipe that needs ROCm: they make it be
     found.
@@ -51,6 +52,8 @@ class Provider(Frozen):
     wanted: tuple[str, ...] = ()
     index: dict[str, str] = {}
     archive: str = ""
+    listing: str = ""
+    notes: str = ""
     family: dict[str, str] = {}
     setup: tuple[str, ...] = ()
     source: str

@@ -15,6 +15,8 @@ VERBS = {
     "stacks": "What can be built: every stack, GPU and base, and how far each has come.",
     "init": "Write rocwright.toml: this stack, for this GPU, on this base.",
     "lock": "rocwright.toml -> rocwright.lock: every commit, package and hash.",
+    "watch": "What upstream has that the lock has not: how old, and may it be taken?",
+    "bump": "A candidate lock with what upstream has: what changes, in words.",
     "plan": "What a build would run, what is in the store, and why.",
     "why": "The inputs of a step's key, and which differ from the last time.",
     "build": "Build what the lock says and is not in the store yet.",

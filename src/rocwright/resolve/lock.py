@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from rocwright import __version__
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.mend import PickVersion
-from rocwright.catalog.model import Component
+from rocwright.catalog.model import Component, Provided
 from rocwright.catalog.place import GitPlace, Place
 from rocwright.errors import InputError
 from rocwright.resolve.choose import PYTHON, ROCM, Choice, choose
@@ -43,7 +43,10 @@ def make_lock(
     """
     catalog = catalog_for(request, catalog)
     prefer = versions_in(keep) if keep is not None else {}
-    choice = choose(request, catalog, outside.package_version, held_by(remedies), prefer)
+    settled = keep is not None and not any(root.pending for root in keep.roots)
+    ask: Version = outside.package_version
+    version_of = brought(keep, catalog, ask) if keep is not None and settled else ask
+    choice = choose(request, catalog, version_of, held_by(remedies), prefer)
     on_line("lock: versions that fit together are chosen")
     return Lock(
         rocwright=__version__,
@@ -66,6 +69,21 @@ def versions_in(lock: Lock) -> dict[str, str]:
     tools = {one.partition("==")[0]: one.partition("==")[2] for one in asked if "==" in one}
     rocm = {ROCM: lock.rocm.version} if lock.rocm is not None else {}
     return tools | rocm | lock.provided | {one.name: one.version for one in lock.components}
+
+
+Version = Callable[[Provided], str]
+"""Tells the version of what a base brings along."""
+
+
+def brought(lock: Lock, catalog: Catalog, otherwise: Version) -> Version:
+    """The version of what the base brings along, as a lock has it; `otherwise` where it has none."""
+    base, release = catalog.base(lock.request.base)
+    names = {one.package: name for name, one in base.provided(release).items() if one.package}
+
+    def version_of(one: Provided) -> str:
+        return lock.provided.get(names.get(one.package, "")) or otherwise(one)
+
+    return version_of
 
 
 def held_by(remedies: Sequence[Remedy]) -> list[Requirement]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Self
 
 from rocwright.catalog.address import Address
@@ -34,7 +35,10 @@ from rocwright.store.model import Store
 
 class Online:
     """Asks outside for a base's release; digests of images in the lock `before` are kept, and with `keep` the
-    versions of all its packages too, where they can still be had. To be closed."""
+    versions of all its packages too, where they can still be had.
+
+    Of package indexes only what was uploaded `until` then is taken. To be closed.
+    """
 
     def __init__(
         self,
@@ -47,10 +51,11 @@ class Online:
         before: Lock | None = None,
         *,
         keep: bool = False,
+        until: datetime | None = None,
     ) -> None:
         self.base, self.release = base, release
         self.store, self.home, self.on_line = store, home, on_line
-        self.before = before
+        self.before, self.until = before, until
         self.kept = before if keep else None
         self.reach = Reach(
             store=store,
@@ -164,10 +169,10 @@ class Online:
         )
         if kept:
             try:
-                return index.resolve(wanted, python, machine, self.store, kept=kept)
+                return index.resolve(wanted, python, machine, self.store, kept=kept, until=self.until)
             except ConflictError:
                 self.on_line("lock: the Python packages cannot all stay as they are: chosen anew")
-        return index.resolve(wanted, python, machine, self.store)
+        return index.resolve(wanted, python, machine, self.store, until=self.until)
 
     def _sdist(self, found: index.FoundSdist, python: str) -> LockedSdist:
         """What builds a source distribution, exactly. Raises ConflictError where that is one itself."""
@@ -175,7 +180,7 @@ class Online:
         name = found.pin.origin.project
         wanted = tuple(sorted({*found.build, INSTALLER}))
         self.on_line(f"lock: {name} has no wheel; what builds one: {', '.join(wanted)}")
-        built_by = index.resolve(wanted, python, platform.machine(), self.store)
+        built_by = index.resolve(wanted, python, platform.machine(), self.store, until=self.until)
         if built_by.sdists:
             deeper = ", ".join(one.pin.filename for one in built_by.sdists)
             raise ConflictError(

@@ -10,6 +10,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -30,7 +31,8 @@ class Front:
     """Pages of an index as pip is to see them.
 
     `page` asks the index, `at` says where a file is to be had, `read` what a source distribution says of
-    itself. `stand_ins` are source distributions by the wheel that pip sees; `errors` what went wrong.
+    itself; what was uploaded after `until` is not shown. `stand_ins` are source distributions by the wheel
+    that pip sees; `errors` what went wrong.
     """
 
     def __init__(
@@ -38,8 +40,9 @@ class Front:
         page: Callable[[str], ProjectPage],
         at: Callable[[str], str],
         read: Callable[[DistributionPackage], Sdist],
+        until: datetime | None = None,
     ) -> None:
-        self._page, self._at, self._read = page, at, read
+        self._page, self._at, self._read, self._until = page, at, read, until
         self.pages: dict[str, ProjectPage] = {}
         self.stand_ins: dict[str, DistributionPackage] = {}
         self.errors: list[RocwrightError] = []
@@ -55,11 +58,15 @@ class Front:
         project, _, filename = unquote(path).strip("/").partition("/")
         if filename:
             return WHEEL, stand_in(self._read(self.stand_ins[filename]))
-        packages = self.page(project).packages
+        packages = [one for one in self.page(project).packages if not self._too_young(one)]
         wheels = [one for one in packages if one.package_type == "wheel"]
         rows = [self._row(one) for one in wheels] or list(self._stand_ins(project, packages))
         body = {"meta": {"api-version": "1.0"}, "name": project, "files": rows}
         return PAGE, json.dumps(body).encode()
+
+    def _too_young(self, package: DistributionPackage) -> bool:
+        day = package.upload_time
+        return self._until is not None and day is not None and day > self._until
 
     def _row(self, package: DistributionPackage) -> dict[str, object]:
         where = self._at(package.url)

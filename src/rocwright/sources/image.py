@@ -7,6 +7,7 @@ import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from rocwright.errors import FetchError, InputError
@@ -14,7 +15,7 @@ from rocwright.files import sha256_file
 from rocwright.plan.model import FilePin, ImageOrigin
 from rocwright.sources.layers import ImageConfig, pack_layers
 from rocwright.sources.mirrors import mirrors
-from rocwright.sources.pullers import Place, Puller, puller_at_hand
+from rocwright.sources.pullers import LOOK_SECONDS, Place, Puller, puller_at_hand
 
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "ppc64le": "ppc64le", "riscv64": "riscv64"}
 """Machines by the kernel's name -> by the name that images use (OCI image specification: GOARCH)."""
@@ -65,7 +66,9 @@ def machine_architecture() -> str:
     return ARCHITECTURES.get(platform.machine(), platform.machine())
 
 
-def find_digest(reference: Reference, folder: Path, puller: Puller | None = None) -> str:
+def find_digest(
+    reference: Reference, folder: Path, puller: Puller | None = None, seconds: float = LOOK_SECONDS
+) -> str:
     """The digest of the manifest that a reference names for this machine's architecture.
 
     Raises NetworkError without an answer, FetchError where there is no such image, or none for this
@@ -74,9 +77,32 @@ def find_digest(reference: Reference, folder: Path, puller: Puller | None = None
     puller = puller or puller_at_hand()
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        return puller.digest(_place(reference, machine_architecture()), folder)
+        return puller.digest(_place(reference, machine_architecture(), seconds), folder)
     finally:
         puller.clean(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def find_created(reference: Reference, folder: Path, seconds: float) -> datetime | None:
+    """When an image was made, where the engine at hand tells that without pulling it. Raises as above."""
+    puller = puller_at_hand()
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        told = puller.created(_place(reference, machine_architecture(), seconds), folder)
+        return datetime.fromisoformat(told.replace("Z", "+00:00")[:19] + "+00:00") if told else None
+    except ValueError:
+        return None
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def find_tags(reference: Reference, folder: Path, seconds: float) -> tuple[str, ...]:
+    """The tags of an image's name, where the engine at hand tells them. Raises as above."""
+    puller = puller_at_hand()
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        return puller.tags(_place(reference, machine_architecture(), seconds), folder)
+    finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -145,7 +171,7 @@ def choose_digest(
     return chosen
 
 
-def _place(reference: Reference, architecture: str) -> Place:
+def _place(reference: Reference, architecture: str, seconds: float = LOOK_SECONDS) -> Place:
     name = mirrors().at(reference.name)
     plain = name.startswith("http://")
     name = name.removeprefix("http://").removeprefix("https://")
@@ -156,5 +182,10 @@ def _place(reference: Reference, architecture: str) -> Place:
             next_step="name another registry in [mirrors]; one that speaks plain HTTP as http://HOST:PORT/",
         )
     return Place(
-        name=name, tag=reference.tag, digest=reference.digest, plain_http=plain, architecture=architecture
+        name=name,
+        tag=reference.tag,
+        digest=reference.digest,
+        plain_http=plain,
+        architecture=architecture,
+        seconds=seconds,
     )

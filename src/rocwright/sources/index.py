@@ -127,6 +127,11 @@ def the_index() -> str:
     return _client().endpoint
 
 
+def at(endpoint: str) -> str:
+    """Where an index is to be asked: at a mirror, or where it says."""
+    return mirrors().at(endpoint)
+
+
 def published(project: str, endpoint: str, seconds: float) -> tuple[Published, ...]:
     """Every file that the index at `endpoint` has of a project. Raises FetchError, NetworkError."""
     from pypi_simple import PyPISimple
@@ -233,12 +238,13 @@ def resolve(
     *,
     endpoint: str = "",
     kept: Mapping[str, str] = MappingProxyType({}),
+    until: datetime | None = None,
 ) -> Resolved:
     """The files that `wanted` (PEP 508) and all that these need resolve to, for CPython `python` on Linux.
 
     Wheels; of a project that publishes none, a source distribution. pip resolves, at the index that it is set
     up for, or at `endpoint`, and at no other; markers are those of this interpreter. Projects that are `kept`
-    are taken in that version, if they are taken at all.
+    are taken in that version, if they are taken at all; what was uploaded after `until` is not taken.
     Raises InputError for what is no requirement, ConflictError where none fit, NetworkError.
     """
     requirements = [_requirement(one) for one in wanted]
@@ -247,7 +253,7 @@ def resolve(
     def read(package: DistributionPackage) -> Sdist:
         return _read_sdist(package, store, endpoint)
 
-    front = Front(lambda project: _page(client, project), lambda url: _at(url, client), read)
+    front = Front(lambda project: _page(client, project), lambda url: _at(url, client), read, until)
     with tempfile.TemporaryDirectory(prefix="rocwright-index-") as folder, served(front) as address:
         report = Path(folder) / "report.json"
         words = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed"]

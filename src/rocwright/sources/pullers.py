@@ -49,7 +49,7 @@ class Puller(Protocol):
 
     @property
     def looks(self) -> bool:
-        """Whether it can tell a digest, a day and tags without pulling the image."""
+        """Whether it can tell a digest without pulling the image."""
 
     def digest(self, place: Place, folder: Path) -> str:
         """The digest of the one manifest that is for the place's architecture."""
@@ -187,12 +187,12 @@ class Docker(_PullsToLook):
     """
 
     name: str = "docker"
-    looks: bool = False
+    looks: bool = True
 
     def digest(self, place: Place, folder: Path) -> str:
         insecure = ["--insecure"] if place.plain_http else []
         words = ["docker", "manifest", "inspect", "--verbose", *insecure, str(place)]
-        told = json.loads(_told(place, folder, words, LOOK_SECONDS))
+        told = json.loads(_told(place, folder, words, place.seconds))
         rows = [one["Descriptor"] for one in (told if isinstance(told, list) else [told])]
         return str(rows[0]["digest"]) if len(rows) == 1 else _instance(place, rows)
 

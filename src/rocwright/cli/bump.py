@@ -1,0 +1,66 @@
+"""`rocwright bump`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rocwright.cli.common import complete, json_option, say
+from rocwright.cli.watch import settings_options
+
+
+@click.command("bump")
+@click.argument("components", nargs=-1, shell_complete=complete("component"))
+@settings_options
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Where the candidate is written [rocwright.lock.candidate].",
+)
+@click.option("--write", is_flag=True, help="Put it in the lock's place, its pins into rocwright.toml.")
+@json_option
+def command(
+    components: tuple[str, ...],
+    take: str | None,
+    cool_down: int | None,
+    seconds: float | None,
+    output: Path | None,
+    write: bool,
+    as_json: bool,
+) -> None:
+    """Write a candidate lock: everything that `rocwright watch` admits, or the components named.
+
+    What is named is taken although rocwright.toml pins it. root/build, root/run, root/check and python are
+    names too. What is not taken stays as it is locked, as far as the solver allows.
+    """
+    from rocwright.cli.tell import print_json
+    from rocwright.flow import project_in
+    from rocwright.follow import bump, put_candidate, watch_settings
+    from rocwright.resolve.tell_difference import tell_difference
+
+    if write and output is not None:
+        raise click.UsageError("--output and --write name two places for one lock.")
+    project = project_in(Path.cwd())
+    settings = watch_settings(Path.cwd(), {"take": take, "cool_down": cool_down, "seconds": seconds})
+    made = bump(project, components, settings, say)
+    path = None
+    if made.difference:
+        path = put_candidate(project, made.lock, output, write=write)
+    if as_json:
+        print_json(
+            {
+                "written": str(path) if path else None,
+                "changes": [one.model_dump(mode="json") for one in made.difference.changes],
+                "ages": dict(made.ages),
+                "steps_again": made.again,
+                "left": [{"name": name, "why": why} for name, why in made.left],
+            }
+        )
+        return
+    for line in tell_difference(made.difference, ages=made.ages, again=made.again):
+        click.echo(line)
+    for name, why in made.left:
+        click.echo(f"not taken: {name}: {why}")
+    if path is not None:
+        click.echo(f"written to {path}")

@@ -1,0 +1,76 @@
+"""`rocwright watch`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from rocwright.cli.common import complete, json_option
+
+
+def settings_options(function: click.decorators.FC) -> click.decorators.FC:
+    """What stands over `[watch]` of rocwright.toml."""
+    for option in (
+        click.option("--seconds", type=click.FloatRange(0.1, 3600), help="How long a source may take [30]."),
+        click.option(
+            "--cool-down",
+            type=click.IntRange(0),
+            help="Days from a release until it may be taken [7].",
+        ),
+        click.option(
+            "--take",
+            type=click.Choice(["patch", "stable", "all"]),
+            help="patch: the same minor version; stable: no pre-releases [default]; all.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+@click.command("watch")
+@click.argument("stacks", nargs=-1, shell_complete=complete("stack"))
+@click.option("--gpu", help="Of the stacks named; else each one's first row.", shell_complete=complete("gpu"))
+@click.option("--base", help="Likewise.", shell_complete=complete("base"))
+@settings_options
+@click.option("--quiet", is_flag=True, help="Say nothing where there is nothing new: for cron.")
+@click.option("--exit-code", "news_counts", is_flag=True, help="End with 20 where something may be taken.")
+@json_option
+def command(
+    stacks: tuple[str, ...],
+    gpu: str | None,
+    base: str | None,
+    take: str | None,
+    cool_down: int | None,
+    seconds: float | None,
+    quiet: bool,
+    news_counts: bool,
+    as_json: bool,
+) -> None:
+    """What upstream has that the lock has not.
+
+    Of the project here, or of the stacks named: git tags and branches, package indexes, images, packages
+    of the distribution, archives. How old, where its notes are, and whether the constraints take it. Ends
+    with 22 where a pinned tag or file is another one upstream, with 21 where a source did not answer.
+    """
+    from rocwright.catalog.load import the_catalog
+    from rocwright.cli.tell import print_json
+    from rocwright.follow import locks_to_watch, watch_settings
+    from rocwright.home import Home
+    from rocwright.watch.look import watch
+    from rocwright.watch.tell import tell_report
+
+    home = Home.default()
+    locks = locks_to_watch(Path.cwd(), stacks, gpu or "", base or "", home)
+    changes = {"take": take, "cool_down": cool_down, "seconds": seconds}
+    settings = watch_settings(Path.cwd(), changes)
+    report = watch(locks, settings, the_catalog(), home)
+    code = report.exit_code(news_counts=news_counts)
+    if as_json:
+        print_json(report.model_dump(mode="json") | {"exit_code": code})
+    else:
+        for line in tell_report(report, quiet=quiet):
+            alarm = line.startswith("ALARM")
+            click.echo(click.style(line, fg="red", bold=True) if alarm else line)
+    sys.exit(code)

@@ -1,0 +1,138 @@
+"""Would the constraints take a newer version? If not: which rule, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from rocwright.catalog.load import Catalog
+from rocwright.catalog.model import Provided
+from rocwright.errors import ConflictError, InputError
+from rocwright.resolve.choose import ROCM, Choice, choose
+from rocwright.resolve.like import like, version_pins
+from rocwright.resolve.lock import brought, held_by, versions_in
+from rocwright.resolve.model import Lock, Request
+from rocwright.watch.candidates import series
+
+SHOWN = 3
+"""Lines of a conflict that are told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Whether a version may be taken, `why` not; the `pin` that takes it, and what it `moves` beside."""
+
+    admitted: bool
+    why: str = ""
+    pin: str = ""
+    moves: tuple[str, ...] = ()
+
+
+def admit(lock: Lock, catalog: Catalog, name: str, version: str) -> Verdict:
+    """Ask the solver about a component, a tool, ROCm, or a Python package, in a newer version."""
+    known = _known(catalog, lock, name)
+    if not known:
+        return _package(lock, name, version)
+    pin = pin_for(known, version)
+    if not pin:
+        have = ", ".join(dict.fromkeys(".".join(map(str, series(one))) for one in known))
+        why = f"the catalog knows no release of that series, and so not what it needs (it has {have})"
+        return Verdict(admitted=False, why=why)
+    pinned = version_pins(lock.request.versions).get(name) or lock.request.versions.get(name, "")
+    try:
+        moves = tuple(_moves(lock, choose_with(lock, catalog, {name: pin}), name))
+    except (ConflictError, InputError) as error:
+        return Verdict(admitted=False, why=rule(error), pin=pin)
+    if pinned:
+        why = f"rocwright.toml pins it to {pinned}; rocwright bump {name} moves the pin"
+        return Verdict(admitted=False, why=why, pin=pin, moves=moves)
+    return Verdict(admitted=True, pin=pin, moves=moves)
+
+
+def _known(catalog: Catalog, lock: Lock, name: str) -> list[str]:
+    """The versions that the catalog knows of a component, or of the ROCm of the lock's provider."""
+    if name == ROCM and lock.rocm is not None and catalog.provider(lock.rocm.name).kind != "source":
+        return list(catalog.provider(lock.rocm.name).versions)
+    return [one.version for one in catalog.components[name].release] if name in catalog.components else []
+
+
+def pin_for(known: Sequence[str], version: str) -> str:
+    """What a request says to take a version: itself where it is known, or like the newest of its series."""
+    wanted = Version(version)
+    same = next((one for one in known if Version(one) == wanted), "")
+    if same:
+        return same
+    kin = [one for one in known if series(one) == series(version)]
+    return like(version, max(kin, key=Version)) if kin else ""
+
+
+def choose_with(lock: Lock, catalog: Catalog, pins: dict[str, str]) -> Choice:
+    """Solve the lock's request with other pins; what the base brings along is as the lock has it.
+
+    Raises ConflictError, InputError.
+    """
+    request = with_pins(lock.request, pins)
+    return choose(
+        request, catalog, brought(lock, catalog, _as_known), held_by(lock.remedies), versions_in(lock)
+    )
+
+
+def with_pins(request: Request, pins: dict[str, str]) -> Request:
+    """The request with these versions in the place of its own."""
+    return request.model_copy(update={"versions": request.versions | pins})
+
+
+def _as_known(one: Provided) -> str:
+    """Nothing outside is asked: the version that the catalog has seen."""
+    return one.version
+
+
+def _moves(lock: Lock, choice: Choice, name: str) -> Iterator[str]:
+    has = versions_in(lock)
+    for other, version in choice.versions.items():
+        if other != name and other in has and other not in lock.provided and _differ(has[other], version):
+            yield f"{other} {has[other]} -> {version}"
+
+
+def _differ(one: str, other: str) -> bool:
+    try:
+        return Version(one) != Version(other)
+    except InvalidVersion:
+        return one != other
+
+
+def rule(error: ConflictError | InputError) -> str:
+    """Why there is no answer, in a line."""
+    lines = [line.removeprefix("- ") for line in error.detail.splitlines()]
+    told = "; ".join(lines[:SHOWN]) + (f"; and {len(lines) - SHOWN} more" if len(lines) > SHOWN else "")
+    return told or f"{error.what}: {error.cause}"
+
+
+def _package(lock: Lock, name: str, version: str) -> Verdict:
+    """A Python package that the catalog has no recipe of: what recipes ask for decides, else pip does."""
+    for text in (*(lock.python.wanted if lock.python else ()), *(lock.rocm.wanted if lock.rocm else ())):
+        try:
+            wanted = Requirement(text)
+        except InvalidRequirement:
+            continue
+        same = canonicalize_name(wanted.name) == canonicalize_name(name)
+        if same and not wanted.specifier.contains(version, prereleases=True):
+            return Verdict(admitted=False, why=f"recipes ask for {text}")
+    return Verdict(admitted=True)
+
+
+def admit_brought(lock: Lock, catalog: Catalog, name: str, version: str) -> Verdict:
+    """Whether the lock's choice goes with another version of what the base brings along."""
+    moved = lock.model_copy(update={"provided": lock.provided | {name: version}})
+    try:
+        had = versions_in(lock)
+        choice = choose(
+            lock.request, catalog, brought(moved, catalog, _as_known), held_by(lock.remedies), had
+        )
+    except (ConflictError, InputError) as error:
+        return Verdict(admitted=False, why=rule(error))
+    return Verdict(admitted=True, moves=tuple(_moves(lock, choice, name)))

@@ -1,0 +1,75 @@
+"""Many questions at once: the ones that took long last time first, and what an answer leads to at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+
+from rocwright.errors import NetworkError, RocwrightError
+from rocwright.watch.questions import Question
+from rocwright.watch.upstream import Answer
+
+AT_ONCE = 16
+"""Questions under way at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What came of a question: an answer, or the error; and the seconds it took."""
+
+    answer: Answer
+    error: RocwrightError | None
+    seconds: float
+
+
+def ask_all(
+    questions: Iterable[Question],
+    ask: Callable[[Question], Answer],
+    follow: Callable[[Question, Answer], Iterable[Question]],
+    before: Mapping[str, float],
+) -> dict[Question, Told]:
+    """Every question once, and once each that `follow` makes of an answer.
+
+    `before` are the seconds that a question took last time: the slow ones begin, so that none of them is
+    left for the end.
+    """
+    first = sorted(dict.fromkeys(questions), key=lambda one: -before.get(str(one), 0))
+    found: dict[Question, Told] = {}
+    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="watch") as pool:
+        waiting: dict[Future[Told], Question] = {pool.submit(_ask, ask, one): one for one in first}
+        asked = set(first)
+        try:
+            while waiting:
+                done, _ = wait(waiting, return_when=FIRST_COMPLETED)
+                for one in done:
+                    question = waiting.pop(one)
+                    told = found[question] = one.result()
+                    more = follow(question, told.answer) if told.error is None else ()
+                    for another in dict.fromkeys(more):
+                        if another not in asked:
+                            asked.add(another)
+                            waiting[pool.submit(_ask, ask, another)] = another
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return found
+
+
+def _ask(ask: Callable[[Question], Answer], question: Question) -> Told:
+    begun = time.monotonic()
+    answer: Answer = None
+    error: RocwrightError | None = None
+    try:
+        answer = ask(question)
+    except RocwrightError as refused:
+        error = refused
+    except (ValueError, KeyError, TypeError, AttributeError, OSError) as odd:
+        # whoever answers may say anything at all: one answer that makes no sense must not end the others
+        error = NetworkError(
+            f"the answer of {question} makes no sense",
+            cause=f"{type(odd).__name__}: {odd}"[:300],
+            next_step="look at that address",
+        )
+    return Told(answer, error, time.monotonic() - begun)

@@ -1,0 +1,119 @@
+"""The versions that an answer offers beyond what a lock has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from rocwright.resolve.settings import Take
+from rocwright.sources.index import Published
+from rocwright.watch.questions import (
+    File,
+    ImageTags,
+    Listing,
+    Project,
+    Question,
+    Refs,
+    TagDay,
+    Watched,
+)
+from rocwright.watch.upstream import Answer
+
+MOST = 4
+"""Newer versions of one series that are looked at: the newest, and some for where those are too young."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A newer version: its day where the answer told it, else the question that tells it."""
+
+    version: str
+    day: datetime | None = None
+    asks: Question | None = None
+
+
+def series(version: str) -> tuple[int, ...]:
+    """What a patch release leaves as it is: the first two numbers, where there are more."""
+    numbers = Version(version).release
+    return numbers[:2] if len(numbers) > 2 else numbers
+
+
+def newer(one: Watched, answer: Answer, take: Take, python: str) -> list[tuple[Candidate, ...]]:
+    """The newer versions that are worth telling: those of the same series, then those of others.
+
+    The newest come first. `python` is the version that a file of an index must run on.
+    """
+    has = _version(one.version)
+    if has is None or one.spelled is None:
+        return []
+    offered: dict[Version, Candidate] = {}
+    for candidate in _offered(one, answer, python):
+        version = _version(candidate.version)
+        if version is not None and version > has and not version.local and _taken(version, has, take):
+            offered.setdefault(version, candidate)
+    falling = sorted(offered, reverse=True)
+    same = [version for version in falling if series(str(version)) == series(one.version)]
+    others = [version for version in falling if version not in same]
+    groups = (tuple(offered[version] for version in some[:MOST]) for some in (same, others))
+    return [group for group in groups if group]
+
+
+def _taken(version: Version, has: Version, take: Take) -> bool:
+    match take:
+        case "all":
+            return True
+        case "stable":
+            return not version.is_prerelease
+        case "patch":
+            return not version.is_prerelease and series(str(version)) == series(str(has))
+
+
+def _version(text: str) -> Version | None:
+    try:
+        return Version(text)
+    except InvalidVersion:
+        return None
+
+
+def _offered(one: Watched, answer: Answer, python: str) -> Iterator[Candidate]:
+    assert one.spelled is not None
+    match one.question, answer:
+        case Refs() as question, Mapping():
+            for ref, commit in answer.items():
+                if version := one.spelled.version(ref):
+                    yield Candidate(version=version, asks=TagDay(question.url, ref, commit))
+        case ImageTags(), Sequence():
+            for tag in answer:
+                if isinstance(tag, str) and (version := one.spelled.version(tag)):
+                    yield Candidate(version=version)
+        case Project(), Sequence():
+            yield from _releases([file for file in answer if isinstance(file, Published)], python)
+        case Listing(), str():
+            before, after = re.escape(one.spelled.before), re.escape(one.spelled.after)
+            for version in dict.fromkeys(re.findall(f"{before}([0-9][0-9a-z.]*?){after}", answer)):
+                yield Candidate(version=version, asks=File(one.address.replace("{version}", version)))
+        case _:
+            pass
+
+
+def _releases(files: Iterable[Published], python: str) -> Iterator[Candidate]:
+    """The releases of which something is left that may be taken, each with the day of its first file."""
+    by_version: dict[str, list[Published]] = {}
+    for file in files:
+        if file.yanked is None and _runs_on(file.requires_python, python):
+            by_version.setdefault(file.version, []).append(file)
+    for version, some in by_version.items():
+        days = [file.uploaded for file in some if file.uploaded is not None]
+        yield Candidate(version=version, day=min(days, default=None))
+
+
+def _runs_on(required: str, python: str) -> bool:
+    try:
+        return not python or Version(python) in SpecifierSet(required)
+    except (InvalidSpecifier, InvalidVersion):
+        return True

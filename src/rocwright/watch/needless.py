@@ -1,0 +1,68 @@
+"""What a newer version of a component makes needless: edits, remedies, known issues that are mended there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from packaging.version import InvalidVersion, Version
+
+from rocwright.catalog.issue import Issue
+from rocwright.catalog.load import Catalog
+from rocwright.resolve.choose import ROCM
+from rocwright.resolve.model import Lock
+from rocwright.resolve.versions import version_in
+
+
+def needless(
+    lock: Lock, catalog: Catalog, issues: Mapping[str, Issue], name: str, version: str
+) -> tuple[str, ...]:
+    """In words, each a line; nothing for what is no component."""
+    had = _had(lock, name)
+    try:
+        Version(version)
+        Version(had)
+    except InvalidVersion:
+        return ()
+    return (
+        *_edits(lock, catalog, name, had, version),
+        *_remedies(lock, issues, name, version),
+        *_issues(lock, issues, name, had, version),
+    )
+
+
+def _had(lock: Lock, name: str) -> str:
+    if lock.rocm is not None and name == ROCM:
+        return lock.rocm.version
+    return next((one.version for one in lock.components if one.name == name), "")
+
+
+def _edits(lock: Lock, catalog: Catalog, name: str, had: str, version: str) -> Iterator[str]:
+    recipe = catalog.components.get(name)
+    for edit in recipe.edit if recipe is not None else ():
+        here = not edit.targets or set(edit.targets) & set(lock.request.gpu)
+        if not here or not edit.versions or not version_in(had, edit.versions):
+            continue
+        if not version_in(version, edit.versions):
+            yield f"the edit of {edit.file or edit.diff} (for {edit.versions}): {edit.why}"
+        elif edit.absorbed and version_in(version, edit.absorbed):
+            yield f"perhaps the edit of {edit.file or edit.diff} (absorbed in {edit.absorbed}): {edit.why}"
+
+
+def _remedies(lock: Lock, issues: Mapping[str, Issue], name: str, version: str) -> Iterator[str]:
+    for remedy in lock.in_force:
+        issue = issues.get(remedy.issue)
+        if issue is None or remedy.component != name:
+            continue
+        for fixed in issue.fixed_in:
+            if fixed.component == name and version_in(version, fixed.versions):
+                yield f"the remedy for {remedy.issue} (mended in {name} {fixed.versions}: {fixed.source})"
+
+
+def _issues(lock: Lock, issues: Mapping[str, Issue], name: str, had: str, version: str) -> Iterator[str]:
+    remedied = {one.issue for one in lock.in_force if one.component == name}
+    for issue in issues.values():
+        here = not issue.targets or set(issue.targets) & set(lock.request.gpu)
+        for fixed in issue.fixed_in if here and issue.name not in remedied else ():
+            mended = version_in(version, fixed.versions) and not version_in(had, fixed.versions)
+            if fixed.component == name and mended:
+                yield f"what is done about {issue.name}: {issue.means} (mended there: {fixed.source})"

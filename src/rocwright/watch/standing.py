@@ -1,0 +1,87 @@
+"""Whether what a lock pins still stands upstream as it was: alarms, and cautions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+
+from rocwright.errors import FetchError
+from rocwright.plan.model import FilePin
+from rocwright.resolve.model import Lock
+from rocwright.sources.index import Published
+from rocwright.sources.web import Standing
+from rocwright.watch.ask import Told
+from rocwright.watch.model import Alarm, Caution, Kept
+from rocwright.watch.questions import File, Image, Project, Refs, Watched
+
+Has = Callable[[FilePin], bool]
+"""Whether the store has a file."""
+
+
+def standing(one: Watched, told: Told, lock: Lock, label: str, has: Has) -> Iterator[Alarm | Caution]:
+    """What is wrong with one thing of a lock, by what its source says now."""
+    kept = _kept(one.pins, has)
+
+    def caution(what: str, why: str = "") -> Caution:
+        return Caution(lock=label, name=one.name, what=what, why=why, kept=kept)
+
+    def alarm(what: str, had: str, now: str) -> Alarm:
+        return Alarm(lock=label, name=one.name, what=what, had=had, now=now, kept=kept)
+
+    if isinstance(told.error, FetchError):
+        yield caution(f"{one.question} is not there any more", told.error.cause)
+        return
+    match one.question, told.answer:
+        case Refs() as question, Mapping() as refs if one.ref:
+            now = str(refs.get(one.ref, ""))
+            tag = f"the tag {one.ref.removeprefix('refs/tags/')} of {question.url}"
+            if not now:
+                yield caution(f"{tag} is not there any more")
+            elif one.commit and now != one.commit:
+                yield alarm(f"{tag} has moved", one.commit, now)
+        case Project(), Sequence() as files:
+            yield from _files(one, [file for file in files if isinstance(file, Published)], caution, alarm)
+        case Image() as question, str() as digest if one.commit and digest != one.commit and not one.rolls:
+            yield alarm(f"the tag {question.reference} has moved", one.commit, digest)
+        case File() as question, Standing() as stands:
+            (pin,) = one.pins
+            if not stands.there:
+                yield caution(f"{question.url} is not there any more")
+            elif stands.size is not None and stands.size != pin.size:
+                sizes = f"{pin.size} bytes", f"{stands.size} bytes"
+                yield alarm(f"the file at {question.url} is another", *sizes)
+            elif stands.modified is not None and stands.modified > locked_on(lock):
+                day = stands.modified.date().isoformat()
+                yield caution(f"{question.url} was written once more, on {day}", "its size is the same")
+        case _:
+            pass
+
+
+def locked_on(lock: Lock) -> datetime:
+    """When a lock was made."""
+    return datetime.fromisoformat(lock.created.replace("Z", "+00:00"))
+
+
+def _files(
+    one: Watched,
+    files: Sequence[Published],
+    caution: Callable[[str, str], Caution],
+    alarm: Callable[[str, str, str], Alarm],
+) -> Iterator[Alarm | Caution]:
+    by_name = {file.filename: file for file in files}
+    for pin in one.pins:
+        file = by_name.get(pin.filename)
+        if file is None:
+            yield caution(f"{pin.filename} is not on the index any more", "")
+        elif file.sha256 and file.sha256 != pin.sha256:
+            yield alarm(f"{pin.filename} of the index is another file", pin.sha256, file.sha256)
+        elif file.yanked is not None:
+            yield caution(f"{pin.filename} was withdrawn (yanked)", file.yanked)
+    if not one.pins and not any(file.version == one.version for file in files):
+        yield caution(f"{one.question} has no {one.version} any more", "")
+
+
+def _kept(pins: Sequence[FilePin], has: Has) -> Kept:
+    if not pins:
+        return "unknown"
+    return "whole" if all(map(has, pins)) else "no"

@@ -1,0 +1,109 @@
+"""One question, asked upstream: an answer, or an error that says why there is none."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import assert_never
+
+from rocwright.errors import InputError
+from rocwright.home import Home
+from rocwright.plan.model import FilePin
+from rocwright.sources import git, index, web
+from rocwright.sources.debian import DebianArchive
+from rocwright.sources.image import Reference, find_created, find_digest, find_tags
+from rocwright.sources.pullers import puller_at_hand
+from rocwright.watch.questions import (
+    File,
+    Image,
+    ImageDay,
+    ImageTags,
+    Listing,
+    PackageSet,
+    Project,
+    Question,
+    Refs,
+    SourcePackage,
+    TagDay,
+)
+
+Answer = (
+    Mapping[str, str]
+    | Sequence[index.Published]
+    | Sequence[FilePin]
+    | Sequence[str]
+    | str
+    | datetime
+    | web.Standing
+    | None
+)
+
+
+class Upstream:
+    """Asks for real. Each question may take `seconds`; package lists of an archive are refreshed once."""
+
+    def __init__(self, home: Home, seconds: float) -> None:
+        self.home, self.seconds = home, seconds
+        self._archives: dict[tuple[str, str], DebianArchive] = {}
+        self._lock, self._apt = threading.Lock(), threading.Lock()
+
+    @cached_property
+    def _index(self) -> str:
+        return index.the_index()
+
+    def ask(self, question: Question) -> Answer:
+        """Raises NetworkError, FetchError, InputError."""
+        match question:
+            case Refs():
+                return git.remote_refs(question.url, self.seconds)
+            case TagDay():
+                return git.release_day(question.url, question.ref, self.seconds)
+            case Project():
+                with self._lock:
+                    endpoint = index.at(question.index) if question.index else self._index
+                return index.published(question.name, endpoint, self.seconds)
+            case Image():
+                _check_puller()
+                return find_digest(Reference.parse(question.reference), self._folder(), seconds=self.seconds)
+            case ImageDay():
+                name = Reference.parse(question.reference).name
+                return find_created(Reference(name, digest=question.digest), self._folder(), self.seconds)
+            case ImageTags():
+                return find_tags(Reference.parse(question.reference), self._folder(), self.seconds)
+            case PackageSet():
+                return self._archive(question.suite, question.architecture).resolve(question.wanted)
+            case SourcePackage():
+                archive = self._archive(question.suite, question.architecture)
+                return archive.source(question.name).version
+            case File():
+                return web.look(question.url, self.seconds)
+            case Listing():
+                return web.read_page(question.url, self.seconds)
+            case _:
+                assert_never(question)
+
+    def _folder(self) -> Path:
+        self.home.work.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix="watch-", dir=self.home.work))
+
+    def _archive(self, suite: str, architecture: str) -> DebianArchive:
+        with self._apt:
+            if (suite, architecture) not in self._archives:
+                archive = DebianArchive(self.home.apt, suite, architecture)
+                archive.refresh()
+                self._archives[suite, architecture] = archive
+            return self._archives[suite, architecture]
+
+
+def _check_puller() -> None:
+    puller = puller_at_hand()
+    if not puller.looks:
+        raise InputError(
+            "no image can be looked at without pulling it",
+            cause=f"{puller.name} is what is installed",
+            next_step="install skopeo (on Debian and Ubuntu: apt-get install skopeo)",
+        )
