@@ -164,11 +164,20 @@ def last_plan(project: Project) -> Plan | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
-    """A finished output of a plan: the step that made it, the output, and where it was laid out."""
+    """A finished output of a plan: the step that made it, the output as the step made it, and where it was
+    laid out.
+
+    `sha256` and `size` (bytes) are of the file there: a wheel has its SBOM in it by then. `beside` are its
+    SBOM and its statement; `keyid` is the key that signed that, "" where none did.
+    """
 
     step: Step
     output: Output
     path: Path
+    sha256: str
+    size: int
+    beside: tuple[Path, ...] = ()
+    keyid: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,7 +228,7 @@ def build(
     try:
         with holding(project.store, keys, wait), asked as under_way:
             run = _build(project, locked, options, progress, under_way, outcome)
-            artifacts = () if outcome.failures else lay_out(project, plan)
+            artifacts = () if outcome.failures else lay_out(project, plan, locked, progress.say)
     except OutOfDiskError as error:
         _add_room(error, project)
         raise

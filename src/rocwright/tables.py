@@ -17,6 +17,7 @@ from rocwright.catalog.read import Fault
 from rocwright.catalog.schema import FILES as CATALOG_FILES
 from rocwright.catalog.schema import schema as schema_of
 from rocwright.models import Frozen
+from rocwright.proof.facts import PackageNamesFile
 from rocwright.trouble.clean.model import Kinds
 from rocwright.trouble.facts import Concern, HostFile
 from rocwright.verify.standing import Evidence
@@ -101,6 +102,11 @@ def _job_tools(table: JobTools, catalog: Catalog) -> Found:
         yield from unknown(f"number.{place}.always", number.always, catalog.components)
 
 
+def _package_names(table: PackageNamesFile, catalog: Catalog) -> Found:
+    for number, one in enumerate(table.manager):
+        yield from unknown(f"manager.{number}.name", [one.name], catalog.managers)
+
+
 TABLES: dict[str, Table] = {
     "clean": Table("clean.toml", Kinds),
     "elf_machine": Table("elf_machines.toml", MachinesFile),
@@ -114,6 +120,7 @@ TABLES: dict[str, Table] = {
     "library": Table("libraries.toml", LibrariesFile),
     "loose_kernel": Table("loose_kernels.toml", LooseFile),
     "machine_code": Table("machine_code.toml", MachineCode),
+    "package_name": Table("package_names.toml", PackageNamesFile, _package_names),
 }
 """Kind -> a table of one file."""
 

@@ -4,89 +4,142 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
+from collections.abc import Callable
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
+from pydantic import ValidationError
 
-from rocwright.files import sha256_file, write_atomic
+from rocwright import __version__
+from rocwright.files import sha256_bytes, sha256_file, write_atomic
+from rocwright.models import Frozen, canonical_json
 from rocwright.plan.model import Plan
-from rocwright.store.model import Output
+from rocwright.resolve.model import Lock
 
 if TYPE_CHECKING:
     from rocwright.flow import Artifact, Project
+    from rocwright.proof.beside import Laid
 
 
-def lay_out(project: Project, plan: Plan) -> tuple[Artifact, ...]:
-    """Put every artifact of the plan into the output folder; gives them in the plan's order.
+PROOF_SCHEMA = 1
+"""Raised when what lies in or beside an artifact is written otherwise; all are laid out anew then."""
 
-    A file that is already there and was checked before (same size and time) is left alone.
+
+def lay_out(
+    project: Project, plan: Plan, locked: Lock, say: Callable[[str], None] = lambda _: None
+) -> tuple[Artifact, ...]:
+    """Put every artifact of the plan into the output folder, each with its SBOM and its statement.
+
+    Gives them in the plan's order. What is already there and was checked before (same size and time) is left
+    alone. Raises InputError where the key to sign with cannot be used.
     """
     from rocwright.flow import Artifact
 
     folder = project.output / project.request.stack
     stamps = _Stamps(project.home.path / "laid-out.json")
     artifacts = []
-    for name in plan.artifacts:
-        step = next(step for step in plan.steps if step.name == name)
-        record = project.store.record(step.key)
-        assert record is not None
-        for output in record.outputs:
-            target = folder / output.filename
-            if not stamps.same(target, output):
-                _copy(project.store.verified(output.sha256), target)
-                stamps.note(target, output)
-            artifacts.append(Artifact(step=step, output=output, path=target))
-    stamps.save()
+    wanted = _wanted(project, locked)
+    try:
+        for name in plan.artifacts:
+            step = next(step for step in plan.steps if step.name == name)
+            record = project.store.record(step.key)
+            assert record is not None
+            for output in record.outputs:
+                target, mark = folder / output.filename, f"{wanted} {step.key} {output.sha256}"
+                known = stamps.same(target, mark)
+                if known is None:
+                    from rocwright.proof.beside import lay_beside
+
+                    laid = lay_beside(project, plan, locked, step, output, target, say)
+                    known = stamps.note(target, mark, laid)
+                artifacts.append(
+                    Artifact(
+                        step=step,
+                        output=output,
+                        path=target,
+                        sha256=known.sha256,
+                        size=known.size,
+                        beside=tuple(folder / name for name in known.seen if name != target.name),
+                        keyid=known.keyid,
+                    )
+                )
+    finally:
+        stamps.save()
     wheels = [one.path for one in artifacts if one.path.suffix == ".whl"]
     if wheels:
         write_index(project.output / "simple", wheels)
     return tuple(artifacts)
 
 
-def _copy(source: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        shutil.copyfile(source, temporary)
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+def _wanted(project: Project, locked: Lock) -> str:
+    """What decides what lies in and beside an artifact, beside the artifact itself: the lock, and the key."""
+    from rocwright.proof.keys import chosen
+
+    key = chosen()
+    if isinstance(key, Path):
+        found = key.stat()
+        key = f"{key} {found.st_size} {found.st_mtime_ns}"
+    return sha256_bytes(canonical_json([PROOF_SCHEMA, __version__, locked.digest, key]))
+
+
+class _Stamp(Frozen):
+    """A file that was laid out: what was wanted, what it is, and size and time of it and what lies beside."""
+
+    wanted: str
+    sha256: str
+    size: int
+    keyid: str
+    seen: dict[str, tuple[int, int]]
 
 
 class _Stamps:
-    """Which laid-out file was checked as which digest; a changed size or time makes it be checked again."""
+    """Which laid-out file was checked as what; a changed size or time makes it be checked again."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.changed = False
         try:
-            self.known: dict[str, list[object]] = json.loads(path.read_text())
-        except (OSError, ValueError):
+            self.known: dict[str, object] = dict(json.loads(path.read_text()))
+        except (OSError, ValueError, TypeError):
             self.known = {}
 
-    def same(self, path: Path, output: Output) -> bool:
+    def same(self, path: Path, wanted: str) -> _Stamp | None:
+        """What is known of a file that is there as it is wanted, with all that lies beside it."""
         try:
-            found = path.stat()
-        except OSError:
-            return False
-        if self.known.get(str(path)) == [output.sha256, found.st_size, found.st_mtime_ns]:
-            return True
-        if found.st_size == output.size and sha256_file(path) == output.sha256:
-            self.note(path, output)
-            return True
-        return False
+            stamp = _Stamp.model_validate(self.known.get(str(path)))
+            now = {name: _seen(path.parent / name) for name in stamp.seen}
+        except (ValidationError, OSError):
+            return None
+        if stamp.wanted != wanted or path.name not in now:
+            return None
+        if now == stamp.seen:
+            return stamp
+        other = {name for name, seen in now.items() if seen != stamp.seen[name]}
+        if other != {path.name} or sha256_file(path) != stamp.sha256:
+            return None
+        return self._keep(path, stamp.model_copy(update={"seen": now}))
 
-    def note(self, path: Path, output: Output) -> None:
-        found = path.stat()
-        self.known[str(path)] = [output.sha256, found.st_size, found.st_mtime_ns]
+    def note(self, path: Path, wanted: str, laid: Laid) -> _Stamp:
+        """Keep what was laid out."""
+        seen = {one.name: _seen(one) for one in (path, *laid.beside)}
+        stamp = _Stamp(wanted=wanted, sha256=laid.sha256, size=laid.size, keyid=laid.keyid, seen=seen)
+        return self._keep(path, stamp)
+
+    def _keep(self, path: Path, stamp: _Stamp) -> _Stamp:
+        self.known[str(path)] = stamp.model_dump(mode="json")
         self.changed = True
+        return stamp
 
     def save(self) -> None:
         if self.changed:
             write_atomic(self.path, json.dumps(self.known, indent=0))
+
+
+def _seen(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns
 
 
 def write_index(folder: Path, wheels: list[Path]) -> None:

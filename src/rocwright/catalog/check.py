@@ -39,6 +39,7 @@ TABLES = (
     "loose_kernels.toml",
     "machine_code.toml",
     "package_managers.toml",
+    "package_names.toml",
     "system.toml",
     "targets.toml",
 )

@@ -22,6 +22,8 @@ VERBS = {
     "build": "Build what the lock says and is not in the store yet.",
     "install": "The wheels of a built stack into a virtual environment of yours.",
     "verify": "Check and try what is built; write evidence.",
+    "sbom": "What is in an artifact or a stack: sources, edits, packages, libraries, licences.",
+    "attest": "How a file was built, signed with your key; and whether such a statement is right.",
     "logs": "The log of a step.",
     "heal": "The remedies of the lock: what was tried, why, and whether it helped.",
     "diagnose": "What broke, by its log: the first error, and what is known of it.",
@@ -92,6 +94,21 @@ class Verbs(click.Group):
         # written from the table: help imports no verb
         with formatter.section("Commands"):
             formatter.write_dl(list(self.verbs.items()))
+
+
+class DefaultVerb(Verbs):
+    """A group of which one verb may be left out: `attest FILE` stands for `attest file FILE`."""
+
+    def __init__(self, *args: Any, default: str, **others: Any) -> None:
+        super().__init__(*args, **others)
+        self._default = default
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        told = args[0] if args else ""
+        asks = told in ctx.help_option_names
+        if not asks and told not in self.verbs:
+            args = [self._default, *args]
+        return super().parse_args(ctx, args)
 
 
 @click.group(

@@ -81,7 +81,7 @@ def show_summary(project: Project, lock: Lock, built: Built, findings: Sequence[
     click.echo()
     print_table(
         ("artifact", "size", "sha256"),
-        [(one.output.filename, size(one.output.size), one.output.sha256) for one in built.artifacts],
+        [(one.path.name, size(one.size), one.sha256) for one in built.artifacts],
         right=(1,),
     )
     if findings:
@@ -102,9 +102,20 @@ def show_summary(project: Project, lock: Lock, built: Built, findings: Sequence[
     click.echo(f"artifacts    {project.output / project.request.stack}")
     if any(one.path.suffix == ".whl" for one in built.artifacts):
         click.echo(f"wheel index  {project.output / 'simple'}")
+    if built.artifacts:
+        click.echo(f"proof        {_proof(built)}")
     if built.run.steps:
         click.echo(f"logs         {project.home.runs / built.run.id}")
     click.echo(f"next         {_next(project, built, findings)}")
+
+
+def _proof(built: Built) -> str:
+    """What lies beside the artifacts, and who signed it."""
+    signers = {one.keyid for one in built.artifacts}
+    told = "an SBOM and a statement beside each artifact"
+    if signers == {""}:
+        return f"{told}, not signed: there is no key (rocwright attest key makes one)"
+    return f"{told}, signed with {', '.join(sorted(one[:16] for one in signers if one))}"
 
 
 def _step_row(one: Any) -> tuple[str, ...]:
@@ -133,7 +144,14 @@ def as_data(project: Project, built: Built, findings: Sequence[Finding]) -> dict
     return {
         "run": built.run.model_dump(mode="json"),
         "artifacts": [
-            {"step": one.step.name, "path": str(one.path), **one.output.model_dump(mode="json")}
+            {
+                "step": one.step.name,
+                "path": str(one.path),
+                **one.output.model_dump(mode="json"),
+                "laid_out": {"sha256": one.sha256, "size": one.size},
+                "beside": [str(path) for path in one.beside],
+                "signed_by": one.keyid,
+            }
             for one in built.artifacts
         ],
         "failures": [{"step": name, **error.as_dict()} for name, error in built.failures],

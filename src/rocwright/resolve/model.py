@@ -8,6 +8,7 @@ from pydantic import Field
 
 from rocwright.catalog.mend import Mend, Name
 from rocwright.catalog.place import PlaceKind
+from rocwright.files import sha256_bytes
 from rocwright.models import Frozen
 from rocwright.plan.model import FilePin, Word
 
@@ -170,6 +171,11 @@ class Lock(Frozen):
         """The version of ROCm, of what the base brings, and of each component."""
         rocm = {"rocm": self.rocm.version} if self.rocm else {}
         return rocm | self.provided | {one.name: one.version for one in self.components}
+
+    @property
+    def digest(self) -> str:
+        """The sha256 over what it says, whenever it was made: of its JSON without `created`."""
+        return sha256_bytes(self.model_dump_json(by_alias=True, exclude={"created"}).encode())
 
     def root(self, role: str) -> LockedRoot | None:
         """The root file system of that role, or None where the stack needs none."""

@@ -80,7 +80,7 @@ def normalise(wheel: Path, out: Path, *, epoch: int, fix_record: bool = False) -
     before = sha256_file(target) if target.is_file() else ""
     with opened(wheel) as files:
         # An unpacked wheel was opened to be changed, and its RECORD is not expected to know it.
-        approve = None if fix_record or wheel.is_dir() else _agreeing_with(files, wheel)
+        approve = None if fix_record or wheel.is_dir() else agreeing_with(files, wheel)
         write_wheel(target, files, epoch=epoch, approve=approve)
     after = sha256_file(target)
     return Normalised(path=target, sha256=after, size=target.stat().st_size, changed=after != before)
@@ -97,7 +97,7 @@ def form_of(wheel: Path, *, epoch: int | None = None) -> Form:
             infos = archive.infolist()
             wanted = time_of(infos[0]) if epoch is None else epoch
             normal = Path(folder) / wheel.name
-            write_wheel(normal, files, epoch=wanted, approve=_agreeing_with(files, wheel))
+            write_wheel(normal, files, epoch=wanted, approve=agreeing_with(files, wheel))
         sha256 = sha256_file(normal)
         if filecmp.cmp(normal, wheel, shallow=False):
             return Form(sha256=sha256)
@@ -156,8 +156,13 @@ def _reasons(before: Sequence[zipfile.ZipInfo], after: Sequence[zipfile.ZipInfo]
     return found
 
 
-def _agreeing_with(files: Sequence[File], wheel: Path) -> Callable[[Sequence[Row]], None]:
-    """What raises CheckError where the RECORD among `files` is not that of what they hold."""
+def agreeing_with(
+    files: Sequence[File], wheel: Path, *, replaced: str = ""
+) -> Callable[[Sequence[Row]], None]:
+    """What raises CheckError where the RECORD among `files` is not that of what they hold.
+
+    What it says of the file `replaced`, which is written with another content, is not looked at.
+    """
     folder = dist_info_folder(file.path for file in files)
     record = next((file for file in files if file.path == f"{folder}/{RECORD}"), None)
 
@@ -165,7 +170,8 @@ def _agreeing_with(files: Sequence[File], wheel: Path) -> Callable[[Sequence[Row
         if record is None:
             return
         content = {row.path: row for row in [*rows, Row(path=record.path)]}
-        problems = record_contradictions(read_record(record.read()), content)
+        told = [row for row in read_record(record.read()) if row.path != replaced]
+        problems = record_contradictions(told, content)
         if problems:
             raise CheckError(
                 f"{wheel.name}: RECORD and the files contradict each other",

@@ -1,0 +1,40 @@
+"""`rocwright attest FILE`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rocwright.cli.attest import VERBS
+from rocwright.cli.common import complete_files, json_option
+
+
+@click.command("file")
+@click.argument("file", type=click.Path(path_type=Path), shell_complete=complete_files(VERBS))
+@click.option(
+    "--key",
+    type=click.Path(path_type=Path),
+    help="Your private key; otherwise $ROCWRIGHT_ATTEST_KEY, otherwise the one that `attest key` made.",
+)
+@json_option
+def command(file: Path, key: Path | None, as_json: bool) -> None:
+    """Sign how FILE was built, into FILE.intoto.jsonl.
+
+    Only what this machine built and laid out: a statement says what was seen. A passphrase is read from
+    $ROCWRIGHT_ATTEST_PASSPHRASE.
+    """
+    from rocwright.cli.tell import print_json
+    from rocwright.home import Home
+    from rocwright.proof.beside import attest
+    from rocwright.proof.keys import chosen
+
+    path, keyid = attest(file, Home.default(), chosen(key))
+    if as_json:
+        print_json({"statement": str(path), "signed_by": keyid})
+        return
+    click.echo(f"written  {path}")
+    if keyid:
+        click.echo(f"signed   with {keyid}")
+    else:
+        click.echo("signed   by nobody: there is no key (rocwright attest key makes one)")

@@ -1,0 +1,38 @@
+"""`rocwright attest key`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from rocwright.cli.common import json_option
+
+
+@click.command("key")
+@click.argument("path", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--passphrase", "ask", is_flag=True, help="Encrypt it: $ROCWRIGHT_ATTEST_PASSPHRASE, or asked for."
+)
+@json_option
+def command(path: Path | None, ask: bool, as_json: bool) -> None:
+    """Make an Ed25519 key to sign with, readable by you alone, and its public half beside it (.pub).
+
+    Without PATH it becomes the key that `build` and `attest` use: ~/.config/rocwright/attest.key.
+    """
+    from rocwright.cli.tell import print_json
+    from rocwright.proof.keys import PASSPHRASE, make_key
+
+    passphrase = ""
+    if ask:
+        passphrase = os.environ.get(PASSPHRASE) or click.prompt(
+            "passphrase", hide_input=True, confirmation_prompt=True, err=True
+        )
+    made = make_key(path, passphrase)
+    if as_json:
+        print_json({"keyid": made.keyid, "private": str(made.private), "public": str(made.public)})
+        return
+    click.echo(f"key      {made.keyid}")
+    click.echo(f"private  {made.private}   (yours alone; there is no copy)")
+    click.echo(f"public   {made.public}   (give it to whoever checks what you build)")

@@ -1,0 +1,66 @@
+"""`rocwright attest show`; and how a statement is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rocwright.cli.common import json_option
+
+if TYPE_CHECKING:
+    from rocwright.proof.check import Told
+
+
+@click.command("show")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@json_option
+def command(file: Path, as_json: bool) -> None:
+    """What the statements of FILE say. Nothing is checked: anybody can write anything.
+
+    FILE is an artifact with its statement beside it, or the .intoto.jsonl itself. --json prints the
+    statements as they are.
+    """
+    from rocwright.cli.tell import print_json
+    from rocwright.proof.check import read_statement, statements_of, told
+    from rocwright.proof.envelope import SUFFIX, read_envelopes
+
+    path = file if file.name.endswith((SUFFIX, ".json", ".jsonl")) else statements_of(file)
+    found = read_envelopes(path)
+    if as_json:
+        print_json([read_statement(one) for one in found])
+        return
+    for one in found:
+        tell(told(read_statement(one)))
+        named = ", ".join(keyid[:16] or "(no id)" for keyid, _ in one.signatures)
+        click.echo(f"signed    {f'it names {named}; not checked' if named else 'by nobody'}")
+
+
+def tell(told: Told) -> None:
+    """What a statement says, a line each."""
+    for subject in told.subjects:
+        click.echo(f"file      {subject.name}  sha256 {subject.sha256}")
+    request = ", ".join(f"{name} {_short(value)}" for name, value in told.request.items())
+    for label, text in (
+        ("asked", f"{told.component}: {request}" if told.component else request),
+        ("builder", f"{told.builder}{f', rocwright {told.version}' if told.version else ''}"),
+        ("built", " to ".join(one for one in (told.started, told.finished) if one)),
+        ("run", told.invocation),
+    ):
+        if text:
+            click.echo(f"{label:<9} {_line(text)}")
+    for uri, sha256 in told.sources:
+        click.echo(f"source    {_line(uri)}  sha256 {_line(sha256)}")
+    click.echo(f"from      {told.packages:,} packages and other files, in {told.steps:,} steps")
+    for one in told.byproducts:
+        click.echo(f"left      {_line(one.name)}  sha256 {_line(one.sha256)}")
+
+
+def _short(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _line(text: str) -> str:
+    """A stranger's words on one line of a terminal, without what a terminal obeys."""
+    return "".join(char if char.isprintable() else "?" for char in text[:500])

@@ -1,0 +1,63 @@
+"""`rocwright attest verify`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rocwright.cli.common import json_option
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command("verify")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--key",
+    "keys",
+    multiple=True,
+    type=_FILE,
+    help="A public key that you trust; may be given more than once. Otherwise your own.",
+)
+@click.option("--statement", type=_FILE, help="The statements; otherwise FILE.intoto.jsonl.")
+@json_option
+def command(file: Path, keys: tuple[Path, ...], statement: Path | None, as_json: bool) -> None:
+    """Whether FILE is the one that was signed, and by which key: by the file and the key alone, offline.
+
+    Exit code 0: signature, statement and file are right; 12: one of them is not, which is said; 2: there is
+    nothing to check.
+    """
+    from dataclasses import asdict
+
+    from rocwright.cli.attest.show import tell
+    from rocwright.cli.tell import print_json
+    from rocwright.errors import InputError
+    from rocwright.proof.check import SAYS_NOT, statements_of, verify
+    from rocwright.proof.keys import own_public_key, public_key
+
+    own = own_public_key()
+    trusted = keys or ((own,) if own else ())
+    if not trusted:
+        raise InputError(
+            "no key to check with",
+            cause="none is named, and you have none of your own",
+            next_step="--key names the public key of who built the file",
+        )
+    found = verify(file, statement or statements_of(file), [public_key(one) for one in trusted])
+    if as_json:
+        print_json(
+            {
+                "file": str(file),
+                "sha256": found.sha256,
+                "keyid": found.keyid,
+                "says": asdict(found.told),
+                "says_not": list(SAYS_NOT),
+            }
+        )
+        return
+    click.echo(click.style(f"right: {file.name} is what the key {found.keyid[:16]} signed", fg="green"))
+    tell(found.told)
+    click.echo("it does not say")
+    for text in SAYS_NOT:
+        click.echo(f"  {text}")

@@ -1,0 +1,77 @@
+"""`rocwright sbom diff`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rocwright.cli.common import json_option
+
+if TYPE_CHECKING:
+    from rocwright.proof.compare import Compared
+    from rocwright.proof.documents import Part
+
+_PATH = click.Path(exists=True, dir_okay=False, path_type=Path)
+_TOLD = 40
+
+
+@click.command("diff")
+@click.argument("before", type=_PATH)
+@click.argument("after", type=_PATH)
+@click.option("--all", "every", is_flag=True, help="Every component, however many there are.")
+@json_option
+def command(before: Path, after: Path, every: bool, as_json: bool) -> None:
+    """What differs between two SBOMs: components, versions, licences, edits.
+
+    BEFORE and AFTER are wheels, artifacts with an SBOM beside them, or CycloneDX JSON of anybody's. Exit code
+    0: they tell of the same; 1: they do not; others are errors.
+    """
+    from dataclasses import asdict
+
+    from rocwright.cli.tell import print_json
+    from rocwright.proof.compare import compare
+    from rocwright.proof.documents import read_document
+
+    found = compare(read_document(before), read_document(after))
+    if as_json:
+        print_json({"same": found.same, **asdict(found)})
+    else:
+        _tell(found, every)
+    raise SystemExit(0 if found.same else 1)
+
+
+def _tell(found: Compared, every: bool) -> None:
+    from rocwright.cli.sbom.table import plain
+
+    if found.same:
+        click.echo("the same components, versions and licences")
+        return
+    lines = [f"{what}: {plain(one) or 'none'} -> {plain(two) or 'none'}" for what, one, two in found.whole]
+    for one in found.changed:
+        told = ", ".join(f"{what} {plain(a) or 'none'} -> {plain(b) or 'none'}" for what, a, b in one.changes)
+        lines.append(f"changed  {_named(one.name, one.role)}: {told}")
+    lines += [f"added    {_part(one)}" for one in found.added]
+    lines += [f"removed  {_part(one)}" for one in found.removed]
+    lines += [f"edit added    {plain(what)}: {plain(why)}" for what, why in found.edits_added]
+    lines += [f"edit removed  {plain(what)}: {plain(why)}" for what, why in found.edits_removed]
+    counts = f"{len(found.changed):,} changed, {len(found.added):,} added, {len(found.removed):,} removed"
+    click.echo(click.style(counts, bold=True))
+    for line in lines if every else lines[:_TOLD]:
+        click.echo(line)
+    if not every and len(lines) > _TOLD:
+        click.echo(f"and {len(lines) - _TOLD:,} more (--all)")
+
+
+def _part(one: Part) -> str:
+    from rocwright.cli.sbom.table import plain
+
+    licence = f" ({plain(', '.join(one.licenses))})" if one.licenses else ""
+    return f"{_named(one.name, one.role)} {plain(one.version)}{licence}"
+
+
+def _named(name: str, role: str) -> str:
+    from rocwright.cli.sbom.table import plain
+
+    return f"{plain(name)} [{plain(role)}]" if role else plain(name)

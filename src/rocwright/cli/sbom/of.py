@@ -1,0 +1,56 @@
+"""`rocwright sbom FILE|STACK`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rocwright.cli.common import Asked, project_options, say, the_project
+
+
+@click.command("of")
+@project_options
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "cyclonedx"]),
+    default="table",
+    help="A table for people, or the document as CycloneDX JSON.",
+)
+@click.option("--all", "every", is_flag=True, help="Packages that were needed to build it alone, too.")
+def command(asked: Asked, form: str, every: bool) -> None:
+    """What is in a file (a wheel, an artifact with its SBOM beside it, any CycloneDX JSON), or in a stack.
+
+    Of a stack the lock is told, built or not: sources, edits, packages. Without a name that of the project
+    here.
+    """
+    from rocwright.proof.documents import parse_document, read_bytes
+
+    named = Path(asked.stack) if asked.stack else None
+    if named is not None and (named.is_file() or named.suffix or "/" in str(named)):
+        where, data = read_bytes(named)
+    else:
+        where, data = _of_stack(asked)
+    if form == "cyclonedx":
+        # read first: what is handed on is an SBOM
+        parse_document(data, where)
+        click.echo(data.decode(), nl=False)
+        return
+    from rocwright.cli.sbom.table import show
+
+    show(parse_document(data, where), every=every)
+
+
+def _of_stack(asked: Asked) -> tuple[str, bytes]:
+    from rocwright.flow import known_lock
+    from rocwright.plan.make import make_plan
+    from rocwright.proof.materials import whole
+    from rocwright.proof.sbom import Subject, sbom
+
+    project = the_project(asked)
+    lock = known_lock(project, say)
+    made = whole(lock, make_plan(lock, project.catalog))
+    if lock.pending:
+        say(f"what the lock leaves open is not in it: {'; '.join(lock.pending)}")
+    return f"the lock of {lock.request.stack}", sbom(made, lock, project.catalog, Subject())

@@ -1,0 +1,36 @@
+"""An SBOM as a table for people."""
+
+from __future__ import annotations
+
+import click
+
+from rocwright.proof.documents import Document, Part
+
+EXCLUDED = "excluded"
+
+
+def show(document: Document, *, every: bool) -> None:
+    """What it is of, the edits, and the components; those needed to build alone are counted, or told too."""
+    from rocwright.cli.tell import print_table
+
+    click.echo(click.style(f"{document.subject} {document.version}".strip(), bold=True))
+    for name, value in document.properties.items():
+        click.echo(f"  {name.removeprefix('rocwright:'):<12} {plain(value)}")
+    if document.edits:
+        click.echo()
+        print_table(("edit", "why"), [(plain(what), plain(why)) for what, why in document.edits])
+    shown = [one for one in document.parts if every or one.scope != EXCLUDED or one.role == "toolchain"]
+    click.echo()
+    print_table(("component", "version", "for", "licence", "package URL"), [_row(one) for one in shown])
+    if left := len(document.parts) - len(shown):
+        click.echo(f"and {left:,} that were needed to build it alone (--all)")
+
+
+def plain(text: str) -> str:
+    """A stranger's words without what a terminal obeys."""
+    return "".join(char if char.isprintable() else "?" for char in text[:300])
+
+
+def _row(one: Part) -> tuple[str, ...]:
+    role = one.role or one.scope
+    return plain(one.name), plain(one.version), plain(role), plain(", ".join(one.licenses)), plain(one.purl)

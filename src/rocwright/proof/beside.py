@@ -1,0 +1,165 @@
+"""An artifact as it is laid out: its SBOM inside where it is a wheel, SBOM and statement beside it."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rocwright.build.runs import runs
+from rocwright.errors import CheckError, InputError, RocwrightError
+from rocwright.files import sha256_file, write_atomic
+from rocwright.models import canonical_json
+from rocwright.plan.model import ImageAction, Plan, RunAction, Step
+from rocwright.proof import envelope, keys
+from rocwright.proof.bundled import Contents, contents
+from rocwright.proof.embed import with_sbom
+from rocwright.proof.materials import Made, made_from
+from rocwright.proof.sbom import SUFFIX, Subject, sbom
+from rocwright.proof.statement import Circumstances, Thing, statement
+from rocwright.resolve.model import Lock
+from rocwright.store.model import Output, Record
+
+if TYPE_CHECKING:
+    from rocwright.flow import Project
+    from rocwright.home import Home
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Laid:
+    """A file laid out: its sha256 and size in bytes, which are not the artifact's where an SBOM was put into
+    it; what lies beside it; the id of the key that signed its statement, "" where none did."""
+
+    sha256: str
+    size: int
+    beside: tuple[Path, ...]
+    keyid: str
+
+
+def lay_beside(
+    project: Project,
+    plan: Plan,
+    lock: Lock,
+    step: Step,
+    output: Output,
+    target: Path,
+    say: Callable[[str], None],
+) -> Laid:
+    """Put an artifact of a step, its SBOM and its statement at `target`.
+
+    Raises DamagedBlobError, InputError for a key that cannot be used; the artifact is there by then.
+    """
+    store = project.store
+    made = made_from(step, plan, lock)
+    stored = store.verified(output.sha256)
+    document = sbom(
+        made, lock, project.catalog, Subject(output=output, contents=_found(project, made, stored))
+    )
+    _put(stored, step, document, target, say)
+    bill = target.with_name(target.name + SUFFIX)
+    write_atomic(bill, document)
+    file = Thing(name=target.name, sha256=sha256_file(target))
+    record = store.record(step.key)
+    assert record is not None
+    how = _circumstances(
+        project, made, record, [_as_built(output, file), Thing(name=bill.name, sha256=sha256_file(bill))]
+    )
+    payload = canonical_json(statement(made, lock, file, how))
+    write_atomic(kept_statement(project.home, file.sha256), payload)
+    statements, keyid = write_statement(target, payload, keys.chosen())
+    return Laid(sha256=file.sha256, size=target.stat().st_size, beside=(bill, statements), keyid=keyid)
+
+
+def write_statement(artifact: Path, payload: bytes, key: Path | str | None) -> tuple[Path, str]:
+    """Write an artifact's statement beside it, signed where there is a key; gives its path and key id."""
+    signed = envelope.sign(payload, None if key is None else keys.signer_of(key))
+    path = artifact.with_name(artifact.name + envelope.SUFFIX)
+    write_atomic(path, envelope.as_line(signed))
+    return path, signed.signatures[0][0] if signed.signatures else ""
+
+
+def kept_statement(home: Home, sha256: str) -> Path:
+    """Where this machine keeps what it knows of a file that it laid out."""
+    return home.path / "proofs" / f"{sha256}.json"
+
+
+def attest(artifact: Path, home: Home, key: Path | str | None) -> tuple[Path, str]:
+    """Write the statement of a file that this machine built, signed where there is a key.
+
+    Raises InputError where it knows nothing of the file: nobody signs what another said.
+    """
+    if not artifact.is_file():
+        raise InputError(f"there is no file {artifact}", next_step="check the path")
+    kept = kept_statement(home, sha256_file(artifact))
+    if not kept.is_file():
+        raise InputError(
+            f"this machine does not know how {artifact.name} was built",
+            cause="it was built elsewhere, or changed since; a statement says what was seen",
+            next_step="rocwright build lays it out anew; attest it where it was built",
+        )
+    return write_statement(artifact, kept.read_bytes(), key)
+
+
+def _found(project: Project, made: Made, stored: Path) -> Contents:
+    """What lies in an artifact; in an image, what lies on top of its packages."""
+    if isinstance(made.step.action, ImageAction):
+        item = next(one for one in made.step.inputs if one.name == "archive")
+        record = project.store.record(item.key)
+        if record is None:
+            return Contents()
+        stored = project.store.verified(record.output(item.output).sha256)
+    return _readable(stored)
+
+
+def _readable(stored: Path) -> Contents:
+    try:
+        return contents(stored)
+    except RocwrightError:
+        # what is wrong with it `verify` tells; the rest of the bill is true all the same
+        return Contents()
+
+
+def _put(stored: Path, step: Step, document: bytes, target: Path, say: Callable[[str], None]) -> None:
+    """The artifact at `target`: a wheel that was built here with its SBOM in it, anything else as it is."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.suffix == ".whl" and isinstance(step.action, RunAction):
+        try:
+            with_sbom(stored, document, target)
+            return
+        except (InputError, CheckError) as error:
+            say(f"{target.name}: no SBOM was put into it: {error.what}")
+    with tempfile.TemporaryDirectory(prefix=f".{target.name[:40]}.", dir=target.parent) as folder:
+        copy = Path(folder) / "file"
+        shutil.copyfile(stored, copy)
+        copy.replace(target)
+
+
+def _as_built(output: Output, file: Thing) -> Thing:
+    suffix = "" if output.sha256 == file.sha256 else " as the step made it, without its SBOM"
+    return Thing(name=f"{output.filename}{suffix}", sha256=output.sha256)
+
+
+def _circumstances(project: Project, made: Made, record: Record, byproducts: list[Thing]) -> Circumstances:
+    invocation, logs = "", []
+    for run_id, step, path in _logs(project, {one.key for one in made.steps}):
+        if step == made.step.key:
+            invocation = run_id
+        logs.append(Thing(name=path.name, sha256=sha256_file(path)))
+    things = (*byproducts, *sorted(logs, key=lambda one: one.name))
+    return Circumstances(record=record, invocation=invocation, byproducts=things)
+
+
+def _logs(project: Project, wanted: set[str]) -> Iterator[tuple[str, str, Path]]:
+    """The run, the step's key and the log of each step that was built on this machine, the newest of each."""
+    left = set(wanted)
+    for run in runs(project.home.runs):
+        for step in run.steps:
+            path = project.home.runs / run.id / step.log
+            if step.key in left and step.outcome == "built" and step.log and path.is_file():
+                left.discard(step.key)
+                yield run.id, step.key, path
+        if not left:
+            return

@@ -1,0 +1,66 @@
+"""The libraries and programs that lie in an artifact, each with its hash and the name it is known by."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from rocwright.errors import RocwrightError
+from rocwright.wheels.elf import MAGIC
+from rocwright.wheels.members import Member, members
+from rocwright.wheels.metadata import DIST_INFO, Headers
+from rocwright.wheels.needed import linkage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bundled:
+    """An ELF file in an artifact: its path there, hex sha256 and size in bytes, and what its header says.
+
+    `soname` and `needed` are empty for what is no shared library of this machine's kind (GPU code, say).
+    """
+
+    path: str
+    sha256: str
+    size: int
+    soname: str = ""
+    needed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """What an artifact holds: ELF files, and METADATA where it is a wheel."""
+
+    bundled: tuple[Bundled, ...] = ()
+    metadata: Headers | None = None
+
+
+def contents(path: Path) -> Contents:
+    """Read an artifact once. Raises InputError, CheckError as reading it does."""
+    metadata = None
+    found = []
+    for member in members(path):
+        if member.path.count("/") == 1 and member.path.endswith(f"{DIST_INFO}/METADATA"):
+            metadata = Headers(member.open().read_at(0, member.size))
+        elif member.head.startswith(MAGIC):
+            found.append(_bundled(member))
+    return Contents(bundled=tuple(sorted(found, key=lambda one: one.path)), metadata=metadata)
+
+
+def _bundled(member: Member) -> Bundled:
+    source = member.open()
+    try:
+        links = linkage(source)
+    except RocwrightError:
+        # what its tables say wrongly is the judge's business; it lies there all the same
+        links = None
+    digest = hashlib.sha256()
+    for piece in source.chunks(0, source.size):
+        digest.update(piece)
+    return Bundled(
+        path=member.path,
+        sha256=digest.hexdigest(),
+        size=member.size,
+        soname=links.soname if links else "",
+        needed=links.needed if links else (),
+    )

@@ -1,0 +1,63 @@
+"""JSON from strangers: bounded in bytes and depth, no name twice, no surprise."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rocwright.errors import InputError
+from rocwright.units import size
+
+
+def read_bounded(path: Path, most: int, what: str) -> bytes:
+    """A file's bytes, which may be `most`. Raises InputError where it is not there, or has more."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(most + 1)
+    except OSError as error:
+        raise InputError(
+            f"cannot read {path}: {error.strerror or error}",
+            cause="it is not there, is a folder, or this user may not read it",
+            next_step="check the path and its rights",
+        ) from error
+    if len(data) > most:
+        raise too_large(str(path), what, most)
+    return data
+
+
+def too_large(name: str, what: str, most: int) -> InputError:
+    """What is said of more bytes than anything honest has."""
+    return InputError(
+        f"{name} has more than {size(most)}, which no {what} has",
+        cause="it is another file, or was made to fill this machine's memory",
+        next_step="check where it is from",
+    )
+
+
+def parse_json(data: bytes, what: str) -> Any:
+    """What the JSON says. Raises InputError for what is none, repeats a name, or is too deep."""
+    try:
+        return json.loads(data.decode(), object_pairs_hook=_once, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        # JSONDecodeError and UnicodeDecodeError are ValueErrors, as is a number of more digits than are read
+        raise InputError(
+            f"this is no {what}",
+            cause=str(error)[:300]
+            if isinstance(error, ValueError)
+            else "it is nested deeper than makes sense",
+            next_step="check the file; it may be cut short, or be something else",
+        ) from error
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"it says {twice[:80]!r} twice; readers differ in which of them counts")
+    return found
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
