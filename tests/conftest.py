@@ -26,6 +26,7 @@ settings.load_profile("rocwright")
 @pytest.fixture(autouse=True)
 def no_test_touches_the_users_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROCWRIGHT_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
 
 
 @pytest.fixture(scope="session")

@@ -79,7 +79,7 @@ def make_key(path: Path | None = None, passphrase: str = "") -> NewKey:
     descriptor = os.open(private, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(_encrypted(signer.private_bytes, passphrase))
-    write_atomic(public, signer.public_key.keyval["public"])
+    write_atomic(public, _public_pem(signer.private_bytes))
     return NewKey(keyid=signer.public_key.keyid, private=private, public=public)
 
 
@@ -140,6 +140,13 @@ def own_public_key() -> Path | None:
     """The user's own public key, where there is one."""
     path = folder() / PUBLIC
     return path if path.is_file() else None
+
+
+def _public_pem(pem: bytes) -> bytes:
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
+
+    public = load_pem_private_key(pem, None).public_key()
+    return public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 
 
 def _encrypted(pem: bytes, passphrase: str) -> bytes:
