@@ -28,6 +28,7 @@ KINDS = (
     "loose_kernel",
     "machine_code",
     "manager",
+    "package_name",
     "provider",
     "stack",
     "target",

@@ -15,6 +15,7 @@ from rocwright.export.quote import comment, docker, shell
 from rocwright.export.roots import INSIDE, root_files
 from rocwright.export.steps import passed_on, script_path, step_files
 from rocwright.plan.environment import IN, OUT, SOURCE
+from rocwright.plan.labels import version_labels
 from rocwright.plan.model import FetchAction, ImageAction, Input, RunAction, Step, TreeAction
 from rocwright.resolve.model import LockedComponent, LockedRoot
 from rocwright.trouble.heal.words import does
@@ -283,17 +284,9 @@ def labels(subject: Subject) -> dict[str, str]:
         "org.opencontainers.image.base.name": lock.request.base,
         "rocwright.gpu": ",".join(lock.request.gpu),
     }
-    for one in lock.components:
-        found[f"rocwright.{slug(one.name)}.version"] = one.version
-        found[f"rocwright.{slug(one.name)}.place"] = one.place
-        found[f"rocwright.{slug(one.name)}.commit"] = one.commit
-        found[f"rocwright.{slug(one.name)}.sha256"] = ",".join(pin.sha256 for pin in one.files)
-    for name, version in lock.provided.items():
-        found[f"rocwright.{slug(name)}.version"] = version
+    found |= version_labels(lock, lock.components)
     for remedy in lock.in_force:
         found[f"rocwright.remedy.{slug(remedy.issue)}"] = does(remedy.action, remedy.component)
-    if lock.rocm is not None:
-        found["rocwright.rocm.version"] = f"{lock.rocm.version} ({lock.rocm.name})"
     return {name: value for name, value in found.items() if value}
 
 

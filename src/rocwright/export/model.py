@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from rocwright.catalog.load import Catalog
+from rocwright.plan.labels import slug as slug
 from rocwright.plan.make import make_plan
 from rocwright.plan.model import ImageAction, Plan, RunAction, Step
 from rocwright.resolve.model import Lock, LockedComponent, LockedProvider, LockedPython, LockedRoot
@@ -98,11 +99,6 @@ class Subject:
         """A name for what is built, that fits everywhere: stack, GPUs, base."""
         request = self.lock.request
         return slug("-".join([request.stack, *request.gpu, request.base]))
-
-
-def slug(text: str) -> str:
-    """Lower-case letters, digits and hyphens: a name for images, units, files and volumes."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "x"
 
 
 def variable(*words: str) -> str:

@@ -9,6 +9,7 @@ from rocwright.catalog.model import Component, Image, filled
 from rocwright.errors import InputError
 from rocwright.patching.model import Edit
 from rocwright.plan.environment import PACKAGES
+from rocwright.plan.labels import image_labels
 from rocwright.plan.model import (
     PREPARE,
     About,
@@ -141,7 +142,11 @@ class _Maker:
             self.archives[component.name] = built
         if component.image is not None:
             run = _root(self.lock, "run")
-            image = _image_step(component.image, component, locked, self.lock, run, built, self.roots["run"])
+            below = self._below(component, locked)
+            inside = [one for one in self.lock.components if one.name in below]
+            labels = image_labels(component, locked, self.lock, run, inside)
+            root = self.roots["run"]
+            image = _image_step(component.image, component, locked, self.lock, run, built, root, labels)
             self.steps.append(image)
             artifacts.append(image.name)
         return artifacts
@@ -366,6 +371,7 @@ def _image_step(
     run: LockedRoot,
     built: Step,
     root: Step,
+    labels: dict[str, str],
 ) -> Step:
     return Step(
         name=f"image/{component.name}",
@@ -377,16 +383,7 @@ def _image_step(
             entrypoint=image.entrypoint,
             env=image.env,
             architecture=run.architecture,
-            labels={
-                "org.opencontainers.image.title": f"{component.name} ({lock.request.stack})",
-                "org.opencontainers.image.description": component.summary,
-                "org.opencontainers.image.version": locked.version,
-                "org.opencontainers.image.licenses": component.license,
-                "org.opencontainers.image.source": component.homepage,
-                "org.opencontainers.image.base.name": f"{run.base}:{run.suite}",
-                "rocwright.source.place": locked.place,
-                "rocwright.source.sha256": ",".join(pin.sha256 for pin in locked.files),
-            },
+            labels=labels,
         ),
         inputs=(
             Input(name="root", key=root.key, output="root"),

@@ -61,7 +61,7 @@ def statement(made: Made, lock: Lock, subject: Thing, how: Circumstances) -> dic
             "buildDefinition": {
                 "buildType": BUILD_TYPE,
                 "externalParameters": _asked(made, lock),
-                "internalParameters": _how(made),
+                "internalParameters": _how(made, lock),
                 "resolvedDependencies": [_dependency(one) for one in made.materials],
             },
             "runDetails": {
@@ -81,12 +81,19 @@ def _asked(made: Made, lock: Lock) -> dict[str, Any]:
     return {"request": request, "component": made.component, "lock": {"sha256": lock.digest}}
 
 
-def _how(made: Made) -> dict[str, Any]:
+def _how(made: Made, lock: Lock) -> dict[str, Any]:
+    behind = {one.component for one in made.steps}
+    told = {"issue", "component", "action", "why"}
     return {
         "step": made.step.name,
         "keySchema": KEY_SCHEMA,
         "keys": {one.name: one.key for one in made.steps},
         "edits": {name: [_edit(one) for one in edits] for name, edits in sorted(made.edits.items())},
+        "remedies": [
+            one.model_dump(mode="json", include=told, exclude_defaults=True)
+            for one in lock.in_force
+            if one.component in behind
+        ],
     }
 
 
