@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocwright.build.runs import runs
 from rocwright.errors import CheckError, InputError, RocwrightError
 from rocwright.files import sha256_file, write_atomic
 from rocwright.models import canonical_json
@@ -20,6 +20,7 @@ from rocwright.proof.embed import with_sbom
 from rocwright.proof.materials import Made, made_from
 from rocwright.proof.sbom import SUFFIX, Subject, sbom
 from rocwright.proof.statement import Circumstances, Thing, statement
+from rocwright.records.model import Which
 from rocwright.resolve.model import Lock
 from rocwright.store.model import Output, Record
 
@@ -144,22 +145,27 @@ def _as_built(output: Output, file: Thing) -> Thing:
 
 def _circumstances(project: Project, made: Made, record: Record, byproducts: list[Thing]) -> Circumstances:
     invocation, logs = "", []
-    for run_id, step, path in _logs(project, {one.key for one in made.steps}):
-        if step == made.step.key:
-            invocation = run_id
-        logs.append(Thing(name=path.name, sha256=sha256_file(path)))
-    things = (*byproducts, *sorted(logs, key=lambda one: one.name))
-    return Circumstances(record=record, invocation=invocation, byproducts=things)
+    with contextlib.suppress(RocwrightError):
+        # where the records cannot be read, the statement says less
+        for run_id, step, path in _logs(project, made.steps):
+            if step is made.step:
+                invocation = run_id
+            logs.append(Thing(name=path.name, sha256=sha256_file(path)))
+    return Circumstances(record=record, invocation=invocation, byproducts=(*byproducts, *logs))
 
 
-def _logs(project: Project, wanted: set[str]) -> Iterator[tuple[str, str, Path]]:
-    """The run, the step's key and the log of each step that was built on this machine, the newest of each."""
-    left = set(wanted)
-    for run in runs(project.home.runs):
-        for step in run.steps:
-            path = project.home.runs / run.id / step.log
-            if step.key in left and step.outcome == "built" and step.log and path.is_file():
-                left.discard(step.key)
-                yield run.id, step.key, path
-        if not left:
-            return
+def _logs(project: Project, steps: Iterable[Step]) -> Iterator[tuple[str, Step, Path]]:
+    """The newest run on this machine that built a step, and its log."""
+    from rocwright.records.place import read_records
+
+    with read_records(project.home) as records:
+        for step in steps:
+            for one in records.steps(Which(step=step.name)):
+                path = project.home.runs / one.run / one.step.log
+                if (
+                    (one.step.key, one.step.outcome) == (step.key, "built")
+                    and one.step.log
+                    and path.is_file()
+                ):
+                    yield one.run, step, path
+                    break
