@@ -31,13 +31,16 @@ class Tool(Frozen):
 
 
 class Engine(Frozen):
-    """A container engine: the commands that list, describe and remove the images that rocwright made."""
+    """Images of a container engine: the commands that find them, describe and remove them.
+
+    Without `inspect`, `find` gives the lines that it gives otherwise: id, size and when it was made.
+    """
 
     name: str
     holds: str
     again: str
     find: tuple[str, ...]
-    inspect: tuple[str, ...]
+    inspect: tuple[str, ...] = ()
     remove: tuple[str, ...]
     source: tuple[str, ...]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shlex
 from datetime import datetime
 from pathlib import Path
@@ -11,6 +12,9 @@ from rocwright import process
 from rocwright.errors import InputError
 from rocwright.store.keep import file_stats
 from rocwright.trouble.clean.model import Engine, Found, Piece, Tool, oldest
+
+_UNITS = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_IMAGE = re.compile(r"(?P<id>\S+)\s+(?P<size>[0-9.]+)\s?(?P<unit>[kKMGT]?B)?\s+(?P<made>\d.*)")
 
 SECONDS = 20.0
 """How long a program may take to say what it has."""
@@ -22,7 +26,7 @@ def find_tool(tool: Tool, days: float) -> Found:
     folder = Path(said.strip()) if said.strip() else None
     stats = list(file_stats(folder)) if folder and folder.is_absolute() and folder.is_dir() else []
     size, used = sum(one.st_size for one in stats), max((one.st_mtime for one in stats), default=0)
-    free = stats and used < oldest(days)
+    free = size and used < oldest(days)
     return Found(
         kind=tool.name,
         holds=tool.holds,
@@ -38,31 +42,37 @@ def find_tool(tool: Tool, days: float) -> Found:
 
 
 def find_images(engine: Engine, days: float) -> Found:
-    """The images of an engine that bear rocwright's name; those that a container needs, the engine keeps."""
+    """The images of an engine that its words find; those that a container needs, the engine keeps."""
     said, why = _ask(engine.find)
-    ids = tuple(dict.fromkeys(said.split()))
-    lines, why = _ask((*engine.inspect, *ids)) if ids else ("", why)
-    images = [_image(engine, line) for line in lines.splitlines() if len(line.split()) >= 3]
+    if engine.inspect and not why:
+        ids = tuple(dict.fromkeys(said.split()))
+        said, why = _ask((*engine.inspect, *ids)) if ids else ("", "")
+    found = (_image(engine, line) for line in said.splitlines())
+    images = {one.name: one for one in found if one}
     return Found(
         kind=engine.name,
         holds=engine.holds,
         again=engine.again,
-        size=sum(one.size for one in images),
+        size=sum(one.size for one in images.values()),
         count=len(images),
-        used=max((one.used for one in images), default=0),
+        used=max((one.used for one in images.values()), default=0),
         command=shlex.join((*engine.remove, "...")),
         outside=True,
         why=why,
-        pieces=tuple(one for one in images if one.used < oldest(days)),
+        pieces=tuple(one for one in images.values() if one.used < oldest(days)),
     )
 
 
-def _image(engine: Engine, line: str) -> Piece:
-    name, size, made, *_ = line.split(maxsplit=2)
+def _image(engine: Engine, line: str) -> Piece | None:
+    """An image of a line with its id, its size (bytes, or as people read it) and when it was made."""
+    match = _IMAGE.fullmatch(line.strip())
+    if match is None:
+        return None
     used = 0.0
     with contextlib.suppress(ValueError):
-        used = datetime.fromisoformat(made[:19].replace(" ", "T") + "+00:00").timestamp()
-    return Piece(kind=engine.name, name=name, size=int(size) if size.isdecimal() else 0, used=used)
+        used = datetime.fromisoformat(match["made"][:19].replace(" ", "T") + "+00:00").timestamp()
+    size = round(float(match["size"]) * _UNITS[match["unit"] or "B"])
+    return Piece(kind=engine.name, name=match["id"], size=size, used=used)
 
 
 def _ask(command: tuple[str, ...]) -> tuple[str, str]:
