@@ -300,16 +300,17 @@ def _add_room(error: RocwrightError, project: Project) -> None:
 def heal(project: Project, locked: Lock, options: Options, progress: Progress) -> tuple[Lock, Built]:
     """Build; mend what fails and is known by the catalog's actions, and remember in the lock what helped.
 
-    Raises what `build` raises; what was tried until then is in the lock.
+    Raises what `build` raises; what was tried until then is in the lock. Raises InputError where somebody
+    else writes the lock meanwhile.
     """
-    from rocwright.trouble.heal.aside import Aside
+    from rocwright.trouble.heal.aside import Aside, Unshared
     from rocwright.trouble.heal.rounds import World, healed
 
     world = World(
         catalog=project.catalog,
         plan=lambda one: make_plan(one, project.catalog),
         build=lambda one: build(project, one, options, progress),
-        save=lambda one: write_lock(project.lock_path, one),
+        save=Unshared(project.lock_path).write,
         relock=lambda one: lock_again(project, one, progress.say),
         aside=Aside(project.home.path / "heal"),
         say=progress.say,

@@ -64,6 +64,7 @@ def command(
     from rocwright.cli.tell import print_json
     from rocwright.flow import add_offers, build, current_lock, planned
     from rocwright.flow import heal as build_and_heal
+    from rocwright.trouble.heal.trail import as_data as trail
 
     project = the_project(asked)
     locked = current_lock(project, say)
@@ -90,7 +91,8 @@ def command(
 
         findings = verify(project, locked, engine, say)
     if as_json:
-        print_json(as_data(project, built, findings))
+        remedies = {"remedies": trail(locked)} if locked.remedies else {}
+        print_json(as_data(project, built, findings) | remedies)
     elif not built.failures:
         show_summary(project, locked, built, findings)
     if built.failures:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from rocwright.cli.common import Asked, json_option, project_options, the_project
+from rocwright.cli.common import Asked, json_option, project_options, say, the_project
 
 
 def _issues(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -24,6 +24,7 @@ def command(asked: Asked, explain: bool, forget: str | None, as_json: bool) -> N
     """
     from rocwright.cli.tell import print_json
     from rocwright.resolve.files import read_lock, write_lock
+    from rocwright.trouble.heal.choose import relocks
     from rocwright.trouble.heal.trail import as_data, lines, without
 
     if explain and forget:
@@ -33,9 +34,11 @@ def command(asked: Asked, explain: bool, forget: str | None, as_json: bool) -> N
     if forget:
         left = without(locked, forget)
         write_lock(project.lock_path, left)
-        gone = len(locked.remedies) - len(left.remedies)
+        gone = [one for one in locked.remedies if one not in left.remedies]
         locked = left
-        click.echo(f"{gone} taken out of {project.lock_path}", err=True)
+        say(f"{len(gone)} taken out of {project.lock_path}")
+        if any(one.in_force and relocks(one.action) for one in gone):
+            say("its versions and packages stay as they are until they are chosen anew: rocwright lock")
         if not as_json:
             return
     if as_json:

@@ -17,7 +17,7 @@ from rocwright.cli.common import Asked, json_option, project_options, say, the_p
 @json_option
 def command(asked: Asked, graph: Path | None, as_json: bool) -> None:
     """What a build would run, what is in the store, and for each step that would run: why."""
-    from rocwright.cli.report import show_needs
+    from rocwright.cli.report import show_needs, show_remedies
     from rocwright.cli.tell import print_json, print_table
     from rocwright.files import write_atomic
     from rocwright.flow import expected, known_lock, planned
@@ -25,7 +25,9 @@ def command(asked: Asked, graph: Path | None, as_json: bool) -> None:
     from rocwright.plan.graph import svg
 
     project = the_project(asked)
-    _, decisions = planned(project, known_lock(project, say))
+    locked = known_lock(project, say)
+    show_remedies(locked)
+    _, decisions = planned(project, locked)
     if graph is not None:
         title = f"{project.request.stack} · {', '.join(project.request.gpu)} · {project.request.base}"
         write_atomic(graph, svg(decisions, title))

@@ -13,13 +13,16 @@ from rocwright.cli.common import Asked, json_option, not_a_stack, project_option
 @json_option
 def command(step: str, asked: Asked, as_json: bool) -> None:
     """The inputs of a step's key, and which of them differ from the last time."""
+    from rocwright.cli.report import show_remedies
     from rocwright.cli.tell import print_json
     from rocwright.flow import current_lock, last_plan, planned
     from rocwright.plan.decide import differences
 
     not_a_stack(step, "why")
     project = the_project(asked)
-    plan, decisions = planned(project, current_lock(project, say))
+    locked = current_lock(project, say)
+    show_remedies(locked)
+    plan, decisions = planned(project, locked)
     chosen = find_step(step, [one.step.name for one in decisions])
     decision = next(one for one in decisions if one.step.name == chosen)
     last = last_plan(project)

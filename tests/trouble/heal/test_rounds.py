@@ -11,14 +11,15 @@ import pytest
 from rocwright.catalog import issue as issues
 from rocwright.catalog.issue import ErrorLines, Issue
 from rocwright.catalog.load import builtin_catalog
-from rocwright.errors import CompileError, ConflictError, NetworkError, RocwrightError
+from rocwright.errors import CompileError, ConflictError, InputError, NetworkError, RocwrightError
 from rocwright.flow import Built
 from rocwright.plan.make import make_plan
 from rocwright.records.model import Run, StepRun
+from rocwright.resolve.files import read_lock, write_lock
 from rocwright.resolve.lock import make_lock, versions_in
 from rocwright.resolve.model import Lock
 from rocwright.resolve.outside import Offline
-from rocwright.trouble.heal.aside import Aside
+from rocwright.trouble.heal.aside import Aside, Unshared
 from rocwright.trouble.heal.rounds import World, healed
 from tests.making import lock_of
 
@@ -168,3 +169,15 @@ def test_a_build_that_ends_in_the_midst_leaves_a_trial_that_the_next_one_settles
 
 def packaged(lock: Lock) -> bool:
     return lock.in_force[-1].action.kind == "packages"
+
+
+def test_a_lock_that_somebody_else_wrote_meanwhile_is_not_written_over(tmp_path: Path) -> None:
+    path, lock = tmp_path / "rocwright.lock", start()
+    write_lock(path, lock)
+    mine = Unshared(path)
+    mine.write(lock.model_copy(update={"created": "now"}))
+    mine.write(lock)
+    write_lock(path, lock.model_copy(update={"created": "then"}))
+    with pytest.raises(InputError, match="was changed while it was built"):
+        mine.write(lock)
+    assert read_lock(path).created == "then"

@@ -1,4 +1,4 @@
-"""Locks put aside while a remedy that made them anew is on trial."""
+"""Locks on disk: put aside while a remedy that made them anew is on trial, and written by one alone."""
 
 from __future__ import annotations
 
@@ -37,3 +37,22 @@ class Aside:
             return read_lock(path)
         except InputError:
             return None
+
+
+class Unshared:
+    """A lock on disk that is written again and again, and by nobody else meanwhile."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._last = sha256_file(path)
+
+    def write(self, lock: Lock) -> None:
+        """Write the lock anew. Raises InputError where it is not as it was left."""
+        if not self.path.exists() or sha256_file(self.path) != self._last:
+            raise InputError(
+                f"{self.path} was changed while it was built",
+                cause="somebody else wrote it: another build --heal, or rocwright lock",
+                next_step="run again: what was built is kept",
+            )
+        write_lock(self.path, lock)
+        self._last = sha256_file(self.path)

@@ -152,7 +152,8 @@ def _with_next(lock: Lock, built: Built, world: World) -> Lock:
         remedy = found[name].remedy if name in found else None
         if remedy is None or (anew and relocks(remedy.action)):
             continue
-        world.say(f"heal: {remedy.issue}: {does(remedy.action, remedy.component)}, for {remedy.step}")
+        world.say(f"heal: {remedy.step}: {remedy.issue}, {remedy.why}")
+        world.say(f"heal: {does(remedy.action, remedy.component)}, and builds again")
         try:
             lock = _taken(lock, remedy, world)
             anew = anew or relocks(remedy.action)

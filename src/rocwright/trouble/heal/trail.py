@@ -9,7 +9,7 @@ from rocwright.catalog.issue import the_issues
 from rocwright.errors import InputError
 from rocwright.resolve.model import Lock, Remedy
 from rocwright.resolve.versions import version_in
-from rocwright.trouble.heal.words import does
+from rocwright.trouble.heal.words import does, shown
 
 OUTCOMES = {"trial": "on trial", "helped": "helped", "useless": "did not help"}
 """What became of a remedy, for people."""
@@ -41,7 +41,13 @@ def as_data(lock: Lock) -> list[dict[str, Any]]:
 
 def lines(remedy: Remedy, lock: Lock) -> Iterator[tuple[str, str]]:
     """The trail of one remedy as a label and a text each."""
-    yield "failed", f"{remedy.step}, {remedy.component} {remedy.version}: {remedy.failed}"
+    return ((label, shown(text)) for label, text in _lines(remedy, lock))
+
+
+def _lines(remedy: Remedy, lock: Lock) -> Iterator[tuple[str, str]]:
+    where = f"{remedy.component} {remedy.version}"
+    where = where if remedy.step == remedy.component else f"{remedy.step} of {where}"
+    yield "failed", f"{where}: {remedy.failed}"
     yield "issue", f"{remedy.issue}: {remedy.why}"
     if remedy.source:
         yield "source", "; ".join(remedy.source)

@@ -18,7 +18,16 @@ from rocwright.resolve.model import Remedy
 
 
 def does(action: Mend, component: str) -> str:
-    """What an action does, as the end of a sentence that begins with what does it."""
+    """What an action does, as the end of a sentence that begins with what does it; one line to be shown."""
+    return shown(_does(action, component))
+
+
+def shown(text: str) -> str:
+    """A text of a lock, which may be a stranger's, with nothing in it that a terminal would obey."""
+    return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text)
+
+
+def _does(action: Mend, component: str) -> str:
     match action:
         case SetVariables() if action.join:
             put = listed(f"{value} to {name}" for name, value in action.variables.items())

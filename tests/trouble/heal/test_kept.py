@@ -1,0 +1,66 @@
+"""What becomes of remedies when the lock is made anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rocwright.flow import Project, lock
+from rocwright.home import Home
+from rocwright.resolve import online
+from rocwright.resolve.files import read_lock, write_lock
+from rocwright.resolve.model import Lock
+from rocwright.resolve.outside import Offline
+from rocwright.trouble.heal.trail import needless
+from tests.making import lock_of
+from tests.plan.test_remedies import action, mended, remedy
+
+
+class NoNetwork(Offline):
+    """Stands where the world outside is asked."""
+
+    def __init__(self, *_: Any, **__: Any) -> None: ...
+
+    def __enter__(self) -> NoNetwork:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def test_a_lock_made_anew_keeps_its_remedies_unless_they_are_to_be_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(online, "Online", NoNetwork)
+    before = mended(
+        lock_of("llama-vulkan", "gfx1151", base="debian:sid"),
+        remedy("llama.cpp", action(kind="set", variables={"A": "1"}), outcome="helped"),
+        remedy("llama.cpp", action(kind="packages", names=["python-headers"]), outcome="helped"),
+        remedy("gone", action(kind="set", variables={"A": "1"}), outcome="helped"),
+    )
+    path = tmp_path / "rocwright.lock"
+    write_lock(path, before)
+    project = Project(request=before.request, lock_path=path, output=tmp_path, home=Home(tmp_path))
+    made = lock(project, lambda _: None)
+    assert made.remedies == before.remedies[:2], "one for what the lock has no more is dropped"
+    assert wanted(made) > wanted(before), "a remedy's packages are asked for"
+    assert read_lock(path).remedies == made.remedies
+    plain = lock(project, lambda _: None, forget=True)
+    assert plain.remedies == ()
+    assert wanted(plain) == wanted(before)
+
+
+def wanted(made: Lock) -> set[str]:
+    root = made.root("build")
+    assert root is not None
+    return set(root.wanted)
+
+
+def test_a_remedy_for_what_a_version_has_no_more_is_told_as_needless() -> None:
+    lock = lock_of("torch-extensions", "gfx803")
+    edit = {"file": "a.c", "include": "<cstdint>", "absorbed": ">0", "why": "it is missing"}
+    absorbed = remedy("torchvision", action(kind="edit", component="torchvision", edit=edit))
+    assert needless(absorbed, lock) == "upstream may have this edit since >0"
+    assert needless(absorbed.model_copy(update={"outcome": "useless"}), lock) == ""
+    assert needless(remedy("torchvision", action(kind="set", variables={"A": "1"})), lock) == ""
