@@ -34,6 +34,7 @@ def remedy(component: str, done: Mend, **other: Any) -> Remedy:
         "why": "it is known",
         "step": component,
         "since": "2026-01-01T00:00:00Z",
+        "outcome": "helped",
     }
     return Remedy.model_validate(said | other)
 

@@ -53,6 +53,7 @@ def remedy(of: str, **said: Any) -> Remedy:
         source=("a report",),
         step=of,
         since="2026-01-01T00:00:00Z",
+        outcome="trial",
     )
 
 

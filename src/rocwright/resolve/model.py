@@ -128,7 +128,7 @@ class Remedy(Frozen):
     step: str
     failed: str = ""
     since: str
-    outcome: Literal["trial", "helped", "useless"] = "trial"
+    outcome: Literal["trial", "helped", "useless"]
     told: str = ""
     before: str = ""
     after: str = ""

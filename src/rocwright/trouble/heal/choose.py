@@ -73,6 +73,7 @@ def choose(case: Case, catalog: Catalog, planner: Planner, now: str) -> Offer:
             step=case.step.name,
             failed=case.failed,
             since=now,
+            outcome="trial",
             before=case.step.key,
             memory=_for_one(action, case),
         )
