@@ -6,7 +6,11 @@ import pytest
 from tests.making import small_plan
 
 from rocwright.build.again import Tries, again_line
+from rocwright.build.jobs.learn import Learnt
+from rocwright.build.jobs.processes import Kind
+from rocwright.build.jobs.server import JobServer
 from rocwright.errors import CompileError, OutOfMemoryError
+from rocwright.home import Home
 from rocwright.records.model import StepRun
 
 STEP = small_plan().steps[-1]
@@ -47,3 +51,11 @@ def test_a_second_try_that_fails_otherwise_tells_its_own_error() -> None:
     tries, other = Tries(), CompileError("no semicolon")
     tries.grant(failed(2), SHORT)
     assert tries.told(failed(1), other) is other
+
+
+def test_what_jobs_wanted_when_memory_ran_out_is_learnt(home: Home) -> None:
+    with JobServer(home, jobs=4, sharing=False) as server:
+        server.ran_out(STEP, 4, 8 * 2**30)
+        server.ran_out(STEP, 2, 8 * 2**30)
+    peaks = Learnt.load(home).peaks(STEP.component, STEP.name, Kind.COMPILE, 2**20)
+    assert peaks.usual(2**30) == pytest.approx((4 * 4 + 2 * 8) / 6 * 2**30, rel=0.1)

@@ -299,7 +299,7 @@ def test_a_step_that_runs_out_of_memory_twice_has_failed_and_tells_of_both(
     assert (error.failure, error.what) == (FailureClass.OUT_OF_MEMORY, "the step ran out of memory twice")
     assert error.cause.startswith("first 1 job and at most ")
     assert "; then, alone, 1 job and at most " in error.cause
-    assert error.next_step.startswith("more memory or swap, or close other programs")
+    assert error.next_step.startswith("more memory or swap, a larger --memory")
 
 
 @pytest.fixture

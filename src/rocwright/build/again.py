@@ -41,7 +41,7 @@ class Tries:
             detail=error.detail,
             next_step="; ".join(
                 (
-                    "more memory or swap, or close other programs",
+                    "more memory or swap, a larger --memory where one is set, or other programs closed",
                     *(("rocwright build --jobs 1",) if run.jobs > 1 else ()),
                     "then run again: what is compiled is kept",
                 )

@@ -7,9 +7,8 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import psutil
-
 from rocwright.build.expect import Expected, Left, compiles, most_jobs, whole
+from rocwright.build.jobs.room import read_room
 from rocwright.models import Frozen
 from rocwright.plan.decide import Decision, State
 from rocwright.units import duration, size
@@ -63,16 +62,20 @@ def outlook(
 
 
 def outlook_here(
-    decisions: Sequence[Decision], expected: Mapping[str, Expected], home: Path, jobs: int | None
+    decisions: Sequence[Decision],
+    expected: Mapping[str, Expected],
+    home: Path,
+    jobs: int | None = None,
+    memory: int | None = None,
 ) -> Outlook:
-    """The same on this machine; all cores, where no number of jobs is asked for."""
+    """The same on this machine, with what the user allows of it: all cores, and what memory there is."""
     existing = next(path for path in (home, *home.parents) if path.exists())
     return outlook(
         decisions,
         expected,
         jobs or os.cpu_count() or 1,
         disk=shutil.disk_usage(existing).free,
-        memory=psutil.virtual_memory().available,
+        memory=read_room(memory, None).available,
     )
 
 

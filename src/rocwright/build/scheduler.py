@@ -28,6 +28,7 @@ from rocwright.build.runs import LogFile, log_name, read_report
 from rocwright.build.whole import Whole
 from rocwright.build.workspace import Workspace
 from rocwright.errors import (
+    FailureClass,
     InternalError,
     InterruptedByUser,
     OutOfMemoryError,
@@ -349,6 +350,8 @@ class _Scheduler:
             self.whole.ended(step)
             return
         error = from_dict(run.error)
+        if error.failure is FailureClass.OUT_OF_MEMORY and run.peak_memory:
+            self.server.ran_out(step, run.jobs, run.peak_memory)
         if self.tries.grant(run, error):
             self._ended(run.model_copy(update={"outcome": "again"}))
             self.progress.say(again_line(run))

@@ -70,7 +70,7 @@ def command(
     locked = current_lock(project, say)
     decisions = planned(project, locked)[1]
     show_plan_line(locked, decisions)
-    show_needs(project, decisions, jobs)
+    show_needs(project, decisions, jobs, memory)
     options = Options(
         jobs=jobs or os.cpu_count() or 1,
         memory=memory,

@@ -43,11 +43,13 @@ def show_plan_line(lock: Lock, decisions: Sequence[Decision]) -> None:
     )
 
 
-def show_needs(project: Project, decisions: Sequence[Decision], jobs: int | None = None) -> None:
+def show_needs(
+    project: Project, decisions: Sequence[Decision], jobs: int | None = None, memory: int | None = None
+) -> None:
     """What the steps to run need, and what this machine can do, in a line."""
     if any(one.state is State.RUN for one in decisions):
         label = click.style("needs", bold=True)
-        found = outlook_here(decisions, expected(project, decisions), project.home.path, jobs)
+        found = outlook_here(decisions, expected(project, decisions), project.home.path, jobs, memory)
         click.echo(f"{label}  {outlook_line(found)}", err=True)
 
 

@@ -112,6 +112,7 @@ class JobServer:
         self.decision = Decision(tokens=jobs)
         self._home = home
         self._seats: list[Seat] = []
+        self._short: list[tuple[Step, int]] = []
         self._lock = Lock()
         self._wake = Event()
         self._stopped = False
@@ -139,6 +140,7 @@ class JobServer:
         if self.sharing:
             self._thread.join()
         self._circulation.tokens.close()
+        self._learn_short()
         self._learnt.save()
         state.dispose(self.folder)
 
@@ -169,6 +171,12 @@ class JobServer:
         """The place of a step that is one process (a download, a tree): there always is one."""
         with self._lock:
             return self._sit(step, 1, self.allowed)
+
+    def ran_out(self, step: Step, jobs: int, peak: int) -> None:
+        """A step was ended for memory at `peak` bytes, with so many jobs: each wanted more than its share of
+        them, and is known from now on to take twice that."""
+        with self._lock:
+            self._short += [(step, 2 * peak // max(jobs, 1))] * max(jobs, 1)
 
     def leave(self, seat: Seat) -> None:
         """Take a place back."""
@@ -233,6 +241,13 @@ class JobServer:
         for one in sight.ended:
             if one.kind is not Kind.OTHER and one.step in components:
                 self._learnt.note(components[one.step], one.step, one.kind, one.peak)
+        self._learn_short()
+
+    def _learn_short(self) -> None:
+        with self._lock:
+            short, self._short = self._short, []
+        for step, peak in short:
+            self._learnt.note(step.component, step.name, Kind.COMPILE, peak)
 
     def _pause(self, decision: Decision) -> None:
         self._paused |= {each.pid: each for each in decision.pause}
