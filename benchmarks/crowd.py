@@ -6,12 +6,12 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks.measure import BenchError
+from benchmarks.measure import BenchError, middle
 from rocwright import process, sandbox
 from rocwright.build.jobs.forms import FIFO, Wanted
 from rocwright.build.jobs.join import join
@@ -83,50 +83,58 @@ def clean(folder: Path) -> None:
         made.unlink()
 
 
-def with_number(engine: sandbox.Engine, folder: Path, words: str, limit: int) -> Ran:
-    """Run a command in the folder, in a sandbox with that many bytes."""
-    return _run(engine, replace(_job(engine, folder, words), memory=limit))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shop:
+    """Where commands are run: the folder, writable, and the root of the engine's sandbox (None: one that has
+    the host's /usr)."""
+
+    engine: sandbox.Engine
+    folder: Path
+    root: Path | None = None
+
+    def with_number(self, words: str, limit: int) -> Ran:
+        """Run a command in the folder, in a sandbox with that many bytes."""
+        return _run(self.engine, replace(self._job(words), memory=limit))
+
+    def under_server(self, words: str, limit: int, *, jobs: int, reckoned: int, home: Home) -> Ran:
+        """Run it under a job server of at most `jobs` processes and so many bytes; one is `reckoned` with."""
+        needs = Needs(cores=jobs, memory=reckoned)
+        step = Step(name="crowd", component="crowd", action=FetchAction(files=()), needs=needs)
+        with JobServer(home, jobs=jobs, memory=limit) as server, _variables(server.environment):
+            seat = server.seat(step)
+            assert seat is not None
+            seat.started(os.getpid())
+            fifo = Mount(source=server.folder / TOKENS, target=FIFO, writable=True)
+            job = self._job(words, *((fifo,) if self.engine.isolates else ()))
+            lines: list[str] = []
+            wanted = Wanted(jobs=seat.jobs, memory=limit)
+            form = join(self.engine, job, server.folder, wanted, lines.append)
+            script = "\n".join(part for part in (form.opens, words) if part)
+            job = replace(job, env={**job.env, **form.env}, argv=("/bin/sh", "-ec", script))
+            ran = _run(self.engine, job)
+            held = seat.close()
+        told = replace(ran, paused=held.paused_seconds, least=held.least, most=held.most)
+        return replace(told, lines=[*lines, *ran.lines])
+
+    def _job(self, words: str, *mounts: Mount) -> Job:
+        env = {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "LC_ALL": "C"}
+        argv = ("/bin/sh", "-ec", words)
+        if not self.engine.isolates:
+            return Job(root=Path("/"), argv=argv, env=env, workdir=str(self.folder))
+        usr = () if self.root else (Mount(source=Path("/usr"), target="/usr"),)
+        work = Mount(source=self.folder, target=WORK, writable=True)
+        root = self.root or _bare_root(self.folder.parent / "root")
+        return Job(root=root, argv=argv, env=env, workdir=WORK, mounts=(*usr, work, *mounts))
 
 
-def under_server(
-    engine: sandbox.Engine, folder: Path, words: str, limit: int, *, jobs: int, reckoned: int, home: Home
-) -> Ran:
-    """Run it under a job server of at most `jobs` processes and so many bytes; a job is `reckoned` with."""
-    step = Step(
-        name="crowd",
-        component="crowd",
-        action=FetchAction(files=()),
-        needs=Needs(cores=jobs, memory=reckoned),
-    )
-    with JobServer(home, jobs=jobs, memory=limit) as server, _variables(server.environment):
-        seat = server.seat(step)
-        assert seat is not None
-        seat.started(os.getpid())
-        fifo = Mount(source=server.folder / TOKENS, target=FIFO, writable=True)
-        job = _job(engine, folder, words, *((fifo,) if engine.isolates else ()))
-        lines: list[str] = []
-        form = join(engine, job, server.folder, Wanted(jobs=seat.jobs, memory=limit), lines.append)
-        script = "\n".join(part for part in (form.opens, words) if part)
-        job = replace(job, env={**job.env, **form.env}, argv=("/bin/sh", "-ec", script))
-        ran = _run(engine, job)
-        held = seat.close()
-    told = replace(ran, paused=held.paused_seconds, least=held.least, most=held.most)
-    return replace(told, lines=[*lines, *ran.lines])
-
-
-def _job(engine: sandbox.Engine, folder: Path, words: str, *mounts: Mount) -> Job:
-    env = {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "LC_ALL": "C"}
-    if not engine.isolates:
-        return Job(root=Path("/"), argv=("/bin/sh", "-ec", words), env=env, workdir=str(folder))
-    root = folder.parent / "root"
+def _bare_root(root: Path) -> Path:
+    """A root whose /usr comes as a mount."""
     if not root.exists():
         for name in ("usr", "etc", "opt"):
             (root / name).mkdir(parents=True)
         for name in ("bin", "sbin", "lib", "lib64"):
             (root / name).symlink_to(f"usr/{name}")
-    usr = Mount(source=Path("/usr"), target="/usr")
-    work = Mount(source=folder, target=WORK, writable=True)
-    return Job(root=root, argv=("/bin/sh", "-ec", words), env=env, workdir=WORK, mounts=(usr, work, *mounts))
+    return root
 
 
 def _run(engine: sandbox.Engine, job: Job) -> Ran:
@@ -135,6 +143,72 @@ def _run(engine: sandbox.Engine, job: Job) -> Ran:
     outcome = sandbox.run(engine, job, lines.append)
     wall = time.monotonic() - begun
     return Ran(wall=wall, ok=outcome.ok, killed=outcome.ended is Ended.OUT_OF_MEMORY, lines=lines)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """Ratios of the job server's walls to the best number's, kills under it, and the words about both."""
+
+    ratios: Sequence[float]
+    kills: Sequence[float]
+    note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Race:
+    """The job server with up to `most` jobs against fixed numbers, under `limit` bytes; `clean` is first."""
+
+    shop: Shop
+    home: Home
+    clean: Callable[[], None]
+    limit: int
+    reckoned: int
+    most: int
+
+    def run(self, numbers: Iterable[int], runs: int) -> Told:
+        """Try all numbers, then the server and the best of them in turns. Raises BenchError: none lives."""
+        tried = {jobs: self.fixed(f"make -j{jobs}") for jobs in numbers}
+        alive = {jobs: ran.wall for jobs, ran in tried.items() if ran.ok}
+        if not alive:
+            raise BenchError("every fixed number of jobs was killed: too little memory for this")
+        best = min(alive, key=lambda jobs: alive[jobs])
+        # measured again in turns: the quickest of many is quick by luck too
+        pairs = [(self.served(), self.fixed(f"make -j{best}")) for _ in range(runs)]
+        served, again = [ran for ran, _ in pairs], [ran.wall for _, ran in pairs if ran.ok]
+        wall = middle(again) if again else alive[best]
+        unlucky = f", killed in {runs - len(again)} of {runs} more runs" if len(again) < runs else ""
+        ends = {True: "", False: " (killed)"}
+        walls = ", ".join(f"-j{jobs} {ran.wall:.1f} s{ends[ran.ok]}" for jobs, ran in tried.items())
+        ours = middle([ran.wall for ran in served])
+        least, most = min(ran.least for ran in served), max(ran.most for ran in served)
+        waited = middle([ran.paused for ran in served])
+        return Told(
+            ratios=[ran.wall / wall for ran in served],
+            kills=[float(not ran.ok) for ran in served],
+            note=f"best -j{best} with {wall:.1f} s{unlucky}, the server {ours:.1f} s; numbers: {walls}; "
+            f"under the server {least} to {most} jobs were allowed, and processes waited {waited:.1f} s in all",
+        )
+
+    def fixed(self, words: str) -> Ran:
+        """A command as it is, with the limit."""
+        self.clean()
+        ran = self.shop.with_number(words, self.limit)
+        print(f"    {words}: {_said(ran)}", flush=True)
+        return ran
+
+    def served(self) -> Ran:
+        """`make` under the server, with nothing learnt: each run has a home of its own."""
+        self.clean()
+        self.home.job_memory.unlink(missing_ok=True)
+        ran = self.shop.under_server(
+            "make", self.limit, jobs=self.most, reckoned=self.reckoned, home=self.home
+        )
+        print(f"    the job server: {_said(ran)}, waited {ran.paused:.1f} s", flush=True)
+        return ran
+
+
+def _said(ran: Ran) -> str:
+    return f"{ran.wall:.1f} s, " + ("built" if ran.ok else "killed for memory" if ran.killed else "FAILED")
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from benchmarks.crowd import Compiler, clean, lay_out, under_server, with_number
+from benchmarks.crowd import Compiler, Shop, clean, lay_out
 
 from rocwright.home import Home
 from rocwright.sandbox import cgroup
@@ -35,11 +35,11 @@ def folder(tmp_path: Path) -> Path:
 def test_a_crowd_larger_than_the_limit_is_built_whole_and_would_be_killed_without_the_server(
     folder: Path, tmp_path: Path
 ) -> None:
-    engine = Host()
-    plain = with_number(engine, folder, "make -j7", LIMIT)
+    shop = Shop(engine=Host(), folder=folder)
+    plain = shop.with_number("make -j7", LIMIT)
     assert (plain.ok, plain.killed) == (False, True)
     clean(folder)
-    served = under_server(engine, folder, "make", LIMIT, jobs=7, reckoned=100 * MIB, home=Home(tmp_path))
+    served = shop.under_server("make", LIMIT, jobs=7, reckoned=100 * MIB, home=Home(tmp_path))
     assert not served.killed, served.lines
     assert served.ok, served.lines
     # the recipe reckons with less than they take: two begin, and one of them has to wait
