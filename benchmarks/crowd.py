@@ -186,7 +186,7 @@ class Race:
             ratios=[ran.wall / wall for ran in served],
             kills=[float(not ran.ok) for ran in served],
             note=f"best -j{best} with {wall:.1f} s{unlucky}, the server {ours:.1f} s; numbers: {walls}; "
-            f"under the server {least} to {most} jobs were allowed, and processes waited {waited:.1f} s in all",
+            f"under the server {least} to {most} jobs were allowed, and processes waited {waited:.1f} s",
         )
 
     def fixed(self, words: str) -> Ran:
