@@ -14,12 +14,14 @@ from packaging.version import InvalidVersion, Version
 
 from rocwright.catalog.address import ArchivePlace
 from rocwright.catalog.check_issues import check_issues
+from rocwright.catalog.issue import read_issues
 from rocwright.catalog.load import Catalog, read_catalog
 from rocwright.catalog.model import ANY, Base, Component, Row, Stack, SystemNeeds
 from rocwright.catalog.place import BuiltinPlace
 from rocwright.catalog.provider import Provider
 from rocwright.catalog.read import Fault, Reader, holder
 from rocwright.catalog.target import Target
+from rocwright.catalog.watchlist import read_watchlist
 from rocwright.errors import InputError
 from rocwright.models import Frozen
 
@@ -42,6 +44,7 @@ TABLES = (
     "package_names.toml",
     "system.toml",
     "targets.toml",
+    "watchlist.toml",
 )
 
 FILLED = frozenset({"version", "targets", "commit"})
@@ -86,6 +89,7 @@ def check_catalog(folders: Sequence[Path], tables: Iterable[Table] = ()) -> list
     for manager in catalog.managers.values():
         _add(reader, manager, iter(()))
     faults += check_issues(reader, catalog)
+    _watchlist(reader, catalog)
     for table in tables:
         for path in reader.layers(table.file):
             read = reader.model(table.says, reader.data(path), path)
@@ -263,6 +267,17 @@ def _packages(component: Component, base: Base, catalog: Catalog) -> Found:
                 catalog.system_packages(base, [name])
             except InputError as error:
                 yield "bases", f"{component.name} needs it: {error.what}"
+
+
+def _watchlist(reader: Reader, catalog: Catalog) -> None:
+    issues = read_issues(Reader(reader.folders, []))
+    for one in read_watchlist(reader):
+        found = [
+            *unknown("issues", one.issues, issues),
+            *unknown("components", one.components, catalog.components),
+            *unknown("targets", one.targets, catalog.targets),
+        ]
+        _add(reader, one, iter(found))
 
 
 def _tables(reader: Reader, catalog: Catalog) -> Iterator[tuple[Path, str]]:

@@ -65,6 +65,8 @@ def _issue(issue: Issue, catalog: Catalog) -> Found:
     yield from (("bases", f"{name} is not known") for name in issue.bases if name not in known_bases)
     if not all(text.strip() for text in issue.source):
         yield "source", "a fact needs its source"
+    fixed = (one.component for one in issue.fixed_in)
+    yield from (("fixed_in", f"{name} is not known") for name in fixed if name not in catalog.components)
     for name in issue.versions:
         if name not in issue.components:
             yield "versions", f"{name} is not among the components"

@@ -9,6 +9,7 @@ from rocwright.catalog.issue import ErrorLines, IssuesFile
 from rocwright.catalog.model import Base, Component, PackageManager, Stack
 from rocwright.catalog.provider import Provider
 from rocwright.catalog.target import Quirk, RunOnly, Target
+from rocwright.catalog.watchlist import WatchlistFile
 from rocwright.models import Frozen
 from rocwright.patching.model import Edit
 
@@ -50,6 +51,7 @@ FILES: dict[str, tuple[str, type[Frozen]]] = {
     "provider": ("providers/*.toml", Provider),
     "stack": ("stacks/*.toml", Stack),
     "target": ("targets.toml", TargetsFile),
+    "watchlist": ("watchlist.toml", WatchlistFile),
 }
 """Kind -> the files of it, as a glob in the catalog's folder, and what they say."""
 

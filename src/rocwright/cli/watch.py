@@ -34,6 +34,7 @@ def settings_options(function: click.decorators.FC) -> click.decorators.FC:
 @click.option("--gpu", help="Of the stacks named; else each one's first row.", shell_complete=complete("gpu"))
 @click.option("--base", help="Likewise.", shell_complete=complete("base"))
 @settings_options
+@click.option("--list", "list_", is_flag=True, help="Pages and threads to look out for; asks nothing.")
 @click.option("--quiet", is_flag=True, help="Say nothing where there is nothing new: for cron.")
 @click.option("--exit-code", "news_counts", is_flag=True, help="End with 20 where something may be taken.")
 @json_option
@@ -44,6 +45,7 @@ def command(
     take: str | None,
     cool_down: int | None,
     seconds: float | None,
+    list_: bool,
     quiet: bool,
     news_counts: bool,
     as_json: bool,
@@ -61,6 +63,9 @@ def command(
     from rocwright.watch.look import watch
     from rocwright.watch.tell import tell_report
 
+    if list_:
+        _show_list(gpu or "", as_json)
+        return
     home = Home.default()
     locks = locks_to_watch(Path.cwd(), stacks, gpu or "", base or "", home)
     changes = {"take": take, "cool_down": cool_down, "seconds": seconds}
@@ -74,3 +79,18 @@ def command(
             alarm = line.startswith("ALARM")
             click.echo(click.style(line, fg="red", bold=True) if alarm else line)
     sys.exit(code)
+
+
+def _show_list(gpu: str, as_json: bool) -> None:
+    """The watch-list; of a GPU, where one is named."""
+    from rocwright.catalog.watchlist import the_watchlist
+    from rocwright.cli.tell import print_json
+
+    rows = [one for one in the_watchlist() if not gpu or not one.targets or gpu in one.targets]
+    if as_json:
+        print_json([one.model_dump(mode="json") for one in rows])
+        return
+    for one in rows:
+        concerns = ", ".join((*one.components, *one.targets)) or "any"
+        click.echo(f"{click.style(one.name, bold=True)} ({concerns}): {one.about}")
+        click.echo(f"  {one.address}\n  {one.stands}")

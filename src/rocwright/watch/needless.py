@@ -62,7 +62,13 @@ def _issues(lock: Lock, issues: Mapping[str, Issue], name: str, had: str, versio
     remedied = {one.issue for one in lock.in_force if one.component == name}
     for issue in issues.values():
         here = not issue.targets or set(issue.targets) & set(lock.request.gpu)
-        for fixed in issue.fixed_in if here and issue.name not in remedied else ():
+        if not here or issue.name in remedied:
+            continue
+        known = issue.versions.get(name, "")
+        if known and version_in(had, known) and not version_in(version, known):
+            yield f"what is done about {issue.name}: {issue.means} (known in {known})"
+            continue
+        for fixed in issue.fixed_in:
             mended = version_in(version, fixed.versions) and not version_in(had, fixed.versions)
             if fixed.component == name and mended:
                 yield f"what is done about {issue.name}: {issue.means} (mended there: {fixed.source})"
