@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.proof.official import faults
 from tests.real.stacks import build_and_verify, rocwright
 
 from rocwright.catalog.load import builtin_catalog
+from rocwright.files import sha256_file
 from rocwright.home import Home
 from rocwright.plan.make import make_plan
 from rocwright.resolve.files import read_lock
@@ -23,11 +27,17 @@ pytestmark = pytest.mark.real
 ISOLATING = [name for name, engine in ENGINES.items() if engine.isolates]
 
 
+@pytest.fixture(scope="module")
+def smoke(home: Home, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """The project, and what building and verifying it told."""
+    folder = tmp_path_factory.mktemp("project") / "gfx-smoke"
+    return folder, build_and_verify(home, folder, "gfx-smoke", "gfx803,gfx1103,gfx1151")
+
+
 def test_gfx_smoke_is_built_for_three_gpus_and_is_the_same_in_every_engine(
-    home: Home, tmp_path: Path
+    home: Home, smoke: tuple[Path, dict[str, Any]]
 ) -> None:
-    folder = tmp_path / "gfx-smoke"
-    built = build_and_verify(home, folder, "gfx-smoke", "gfx803,gfx1103,gfx1151")
+    folder, built = smoke
     (artifact,) = built["artifacts"]
     finding, *runs = [one for one in built["findings"] if one["check"] == "machine-code"]
     assert finding["ok"], finding
@@ -54,6 +64,54 @@ def test_gfx_smoke_is_built_for_three_gpus_and_is_the_same_in_every_engine(
         tried.append(probe.engine)
     wanted = {"podman", "buildah", "bubblewrap", "nspawn"} if os.environ.get("CI") else {"bubblewrap"}
     assert wanted <= set(tried)
+
+
+def test_its_wheel_is_installed_with_its_sbom_and_its_statement_is_right_until_a_byte_is_changed(
+    home: Home, smoke: tuple[Path, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, built = smoke
+    (artifact,) = built["artifacts"]
+    wheel = Path(artifact["path"])
+    assert artifact["signed_by"] == ""
+    assert artifact["laid_out"]["sha256"] == sha256_file(wheel) != artifact["sha256"]
+
+    environment = tmp_path / "env"
+    subprocess.run([sys.executable, "-m", "venv", environment], check=True)
+    pip = (environment / "bin/python", "-m", "pip", "--disable-pip-version-check")
+    subprocess.run([*pip, "install", "--no-index", "--no-deps", "--quiet", wheel], check=True)
+    subprocess.run([*pip, "check"], check=True)
+    (inside,) = environment.glob("lib/*/site-packages/gfx_smoke-*.dist-info/sboms/*")
+    beside = wheel.with_name(f"{wheel.name}.cdx.json")
+    assert inside.read_bytes() == beside.read_bytes()
+    data = json.loads(beside.read_bytes())
+    assert faults(data) == []
+    purls = [one["purl"] for one in data["components"] if one.get("purl", "").startswith("pkg:deb/")]
+    assert len(purls) > 100
+    assert all(one.startswith("pkg:deb/debian/") and "distro=debian-sid" in one for one in purls)
+    roles = {row["value"] for one in data["components"] for row in one["properties"]}
+    assert {"source", "toolchain", "packages to build", "bundled"} <= roles
+
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    key = json.loads(rocwright(home, folder, "attest", "key", "--json"))
+    signed = json.loads(rocwright(home, folder, "attest", str(wheel), "--json"))
+    assert signed["signed_by"] == key["keyid"]
+    # elsewhere: the file, its statement and the public key, nothing else
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "nobody"))
+    copy = tmp_path / wheel.name
+    shutil.copy(wheel, copy)
+    shutil.copy(signed["statement"], tmp_path)
+    words = ("attest", "verify", str(copy), "--key", key["public"], "--json")
+    right = json.loads(rocwright(home, folder, *words))
+    assert right["keyid"] == key["keyid"]
+    assert right["says"]["request"]["stack"] == "gfx-smoke"
+    logs = {one["name"] for one in right["says"]["byproducts"]}
+    assert "gfx-smoke.log" in logs
+    raw = bytearray(copy.read_bytes())
+    raw[len(raw) // 2] ^= 1
+    copy.write_bytes(raw)
+    wrong = json.loads(rocwright(home, folder, *words, check=False))
+    assert wrong["error"]["class"] == "check"
+    assert "is not the file that was signed" in wrong["error"]["what"]
 
 
 FIRST = """\

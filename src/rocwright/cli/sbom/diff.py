@@ -43,25 +43,30 @@ def command(before: Path, after: Path, every: bool, as_json: bool) -> None:
 
 
 def _tell(found: Compared, every: bool) -> None:
-    from rocwright.cli.sbom.table import plain
-
     if found.same:
         click.echo("the same components, versions and licences")
         return
-    lines = [f"{what}: {plain(one) or 'none'} -> {plain(two) or 'none'}" for what, one, two in found.whole]
-    for one in found.changed:
-        told = ", ".join(f"{what} {plain(a) or 'none'} -> {plain(b) or 'none'}" for what, a, b in one.changes)
-        lines.append(f"changed  {_named(one.name, one.role)}: {told}")
-    lines += [f"added    {_part(one)}" for one in found.added]
-    lines += [f"removed  {_part(one)}" for one in found.removed]
-    lines += [f"edit added    {plain(what)}: {plain(why)}" for what, why in found.edits_added]
-    lines += [f"edit removed  {plain(what)}: {plain(why)}" for what, why in found.edits_removed]
     counts = f"{len(found.changed):,} changed, {len(found.added):,} added, {len(found.removed):,} removed"
     click.echo(click.style(counts, bold=True))
-    for line in lines if every else lines[:_TOLD]:
+    for line in lines(found, every):
         click.echo(line)
-    if not every and len(lines) > _TOLD:
-        click.echo(f"and {len(lines) - _TOLD:,} more (--all)")
+
+
+def lines(found: Compared, every: bool) -> list[str]:
+    """What differs, a line each; the first of them, and how many more there are, unless `every` is wanted."""
+    from rocwright.cli.sbom.table import plain
+
+    told = [f"{what}: {plain(one) or 'none'} -> {plain(two) or 'none'}" for what, one, two in found.whole]
+    for one in found.changed:
+        how = ", ".join(f"{what} {plain(a) or 'none'} -> {plain(b) or 'none'}" for what, a, b in one.changes)
+        told.append(f"changed  {_named(one.name, one.role)}: {how}")
+    told += [f"added    {_part(one)}" for one in found.added]
+    told += [f"removed  {_part(one)}" for one in found.removed]
+    told += [f"edit added    {plain(what)}: {plain(why)}" for what, why in found.edits_added]
+    told += [f"edit removed  {plain(what)}: {plain(why)}" for what, why in found.edits_removed]
+    if every or len(told) <= _TOLD:
+        return told
+    return [*told[:_TOLD], f"and {len(told) - _TOLD:,} more (--all)"]
 
 
 def _part(one: Part) -> str:

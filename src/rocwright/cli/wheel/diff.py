@@ -24,15 +24,22 @@ def command(before: Path, after: Path, every: bool, as_json: bool) -> None:
     """
     from dataclasses import asdict
 
+    from rocwright.cli.sbom.diff import lines as sbom_lines
     from rocwright.cli.tell import print_json
+    from rocwright.cli.wheel.sboms import compared
     from rocwright.wheels.diff.text import lines, summary
     from rocwright.wheels.diff.wheels import diff
 
     found = diff(before, after)
+    # an SBOM that differs is told by what it tells of, not only as a file
+    bills = compared(before, after) if any("/sboms/" in one.path for one in found.files) else None
     if as_json:
-        print_json({"same": found.same, "summary": summary(found), **asdict(found)})
+        told = {"sbom": asdict(bills)} if bills else {}
+        print_json({"same": found.same, "summary": summary(found), **asdict(found), **told})
     else:
         click.echo(click.style(summary(found), bold=True))
         for line in lines(found, every=every):
             click.echo(line)
+        for line in sbom_lines(bills, every) if bills else ():
+            click.echo(f"  SBOM: {line}")
     raise SystemExit(0 if found.same else 1)

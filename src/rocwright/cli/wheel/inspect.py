@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -45,12 +45,16 @@ def command(
     if kernels:
         _kernels(path, as_json)
         return
+    from rocwright.cli.wheel.sboms import lines, sboms
+
     found = _inspected(path, venv)
     findings = _judged(path) if judge else []
     if as_json:
-        _print_json(found, findings if judge else None)
+        _print_json(found, findings if judge else None, sboms(path))
     else:
         _tell(found)
+        for line in lines(path):
+            click.echo(line)
         if judge:
             from rocwright.cli.wheel.findings import print_findings
 
@@ -87,11 +91,12 @@ def _inspected(path: Path, venv: bool) -> Inspection:
     return inspect(path)
 
 
-def _print_json(found: Inspection, findings: list[Finding] | None) -> None:
+def _print_json(found: Inspection, findings: list[Finding] | None, bills: list[dict[str, Any]]) -> None:
     from rocwright.cli.tell import print_json
     from rocwright.cli.wheel.findings import as_data
 
-    print_json(found.as_dict() | ({} if findings is None else {"findings": as_data(findings)}))
+    told = found.as_dict() | {"sboms": bills}
+    print_json(told | ({} if findings is None else {"findings": as_data(findings)}))
 
 
 def _judged(path: Path) -> list[Finding]:
