@@ -30,7 +30,7 @@ from rocwright.wheels.standalone.facts import LibrariesFile
 Known = Annotated[str, Field(min_length=1)]
 Sources = Annotated[tuple[Known, ...], Field(min_length=1)]
 
-FILLED = frozenset({"user", "groups", "gids", "pages", "module", "path", "pci", "gpu", "variable"})
+FILLED = frozenset({"user", "groups", "gids", "number", "pages", "module", "path", "pci", "gpu", "variable"})
 """What doctor fills in in commands that mend."""
 
 

@@ -76,8 +76,11 @@ def test_half_a_topology_names_the_node(tmp_path: Path) -> None:
     assert one.what == "3 nodes in the topology; without what they are: 2"
 
 
-def test_an_apu_beside_a_card_is_pointed_out(tmp_path: Path) -> None:
-    assert named(machine(tmp_path, PHOENIX, NAVI31), "several-gpus")
+def test_an_apu_beside_a_card_is_pointed_out_with_the_cards_number(tmp_path: Path) -> None:
+    (behind,) = named(machine(tmp_path / "behind", PHOENIX, NAVI31), "several-gpus")
+    (before,) = named(machine(tmp_path / "before", NAVI31, PHOENIX), "several-gpus")
+    assert behind.mend == "export ROCR_VISIBLE_DEVICES=1"
+    assert before.mend == "export ROCR_VISIBLE_DEVICES=0"
 
 
 def test_the_worst_is_said_first(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rocwright.trouble.facts import HostFacts
 from rocwright.trouble.findings.model import Finding, Say, speaker
@@ -29,9 +29,8 @@ def devices(machine: Machine, facts: HostFacts, stacks: tuple[str, ...]) -> Iter
     for gpu in machine.gpus:
         yield from _gpu(gpu, machine, say)
     if len(machine.gpus) > 1:
-        yield say(
-            "several-gpus", "note", f"{len(machine.gpus)} AMD GPUs: {', '.join(map(named, machine.gpus))}"
-        )
+        told = f"{len(machine.gpus)} AMD GPUs: {', '.join(map(named, machine.gpus))}"
+        yield say("several-gpus", "note", told, number=_number(machine.gpus))
     topology = machine.topology
     if topology.partial:
         numbers = ", ".join(map(str, topology.partial))
@@ -41,6 +40,12 @@ def devices(machine: Machine, facts: HostFacts, stacks: tuple[str, ...]) -> Iter
             f"{topology.nodes} nodes in the topology; without what they are: {numbers}",
         )
     yield from _rights(machine, say)
+
+
+def _number(gpus: Sequence[Gpu]) -> int:
+    """The place of the strongest GPU in the compute driver's order."""
+    ordered = sorted((gpu for gpu in gpus if gpu.node is not None), key=lambda gpu: gpu.node or 0)
+    return max(range(len(ordered)), key=lambda place: ordered[place].simds, default=0)
 
 
 def _gpu(gpu: Gpu, machine: Machine, say: Say) -> Iterator[Finding]:
