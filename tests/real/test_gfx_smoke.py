@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 from tests.proof.official import faults
+from tests.real.healing import CATALOG, Case
 from tests.real.stacks import build_and_verify, rocwright
 
 from rocwright.catalog.load import builtin_catalog
+from rocwright.catalog.read import DATA
 from rocwright.files import sha256_file
 from rocwright.home import Home
 from rocwright.plan.make import make_plan
@@ -197,3 +199,36 @@ def test_a_wheel_is_installed_for_what_needs_it_with_packages_from_the_index(
         check=False,
     )
     assert done.stdout == "here\n", done.stderr
+
+
+STRIX_HALO = "cpu_cores_count 0\nsimd_count 80\ngfx_target_version 110501\nvendor_id 4098\ndevice_id 5510\n"
+"""What the kernel tells of a card, in /sys/class/kfd/kfd/topology/nodes/1/properties."""
+
+
+def test_an_override_that_leaks_into_a_build_is_taken_out(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = tmp_path / "catalog"
+    shutil.copytree(CATALOG, catalog)
+    shutil.copytree(DATA / "sources/gfx-smoke/hip", catalog / "sources/leak/hip")
+    monkeypatch.setenv("ROCWRIGHT_CATALOG", str(catalog))
+    node = tmp_path / "class/kfd/kfd/topology/nodes/1"
+    node.mkdir(parents=True)
+    (node / "properties").write_text(STRIX_HALO)
+    # a machine with the card, for rocm_agent_enumerator, which hipcc asks
+    shown = f'mount --bind {tmp_path}/class /sys/class && exec "$@"'
+    case = Case(
+        home=home,
+        folder=tmp_path / "leak",
+        stack="leak",
+        around=("unshare", "--mount", "sh", "-c", shown, "sh"),
+        options=("--engine", "bubblewrap"),
+    )
+    case.begin()
+    failure = case.fails()
+    assert (failure["class"], failure["issue"]) == ("compile", "offload-arch-invalid")
+    made = case.heals("offload-arch-invalid")
+    told = json.loads(rocwright(home, tmp_path, "wheel", "inspect", str(made), "--json"))
+    assert "gfx1151" in json.dumps(told)
+    assert "gfx1100" not in json.dumps(told)
+    case.builds_elsewhere()

@@ -1,0 +1,92 @@
+"""A known failure, from failing to built: what every case shows."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.real.stacks import rocwright
+
+from rocwright.home import Home
+from rocwright.resolve.files import read_lock
+from rocwright.resolve.model import Lock
+
+CATALOG = Path(__file__).parent / "heal_catalog"
+"""Recipes of small parts of real sources, none of which builds as it is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A stack of one component whose step fails; `around` is a command that runs another in its way,
+    `options` are those of every build."""
+
+    home: Home
+    folder: Path
+    stack: str
+    base: str = "debian:sid"
+    around: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+
+    def begin(self) -> None:
+        self.folder.mkdir()
+        words = ("--stack", self.stack, "--gpu", "gfx1151", "--base", self.base)
+        rocwright(self.home, self.folder, "init", *words)
+        rocwright(self.home, self.folder, "lock")
+
+    @property
+    def lock(self) -> Lock:
+        return read_lock(self.folder / "rocwright.lock")
+
+    def fails(self, *words: str) -> dict[str, Any]:
+        """Build; gives the failure of the component's step."""
+        code, told = self._build(self.folder, *words)
+        (failure,) = told["failures"]
+        assert (failure["step"], code != 0) == (self.stack, True), told
+        return dict(failure)
+
+    def heals(self, *issues: str) -> Path:
+        """Build with --heal; gives the artifact, with the remedies of these issues kept in the lock."""
+        code, told = self._build(self.folder, "--heal")
+        assert code == 0, told
+        kept = [(one.issue, one.outcome) for one in self.lock.remedies]
+        assert kept == [(issue, "helped") for issue in issues], self.lock.remedies
+        trail = rocwright(self.home, self.folder, "heal", "--explain")
+        assert all(f"{issue} · {self.stack}" in trail for issue in issues), trail
+        (artifact,) = told["artifacts"]
+        return Path(artifact["path"])
+
+    def builds_elsewhere(self) -> None:
+        """From the lock alone, in a store that never saw the component built, it is built at once."""
+        for path in (self.home.store / "records").glob("??/*.json"):
+            if json.loads(path.read_text())["step"] == self.stack:
+                path.unlink()
+        elsewhere = self.folder.with_name(f"{self.folder.name}-elsewhere")
+        elsewhere.mkdir()
+        for name in ("rocwright.toml", "rocwright.lock"):
+            shutil.copy(self.folder / name, elsewhere)
+        code, told = self._build(elsewhere)
+        assert code == 0, told
+        outcomes = {one["name"]: one["outcome"] for one in told["run"]["steps"]}
+        assert outcomes[self.stack] == "built", told
+        assert read_lock(elsewhere / "rocwright.lock").remedies == self.lock.remedies
+
+    def log(self) -> str:
+        return rocwright(self.home, self.folder, "logs", self.stack)
+
+    def _build(self, folder: Path, *words: str) -> tuple[int, dict[str, Any]]:
+        done = subprocess.run(
+            [*self.around, sys.executable, "-m", "rocwright", "build", "--json", *self.options, *words],
+            cwd=folder,
+            env=os.environ | {"ROCWRIGHT_HOME": str(self.home.path)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.stdout, done.stderr[-4000:]
+        return done.returncode, json.loads(done.stdout)

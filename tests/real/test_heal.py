@@ -1,0 +1,71 @@
+"""Known failures in real sources, each from failing to built by `rocwright build --heal`."""
+
+from __future__ import annotations
+
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+from tests.real.healing import CATALOG, Case
+
+from rocwright.home import Home
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture(autouse=True)
+def _catalog(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROCWRIGHT_CATALOG", str(CATALOG))
+
+
+def test_a_tree_of_an_old_cmake_is_built_with_cmake_4(home: Home, tmp_path: Path) -> None:
+    case = Case(home=home, folder=tmp_path / "psimd", stack="psimd")
+    case.begin()
+    failure = case.fails()
+    assert (failure["class"], failure["issue"]) == ("compile", "cmake-minimum")
+    assert "CMAKE_POLICY_VERSION_MINIMUM" in failure["heal"]
+    made = case.heals("cmake-minimum")
+    with tarfile.open(made) as archive:
+        assert "usr/include/psimd.h" in archive.getnames()
+    case.builds_elsewhere()
+
+
+def test_a_header_that_a_new_compiler_no_longer_brings_along_is_included(home: Home, tmp_path: Path) -> None:
+    case = Case(home=home, folder=tmp_path / "gloo", stack="gloo")
+    case.begin()
+    assert case.fails()["issue"] == "cmake-minimum"
+    made = case.heals("cmake-minimum", "gloo-cstdint")
+    assert "uint8_t" in case.lock.remedies[1].failed
+    symbols = subprocess.run(["nm", "-C", made], capture_output=True, text=True, check=True).stdout
+    assert "T gloo::allreduce(gloo::AllreduceOptions const&)" in symbols
+    case.builds_elsewhere()
+
+
+def test_compilers_that_want_more_memory_than_there_is_are_run_with_fewer_at_once(
+    home: Home, tmp_path: Path
+) -> None:
+    # three compilers do not fit, nor do two; the second try that any build makes has two
+    options = ("--jobs", "4", "--memory", "450MiB", "--no-job-server")
+    case = Case(home=home, folder=tmp_path / "visit", stack="visit", options=options)
+    case.begin()
+    failure = case.fails()
+    assert (failure["class"], failure["issue"]) == ("out of memory", "killed")
+    assert "ran out of memory twice" in failure["what"]
+    made = case.heals("killed")
+    symbols = subprocess.run(["nm", "-C", made], capture_output=True, text=True, check=True).stdout
+    assert all(f" T visit_both_{part}(" in symbols for part in range(1, 5))
+    (remedy,) = case.lock.remedies
+    assert remedy.action.kind == "jobs"
+    assert remedy.memory >= 225 * 1024**2
+    case.builds_elsewhere()
+
+
+def test_a_system_package_that_a_recipe_forgets_is_added(home: Home, tmp_path: Path) -> None:
+    case = Case(home=home, folder=tmp_path / "vision", stack="torchvision-image", base="debian:trixie")
+    case.begin()
+    failure = case.fails()
+    assert (failure["class"], failure["issue"]) == ("compile", "pybind11-headers")
+    made = case.heals("pybind11-headers")
+    assert b"torchvision" in made.read_bytes()
+    case.builds_elsewhere()
