@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -29,6 +30,18 @@ def test_the_first_error_the_issue_its_cause_and_remedy_are_printed(tmp_path: Pa
     assert "gloo-cstdint, line 2" in told.output
     assert "Add #include <cstdint> to gloo/types.h" in told.output
     assert "pytorch/gloo" in told.output
+
+
+def test_a_hostile_log_is_told_and_none_of_its_codes_reach_the_terminal(tmp_path: Path) -> None:
+    odd = LOG.replace("error:", "\x1b[31;1merror:\x1b]0;title\x07\x1b[0m").replace("gloo/t", "gl\0oo/t")
+    whole = gzip.compress(
+        b"\x9b2J\xff\r" + odd.encode() + b"".join(b"%d\n" % (n * 7919) for n in range(9999))
+    )
+    (tmp_path / "log.gz").write_bytes(whole[: len(whole) - 5000])
+    told = CliRunner().invoke(cli, ["diagnose", str(tmp_path / "log.gz")])
+    assert told.exit_code == 0, told.output
+    assert "gloo-cstdint" in told.output
+    assert not set(told.output) & set("\x1b\x9b\x07\0\r")
 
 
 def test_standard_input_is_read_and_told_as_json() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import tarfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.trouble.machines import NVIDIA, POLARIS, STRIX_HALO, machine
+from tests.trouble.machines import GIB, NVIDIA, POLARIS, STRIX_HALO, machine
 
 from rocwright.cli import cli
 
@@ -38,6 +39,34 @@ def test_an_error_is_told_with_what_mends_it_and_the_exit_code_says_so(
     assert "error    gfx803 (1002:67df at 0000:01:00.0) is not in the compute driver's topology" in text
     assert "for   llama-hip" in text
     assert "mend  sudo dmesg" in text
+
+
+def test_a_machine_on_which_everything_is_odd_at_once_is_told_whole(tmp_path: Path) -> None:
+    node = "sys/class/kfd/kfd/topology/nodes/2/properties"
+    odd = {
+        node: "",
+        "proc/self/mountinfo": "30 22 0:30 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\nodd\n"
+        "31 22 0:35 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n",
+        "proc/self/cgroup": "4:memory:/gone (deleted)\n0::/gone (deleted)\n5\n",
+        "sys/fs/cgroup/memory/memory.limit_in_bytes": f"{2 * GIB}\n",
+    }
+    root = machine(tmp_path / "root", STRIX_HALO, more=odd)
+    (root / "proc/pressure/memory").unlink()
+    firmware = root / "sys/bus/pci/devices" / STRIX_HALO.address / "fw_version/mes_fw_version"
+    firmware.unlink()
+    os.mkfifo(firmware)
+    (root / "dev/kfd").chmod(0o600)
+    done = doctor("llama-hip", "--root", root)
+    assert done.exit_code == 12
+    for told in (
+        "in the topology; without what they are: 2",
+        "fw_version/mes_fw_version: no answer in",
+        "the kernel tells no memory pressure",
+        "a cgroup allows 2.00 GiB of 32.00 GiB",
+        "/dev/kfd",
+        "gfx1151  llama-hip",
+    ):
+        assert told in done.output, (told, done.output)
 
 
 def test_json_has_the_machine_the_findings_and_what_it_can_do(tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ def _table(every: Sequence[Able]) -> Iterator[str]:
                 f"{one.how}{f' ({one.why})' if one.why else ''}",
                 took or expected,
                 size(one.need.disk) if one.need.disk else _others(one),
-                f"{one.jobs} jobs",
+                "1 job" if one.jobs == 1 else f"{one.jobs} jobs",
                 one.said or ("a lock, nothing seen yet" if one.row else "no row: nobody has tried it"),
                 *(f"{name}: {told}" for name, told in one.lacks.items()),
             ]
