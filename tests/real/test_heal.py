@@ -59,13 +59,3 @@ def test_compilers_that_want_more_memory_than_there_is_are_run_with_fewer_at_onc
     assert remedy.action.kind == "jobs"
     assert remedy.memory >= 225 * 1024**2
     case.builds_elsewhere()
-
-
-def test_a_system_package_that_a_recipe_forgets_is_added(home: Home, tmp_path: Path) -> None:
-    case = Case(home=home, folder=tmp_path / "vision", stack="torchvision-image", base="debian:trixie")
-    case.begin()
-    failure = case.fails()
-    assert (failure["class"], failure["issue"]) == ("compile", "pybind11-headers")
-    made = case.heals("pybind11-headers")
-    assert b"torchvision" in made.read_bytes()
-    case.builds_elsewhere()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.real import faulty_torch
+from tests.real.healing import CATALOG, Case
 from tests.real.stacks import build_and_verify
 
 from rocwright.home import Home
@@ -26,6 +27,19 @@ def test_torch_extensions_are_built_against_the_torch_of_the_base(home: Home, tm
     assert not any(step["name"] == "pytorch" for step in built["run"]["steps"])
     index = folder / "rocwright-out" / "simple" / "torchvision" / "index.html"
     assert "torchvision-0.21.0" in index.read_text()
+
+
+def test_a_system_package_that_a_recipe_forgets_is_added(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROCWRIGHT_CATALOG", str(CATALOG))
+    case = Case(home=home, folder=tmp_path / "vision", stack="torchvision-image", base="debian:trixie")
+    case.begin()
+    failure = case.fails()
+    assert (failure["class"], failure["issue"]) == ("compile", "pybind11-headers")
+    made = case.heals("pybind11-headers")
+    assert b"torchvision" in made.read_bytes()
+    case.builds_elsewhere()
 
 
 @pytest.fixture(scope="module")
