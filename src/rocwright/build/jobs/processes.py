@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -16,6 +16,7 @@ from pydantic import Field
 
 from rocwright.build.jobs.kernel import text
 from rocwright.catalog.read import Reader, catalog_folders
+from rocwright.errors import RocwrightError
 from rocwright.models import Frozen
 from rocwright.sandbox import state
 
@@ -121,7 +122,8 @@ class Watch:
         stats: dict[int, tuple[_Stat, str]] = {}
         for name, step in boxes:
             folder = folders[name]
-            for pid in self._below(name) if folder is None else _members(folder):
+            # some engines keep a container out of the sandbox's own cgroup
+            for pid in (folder and _members(folder)) or self._below(name):
                 stat = _stat(pid)
                 if stat is not None:
                     stats[pid] = stat, step
@@ -137,17 +139,19 @@ class Watch:
 
     def _seen(self, pid: int, stat: _Stat, step: str, waits: bool) -> Seen:
         memory = _memory(pid)
+        kind = self._kind(pid, stat, waits)
         before = self._before.get((pid, stat.started))
+        peak = max(memory, before.peak if before is not None else 0)
         return Seen(
             pid=pid,
             started=stat.started,
             step=step,
             memory=memory,
-            kind=self._kind(pid, stat, waits),
+            kind=kind,
             parent=stat.parent,
             threads=stat.threads,
             paused=stat.state == "T",
-            peak=max(memory, before.peak if before is not None else 0),
+            peak=peak if kind is Kind.OTHER else max(peak, _peak(pid)),
             cpu=stat.cpu,
         )
 
@@ -164,8 +168,8 @@ class Watch:
             found = self._kinds[key] = programs().kind(name, words[1:])
         return found
 
-    def _below(self, name: str) -> Iterator[int]:
-        """Processes of a sandbox without a cgroup: those that carry its mark, and their children."""
+    def _below(self, name: str) -> set[int]:
+        """Processes that are in no cgroup of their sandbox: those that carry its mark, and their children."""
         at, marked = self._marked.get(name, (0.0, []))
         now = time.monotonic()
         if now - at > _MARKS or not marked:
@@ -178,7 +182,7 @@ class Watch:
             if pid not in found:
                 found.add(pid)
                 waiting += [int(word) for word in text(f"/proc/{pid}/task/{pid}/children").split()]
-        return iter(found)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,16 +199,15 @@ def _boxes() -> list[tuple[str, int]]:
     """The sandboxes of this user, each with its owner's process id."""
     try:
         names = [entry.name for entry in os.scandir(state.home())]
-    except OSError:
+    except (OSError, RocwrightError):
         return []
     owners = [(name, state.owner_of(name)) for name in names]
     return [(name, owner.pid) for name, owner in owners if owner is not None]
 
 
-def _members(folder: Path) -> Iterator[int]:
+def _members(folder: Path) -> set[int]:
     """The processes of a cgroup and of those below it."""
-    for at, _, _ in os.walk(folder):
-        yield from map(int, text(f"{at}/cgroup.procs").split())
+    return {int(word) for at, _, _ in os.walk(folder) for word in text(f"{at}/cgroup.procs").split()}
 
 
 def _stat(pid: int) -> _Stat | None:
@@ -221,6 +224,14 @@ def _stat(pid: int) -> _Stat | None:
         threads=int(fields[17]),
         started=int(fields[19]),
     )
+
+
+def _peak(pid: int) -> int:
+    """What was resident at most, also between two looks, less what is a file's now."""
+    said = text(f"/proc/{pid}/status")
+    found = [said.partition(name)[2].split(maxsplit=1)[:1] for name in ("VmHWM:", "RssFile:")]
+    most, files = (int(words[0]) if words else 0 for words in found)
+    return max(0, most - files) * 1024
 
 
 def _memory(pid: int) -> int:

@@ -70,12 +70,12 @@ class _Bound:
 def read_room(limit: int | None, group: Cgroup | None, below: Sequence[Path] = (), own: int = 0) -> Room:
     """Look now. `group` is the cgroup of the whole build, None where there is none; `below` are the folders
     of its sandboxes' cgroups. `own` is what the build's processes have, in bytes, for where no cgroup counts
-    it. Never raises.
+    them. Never raises.
     """
     machine = _machine(text(MEMINFO))
     bounds = [machine, *(bound for bound in _cgroups(group, below) if bound.total < machine.total)]
     if limit is not None:
-        bounds.append(_Bound("limit", limit, group.used() if group is not None else own))
+        bounds.append(_Bound("limit", limit, max(own, group.used() if group is not None else 0)))
     tightest = min(bounds, key=lambda bound: bound.left)
     return Room(
         total=tightest.total,
