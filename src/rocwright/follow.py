@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -86,7 +87,16 @@ def bump(
     Raises InputError without a lock or for an unknown name, and what locking raises. An alarm of `watch` ends
     it: nothing is built on what has changed under a pin before somebody has looked.
     """
-    before = read_lock(project.lock_path, project.request)
+    return _bumped(project, read_lock(project.lock_path, project.request), names, settings, on_line)
+
+
+def _bumped(
+    project: Project,
+    before: Lock,
+    names: Sequence[str],
+    settings: WatchSettings,
+    on_line: Callable[[str], None],
+) -> Candidate:
     report = watch({_label(project.request): before}, settings, project.catalog, project.home)
     for silent in report.silent:
         on_line(f"no answer: {silent.source}: {silent.cause or silent.what}")
@@ -104,6 +114,11 @@ def bump(
         base, release, project.catalog, project.store, project.home, on_line, known, until=until
     ) as outside:
         return make_candidate(before, project.catalog, take, report.news, outside, on_line)
+
+
+def newest(project: Project, lock: Lock, settings: WatchSettings, on_line: Callable[[str], None]) -> Lock:
+    """The candidate for a lock that lies elsewhere than its project's own; raises what `bump` raises."""
+    return _bumped(replace(project, request=lock.request), lock, (), settings, on_line).lock
 
 
 def put_candidate(project: Project, made: Lock, output: Path | None, *, write: bool) -> Path:

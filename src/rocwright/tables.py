@@ -16,6 +16,7 @@ from rocwright.catalog.load import Catalog
 from rocwright.catalog.read import Fault
 from rocwright.catalog.schema import FILES as CATALOG_FILES
 from rocwright.catalog.schema import schema as schema_of
+from rocwright.cycle.channels import ChannelsFile
 from rocwright.models import Frozen
 from rocwright.proof.facts import PackageNamesFile
 from rocwright.trouble.clean.model import Kinds
@@ -108,6 +109,7 @@ def _package_names(table: PackageNamesFile, catalog: Catalog) -> Found:
 
 
 TABLES: dict[str, Table] = {
+    "channel": Table("channels.toml", ChannelsFile),
     "clean": Table("clean.toml", Kinds),
     "elf_machine": Table("elf_machines.toml", MachinesFile),
     "evidence": Table("evidence.toml", EvidenceFile, _evidence),

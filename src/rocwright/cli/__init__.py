@@ -27,6 +27,7 @@ VERBS = {
     "logs": "The log of a step.",
     "heal": "The remedies of the lock: what was tried, why, and whether it helped.",
     "diagnose": "What broke, by its log: the first error, and what is known of it.",
+    "cycle": "Follow upstream: candidate, build, checks; promote it or keep the old.",
     "reproduce": "Build again, elsewhere and otherwise: are the bytes the same?",
     "bisect": "Which change upstream broke a build: the pins, then the commit.",
     "shell": "A shell in the sandbox of a step, as it was.",

@@ -10,7 +10,7 @@ from rocwright.cli.common import Asked, json_option, project_options, say, the_p
 
 FORMATS = (
     *("containerfile", "pipeline", "nspawn", "run", "quadlet", "powershell", "github", "requirements"),
-    *("tutorial", "all"),
+    *("timer", "tutorial", "all"),
 )
 
 
@@ -39,6 +39,7 @@ def command(
     powershell     the build on Windows, where the stack has one
     github         a workflow that builds the pipeline
     requirements   requirements.lock and pylock.toml
+    timer          systemd units that run rocwright cycle in this folder every night
     tutorial       TUTORIAL.md: how to change a pin by hand
     all            each of them, in a folder of its own
     """

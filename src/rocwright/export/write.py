@@ -17,6 +17,7 @@ from rocwright.export.powershell import powershell_scripts
 from rocwright.export.quadlet import quadlet
 from rocwright.export.requirements import requirements
 from rocwright.export.run import run_scripts
+from rocwright.export.timer import timer
 from rocwright.export.tutorial import tutorial
 from rocwright.files import sha256_bytes, write_atomic
 from rocwright.plan.environment import EPOCH
@@ -33,6 +34,7 @@ FORMATS: Mapping[str, Callable[[Subject], Files]] = {
     "powershell": powershell_scripts,
     "github": github,
     "requirements": requirements,
+    "timer": timer,
     "tutorial": tutorial,
 }
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from itertools import product
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
-from rocwright.models import Frozen
+from rocwright.models import Frozen, canonical_json
 from rocwright.resolve.model import Request
 
 Take = Literal["patch", "stable", "all"]
@@ -27,10 +28,64 @@ class WatchSettings(Frozen):
     seconds: float = Field(default=30, gt=0, le=3600)
 
 
+Said = Literal["built", "checked without a GPU", "ran in software", "ran on a GPU"]
+"""What a channel can ask for, each more than the one before it."""
+
+Names = Annotated[
+    tuple[str, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)
+]
+"""One name, or several."""
+
+
+class MatrixRows(Frozen):
+    """`[[matrix]]`: every stack for every GPU on every base, each a row; the rest as in a request."""
+
+    stack: Names = Field(min_length=1)
+    gpu: Names = Field(min_length=1)
+    base: Names = Field(min_length=1)
+    provider: str = ""
+    extra: tuple[str, ...] = ()
+    versions: dict[str, str] = {}
+
+    @property
+    def rows(self) -> tuple[Request, ...]:
+        """What is asked for in each row."""
+        rest = {"provider": self.provider, "extra": self.extra, "versions": self.versions}
+        return tuple(
+            Request.model_validate({"stack": stack, "gpu": (gpu,), "base": base} | rest)
+            for stack, gpu, base in product(self.stack, self.gpu, self.base)
+        )
+
+
+class Channel(Frozen):
+    """`[[channel]]`: what a lock must have shown before it is promoted to a channel.
+
+    `said` is the least that evidence must say, `days` how long the channel before must have held the lock,
+    `checks` names of checks that must have run and been right, `device` a regular expression (RE2) for where.
+    """
+
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
+    said: Said
+    days: float = Field(default=0, ge=0, le=3650)
+    checks: tuple[str, ...] = ()
+    device: str = ""
+    summary: str = ""
+
+
 class ProjectFile(Request):
     """`rocwright.toml`: a request, and the tables of settings beside it, which no lock depends on."""
 
     watch: WatchSettings = WatchSettings()
+    matrix: tuple[MatrixRows, ...] = ()
+    channel: tuple[Channel, ...] = ()
+
+    @property
+    def rows(self) -> tuple[Request, ...]:
+        """The rows of the matrix, each once; where there is none, what is asked for itself."""
+        found = [row for one in self.matrix for row in one.rows]
+        return tuple({canonical_json(row.model_dump(mode="json")): row for row in found}.values()) or (
+            self.request,
+        )
 
     @property
     def request(self) -> Request:

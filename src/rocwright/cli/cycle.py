@@ -1,0 +1,63 @@
+"""`rocwright cycle`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from rocwright.cli.common import json_option
+from rocwright.cli.watch import settings_options
+
+
+@click.command("cycle")
+@settings_options
+@click.option("--bisect", is_flag=True, help="Where a candidate fails, look for the change that broke it.")
+@click.option(
+    "--jobs", "-j", type=click.IntRange(min=1), help="Most processes at once; all cores by default."
+)
+@click.option("--engine", help="The sandbox engine, by name; otherwise the first that works here.")
+@json_option
+def command(
+    take: str | None,
+    cool_down: int | None,
+    seconds: float | None,
+    bisect: bool,
+    jobs: int | None,
+    engine: str | None,
+    as_json: bool,
+) -> None:
+    """Follow upstream once: for every row of [[matrix]] a candidate, its build, its checks, its channels.
+
+    What is promoted lies in locks/ROW/CHANNEL.lock. A row that fails keeps what it had. A cycle that was
+    stopped goes on where it was. Exit code 0: every row is fine; 1: a candidate failed, or was not tried.
+    """
+    from rocwright.build.progress import choose_progress
+    from rocwright.build.scheduler import Options
+    from rocwright.cli.tell import print_json
+    from rocwright.cycle.channels import channels
+    from rocwright.cycle.run import Wheel, cycle
+    from rocwright.cycle.tell import tell
+    from rocwright.flow import project_in
+    from rocwright.follow import newest, watch_settings
+    from rocwright.resolve.files import PROJECT, read_project
+
+    folder = Path.cwd()
+    settings = watch_settings(folder, {"take": take, "cool_down": cool_down, "seconds": seconds})
+    asked = read_project(folder / PROJECT)
+    with choose_progress() as progress:
+        wheel = Wheel(
+            follow=lambda project, lock: newest(project, lock, settings, progress.say),
+            channels=channels(asked.channel),
+            options=Options(jobs=jobs or os.cpu_count() or 1, engine=engine),
+            progress=progress,
+            bisect=bisect,
+        )
+        told = cycle(folder, asked.rows, project_in(folder), wheel)
+    if as_json:
+        print_json(told.model_dump(mode="json"))
+    else:
+        for line in tell(told):
+            click.echo(line)
+    raise SystemExit(0 if told.ok else 1)

@@ -1,0 +1,1 @@
+"""Follow upstream, build, check, promote or keep the old, row by row."""

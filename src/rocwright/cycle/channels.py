@@ -1,0 +1,103 @@
+"""Which channels a lock has earned, from what is on record of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+
+import re2
+
+from rocwright.catalog.read import Reader, catalog_folders, parse
+from rocwright.models import Frozen
+from rocwright.records.model import SAID, Finding, Promotion
+from rocwright.resolve.settings import Channel
+
+CHANNELS = "channels.toml"
+
+
+class ChannelsFile(Frozen):
+    """channels.toml."""
+
+    channel: tuple[Channel, ...] = ()
+
+
+def channels(own: Iterable[Channel] = ()) -> tuple[Channel, ...]:
+    """The catalog's channels in order; a project's `own` stand in for those of their name, or last."""
+    reader = Reader(catalog_folders())
+    tables = [parse(ChannelsFile, reader.data(path), path) for path in reader.layers(CHANNELS)]
+    found = {one.name: one for table in tables for one in table.channel}
+    return tuple((found | {one.name: one for one in own}).values())
+
+
+class Shown(Frozen):
+    """What a lock has shown: the most that evidence says of it, and the findings of its checks."""
+
+    said: str
+    findings: tuple[Finding, ...] = ()
+
+
+def missing(
+    channel: Channel, shown: Shown, before: Promotion | None, needs_before: bool, now: datetime
+) -> str:
+    """Why a lock is not promoted to a channel, in words; "" where it has earned it.
+
+    `before` is its promotion to the channel before this one, which it must have where `needs_before`.
+    """
+    if shown.said not in SAID or SAID.index(shown.said) < SAID.index(channel.said):
+        return f"the evidence says {shown.said or 'nothing'!r}; {channel.said!r} is asked for"
+    wrong = [one.name for one in shown.findings if not one.ok]
+    if wrong:
+        return f"not right: {', '.join(wrong[:3])}"
+    done = {one.check for one in shown.findings if not one.absent}
+    lacking = [name for name in channel.checks if name not in done]
+    if lacking:
+        return f"did not run: {', '.join(lacking)}"
+    devices = sorted({one.device for one in shown.findings if one.device})
+    if channel.device and not any(re2.search(channel.device, one) for one in devices):
+        return f"ran on {', '.join(devices) or 'no device'}; {channel.device} is asked for"
+    if not needs_before:
+        return ""
+    if before is None:
+        return "it is not in the channel before"
+    if not channel.days:
+        return ""
+    since = now - datetime.fromisoformat(before.at.replace("Z", "+00:00"))
+    if since < timedelta(0):
+        return "the clock was set back: it was promoted in the future"
+    left = timedelta(days=channel.days) - since
+    return f"{_days(left)} more, of {channel.days:g} days" if left > timedelta(0) else ""
+
+
+def _days(left: timedelta) -> str:
+    days = left.total_seconds() / 86400
+    return f"{days:.1f} days" if days >= 1 else f"{left.total_seconds() / 3600:.0f} h"
+
+
+def earned(
+    wanted: Sequence[Channel], shown: Shown, held: Iterable[Promotion], lock: str, now: datetime | None = None
+) -> list[tuple[Channel, str]]:
+    """Each channel with the reason why the lock (its sha256) is not promoted to it, "" where it is.
+
+    Those that hold it already are left out. `held` are the promotions of the row, the newest first.
+    """
+    at = now or datetime.now(UTC)
+    newest: dict[str, Promotion] = {}
+    for one in held:
+        newest.setdefault(one.channel, one)
+    found: list[tuple[Channel, str]] = []
+    before: Promotion | None = None
+    for number, channel in enumerate(wanted):
+        holds = newest.get(channel.name)
+        if holds is not None and holds.lock == lock:
+            before = holds
+            continue
+        why = missing(channel, shown, before, number > 0, at)
+        found.append((channel, why))
+        before = (
+            None
+            if why
+            else Promotion(
+                stack="", gpu="", base="", channel=channel.name, run="", lock=lock, at=at.isoformat()
+            )
+        )
+    return found

@@ -1,0 +1,58 @@
+"""What a cycle did, row by row."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from rocwright.models import Frozen
+from rocwright.resolve.model import Request
+
+State = Literal["promoted", "unchanged", "failed", "not tried"]
+"""The closed set of ends of a row: a lock reached a channel; nothing new, or nothing earned yet; the
+candidate broke and the old one stays; nobody could tell (no network, no room)."""
+
+
+class Culprit(Frozen):
+    """What made a candidate fail, in words, and where the report lies."""
+
+    says: tuple[str, ...]
+    report: str
+
+
+class RowTold(Frozen):
+    """How a row ended. `changes` says in lines what the candidate changed, `promoted` to which channels it
+    came, `waits` why not to others, `run` is the run that says the most of it, `why` tells a failure."""
+
+    request: Request
+    state: State
+    changes: tuple[str, ...] = ()
+    promoted: tuple[str, ...] = ()
+    waits: dict[str, str] = {}
+    lock: str = ""
+    run: str = ""
+    why: str = ""
+    culprit: Culprit | None = None
+
+    @property
+    def name(self) -> str:
+        """The row in a word, as its folder is called."""
+        return row_name(self.request)
+
+
+class CycleTold(Frozen):
+    """A whole cycle."""
+
+    id: str
+    started: str
+    seconds: float
+    rows: tuple[RowTold, ...]
+
+    @property
+    def ok(self) -> bool:
+        return all(one.state in ("promoted", "unchanged") for one in self.rows)
+
+
+def row_name(request: Request) -> str:
+    """A name for a row that is a name of a folder too."""
+    words = [request.stack, *request.gpu, request.base.replace(":", "-"), request.provider, *request.extra]
+    return "_".join(word.replace("/", "-") for word in words if word)

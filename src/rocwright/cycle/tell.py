@@ -1,0 +1,30 @@
+"""A cycle in lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rocwright.cycle.model import CycleTold, RowTold
+
+
+def tell(told: CycleTold) -> Iterator[str]:
+    """Every row: how it ended, what it changed, where it was promoted to, and what it waits for."""
+    for row in told.rows:
+        yield from _row(row)
+
+
+def _row(row: RowTold) -> Iterator[str]:
+    request = row.request
+    where = f" to {', '.join(row.promoted)}" if row.promoted else ""
+    yield f"{request.stack}  {', '.join(request.gpu)}  {request.base}: {row.state}{where}"
+    if row.why:
+        yield f"  {row.why}"
+    for change in row.changes:
+        yield f"  {change}"
+    for channel, why in row.waits.items():
+        yield f"  not {channel}: {why}"
+    if row.culprit is not None:
+        for line in row.culprit.says:
+            yield f"  {line}"
+        if row.culprit.report:
+            yield f"  the report: {row.culprit.report}"

@@ -1,0 +1,78 @@
+"""What a lock has earned, by what is on record of it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from rocwright.cycle.channels import Shown, channels, earned, missing
+from rocwright.records.model import Finding, Promotion
+from rocwright.resolve.settings import Channel
+
+NOW = datetime(2026, 1, 10, tzinfo=UTC)
+OK = Finding(component="a", check="operators", name="sums are right", ok=True, device="cpu")
+WRONG, ABSENT = OK.model_copy(update={"ok": False}), OK.model_copy(update={"absent": True})
+
+
+def promotion(channel: str, lock: str, day: str) -> Promotion:
+    at = f"{day}T00:00:00Z"
+    return Promotion(stack="s", gpu="g", base="b", channel=channel, run="r", lock=lock, at=at)
+
+
+def states(shown: Shown, *held: Promotion, lock: str = "new") -> dict[str, str]:
+    return {channel.name: why for channel, why in earned(channels(), shown, held, lock, NOW)}
+
+
+def test_each_channel_asks_for_more() -> None:
+    assert list(states(Shown(said=""))) == ["nightly", "candidate", "known-good"]
+    built = states(Shown(said="built"))
+    assert built["nightly"] == ""
+    assert "'checked without a GPU' is asked for" in built["candidate"]
+    checked = states(Shown(said="checked without a GPU", findings=(OK,)))
+    assert checked["candidate"] == ""
+    assert "'ran in software' is asked for" in checked["known-good"]
+
+
+def test_a_lock_stands_for_its_days() -> None:
+    ran = Shown(said="ran on a GPU", findings=(OK,))
+    assert states(ran)["known-good"] == "24 h more, of 1 days"
+    held = (
+        promotion("nightly", "new", "2026-01-01"),
+        promotion("candidate", "new", "2026-01-08"),
+    )
+    assert states(ran, *held) == {"known-good": ""}
+    other = promotion("candidate", "old", "2026-01-08")
+    assert states(ran, other)["known-good"] == "24 h more, of 1 days"
+
+
+def test_a_clock_that_was_set_back_promotes_nothing() -> None:
+    ran = Shown(said="ran on a GPU", findings=(OK,))
+    held = (
+        promotion("candidate", "new", "2027-01-01"),
+        promotion("nightly", "new", "2026-01-01"),
+    )
+    assert "clock was set back" in states(ran, *held)["known-good"]
+
+
+@pytest.mark.parametrize(
+    ("channel", "finding", "says"),
+    [
+        (Channel(name="c", said="built"), WRONG, "not right: sums"),
+        (Channel(name="c", said="built", checks=("server",)), OK, "did not run: server"),
+        (Channel(name="c", said="built", checks=("operators",)), ABSENT, "did not run"),
+        (Channel(name="c", said="built", device="gfx1151"), OK, "ran on cpu; gfx1151 is asked for"),
+        (Channel(name="c", said="built", device="^cpu", checks=("operators",)), OK, ""),
+    ],
+)  # fmt: skip
+def test_checks_and_devices_that_are_asked_for(channel: Channel, finding: Finding, says: str) -> None:
+    shown = Shown(said="ran in software", findings=(finding,))
+    why = missing(channel, shown, None, False, NOW)
+    assert why.startswith(says) if says else why == ""
+
+
+def test_a_projects_own_channel_stands_for_the_catalogs() -> None:
+    own = Channel(name="known-good", said="checked without a GPU")
+    assert [one.name for one in channels([own])] == ["nightly", "candidate", "known-good"]
+    assert channels([own])[-1] == own
+    assert channels([Channel(name="lab", said="built")])[-1].name == "lab"

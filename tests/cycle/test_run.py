@@ -1,0 +1,100 @@
+"""Rows that move, break and heal: built for real, in a tiny root."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rocwright.build.progress import PlainProgress
+from rocwright.build.scheduler import Options
+from rocwright.cycle.model import RowTold
+from rocwright.cycle.run import Wheel, cycle, last_cycle
+from rocwright.errors import InputError
+from rocwright.flow import Project
+from rocwright.home import Home
+from rocwright.records.place import open_records
+from rocwright.resolve.files import read_lock
+from rocwright.resolve.model import Lock
+from rocwright.resolve.settings import Channel
+from tests.culprit.world import World
+
+CHANNELS = (
+    Channel(name="nightly", said="built"),
+    Channel(name="candidate", said="checked without a GPU"),
+    Channel(name="known-good", said="ran on a GPU"),
+)
+
+
+@pytest.fixture
+def world(tmp_path: Path, home: Home, engine: str, tiny_root: Path) -> World:
+    return World(tmp_path / "world", home.path, engine, tiny_root, ("one", "two"))
+
+
+def turn(world: World, *, bisect: bool = False) -> RowTold:
+    """A cycle whose upstream is the newest commit of each repository."""
+
+    def follow(project: Project, lock: Lock) -> Lock:
+        return world.lock({}).model_copy(update={"created": lock.created})
+
+    options = Options(jobs=2, engine=world.engine)
+    wheel = Wheel(follow=follow, channels=CHANNELS, options=options, progress=PlainProgress(), bisect=bisect)
+    like = replace(world.project, catalog=world.catalog)
+    first = world.folder / "locks/tiny_gfx1151_debian-sid/nightly.lock"
+    if not first.exists():
+        # the first lock is the one that the machine has
+        (world.folder / "locks/tiny_gfx1151_debian-sid").mkdir(parents=True)
+        (first.parent / "trying.lock").write_bytes((world.folder / "rocwright.lock").read_bytes())
+    [row] = cycle(world.folder, [world.project.request], like, wheel).rows
+    return row
+
+
+def test_a_row_moves_breaks_and_heals(world: World) -> None:
+    first = turn(world)
+    assert (first.state, first.promoted) == ("promoted", ("nightly", "candidate")), first
+    assert "'ran on a GPU' is asked for" in first.waits["known-good"]
+    assert turn(world).state == "unchanged"
+
+    world.commits("one", "better")
+    moved = turn(world)
+    assert moved.promoted == ("nightly", "candidate")
+    assert any(line.startswith("one ") for line in moved.changes), moved.changes
+
+    world.commits("two", "fine", "broken")
+    failed = turn(world, bisect=True)
+    assert failed.state == "failed"
+    assert failed.culprit is not None
+    assert any("two: the first bad commit" in line for line in failed.culprit.says), failed.culprit
+    assert Path(failed.culprit.report).exists()
+    kept = read_lock(world.folder / "locks" / failed.name / "nightly.lock")
+    assert {one.name: one.commit for one in kept.components} == {
+        one.name: one.commit
+        for one in read_lock(world.folder / "locks" / failed.name / "candidate.lock").components
+    }
+    again = turn(world)
+    assert again.state == "failed"
+    assert again.why == "the same candidate failed before"
+
+    world.commits("two", "mended")
+    healed = turn(world)
+    assert healed.promoted == ("nightly", "candidate")
+    with open_records(Home(world.home)) as records:
+        [cell] = records.matrix()
+        assert set(cell.channels) == {"nightly", "candidate"}
+        assert cell.said == "checked without a GPU"
+        assert len(records.promotions(channel="nightly")) == 3
+
+
+def test_two_cycles_at_once_are_refused(world: World) -> None:
+    def inside(project: Project, lock: Lock) -> Lock:
+        with pytest.raises(InputError, match="running already"):
+            turn(world)
+        return lock
+
+    turn(world)
+    options = Options(jobs=1, engine=world.engine)
+    wheel = Wheel(follow=inside, channels=CHANNELS, options=options, progress=PlainProgress())
+    told = cycle(world.folder, [world.project.request], world.project, wheel)
+    assert told.rows[0].state == "unchanged"
+    assert last_cycle(world.folder, world.project.home) == told
