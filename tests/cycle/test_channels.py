@@ -36,14 +36,14 @@ def test_each_channel_asks_for_more() -> None:
 
 def test_a_lock_stands_for_its_days() -> None:
     ran = Shown(said="ran on a GPU", findings=(OK,))
-    assert states(ran)["known-good"] == "24 h more, of 1 days"
+    assert states(ran)["known-good"] == "it must stand for 1 d: 24 h left"
     held = (
         promotion("nightly", "new", "2026-01-01"),
         promotion("candidate", "new", "2026-01-08"),
     )
     assert states(ran, *held) == {"known-good": ""}
     other = promotion("candidate", "old", "2026-01-08")
-    assert states(ran, other)["known-good"] == "24 h more, of 1 days"
+    assert states(ran, other)["known-good"] == "it must stand for 1 d: 24 h left"
 
 
 def test_a_clock_that_was_set_back_promotes_nothing() -> None:

@@ -65,12 +65,12 @@ def missing(
     if since < timedelta(0):
         return "the clock was set back: it was promoted in the future"
     left = timedelta(days=channel.days) - since
-    return f"{_days(left)} more, of {channel.days:g} days" if left > timedelta(0) else ""
+    return f"it must stand for {channel.days:g} d: {_days(left)} left" if left > timedelta(0) else ""
 
 
 def _days(left: timedelta) -> str:
-    days = left.total_seconds() / 86400
-    return f"{days:.1f} days" if days >= 1 else f"{left.total_seconds() / 3600:.0f} h"
+    hours = left.total_seconds() / 3600
+    return f"{hours / 24:.1f} d" if hours > 48 else f"{hours:.0f} h"
 
 
 def earned(
