@@ -169,7 +169,8 @@ class DiskWatch:
             if self.look() is not None:
                 self.on_full()
                 return
-            self._foresee()
+            with contextlib.suppress(OSError):
+                self._foresee()
 
     def _foresee(self) -> None:
         """Say once, of the disk with the build folders, that what is still needed may not fit."""

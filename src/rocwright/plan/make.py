@@ -41,6 +41,8 @@ from rocwright.resolve.model import (
 from rocwright.resolve.versions import version_in
 
 PREPARE_SECONDS = 60.0
+TREE = 10
+"""How many times larger a source tree, unpacked and packed again, is than what was fetched."""
 PREPARED = "prepared"
 """The phase of edits that are applied after a recipe's `prepare` commands."""
 
@@ -236,8 +238,8 @@ class _Maker:
             needs=Needs(
                 cores=64,
                 memory=max(resources.memory_per_job, memory_of(self.lock, component.name)),
-                disk=resources.disk,
                 # what a recipe says is for the build; its tree is prepared in a minute or so
+                disk=TREE * sum(pin.size for pin in locked.files) if prepare else resources.disk,
                 seconds=PREPARE_SECONDS if prepare else resources.seconds,
                 limit=resources.limit,
             ),
@@ -337,7 +339,7 @@ def _tree_step(
             version=locked.version,
         ),
         inputs=(Input(name="source", key=source.key, output="*"),),
-        needs=Needs(disk=10 * sum(pin.size for pin in locked.files), seconds=5, limit=3600),
+        needs=Needs(disk=TREE * sum(pin.size for pin in locked.files), seconds=5, limit=3600),
     )
 
 
