@@ -92,14 +92,21 @@ def lock(project: Project, on_line: Callable[[str], None], *, forget: bool = Fal
     Raises what resolving raises; the old lock stays where it fails.
     """
     from rocwright.resolve.fits import check_request
-    from rocwright.resolve.lock import make_lock
+    from rocwright.resolve.lock import make_lock, relocks
     from rocwright.resolve.online import Online
 
     base, release = check_request(project.request, project.catalog)
     before = lock_before(project)
     with Online(base, release, project.catalog, project.store, project.home, on_line, before) as outside:
         remedies = before.remedies if before is not None and not forget else ()
-        made = make_lock(project.request, project.catalog, outside, on_line, remedies=remedies)
+        try:
+            made = make_lock(project.request, project.catalog, outside, on_line, remedies=remedies)
+        except (ConflictError, InputError) as error:
+            if any(relocks(one.action) and one.in_force for one in remedies):
+                error.next_step += (
+                    ", or drop the remedies of the lock before: rocwright lock --forget-remedies"
+                )
+            raise
     here = {one.name for one in made.components}
     made = made.model_copy(update={"remedies": tuple(one for one in remedies if one.component in here)})
     write_lock(project.lock_path, made)

@@ -134,6 +134,16 @@ def test_a_set_of_packages_is_resolved_to_exact_files(trixie: DebianArchive) -> 
 
 
 @pytest.mark.real
+def test_packages_that_are_kept_stay_and_those_that_are_gone_do_not_hinder(trixie: DebianArchive) -> None:
+    before = trixie.resolve(["dash"])
+    after = trixie.resolve(["dash", "zlib1g-dev"], before)
+    assert set(before) < set(after)
+    (dash,) = (pin for pin in before if pin.filename.startswith("dash_"))
+    gone = dash.model_copy(update={"origin": dash.origin.model_copy(update={"version": "0.1-1"})})
+    assert trixie.resolve(["dash", "zlib1g-dev"], [gone if pin == dash else pin for pin in before]) == after
+
+
+@pytest.mark.real
 def test_what_is_downloaded_is_what_was_resolved(trixie: DebianArchive, tmp_path: Path) -> None:
     wanted = [
         one for one in trixie.resolve(["hello"]) if one.filename.startswith(("hello_", "dash_", "dpkg_"))

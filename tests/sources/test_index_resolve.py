@@ -59,6 +59,18 @@ def test_all_that_is_needed_is_pinned_for_that_python_with_hash_and_size(
         check_pin(tmp_path / pin.filename, pin)
 
 
+def test_what_is_kept_stays_in_its_version_and_brings_nothing_along(
+    published: Index, store: LocalStore
+) -> None:
+    kept = {"maker": "4.0", "unrelated": "1.0"}
+    pins = resolve(("helper",), "3.13", "x86_64", store, kept=kept).wheels
+    assert [pin.filename for pin in pins] == ["helper-2.0-cp313-cp313-manylinux_2_28_x86_64.whl"]
+    pins = resolve(("maker",), "3.13", "x86_64", store, kept=kept).wheels
+    assert [pin.filename for pin in pins][1] == "maker-4.0-py3-none-any.whl"
+    with pytest.raises(ConflictError):
+        resolve(("maker<4",), "3.13", "x86_64", store, kept=kept)
+
+
 def test_another_index_may_be_named_and_is_in_the_pin(
     published: Index, store: LocalStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

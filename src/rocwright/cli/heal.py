@@ -24,7 +24,7 @@ def command(asked: Asked, explain: bool, forget: str | None, as_json: bool) -> N
     """
     from rocwright.cli.tell import print_json
     from rocwright.resolve.files import read_lock, write_lock
-    from rocwright.trouble.heal.choose import relocks
+    from rocwright.resolve.lock import relocks
     from rocwright.trouble.heal.trail import as_data, lines, without
 
     if explain and forget:

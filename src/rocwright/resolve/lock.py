@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from rocwright import __version__
 from rocwright.catalog.load import Catalog
-from rocwright.catalog.mend import PickVersion
+from rocwright.catalog.mend import AddPackages, Mend, PickVersion
 from rocwright.catalog.model import Component, Provided
 from rocwright.catalog.place import GitPlace, Place
 from rocwright.errors import InputError
@@ -84,6 +84,11 @@ def brought(lock: Lock, catalog: Catalog, otherwise: Version) -> Version:
         return lock.provided.get(names.get(one.package, "")) or otherwise(one)
 
     return version_of
+
+
+def relocks(action: Mend) -> bool:
+    """Whether an action makes the lock anew, rather than what is planned from it."""
+    return isinstance(action, PickVersion | AddPackages)
 
 
 def held_by(remedies: Sequence[Remedy]) -> list[Requirement]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rocwright.errors import ConflictError
 from rocwright.flow import Project, lock
 from rocwright.home import Home
 from rocwright.resolve import online
@@ -49,6 +50,23 @@ def test_a_lock_made_anew_keeps_its_remedies_unless_they_are_to_be_forgotten(
     plain = lock(project, lambda _: None, forget=True)
     assert plain.remedies == ()
     assert wanted(plain) == wanted(before)
+
+
+def test_a_remedy_that_no_lock_can_have_any_more_is_told_with_the_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(online, "Online", NoNetwork)
+    before = mended(
+        lock_of("llama-vulkan", "gfx1151", base="debian:sid"),
+        remedy("llama.cpp", action(kind="version", component="llama.cpp", versions="<0")),
+    )
+    path = tmp_path / "rocwright.lock"
+    write_lock(path, before)
+    project = Project(request=before.request, lock_path=path, output=tmp_path, home=Home(tmp_path))
+    with pytest.raises(ConflictError) as error:
+        lock(project, lambda _: None)
+    assert "rocwright lock --forget-remedies" in error.value.next_step
+    assert read_lock(path) == before, "the old lock stays"
 
 
 def wanted(made: Lock) -> set[str]:

@@ -89,11 +89,6 @@ def added(lock: Lock, remedy: Remedy) -> Lock:
     return lock.model_copy(update={"remedies": (*lock.remedies, remedy)})
 
 
-def relocks(action: Mend) -> bool:
-    """Whether an action makes the lock anew."""
-    return isinstance(action, PickVersion | AddPackages)
-
-
 def _not_here(remedy: Remedy, case: Case, catalog: Catalog) -> str:
     """Why an action cannot be taken for a component of a lock, or ""."""
     for one in case.lock.remedies:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from rocwright.catalog.load import Catalog
 from rocwright.errors import CompileError, FailureClass, RocwrightError
 from rocwright.plan.model import Plan
+from rocwright.resolve.lock import relocks
 from rocwright.resolve.model import Lock, Remedy
 from rocwright.trouble.explain import issue_of
 from rocwright.trouble.heal.aside import Aside
-from rocwright.trouble.heal.choose import Case, Offer, added, choose, relocks
+from rocwright.trouble.heal.choose import Case, Offer, added, choose
 from rocwright.trouble.heal.settle import Went, settled
 from rocwright.trouble.heal.words import does
 
