@@ -17,7 +17,7 @@ from rocwright.build.runs import UnderWay
 from rocwright.build.scheduler import Options, Outcome, run_steps
 from rocwright.build.took import took
 from rocwright.catalog.load import Catalog, the_catalog
-from rocwright.errors import InputError, OutOfDiskError, RocwrightError
+from rocwright.errors import ConflictError, InputError, OutOfDiskError, RocwrightError
 from rocwright.files import sha256_bytes, write_atomic
 from rocwright.home import Home
 from rocwright.models import canonical_json
@@ -103,12 +103,8 @@ def lock(project: Project, on_line: Callable[[str], None], *, forget: bool = Fal
             made = make_lock(project.request, project.catalog, outside, on_line, remedies=remedies)
         except (ConflictError, InputError) as error:
             if any(relocks(one.action) and one.in_force for one in remedies):
-                error.next_step += (
-                    ", or drop the remedies of the lock before: rocwright lock --forget-remedies"
-                )
+                error.next_step += ", or drop remedies: rocwright lock --forget-remedies"
             raise
-    here = {one.name for one in made.components}
-    made = made.model_copy(update={"remedies": tuple(one for one in remedies if one.component in here)})
     write_lock(project.lock_path, made)
     return made
 

@@ -36,7 +36,8 @@ def make_lock(
     remedies: tuple[Remedy, ...] = (),
     keep: Lock | None = None,
 ) -> Lock:
-    """Answer a request with one exact version of everything, as its remedies want it.
+    """Answer a request with one exact version of everything, as its remedies want it; those for components
+    that it has no more are dropped.
 
     What the lock `keep` has stays as it is, where it fits: only what must change is asked for outside.
     Raises InputError, ConflictError, FetchError.
@@ -47,6 +48,8 @@ def make_lock(
     ask: Version = outside.package_version
     version_of = brought(keep, catalog, ask) if keep is not None and settled else ask
     choice = choose(request, catalog, version_of, held_by(remedies), prefer)
+    here = {one.name for one in choice.components}
+    remedies = tuple(one for one in remedies if one.component in here)
     on_line("lock: versions that fit together are chosen")
     return Lock(
         rocwright=__version__,

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from rocwright.catalog.load import builtin_catalog
 from rocwright.errors import ConflictError
 from rocwright.flow import Project, lock
 from rocwright.home import Home
+from rocwright.plan.make import make_plan
 from rocwright.resolve import online
 from rocwright.resolve.files import read_lock, write_lock
 from rocwright.resolve.model import Lock
@@ -38,7 +40,7 @@ def test_a_lock_made_anew_keeps_its_remedies_unless_they_are_to_be_forgotten(
         lock_of("llama-vulkan", "gfx1151", base="debian:sid"),
         remedy("llama.cpp", action(kind="set", variables={"A": "1"}), outcome="helped"),
         remedy("llama.cpp", action(kind="packages", names=["python-headers"]), outcome="helped"),
-        remedy("gone", action(kind="set", variables={"A": "1"}), outcome="helped"),
+        remedy("gone", action(kind="packages", names=["pybind11"]), outcome="helped"),
     )
     path = tmp_path / "rocwright.lock"
     write_lock(path, before)
@@ -47,6 +49,7 @@ def test_a_lock_made_anew_keeps_its_remedies_unless_they_are_to_be_forgotten(
     assert made.remedies == before.remedies[:2], "one for what the lock has no more is dropped"
     assert wanted(made) > wanted(before), "a remedy's packages are asked for"
     assert read_lock(path).remedies == made.remedies
+    make_plan(made, builtin_catalog())
     plain = lock(project, lambda _: None, forget=True)
     assert plain.remedies == ()
     assert wanted(plain) == wanted(before)
