@@ -100,21 +100,24 @@ class Shop:
         """Run it under a job server of at most `jobs` processes and so many bytes; one is `reckoned` with."""
         needs = Needs(cores=jobs, memory=reckoned)
         step = Step(name="crowd", component="crowd", action=FetchAction(files=()), needs=needs)
-        with JobServer(home, jobs=jobs, memory=limit) as server, _variables(server.environment):
+        told: list[str] = []
+        with (
+            JobServer(home, jobs=jobs, memory=limit, say=told.append) as server,
+            _variables(server.environment),
+        ):
             seat = server.seat(step)
             assert seat is not None
             seat.started(os.getpid())
             fifo = Mount(source=server.folder / TOKENS, target=FIFO, writable=True)
             job = self._job(words, *((fifo,) if self.engine.isolates else ()))
-            lines: list[str] = []
             wanted = Wanted(jobs=seat.jobs, memory=limit)
-            form = join(self.engine, job, server.folder, wanted, lines.append)
+            form = join(self.engine, job, server.folder, wanted, told.append)
             script = "\n".join(part for part in (form.opens, words) if part)
             job = replace(job, env={**job.env, **form.env}, argv=("/bin/sh", "-ec", script))
             ran = _run(self.engine, job)
             held = seat.close()
-        told = replace(ran, paused=held.paused_seconds, least=held.least, most=held.most)
-        return replace(told, lines=[*lines, *ran.lines])
+        seen = replace(ran, paused=held.paused_seconds, least=held.least, most=held.most)
+        return replace(seen, lines=[*told, *ran.lines])
 
     def _job(self, words: str, *mounts: Mount) -> Job:
         env = {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "LC_ALL": "C"}

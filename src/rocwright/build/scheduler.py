@@ -136,7 +136,9 @@ class _Scheduler:
         self.logs, self.progress, self.under_way = logs, progress, under_way
         self.whole = Whole([*self.waiting.values()], expected, options.jobs)
         progress.of(self.whole.describe)
-        self.server = JobServer(home, jobs=options.jobs, memory=options.memory, sharing=options.sharing)
+        self.server = JobServer(
+            home, jobs=options.jobs, memory=options.memory, sharing=options.sharing, say=progress.say
+        )
         self.outcome = Outcome()
         self.tries = Tries()
         self.running: dict[str, Step] = {}

@@ -28,13 +28,13 @@ def folder(tmp_path: Path) -> Path:
     if missing or group is None:
         pytest.skip(f"no {missing[0]} here" if missing else "no cgroup may be made here")
     group.folder.rmdir()
-    lay_out(tmp_path / "work", CROWD)
     return tmp_path / "work"
 
 
 def test_a_crowd_larger_than_the_limit_is_built_whole_and_would_be_killed_without_the_server(
     folder: Path, tmp_path: Path
 ) -> None:
+    lay_out(folder, CROWD)
     shop = Shop(engine=Host(), folder=folder)
     plain = shop.with_number("make -j7", LIMIT)
     assert (plain.ok, plain.killed) == (False, True)
@@ -45,3 +45,19 @@ def test_a_crowd_larger_than_the_limit_is_built_whole_and_would_be_killed_withou
     # the recipe reckons with less than they take: two begin, and one of them has to wait
     assert served.paused > 0
     assert sorted(int(made.read_text()) for made in folder.glob("*.o")) == sorted(one.peak for one in CROWD)
+
+
+def test_a_process_that_alone_wants_more_than_there_is_is_said_and_what_cannot_be_read_too(
+    folder: Path, tmp_path: Path
+) -> None:
+    lay_out(folder, [Compiler(peak=300, seconds=2, late=0.0)])
+    home = Home(tmp_path)
+    home.job_memory.write_text("{")
+    ran = Shop(engine=Host(), folder=folder).under_server(
+        "make", 160 * MIB, jobs=2, reckoned=50 * MIB, home=home
+    )
+    assert ran.killed
+    said = "\n".join(ran.lines)
+    assert "crowd: one process (compile) has" in said
+    assert "fewer jobs do not help" in said
+    assert "job-memory.json.damaged" in said

@@ -11,7 +11,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Event, Lock, Thread
 
@@ -104,10 +104,20 @@ class JobServer:
     """`with JobServer(home, jobs=8, memory=None) as server`: `jobs` processes at most, `memory` in bytes.
 
     Every process that it paused goes on when it is left, whatever happens. Not `sharing`, it gives each
-    step a number and does no more.
+    step a number and does no more. `say` is for lines for people, from its own thread.
     """
 
-    def __init__(self, home: Home, *, jobs: int, memory: int | None = None, sharing: bool = True) -> None:
+    def __init__(
+        self,
+        home: Home,
+        *,
+        jobs: int,
+        memory: int | None = None,
+        sharing: bool = True,
+        say: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._say = say
+        self._told: set[int] = set()
         self.allowed, self.limit, self.sharing = jobs, memory, sharing
         self.decision = Decision(tokens=jobs)
         self._home = home
@@ -129,6 +139,10 @@ class JobServer:
             self._group.limit(self.limit)
         self._circulation = Circulation(Tokens.create(self.folder))
         self._learnt = Learnt.load(self._home)
+        if self._learnt.set_aside is not None:
+            self._say(
+                f"what was learnt of memory could not be read and begins anew: {self._learnt.set_aside}"
+            )
         self._watch = Watch()
         if self.sharing:
             self._thread.start()
@@ -236,6 +250,17 @@ class JobServer:
         )
         self._circulation.settle(self.decision.tokens - len(seats))
         self._pause(self.decision)
+        if self.decision.hopeless is not None:
+            self._too_large(self.decision.hopeless, room)
+
+    def _too_large(self, one: Seen, room: Room) -> None:
+        """Say once that no number of jobs would help."""
+        if one.pid not in self._told:
+            self._told.add(one.pid)
+            self._say(
+                f"{one.step}: one process ({one.kind.value}) has {size(one.memory)} by itself, where all may "
+                f"have {size(room.total)}: fewer jobs do not help"
+            )
 
     def _learn(self, sight: Sight, components: Mapping[str, str]) -> None:
         for one in sight.ended:
