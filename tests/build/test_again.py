@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from tests.making import small_plan
 
@@ -9,9 +11,11 @@ from rocwright.build.again import Tries, again_line
 from rocwright.build.jobs.learn import Learnt
 from rocwright.build.jobs.processes import Kind
 from rocwright.build.jobs.server import JobServer
-from rocwright.errors import CompileError, OutOfMemoryError
+from rocwright.build.scheduler import _killed
+from rocwright.errors import CompileError, FailureClass, OutOfMemoryError
 from rocwright.home import Home
 from rocwright.records.model import StepRun
+from rocwright.sandbox import memory
 
 STEP = small_plan().steps[-1]
 SHORT = OutOfMemoryError("no memory")
@@ -59,3 +63,21 @@ def test_what_jobs_wanted_when_memory_ran_out_is_learnt(home: Home) -> None:
         server.ran_out(STEP, 2, 8 * 2**30)
     peaks = Learnt.load(home).peaks(STEP.component, STEP.name, Kind.COMPILE, 2**20)
     assert peaks.usual(2**30) == pytest.approx((4 * 4 + 2 * 8) / 6 * 2**30, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("code", "before", "failure"),
+    [
+        (-9, 3, FailureClass.OUT_OF_MEMORY),
+        (-9, 4, FailureClass.INTERRUPTED),
+        (-9, None, FailureClass.OUT_OF_MEMORY),
+        (1, 3, FailureClass.INTERNAL),
+    ],
+    ids=["by the kernel", "by somebody", "by whom, nobody counts", "not killed"],
+)
+def test_a_steps_process_that_told_nothing_is_out_of_memory_where_the_kernel_counted_a_kill(
+    code: int, before: int | None, failure: FailureClass, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "vmstat").write_text("oom_kill 4\n")
+    monkeypatch.setattr(memory, "VMSTAT", tmp_path / "vmstat")
+    assert _killed(code, before).failure is failure
