@@ -22,6 +22,7 @@ from rocwright import process
 from rocwright.build.again import Tries, again_line
 from rocwright.build.disk import DiskWatch, places, stopped, storage_of
 from rocwright.build.expect import Expected, compiles
+from rocwright.build.jobs.room import read_room
 from rocwright.build.jobs.server import JobServer, Seat
 from rocwright.build.progress import Progress
 from rocwright.build.runs import LogFile, log_name, read_report
@@ -299,9 +300,9 @@ class _Scheduler:
         return command
 
     def _memory(self) -> int:
-        """What one step may take: what the build may, as long as the machine has it to give."""
+        """What one step may take: no more than the machine has now, nor than any bound above the build."""
         free = int(psutil.virtual_memory().available * MEMORY_SHARE)
-        return min(free, self.options.memory or free)
+        return min(free, self.options.memory or free, read_room(None, None).total)
 
     def _environment(self) -> dict[str, str]:
         ours = {"ROCWRIGHT_HOME": str(self.home.path), "PYTHONUNBUFFERED": "1"}
