@@ -155,6 +155,21 @@ def test_one_that_only_waits_does_not_hold_the_others_up() -> None:
     assert [one.pid for one in decision.resume] == [2]
 
 
+def test_one_that_has_not_stopped_yet_is_let_go_on_all_the_same() -> None:
+    """A signal is taken when its process next has a processor: it would stop after it was forgotten."""
+    pair = [seen(1, 1000 * MIB), seen(2, 1000 * MIB)]
+    paused = look(900 * MIB, pair)
+    assert [one.pid for one in paused.pause] == [2]
+    assert [one.pid for one in look(3 * GIB, pair, paused, at=0.02).resume] == [2]
+    assert look(3 * GIB, pair, look(3 * GIB, pair, paused, at=0.02), at=0.04).resume == ()
+
+
+def test_one_that_was_stopped_while_it_started_others_goes_on_as_soon_as_that_is_seen() -> None:
+    paused = look(900 * MIB, [seen(1, 1000 * MIB), seen(2, 1000 * MIB)])
+    driver = seen(2, 1000 * MIB, Kind.OTHER, paused=True)
+    assert [one.pid for one in look(MIB, [seen(1, 1000 * MIB), driver], paused, at=1).resume] == [2]
+
+
 def test_a_pause_is_not_taken_back_for_the_room_that_it_just_saved() -> None:
     """Hysteresis: going on wants more room than staying."""
     pair = [seen(1, 1500 * MIB), seen(2, 600 * MIB)]

@@ -119,7 +119,9 @@ def decide(
     goes = _going(available, room, active, sorts, past, min(cores or most, most))
     stays = {_name(one) for one, may in zip(active, goes, strict=True) if not may}
     pause = tuple(one for one in active if _name(one) in stays and not one.paused)
-    resume = tuple(one for one in ours if one.paused and _name(one) not in stays)
+    # also those that have not stopped yet (a signal waits until its process has a processor), or turned out
+    # to drive others meanwhile
+    resume = tuple(one for one in seen if _name(one) in past.stopped - stays)
     tokens = 0 if stays else _admitted(available, workers, steps, sorts, most, cores or most)
     tokens = min(most, max(tokens, len(steps), 1))
     wait = _next(available, past.fastest, min(tokens, cores or most))

@@ -105,8 +105,12 @@ def programs() -> Programs:
 
 @dataclass(slots=True)
 class Watch:
-    """Looks at the processes again and again, and keeps what does not change. For one thread."""
+    """Looks at the processes again and again, and keeps what does not change. For one thread.
 
+    Raises InputError, when it is made, where the catalog's table is at fault.
+    """
+
+    _programs: Programs = field(default_factory=programs)
     _folders: dict[str, Path | None] = field(default_factory=dict)
     _before: dict[tuple[int, int], Seen] = field(default_factory=dict)
     _kinds: dict[tuple[int, int, str], Kind] = field(default_factory=dict)
@@ -165,7 +169,7 @@ class Watch:
             words = text(f"/proc/{pid}/cmdline").split("\0")
             # a name is cut to 15 letters by the kernel; a script has that of its interpreter
             name = words[0].rpartition("/")[2] or stat.name
-            found = self._kinds[key] = programs().kind(name, words[1:])
+            found = self._kinds[key] = self._programs.kind(name, words[1:])
         return found
 
     def _below(self, name: str) -> set[int]:
