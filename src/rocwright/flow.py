@@ -98,7 +98,9 @@ def lock(project: Project, on_line: Callable[[str], None], *, forget: bool = Fal
     base, release = check_request(project.request, project.catalog)
     before = lock_before(project)
     with Online(base, release, project.catalog, project.store, project.home, on_line, before) as outside:
-        remedies = before.remedies if before is not None and not forget else ()
+        had = before.remedies if before is not None and not forget else ()
+        # the lock that a trial would be undone to is not this one
+        remedies = tuple(one.model_copy(update={"undo": ""}) for one in had)
         try:
             made = make_lock(project.request, project.catalog, outside, on_line, remedies=remedies)
         except (ConflictError, InputError) as error:
@@ -315,7 +317,7 @@ def heal(project: Project, locked: Lock, options: Options, progress: Progress) -
         build=lambda one: build(project, one, options, progress),
         save=Unshared(project.lock_path).write,
         relock=lambda one: lock_again(project, one, progress.say),
-        aside=Aside(project.home.path / "heal"),
+        aside=Aside(project.home.heal),
         say=progress.say,
     )
     return healed(locked, world)

@@ -60,6 +60,11 @@ class Home:
         return self.path / "records.sqlite"
 
     @property
+    def heal(self) -> Path:
+        """Locks put aside while a remedy is on trial."""
+        return self.path / "heal"
+
+    @property
     def apt(self) -> Path:
         """Private apt folders, one a suite."""
         return self.path / "apt"

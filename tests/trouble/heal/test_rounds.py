@@ -108,6 +108,7 @@ def test_a_version_that_did_not_help_is_given_back_exactly_and_the_next_action_t
     assert outcomes(lock) == [("version", "useless"), ("set", "helped")]
     assert versions_in(rounds.built[1])["cmake"] < "4"
     assert lock.model_copy(update={"remedies": ()}) == first
+    assert list(tmp_path.iterdir()) == [], "nothing stays aside"
     assert rounds.saved[-1] == lock
 
 
@@ -161,10 +162,12 @@ def test_a_build_that_ends_in_the_midst_leaves_a_trial_that_the_next_one_settles
     left = rounds.saved[-1]
     assert outcomes(left) == [("packages", "trial")]
 
-    later = Rounds(tmp_path, lambda lock: None if lock.in_force[-1:] and not packaged(lock) else failure())
-    lock, _ = healed(left, later.world)
-    assert outcomes(lock) == [("packages", "useless"), ("set", "helped")]
-    assert lock.roots == first.roots
+    for folder in (tmp_path / "gone", tmp_path):
+        later = Rounds(folder, lambda lock: None if lock.in_force[-1:] and not packaged(lock) else failure())
+        lock, _ = healed(left, later.world)
+        assert outcomes(lock) == [("packages", "useless"), ("set", "helped")]
+        assert lock.roots == first.roots or folder.name == "gone"
+        assert [one.wanted for one in lock.roots] == [one.wanted for one in first.roots]
 
 
 def packaged(lock: Lock) -> bool:

@@ -28,6 +28,10 @@ class Aside:
             path.replace(self.folder / f"{name}.lock")
         return name
 
+    def drop(self, name: str) -> None:
+        """Keep that lock no longer."""
+        (self.folder / f"{name}.lock").unlink(missing_ok=True)
+
     def get(self, name: str) -> Lock | None:
         """The lock of that name, if it is still there."""
         path = self.folder / f"{name}.lock"

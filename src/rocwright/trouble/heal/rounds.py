@@ -54,6 +54,8 @@ def healed(locked: Lock, world: World) -> tuple[Lock, Built]:
         judged = _judged(locked, told, world)
         if judged != locked:
             world.save(judged)
+            for name in {one.undo for one in locked.remedies} - {one.undo for one in judged.remedies}:
+                world.aside.drop(name)
         built = replace(built, failures=as_without(locked, judged, told, first))
         first = dict(built.failures)
         tried = _with_next(judged, built, world)
@@ -134,10 +136,12 @@ def _judged(locked: Lock, told: Went, world: World) -> Lock:
         world.say(f"heal: {now.issue}: {'kept' if now.in_force else 'taken out again'}, {now.told}")
         if not now.in_force and relocks(now.action):
             before = world.aside.get(now.undo)
-            judged = (before or judged).model_copy(update={"remedies": judged.remedies})
-            if before is None:
-                world.say("heal: the lock from before is gone; its versions stay as they are now")
-    return judged
+            if before is not None and before.request == judged.request:
+                judged = before.model_copy(update={"remedies": judged.remedies})
+            else:
+                judged = world.relock(judged)
+    done = (one.model_copy(update={"undo": ""}) if one.outcome != "trial" else one for one in judged.remedies)
+    return judged.model_copy(update={"remedies": tuple(done)})
 
 
 def _with_next(lock: Lock, built: Built, world: World) -> Lock:
@@ -171,13 +175,14 @@ def _with_next(lock: Lock, built: Built, world: World) -> Lock:
 
 def _taken(lock: Lock, remedy: Remedy, world: World) -> Lock:
     """The lock with a remedy on trial. Raises what making a lock raises."""
-    undo = world.aside.put(lock) if relocks(remedy.action) else ""
-    taken = added(lock, remedy.model_copy(update={"undo": undo}))
-    if undo:
-        taken = world.relock(taken)
-    after = next((one.key for one in world.plan(taken).steps if one.name == remedy.step), "")
+    anew = relocks(remedy.action)
+    taken = world.relock(added(lock, remedy)) if anew else added(lock, remedy)
+    trail = {
+        "after": next((one.key for one in world.plan(taken).steps if one.name == remedy.step), ""),
+        "undo": world.aside.put(lock) if anew else "",
+    }
     *others, last = taken.remedies
-    return taken.model_copy(update={"remedies": (*others, last.model_copy(update={"after": after}))})
+    return taken.model_copy(update={"remedies": (*others, last.model_copy(update=trail))})
 
 
 def _line(error: RocwrightError) -> str:
