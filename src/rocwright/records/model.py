@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from rocwright.models import Frozen
 
@@ -156,15 +156,6 @@ class Promotion(Frozen):
     why: str = ""
 
 
-class Told(Frozen):
-    """All that a run leaves; `lock` is the lock as JSON, whose sha256 the run has."""
-
-    run: Run
-    lock: str = ""
-    findings: tuple[Finding, ...] = ()
-    artifacts: tuple[Artifact, ...] = ()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
     """What a step used `at` so many seconds after the run's begin: bytes, and processes that did its work."""
@@ -175,18 +166,27 @@ class Sample:
     processes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """The newest run that said something of a cell."""
+class Told(Frozen):
+    """All that a run leaves; `lock` is the lock as JSON, whose sha256 the run has."""
+
+    run: Run
+    lock: str = ""
+    findings: tuple[Finding, ...] = ()
+    artifacts: tuple[Artifact, ...] = ()
+    samples: tuple[Sample, ...] = ()
+
+
+class Seen(NamedTuple):
+    """The newest run that said something of a cell, or the newest promotion; `number` orders them."""
 
     run: str
     at: str
-    device: str = ""
-    detail: str = ""
+    device: str
+    detail: str
+    number: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class Cell(NamedTuple):
     """A stack on a GPU and a base: how its newest run ended, what was ever seen, what its channels hold.
 
     `seen` has the words of evidence, `channels` the names of channels; `whole_seconds` is what the newest
@@ -200,11 +200,11 @@ class Cell:
     command: str
     outcome: str
     at: str
-    failure: str = ""
-    issue: str = ""
-    seen: dict[Said, Seen] = field(default_factory=dict)
-    channels: dict[str, Seen] = field(default_factory=dict)
-    whole_seconds: float | None = None
+    failure: str
+    issue: str
+    whole_seconds: float | None
+    seen: dict[Said, Seen]
+    channels: dict[str, Seen]
 
     @property
     def said(self) -> Said | Literal[""]:

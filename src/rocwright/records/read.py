@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Text, and_, cast, func, literal_column, or_, select
 
 from rocwright.records import schema, write
 from rocwright.records.database import Database
@@ -57,9 +58,13 @@ class Records:
 
         The next page: `which` with `before` the number of the last one.
         """
-        query = select(schema.runs).where(*_conditions(which))
-        query = query.order_by(schema.runs.c.number.desc()).limit(limit)
+        runs = schema.runs
+        query = select(runs).order_by(runs.c.number.desc())
         with self.database.reading() as connection:
+            if which.step:
+                query = query.where(runs.c.number.in_(_with_step(connection, which, limit)))
+            else:
+                query = query.where(*_conditions(which)).limit(limit)
             rows = connection.execute(query).mappings().all()
             told = _steps_of(connection, [row["number"] for row in rows]) if steps else {}
         return [_run(row, told.get(row["number"], ())) for row in rows]
@@ -105,11 +110,13 @@ class Records:
             wanted.append(_named(which.step))
         if component:
             wanted.append(and_(steps.c.component == component, steps.c.kind == "run"))
+        # the order says where the database begins: with the few runs of a cell, else with the steps
+        first = runs.c.number if which.stack or which.gpu or which.base else steps.c.run
         query = (
             select(runs.c.id, runs.c.started.label("at"), runs.c.stack, runs.c.gpu, runs.c.base, steps)
             .join(runs, runs.c.number == steps.c.run)
             .where(*wanted)
-            .order_by(steps.c.run.desc(), steps.c.place.desc())
+            .order_by(first.desc(), steps.c.place.desc())
             .limit(limit)
         )
         with self.database.reading() as connection:
@@ -190,7 +197,7 @@ class Records:
         newest = func.max(runs.c.number).label("newest")
         groups = (
             select(runs.c.issue, runs.c.failure, func.count().label("met"), newest)
-            .where(runs.c.failure != "")
+            .where(_rare("failure"))
             .group_by(runs.c.issue, runs.c.failure)
             .subquery()
         )
@@ -212,10 +219,16 @@ class Records:
         """Every stack, GPU and base that a run was about, in order; a promotion makes one too."""
         cells = schema.cells
         given = ((cells.c.stack, stack), (cells.c.gpu, gpu), (cells.c.base, base))
-        query = select(cells).where(*(column == value for column, value in given if value))
+        plain = [cells.c[name] for name in Cell._fields[:-2]]
+        # parsed all at once: a matrix has thousands of them
+        packed = [cast(cells.c[name], Text) for name in Cell._fields[-2:]]
+        query = select(*plain, *packed).where(*(column == value for column, value in given if value))
         query = query.order_by(cells.c.stack, cells.c.gpu, cells.c.base)
         with self.database.reading() as connection:
-            return [_cell(row) for row in connection.execute(query)]
+            rows = connection.execute(query).all()
+        told = json.loads(f"[{','.join(text for row in rows for text in row[-2:])}]")
+        seen = iter([{name: Seen(*one) for name, one in each.items()} for each in told])
+        return [Cell._make((*row[:-2], next(seen), next(seen))) for row in rows]
 
     def promotions(
         self, *, stack: str = "", gpu: str = "", base: str = "", channel: str = "", limit: int = 100
@@ -259,7 +272,9 @@ class Records:
 def _conditions(which: Which, *, but_step: bool = False) -> list[ColumnElement[bool]]:
     runs, steps, gpus = schema.runs, schema.steps, schema.run_gpus
     names = ("stack", "base", "command", "state", "outcome", "failure", "issue", "origin", "lock")
-    found = [runs.c[name] == getattr(which, name) for name in names if getattr(which, name)]
+    given = {name: getattr(which, name) for name in names if getattr(which, name)}
+    found = [runs.c[name] == value for name, value in given.items()]
+    found += [_rare(name) for name, usual in schema.RARE.items() if given.get(name, usual) != usual]
     if which.gpu:
         found.append(runs.c.number.in_(select(gpus.c.run).where(gpus.c.gpu == which.gpu)))
     if which.step and not but_step:
@@ -271,6 +286,27 @@ def _conditions(which: Which, *, but_step: bool = False) -> list[ColumnElement[b
     if which.before:
         found.append(runs.c.number < which.before)
     return found
+
+
+def _rare(name: str) -> ColumnElement[bool]:
+    """That a column holds no usual word, as its index says it: without this the index is not used."""
+    return schema.runs.c[name] != literal_column(f"'{schema.RARE[name]}'")
+
+
+def _with_step(connection: Connection, which: Which, limit: int) -> Sequence[int]:
+    """The numbers of the newest runs of that kind that have the step."""
+    steps, runs = schema.steps, schema.runs
+    exact = connection.execute(select(steps.c.run).where(steps.c.name == which.step).limit(1)).first()
+    query = (
+        select(steps.c.run)
+        .distinct()
+        .join(runs, runs.c.number == steps.c.run)
+        .where(steps.c.name == which.step if exact else _named(which.step))
+        .where(*_conditions(which, but_step=True))
+        .order_by(steps.c.run.desc())
+        .limit(limit)
+    )
+    return connection.execute(query).scalars().all()
 
 
 def _named(step: str) -> ColumnElement[bool]:
@@ -295,24 +331,3 @@ def _step(row: Mapping[Any, Any]) -> StepRun:
 
 def _run(row: Mapping[Any, Any], steps: Sequence[StepRun]) -> Run:
     return Run(**{name: row[name] for name in Run.model_fields if name != "steps"}, steps=tuple(steps))
-
-
-def _cell(row: Any) -> Cell:
-    return Cell(
-        stack=row.stack,
-        gpu=row.gpu,
-        base=row.base,
-        run=row.run,
-        command=row.command,
-        outcome=row.outcome,
-        at=row.at,
-        failure=row.failure,
-        issue=row.issue,
-        whole_seconds=row.whole_seconds,
-        seen={word: _seen(one) for word, one in row.seen.items()},
-        channels={name: _seen(one) for name, one in row.channels.items()},
-    )
-
-
-def _seen(one: dict[str, str]) -> Seen:
-    return Seen(run=one["run"], at=one["at"], device=one["device"], detail=one["detail"])

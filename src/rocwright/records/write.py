@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Table, and_, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from rocwright.records import schema
-from rocwright.records.model import BISECT, Artifact, Finding, Promotion, Run, Sample, StepRun, now
+from rocwright.records.model import BISECT, Artifact, Finding, Promotion, Run, Sample, Seen, StepRun, now
 
 _OF_RUN = tuple(name for name in schema.runs.c.keys() if name != "number")  # noqa: SIM118 - no dict
 _OF_STEP = tuple(name for name in schema.steps.c.keys() if name in StepRun.model_fields)  # noqa: SIM118
@@ -104,12 +104,12 @@ def _note_cell(connection: Connection, run: Run, number: int, gpu: str) -> None:
     if number >= cell["number"]:
         values = {"number": number, "run": run.id, "command": run.command, "outcome": run.outcome}
         values |= {"at": run.started, "failure": run.failure, "issue": run.issue}
-    before = cell["seen"].get(run.said, {"number": 0})
-    if run.said and number >= before["number"]:
-        told = {"run": run.id, "number": number, "at": run.started, "device": run.device}
+    before = cell["seen"].get(run.said)
+    if run.said and (before is None or number >= Seen(*before).number):
         outcome, words = {"build": ("built", "steps were run"), "verify": ("ok", "checks")}[run.command]
         count = sum(one.outcome == outcome for one in run.steps)
-        values["seen"] = cell["seen"] | {run.said: told | {"detail": f"{count} {words}"}}
+        seen = Seen(run.id, run.started, run.device, f"{count} {words}", number)
+        values["seen"] = cell["seen"] | {run.said: seen}
     if run.said == "built" and not run.cached:
         values["whole_seconds"] = run.seconds
     if values:
@@ -123,7 +123,7 @@ def promote(connection: Connection, one: Promotion) -> None:
         insert(schema.promotions).values(when.model_dump()).returning(schema.promotions.c.number)
     ).scalar_one()
     cell = _locked_cell(connection, one.stack, one.gpu, one.base)
-    holds = {"run": one.run, "number": number, "at": when.at, "device": "", "detail": one.why}
+    holds = Seen(one.run, when.at, "", one.why, number)
     connection.execute(
         update(schema.cells)
         .where(_is(schema.cells, one.stack, one.gpu, one.base))

@@ -47,8 +47,8 @@ def upgrade() -> None:
     op.create_index("runs_by_base", "runs", ["base", "number"])
     op.create_index("runs_by_outcome", "runs", ["outcome", "number"])
     op.create_index("runs_by_time", "runs", ["started"])
-    for name, not_this in {"state": "ended", "origin": "", "lock": "", "failure": "", "issue": ""}.items():
-        where = text(f"{name} <> '{not_this}'")
+    for name, usual in {"state": "ended", "origin": "", "lock": "", "failure": "", "issue": ""}.items():
+        where = text(f"{name} <> '{usual}'")
         op.create_index(
             f"runs_by_{name}", "runs", [name, "number"], sqlite_where=where, postgresql_where=where
         )
@@ -79,7 +79,7 @@ def upgrade() -> None:
         Column("figures", JSON, nullable=False),
     )
     op.create_index("steps_by_name", "steps", ["name", "run"])
-    op.create_index("steps_by_component", "steps", ["component", "run"])
+    op.create_index("steps_by_component", "steps", ["component", "kind", "run"])
     op.create_table(
         "step_times",
         Column("stack", Name, primary_key=True),

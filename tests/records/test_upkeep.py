@@ -1,0 +1,100 @@
+"""`rocwright records`: whole or not, what can be saved, and the way from one database to another."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.records.test_records import run
+
+from rocwright.cli import cli
+from rocwright.errors import InputError
+from rocwright.home import Home
+from rocwright.records.model import Finding, Promotion, Sample
+from rocwright.records.place import open_records
+from rocwright.records.upkeep import take_in
+
+CELL = {"stack": "vllm", "gpu": "gfx1151", "base": "debian:sid"}
+
+
+def records(*words: str, **more: str) -> Result:
+    return CliRunner().invoke(cli, ["records", *words], **more)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def filled(home: Home) -> Home:
+    """Three hundred runs, with all that a run may leave."""
+    found = [Finding(component="torch", check="wheel", name="one form", ok=True, sha256="a" * 64)]
+    sample = [Sample(step="torch", at=1.5, memory=7, processes=2)]
+    with open_records(home) as opened:
+        for number in range(1, 301):
+            one = run(number % 28 + 1, "failed" if number % 5 == 0 else "built", id=f"run-{number}")
+            opened.put(one, findings=found, samples=sample)
+        opened.promote(Promotion(**CELL, channel="nightly", run="run-7", why="it was built"))
+    return home
+
+
+def test_whole_records_say_where_they_are_and_what_they_hold(filled: Home) -> None:
+    told = json.loads(records("check", "--json").stdout)
+    assert told["place"] == str(filled.records)
+    assert (told["rows"]["runs"], told["rows"]["cells"], told["problems"]) == (300, 1, [])
+    assert "300" in records("check").stdout
+
+
+def test_what_can_be_read_of_a_damaged_file_is_saved_and_the_file_is_kept(filled: Home) -> None:
+    """A page in the middle of the file is noise: what is before and behind it in each table is saved."""
+    data = bytearray(filled.records.read_bytes())
+    middle = len(data) // 2 // 4096 * 4096
+    data[middle : middle + 8192] = os.urandom(8192)
+    filled.records.write_bytes(bytes(data))
+    before = records("check")
+    assert before.exit_code != 0
+    done = records("check", "--repair", "--json")
+    assert done.exit_code == 0, done.output
+    with open_records(filled) as opened:
+        assert opened.count() >= 200
+        assert opened.matrix()[0].channels["nightly"].run == "run-7"
+    (aside,) = filled.path.glob("records.sqlite.damaged-*Z")
+    assert aside.read_bytes() == bytes(data)
+
+
+def test_records_of_which_nothing_is_left_begin_anew(filled: Home) -> None:
+    filled.records.write_bytes(b"x" * 10_000)
+    assert "saved 0 rows" in records("check", "--repair").output
+    with open_records(filled) as opened:
+        assert opened.count() == 0
+
+
+def test_everything_can_be_taken_to_another_database(
+    filled: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    lines = records("export").stdout
+    with open_records(filled) as opened:
+        before = (opened.runs(limit=500), opened.matrix(), opened.findings(sha256="a" * 64), opened.times())
+        samples = opened.samples("run-9")
+    monkeypatch.setenv("ROCWRIGHT_RECORDS", str(tmp_path / "other.sqlite"))
+    assert records("import", input=lines).stdout == "300 runs taken in\n"
+    assert records("import", input=lines).stdout == "0 runs taken in\n"
+    with open_records(filled) as opened:
+        after = (opened.runs(limit=500), opened.matrix(), opened.findings(sha256="a" * 64), opened.times())
+        assert opened.samples("run-9") == samples
+        assert len(opened.promotions()) == 1
+    assert after == before
+
+
+def test_a_line_that_is_none_is_told_by_its_number(home: Home) -> None:
+    with open_records(home) as opened:
+        for line in ("{", "7", '{"run": 1}', '{"promotion": {}}'):
+            with pytest.raises(InputError, match="line 1"):
+                take_in(opened, [line])
+
+
+def test_what_was_replaced_gives_its_room_back(filled: Home) -> None:
+    with open_records(filled) as opened:
+        opened.database.write(lambda one: one.exec_driver_sql("DELETE FROM steps"))
+    before = filled.records.stat().st_size
+    assert "now" in records("vacuum").stdout
+    assert filled.records.stat().st_size < before
