@@ -94,6 +94,8 @@ def test_wheels_go_in_beside_the_torch_that_they_were_built_for(
         "torch": "2.6.0", "torchvision": "0.21.0", "torchaudio": "2.6.0",
     }  # fmt: skip
     assert any("guard: one torch" in line for line in said)
+    bills = site(environment).glob("*.dist-info/sboms/rocwright.cdx.json")
+    assert len(list(bills)) == 2
 
 
 def test_another_torch_is_a_conflict_and_nothing_is_installed(

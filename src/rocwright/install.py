@@ -18,6 +18,8 @@ from rocwright import process
 from rocwright.errors import CheckError, ConflictError, InputError
 from rocwright.flow import Project, built_outputs
 from rocwright.plan.make import make_plan
+from rocwright.proof.beside import lay_file
+from rocwright.proof.materials import made_from
 from rocwright.resolve.model import Lock
 
 GUARD = "guards/single_package.py"
@@ -49,7 +51,9 @@ def install(project: Project, locked: Lock, environment: Path, say: Callable[[st
     plan = make_plan(locked, project.catalog)
     components = [project.catalog.component(one.name) for one in locked.components]
     guarded = tuple(sorted({name for one in components for name in one.guard}))
-    outputs = [one for one in built_outputs(project, plan).values() if one.filename.endswith(".whl")]
+    steps = {step.name: step for step in plan.steps}
+    built = built_outputs(project, plan)
+    outputs = {name: one for name, one in built.items() if one.filename.endswith(".whl")}
     if not outputs:
         raise InputError(
             f"the stack {project.request.stack} makes no wheels",
@@ -58,9 +62,9 @@ def install(project: Project, locked: Lock, environment: Path, say: Callable[[st
         )
     guard = project.catalog.file(GUARD)
     with tempfile.TemporaryDirectory(prefix="rocwright-install-") as folder:
-        paths = [Path(folder) / one.filename for one in outputs]
-        for path, output in zip(paths, outputs, strict=True):
-            path.symlink_to(project.store.verified(output.sha256))
+        paths = [Path(folder) / one.filename for one in outputs.values()]
+        for path, (name, output) in zip(paths, outputs.items(), strict=True):
+            lay_file(project, made_from(steps[name], plan, locked), locked, output, path, say)
         wheels = [read_wheel(path) for path in paths]
         check_versions(wheels, installed(python), guarded, environment)
         present = [name for name in guarded if name in installed(python)]

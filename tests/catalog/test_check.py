@@ -210,6 +210,12 @@ def test_no_fault_is_found_in_the_carried_catalog() -> None:
         ("isas.toml", "isa = []\n", "source", "Field required"),
         ("evidence.toml", f"[[evidence]]\n{SEEN}", "evidence.0.stack", "nonesuch is not known"),
         ("clean.toml", '[[kind]]\nname = "x"\n', "kind.0.holds", "Field required"),
+        (
+            "package_names.toml",
+            '[[manager]]\nname = "apt"\ntype = "deb"\nasked = "(?P<name>x)"\nexample = "x"\nsource = "s"\n',
+            "manager.0",
+            "does not give the name and version of 'x'",
+        ),
         ("target.toml", f"[[target]]\n{TARGET}", "", "nothing reads this file"),
     ],
 )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocwright.errors import CheckError, InputError, RocwrightError
-from rocwright.files import sha256_file, write_atomic
+from rocwright.files import sha256_bytes, sha256_file, write_atomic
 from rocwright.models import canonical_json
 from rocwright.plan.model import ImageAction, Plan, RunAction, Step
 from rocwright.proof import envelope, keys
@@ -53,25 +53,30 @@ def lay_beside(
 
     Raises DamagedBlobError, InputError for a key that cannot be used; the artifact is there by then.
     """
-    store = project.store
     made = made_from(step, plan, lock)
-    stored = store.verified(output.sha256)
-    document = sbom(
-        made, lock, project.catalog, Subject(output=output, contents=_found(project, made, stored))
-    )
-    _put(stored, step, document, target, say)
+    document = lay_file(project, made, lock, output, target, say)
     bill = target.with_name(target.name + SUFFIX)
     write_atomic(bill, document)
     file = Thing(name=target.name, sha256=sha256_file(target))
-    record = store.record(step.key)
+    record = project.store.record(step.key)
     assert record is not None
-    how = _circumstances(
-        project, made, record, [_as_built(output, file), Thing(name=bill.name, sha256=sha256_file(bill))]
-    )
+    left = [_as_built(output, file), Thing(name=bill.name, sha256=sha256_bytes(document))]
+    how = _circumstances(project, made, record, left)
     payload = canonical_json(statement(made, lock, file, how))
     write_atomic(kept_statement(project.home, file.sha256), payload)
     statements, keyid = write_statement(target, payload, keys.chosen())
     return Laid(sha256=file.sha256, size=target.stat().st_size, beside=(bill, statements), keyid=keyid)
+
+
+def lay_file(
+    project: Project, made: Made, lock: Lock, output: Output, target: Path, say: Callable[[str], None]
+) -> bytes:
+    """Put an artifact alone at `target`, as `lay_beside` does; gives its SBOM. Raises DamagedBlobError."""
+    stored = project.store.verified(output.sha256)
+    subject = Subject(output=output, contents=_found(project, made, stored))
+    document = sbom(made, lock, project.catalog, subject)
+    _put(stored, made.step, document, target, say)
+    return document
 
 
 def write_statement(artifact: Path, payload: bytes, key: Path | str | None) -> tuple[Path, str]:

@@ -62,10 +62,28 @@ class Forge(Frozen):
 
 
 class Toolchain(Frozen):
-    """Globs of the names of packages that are compilers, linkers or what drives them."""
+    """Names of packages that are compilers, linkers or what drives them, as regular expressions of whole
+    names; each of `examples` is one, none of `no_match` is."""
 
     packages: tuple[Known, ...] = ()
+    examples: tuple[Known, ...] = ()
+    no_match: tuple[Known, ...] = ()
     source: Known
+
+    @model_validator(mode="after")
+    def _keeps_its_examples(self) -> Self:
+        try:
+            wrong = [one for one in self.examples if not self.has(one)]
+            wrong += [one for one in self.no_match if self.has(one)]
+        except re.error as error:
+            raise ValueError(f"packages: no regular expression: {error}") from error
+        if wrong:
+            raise ValueError(f"packages: is wrong about {', '.join(wrong)}")
+        return self
+
+    def has(self, package: str) -> bool:
+        """Whether a package is one of them."""
+        return any(re.fullmatch(one, package) for one in self.packages)
 
 
 class PackageNamesFile(Frozen):
@@ -83,7 +101,7 @@ class Facts(Frozen):
     managers: dict[str, Manager]
     distributions: tuple[Distribution, ...]
     forges: dict[str, str]
-    toolchain: tuple[str, ...]
+    toolchains: tuple[Toolchain, ...]
 
     def distribution(self, base: str, release: str) -> tuple[str, str]:
         """Vendor and name of the distribution that a base's packages are of; its own where none is told."""
@@ -94,7 +112,7 @@ class Facts(Frozen):
 
     def compiles(self, package: str) -> bool:
         """Whether a package is part of a toolchain."""
-        return any(fnmatchcase(package, one) for one in self.toolchain)
+        return any(one.has(package) for one in self.toolchains)
 
 
 @cache
@@ -108,7 +126,5 @@ def the_facts() -> Facts:
         managers={one.name: one for table in tables for one in table.manager},
         distributions=tuple(one for table in reversed(tables) for one in table.distribution),
         forges={one.host: one.type for table in tables for one in table.forge},
-        toolchain=tuple(
-            one for table in tables for one in (table.toolchain.packages if table.toolchain else ())
-        ),
+        toolchains=tuple(table.toolchain for table in tables if table.toolchain),
     )
