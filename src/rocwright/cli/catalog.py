@@ -32,6 +32,7 @@ KINDS = (
     "provider",
     "stack",
     "target",
+    "watchlist",
 )
 
 
