@@ -27,6 +27,7 @@ from rocwright.models import Frozen
 
 FOLDERS = ("bases", "components", "downloads", "edits", "issues", "providers", "stacks")
 TABLES = (
+    "channels.toml",
     "clean.toml",
     "elf_machines.toml",
     "error_lines.toml",

@@ -10,6 +10,7 @@ from rocwright.cli.common import json_option
 
 KINDS = (
     "base",
+    "channel",
     "clean",
     "component",
     "download",
