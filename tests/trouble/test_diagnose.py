@@ -108,6 +108,13 @@ def test_an_issue_of_other_bases_or_of_another_phase_is_ruled_out_with_the_reaso
     assert out.why == "it comes in check or run, not in build"
 
 
+def test_an_issue_that_a_version_has_mended_is_ruled_out_with_the_reason() -> None:
+    (one, *_) = (one for one in ISSUES if one.fixed_in and one.fixed_in[0].component == "pytorch")
+    assert names(told(one.examples[0], where=Where(component="pytorch", version="2.6.0"))) == [one.name]
+    (out,) = told(one.examples[0], where=Where(component="pytorch", version="2.13.0")).ruled_out
+    assert (out.issue, "2.13.0" in out.why) == (one.name, True)
+
+
 def test_an_issue_of_other_gpus_or_versions_is_ruled_out_with_the_reason() -> None:
     text = "LLVM ERROR: Cannot select: gfx906 intrinsic"
     assert names(told(text, where=Where(targets=("gfx906",)))) == ["triton-old-gpu"]
@@ -116,8 +123,8 @@ def test_an_issue_of_other_gpus_or_versions_is_ruled_out_with_the_reason() -> No
     assert found.ruled_out[0].issue == "triton-old-gpu"
     assert "gfx1151" in found.ruled_out[0].why
     text = "a.cpp:1: error: 'AVFrame' {aka 'struct AVFrame'} has no member named 'key_frame'"
-    newer = told(text, where=Where(component="torchvision", version="0.23.0"))
-    assert newer.ruled_out[0].why == "torchvision <0.22 has it, not 0.23.0"
+    newer = told(text, where=Where(component="torchvision", version="0.28.0"))
+    assert newer.ruled_out[0].why == "torchvision <0.28 has it, not 0.28.0"
 
 
 CLEAN = [

@@ -150,4 +150,8 @@ def _not_here(issue: Issue, where: Where) -> str:
     wanted = issue.versions.get(where.component, "") if where.version else ""
     if wanted and not SpecifierSet(wanted, prereleases=True).contains(where.version):
         return f"{where.component} {wanted} has it, not {where.version}"
+    for fixed in issue.fixed_in if where.version else ():
+        mended = SpecifierSet(fixed.versions, prereleases=True)
+        if fixed.component == where.component and mended.contains(where.version):
+            return f"{where.component} {fixed.versions} has it mended, so {where.version} has"
     return ""

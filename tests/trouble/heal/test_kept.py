@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from rocwright.catalog import issue as issues
+from rocwright.catalog.issue import ErrorLines, FixedIn, the_issues
 from rocwright.catalog.load import builtin_catalog
 from rocwright.errors import ConflictError
 from rocwright.flow import Project, lock
@@ -78,10 +80,15 @@ def wanted(made: Lock) -> set[str]:
     return set(root.wanted)
 
 
-def test_a_remedy_for_what_a_version_has_no_more_is_told_as_needless() -> None:
+def test_a_remedy_for_what_a_version_has_no_more_is_told_as_needless(monkeypatch: pytest.MonkeyPatch) -> None:
     lock = lock_of("torch-extensions", "gfx803")
     edit = {"file": "a.c", "include": "<cstdint>", "absorbed": ">0", "why": "it is missing"}
     absorbed = remedy("torchvision", action(kind="edit", component="torchvision", edit=edit))
     assert needless(absorbed, lock) == "upstream may have this edit since >0"
     assert needless(absorbed.model_copy(update={"outcome": "useless"}), lock) == ""
-    assert needless(remedy("torchvision", action(kind="set", variables={"A": "1"})), lock) == ""
+    plain = remedy("torchvision", action(kind="set", variables={"A": "1"}))
+    assert needless(plain, lock) == ""
+    known = FixedIn(component="torchvision", versions=">0", source="its notes")
+    issue = the_issues()[0]["cmake-minimum"].model_copy(update={"fixed_in": (known,)})
+    monkeypatch.setattr(issues, "_the_issues", lambda _: ({"an-issue": issue}, ErrorLines()))
+    assert needless(plain, lock) == "torchvision >0 has it mended: its notes"

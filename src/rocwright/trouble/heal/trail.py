@@ -7,6 +7,7 @@ from typing import Any
 
 from rocwright.catalog.issue import the_issues
 from rocwright.errors import InputError
+from rocwright.resolve.lock import versions_in
 from rocwright.resolve.model import Lock, Remedy
 from rocwright.resolve.versions import version_in
 from rocwright.trouble.heal.words import does, shown
@@ -21,6 +22,10 @@ def needless(remedy: Remedy, lock: Lock) -> str:
     if not version or not remedy.in_force:
         return ""
     issue = the_issues()[0].get(remedy.issue)
+    versions = versions_in(lock)
+    for fixed in issue.fixed_in if issue is not None else ():
+        if fixed.component in versions and version_in(versions[fixed.component], fixed.versions):
+            return f"{fixed.component} {fixed.versions} has it mended: {fixed.source}"
     had = issue.versions.get(remedy.component, "") if issue is not None else ""
     if had and not version_in(version, had):
         return f"{remedy.component} {had} has this failure, not {version}"
