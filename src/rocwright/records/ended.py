@@ -6,7 +6,6 @@ import platform
 from typing import TYPE_CHECKING
 
 from rocwright.records.model import Run, StepRun, Which
-from rocwright.sandbox.state import Owner, this_process
 
 if TYPE_CHECKING:
     from rocwright.records.read import Records
@@ -14,6 +13,8 @@ if TYPE_CHECKING:
 
 def me() -> dict[str, str]:
     """Who runs: this machine, and this process with its start."""
+    from rocwright.sandbox.state import this_process
+
     owner = this_process()
     return {"machine": platform.node(), "process": f"{owner.pid}-{owner.start}"}
 
@@ -26,6 +27,8 @@ def end_the_dead(records: Records) -> None:
 
 
 def _alive(process: str) -> bool:
+    from rocwright.sandbox.state import Owner
+
     pid, _, start = process.partition("-")
     return bool(pid.isdigit() and start.isdigit() and Owner(pid=int(pid), start=int(start)).alive())
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from filelock import FileLock, Timeout
 from sqlalchemy import Connection, insert, inspect, text
 
 from rocwright.errors import InternalError
@@ -64,6 +63,8 @@ def _alone(database: Database) -> Iterator[None]:
     if database.engine.dialect.name != "sqlite":
         yield
         return
+    from filelock import FileLock, Timeout
+
     try:
         with FileLock(f"{database.place}.lock", timeout=60):
             yield

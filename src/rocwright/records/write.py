@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Mapping
+from importlib import import_module
 from typing import Any
 
 from sqlalchemy import Connection, Table, and_, insert, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from rocwright.records import schema
 from rocwright.records.model import BISECT, Artifact, Finding, Promotion, Run, Sample, Seen, StepRun, now
@@ -171,7 +171,8 @@ def upsert(
     """
     if not rows:
         return None
-    made = {"sqlite": sqlite, "postgresql": postgresql}[connection.dialect.name].insert(table)
+    # only the dialect at hand is loaded: the other takes as long as all the rest of a short command
+    made = import_module(f"sqlalchemy.dialects.{connection.dialect.name}").insert(table)
     if keep:
         statement = made.on_conflict_do_nothing(index_elements=keys)
     else:
