@@ -20,7 +20,9 @@ from rocwright.home import Home
 from rocwright.plan.decide import State
 from rocwright.records.model import Run
 from rocwright.records.place import read_records
+from rocwright.store.held import held
 from rocwright.store.keep import remove, rubbish
+from rocwright.trouble.clean.inside import what_can_go
 from tests.build.project import COMPONENTS, TinyProject, make_sources, open_project, put_roots, start
 
 EVERYTHING = {"alpha-1.0.tar.gz", "alpha-tiny.oci.tar", "beta-1.0-py3-none-any.whl"}
@@ -227,6 +229,27 @@ def test_two_builds_at_the_same_time_build_each_step_once(
     assert set(told[0]["artifacts"]) == EVERYTHING
     logs = [path.read_text() for path in project.home.runs.glob("*/beta.log")]
     assert sum("$ cat file file" in text for text in logs) == 1
+
+
+def test_clean_ups_while_a_build_runs_take_nothing_that_it_needs(
+    project: TinyProject, sources: Path, tmp_path: Path
+) -> None:
+    running = start(sources, project.home.path, tmp_path / "run")
+    assert running.stdout is not None
+    assert running.stdout.readline() == "begun\n"
+    cleaned = 0
+    while running.poll() is None:
+        # the build's own plan is no plan that was built last yet
+        if held(project.store):
+            remove(project.store, what_can_go(project.home, project.store, set(), 0), remove_tree)
+            cleaned += 1
+    out, err = running.communicate()
+    assert running.returncode == 0, err
+    told = json.loads(out.splitlines()[-1])
+    assert cleaned > 5
+    assert set(told["artifacts"]) == EVERYTHING
+    assert set(told["steps"].values()) == {"built"}
+    assert held(project.store) == {}
 
 
 def test_a_build_for_which_there_is_no_room_starts_nothing(opened: Opened, tmp_path: Path) -> None:

@@ -229,9 +229,10 @@ def build(
         "build", project.request, project.home, progress.say, lock=locked, run_id=run_id, origin=origin
     )
     plan = make_plan(locked, project.catalog)
-    keys, wait = [step.key for step in plan.steps], partial(progress.say, "waiting for a clean-up to end")
+    steps = {step.key: step.name for step in plan.steps}
+    wait = partial(progress.say, "waiting for a clean-up to end")
     try:
-        with holding(project.store, keys, wait), asked as under_way:
+        with holding(project.store, steps, wait), asked as under_way:
             run = _build(project, locked, options, progress, under_way, outcome)
             artifacts = () if outcome.failures else lay_out(project, plan, locked, progress.say)
     except OutOfDiskError as error:

@@ -41,7 +41,7 @@ def test_what_a_running_build_noted_stays_until_it_ends(
     keys = [step.key for step in plan.steps]
     work = home.work / keys[-1][:16]
     work.mkdir(parents=True)
-    with holding(store, keys[1:]):
+    with holding(store, dict.fromkeys(keys[1:], "x")):
         clean(home, store)
         assert [key for key in keys if store.record(key) is None] == keys[:1]
         assert work.exists()
@@ -55,7 +55,7 @@ def test_a_build_that_begins_between_the_look_and_the_removal_keeps_what_it_need
 ) -> None:
     plan = filled(store, tmp_path)
     found = what_can_go(home, store, set(), 0)
-    with holding(store, [step.key for step in plan.steps]):
+    with holding(store, {step.key: step.name for step in plan.steps}):
         remove(store, found, remove_tree)
         for step in plan.steps:
             record = store.record(step.key)
@@ -68,7 +68,7 @@ def test_a_build_waits_for_a_removal_and_says_so(store: LocalStore) -> None:
     begun = threading.Event()
 
     def build() -> None:
-        with holding(store, (), lambda: said.append("waits")):
+        with holding(store, {}, lambda: said.append("waits")):
             begun.set()
 
     thread = threading.Thread(target=build)
@@ -85,7 +85,7 @@ import sys, time
 from pathlib import Path
 from rocwright.store.held import holding
 from rocwright.store.local import LocalStore
-with holding(LocalStore(Path(sys.argv[1])), sys.argv[2:]):
+with holding(LocalStore(Path(sys.argv[1])), dict.fromkeys(sys.argv[2:], "x")):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -98,7 +98,7 @@ def test_the_word_of_a_build_that_was_killed_is_void(home: Home, store: LocalSto
     )
     assert running.stdout is not None
     running.stdout.readline()
-    assert [*held(store).values()] == [set(keys)]
+    assert [*held(store).values()] == [dict.fromkeys(keys, "x")]
     assert clean(home, store) == 0
     os.kill(running.pid, signal.SIGKILL)
     running.wait()

@@ -112,7 +112,7 @@ def run_steps(
     # of every step: what came from elsewhere can be told, and built again, too
     for one in decisions:
         store.put_step(one.step.key, one.step.model_dump_json(by_alias=True).encode())
-    with holding(store, [one.step.key for one in decisions]):
+    with holding(store, {one.step.key: one.step.name for one in decisions}):
         return _Scheduler(decisions, store, home, options, logs, expected, progress, under_way).run()
 
 

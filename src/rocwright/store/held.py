@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -17,9 +17,9 @@ from rocwright.store.local import LocalStore, is_key
 
 @contextlib.contextmanager
 def holding(
-    store: LocalStore, keys: Iterable[str], on_wait: Callable[[], None] = lambda: None
+    store: LocalStore, steps: Mapping[str, str], on_wait: Callable[[], None] = lambda: None
 ) -> Iterator[None]:
-    """A build that has to do with the steps of these keys, for as long as it runs.
+    """A build that has to do with these steps, names by keys, for as long as it runs.
 
     It begins when no clean-up is removing anything; `on_wait` is called where one is. The lock of a build
     that was killed is free, so its word is void.
@@ -28,7 +28,7 @@ def holding(
     lock = FileLock(path.with_suffix(".lock"))
     with cleaning(store, on_wait):
         lock.acquire()
-        write_atomic(path, json.dumps(sorted(keys)))
+        write_atomic(path, json.dumps(dict(steps), sort_keys=True))
     try:
         yield
     finally:
@@ -52,12 +52,12 @@ def cleaning(store: LocalStore, on_wait: Callable[[], None] = lambda: None) -> I
         lock.release()
 
 
-def held(store: LocalStore) -> dict[Path, set[str]]:
-    """The keys of each running build, by the file that names them; a build that was killed holds none."""
+def held(store: LocalStore) -> dict[Path, dict[str, str]]:
+    """The steps of each running build, by the file that has them; a build that was killed holds none."""
     found = {}
     for lock in _folder(store).glob("*.lock"):
         if not _is_free(lock):
-            found[lock.with_suffix(".json")] = _keys(lock.with_suffix(".json"))
+            found[lock.with_suffix(".json")] = _steps(lock.with_suffix(".json"))
     return found
 
 
@@ -75,10 +75,10 @@ def _folder(store: LocalStore) -> Path:
     return folder
 
 
-def _keys(path: Path) -> set[str]:
-    with contextlib.suppress(OSError, ValueError, TypeError):
-        return {key for key in json.loads(path.read_text()) if is_key(key)}
-    return set()
+def _steps(path: Path) -> dict[str, str]:
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        return {key: str(name) for key, name in json.loads(path.read_text()).items() if is_key(key)}
+    return {}
 
 
 def _is_free(path: Path) -> bool:

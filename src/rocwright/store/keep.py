@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import stat
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -20,6 +21,9 @@ from rocwright.store.local import LocalStore, is_key
 from rocwright.store.model import DamagedBlobError, Record
 
 DAY = 86400.0
+
+ABOUT_TO_BE_NAMED = 3600.0
+"""Seconds after which a file that a running step has put here is named by a record for sure."""
 
 
 class Usage(Frozen):
@@ -98,21 +102,38 @@ def under_way(store: LocalStore) -> set[str]:
     return locked.union(*held(store).values())
 
 
+def names_of(store: LocalStore, keys: set[str]) -> set[str]:
+    """The names of steps under way: those of running builds, and those whose definition the store has."""
+    names = {name for steps in held(store).values() for name in steps.values()}
+    for key in keys:
+        with contextlib.suppress(ValueError, TypeError, KeyError):
+            names.add(json.loads(store.step(key) or b"{}")["name"])
+    return names
+
+
 def rubbish(
-    store: LocalStore, keep: set[str], days: float, folders: list[Path], *, busy: bool = False
+    store: LocalStore,
+    keep: set[str],
+    days: float,
+    folders: list[Path],
+    *,
+    busy: bool = False,
+    names: Collection[str] = (),
 ) -> Rubbish:
     """Records older than `days` whose keys are not in `keep`, and the files that only they need.
 
     `folders` are unpacked root file systems, named by the digest of their archive: rubbish when that is;
     and leftovers of builds, whose names are no such digest. A file that no record names may be that of a
-    step which is about to write its record: it stays where one is `busy`, and while it is young.
+    step which is about to write its record: it stays where one is `busy`, and while it is young. A step of
+    one of these `names` may be about to find that its inputs are those of an earlier run.
     """
     oldest = time.time() - days * DAY
     kept: list[Record] = []
     gone: list[Record] = []
     for record in store.records():
         fresh = modified(store, record) >= oldest
-        (kept if record.key in keep or record.content_key in keep or fresh else gone).append(record)
+        wanted = record.key in keep or record.content_key in keep or _may_be_found(record, names)
+        (kept if wanted or fresh else gone).append(record)
     needed = {output.sha256 for record in kept for output in record.outputs}
     named = {output.sha256 for record in gone for output in record.outputs}
     blobs = [
@@ -127,6 +148,11 @@ def rubbish(
         folders=tuple(str(path) for path in old),
         size=sum(size for _, size in blobs) + sum(folder_size(path) for path in old),
     )
+
+
+def _may_be_found(record: Record, names: Collection[str]) -> bool:
+    """Whether it is what a step of these names is found by when its inputs are those of an earlier run."""
+    return record.key == record.content_key and record.step in names
 
 
 def modified(store: LocalStore, record: Record) -> float:
@@ -172,14 +198,17 @@ def _remove(
 ) -> None:
     begun = time.time()
     wanted = under_way(store)
+    names = names_of(store, wanted)
     for key in found.records:
+        record = store.record(key)
         with _ours([store.lock(key)]) as ours:
-            if ours and key not in wanted:
+            if ours and key not in wanted and record and not _may_be_found(record, names):
                 store.forget(key)
     # somebody may have wanted one of them since
     needed = {output.sha256 for record in store.records() for output in record.outputs}
+    young = begun - (ABOUT_TO_BE_NAMED if wanted else 0)
     for sha256 in found.blobs:
-        if sha256 not in needed and store.since(sha256) < begun:
+        if sha256 not in needed and store.since(sha256) < young:
             store.remove_blob(sha256)
     for folder in map(Path, found.folders):
         with _ours(_locks_of(store, folder)) as ours:

@@ -19,6 +19,7 @@ from rocwright.store.keep import (
     folder_size,
     leftovers,
     modified,
+    names_of,
     rubbish,
     under_way,
 )
@@ -38,7 +39,8 @@ def what_can_go(home: Home, store: LocalStore, keep: set[str], days: float) -> R
     left = [path for path in left if not any(key.startswith(path.name) for key in busy)]
     # nothing says which step a half-written file or root belongs to
     left = [path for path in left if not busy or path.parent == home.work]
-    return rubbish(store, keep | _needs(store, busy), days, [*roots, *left], busy=bool(busy))
+    needed, names = keep | _needs(store, busy), names_of(store, busy)
+    return rubbish(store, needed, days, [*roots, *left], busy=bool(busy), names=names)
 
 
 def _needs(store: LocalStore, keys: set[str]) -> set[str]:
