@@ -214,6 +214,7 @@ def build(
     """
     from rocwright.build.layout import lay_out
     from rocwright.build.workspace import spare_the_users_work
+    from rocwright.proof.keys import chosen
 
     if locked.pending:
         raise InputError(
@@ -222,6 +223,7 @@ def build(
             + (f"; {len(locked.pending) - 4} more" if len(locked.pending) > 4 else ""),
             next_step="rocwright lock, on a machine that reaches these places",
         )
+    chosen()  # a key that is named and is not there is told before hours are spent
     first = [one.step for one in planned(project, locked)[1] if one.state is State.RUN]
     spare_the_users_work(first, project.home, discard=options.discard)
     outcome = Outcome()

@@ -64,6 +64,10 @@ class Home:
         """Locks put aside while a remedy is on trial."""
         return self.path / "heal"
 
+    def statement(self, sha256: str) -> Path:
+        """How a file was built that was laid out here, by its sha256."""
+        return self.path / "proofs" / f"{sha256}.json"
+
     @property
     def apt(self) -> Path:
         """Private apt folders, one a suite."""

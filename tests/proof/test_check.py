@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.shell_completion import ShellComplete
 from hypothesis import given
 from hypothesis import strategies as st
 from securesystemslib.signer import CryptoSigner, SSlibKey
 
+from rocwright.cli import cli
 from rocwright.errors import CheckError, InputError, RocwrightError
 from rocwright.files import sha256_file
 from rocwright.home import Home
@@ -202,6 +204,7 @@ def test_a_signed_statement_of_another_kind_is_refused(file: Path) -> None:
         (b'{"payload": "", "payloadType": "", "signatures": [3]}', "not written as one"),
         (b'{"payload": "", "payloadType": "", "signatures": NaN}', "no JSON"),
         (b'{"n": ' + b"9" * 5000 + b"}", "digits"),
+        (b"\n" * 101, "keep this machine busy"),
     ],
     ids=lambda value: value if isinstance(value, str) else "data",
 )
@@ -326,3 +329,14 @@ def test_what_this_machine_did_not_build_is_not_attested(home: Home, file: Path)
 def test_a_statement_is_read_without_being_checked(file: Path) -> None:
     (one,) = envelope.read_envelopes(write(file, line(saying("0" * 64), None)))
     assert told(read_statement(one)).subjects == (statement.Thing(name="file.whl", sha256="0" * 64),)
+
+
+def test_completion_offers_verbs_files_and_stacks() -> None:
+    def offered(*words: str) -> set[tuple[str, str]]:
+        found = ShellComplete(cli, {}, "rocwright", "X").get_completions(list(words[:-1]), words[-1])
+        return {(one.type, one.value) for one in found}
+
+    assert {("plain", "verify"), ("plain", "key"), ("file", "")} <= offered("attest", "")
+    assert {("plain", "diff"), ("plain", "gfx-smoke"), ("file", "")} <= offered("sbom", "")
+    assert ("file", "x") in offered("attest", "verify", "x")
+    assert ("plain", "--key") in offered("attest", "some.whl", "--")

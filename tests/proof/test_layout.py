@@ -202,6 +202,14 @@ def test_what_was_changed_or_removed_is_laid_out_anew(work: Workplace, suffix: s
     assert file.read_bytes() == before
 
 
+def test_what_this_machine_knows_of_a_file_is_kept_with_it(work: Workplace) -> None:
+    one = work.lay_out()[BETA]
+    kept = work.project.home.statement(one.sha256)
+    kept.unlink()
+    work.lay_out()
+    assert json.loads(kept.read_bytes()) == said(one.path)
+
+
 def test_a_file_that_was_touched_only_is_left_as_it_is(work: Workplace) -> None:
     path = work.lay_out()[BETA].path
     os.utime(path, (1, 1))

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from rocwright import __version__
 from rocwright.files import sha256_bytes, sha256_file, write_atomic
+from rocwright.home import Home
 from rocwright.models import Frozen, canonical_json
 from rocwright.plan.model import Plan
 from rocwright.resolve.model import Lock
@@ -38,7 +39,7 @@ def lay_out(
     from rocwright.flow import Artifact
 
     folder = project.output / project.request.stack
-    stamps = _Stamps(project.home.path / "laid-out.json")
+    stamps = _Stamps(project.home)
     artifacts = []
     wanted = _wanted(project, locked)
     try:
@@ -97,11 +98,11 @@ class _Stamp(Frozen):
 class _Stamps:
     """Which laid-out file was checked as what; a changed size or time makes it be checked again."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, home: Home) -> None:
+        self.home, self.path = home, home.path / "laid-out.json"
         self.changed = False
         try:
-            self.known: dict[str, object] = dict(json.loads(path.read_text()))
+            self.known: dict[str, object] = dict(json.loads(self.path.read_text()))
         except (OSError, ValueError, TypeError):
             self.known = {}
 
@@ -113,6 +114,8 @@ class _Stamps:
         except (ValidationError, OSError):
             return None
         if stamp.wanted != wanted or path.name not in now:
+            return None
+        if not self.home.statement(stamp.sha256).is_file():
             return None
         if now == stamp.seen:
             return stamp

@@ -7,9 +7,12 @@ import importlib
 import os
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 VERBS = {
     "stacks": "What can be built: every stack, GPU and base, and how far each has come.",
@@ -99,16 +102,29 @@ class Verbs(click.Group):
 
 
 class DefaultVerb(Verbs):
-    """A group of which one verb may be left out: `attest FILE` stands for `attest file FILE`."""
+    """A group of which one verb may be left out: `attest FILE` stands for `attest file FILE`.
+
+    That verb takes a file, or what it completes itself.
+    """
 
     def __init__(self, *args: Any, default: str, **others: Any) -> None:
         super().__init__(*args, **others)
         self._default = default
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        told = super().shell_complete(ctx, incomplete)
+        verb = self.get_command(ctx, self._default)
+        assert verb is not None
+        first = next(one for one in verb.params if isinstance(one, click.Argument))
+        return [*told, *first.shell_complete(ctx, incomplete), CompletionItem(incomplete, type="file")]
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         told = args[0] if args else ""
         asks = told in ctx.help_option_names
-        if not asks and told not in self.verbs:
+        completing = ctx.resilient_parsing and not args
+        if not asks and not completing and told not in self.verbs:
             args = [self._default, *args]
         return super().parse_args(ctx, args)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
     from rocwright.catalog.model import Stack
     from rocwright.flow import Project
 
@@ -48,18 +46,6 @@ def size_option(_: click.Context, __: click.Parameter, text: str | None) -> int 
     if text is not None and match is None:
         raise click.BadParameter(f"{text!r} is no size such as 50GiB, 800MiB or a number of bytes.")
     return int(float(match[1]) * _BYTES[match[2]]) if match else None
-
-
-def complete_files(verbs: Iterable[str]) -> Callable[..., list[CompletionItem]]:
-    """Shell completion with files, and the verbs that may stand in the place of one."""
-
-    def names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        from click.shell_completion import CompletionItem
-
-        told = [CompletionItem(one) for one in verbs if one.startswith(incomplete)]
-        return [*told, CompletionItem(incomplete, type="file")]
-
-    return names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

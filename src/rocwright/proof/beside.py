@@ -63,7 +63,7 @@ def lay_beside(
     left = [_as_built(output, file), Thing(name=bill.name, sha256=sha256_bytes(document))]
     how = _circumstances(project, made, record, left)
     payload = canonical_json(statement(made, lock, file, how))
-    write_atomic(kept_statement(project.home, file.sha256), payload)
+    write_atomic(project.home.statement(file.sha256), payload)
     statements, keyid = write_statement(target, payload, keys.chosen())
     return Laid(sha256=file.sha256, size=target.stat().st_size, beside=(bill, statements), keyid=keyid)
 
@@ -87,11 +87,6 @@ def write_statement(artifact: Path, payload: bytes, key: Path | str | None) -> t
     return path, signed.signatures[0][0] if signed.signatures else ""
 
 
-def kept_statement(home: Home, sha256: str) -> Path:
-    """Where this machine keeps what it knows of a file that it laid out."""
-    return home.path / "proofs" / f"{sha256}.json"
-
-
 def attest(artifact: Path, home: Home, key: Path | str | None) -> tuple[Path, str]:
     """Write the statement of a file that this machine built, signed where there is a key.
 
@@ -99,7 +94,7 @@ def attest(artifact: Path, home: Home, key: Path | str | None) -> tuple[Path, st
     """
     if not artifact.is_file():
         raise InputError(f"there is no file {artifact}", next_step="check the path")
-    kept = kept_statement(home, sha256_file(artifact))
+    kept = home.statement(sha256_file(artifact))
     if not kept.is_file():
         raise InputError(
             f"this machine does not know how {artifact.name} was built",

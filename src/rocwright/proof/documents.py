@@ -10,7 +10,7 @@ from typing import Any
 from rocwright.errors import InputError
 from rocwright.proof.hostile import parse_json, read_bounded, too_large
 
-LARGEST = 64 * 1024 * 1024
+LARGEST = 32 * 1024 * 1024
 """Bytes of an SBOM; that of a whole root file system has some 10 MiB."""
 
 MOST_COMPONENTS = 200_000

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rocwright.errors import InputError
-from rocwright.proof.hostile import parse_json, read_bounded, too_large
+from rocwright.proof.hostile import parse_json, read_bounded
 
 if TYPE_CHECKING:
     from securesystemslib.signer import CryptoSigner, SSlibKey
@@ -24,7 +24,7 @@ SUFFIX = ".intoto.jsonl"
 """What the name of a file of statements ends with, beside the artifact that they are of."""
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
-LARGEST = 32 * 1024 * 1024
+LARGEST = 8 * 1024 * 1024
 """Bytes of a file of statements; the largest stack's has some 1 MiB."""
 
 MOST_LINES = 100
@@ -87,9 +87,13 @@ def as_line(one: Signed) -> bytes:
 def read_envelopes(path: Path) -> list[Signed]:
     """Every envelope in a file, one a line. Raises InputError for what holds none, or is made to deceive."""
     data = read_bounded(path, LARGEST, "file of statements")
-    lines = [line for line in data.splitlines() if line.strip()]
-    if len(lines) > MOST_LINES:
-        raise too_large(str(path), f"file of statements; it has {len(lines):,} lines and so", LARGEST)
+    if (count := data.count(b"\n")) > MOST_LINES:
+        raise InputError(
+            f"{path} has {count:,} lines; no file of statements has more than {MOST_LINES}",
+            cause="it is another file, or was made to keep this machine busy",
+            next_step="check where it is from",
+        )
+    lines = [line for line in data.split(b"\n") if line.strip()]
     if not lines:
         raise _no_envelope("it is empty")
     return [_envelope(parse_json(line, "statement in an envelope")) for line in lines]

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import click
 
-from rocwright.cli.attest import VERBS
-from rocwright.cli.common import complete_files, json_option
+from rocwright.cli.common import json_option
 
 
 @click.command("file")
-@click.argument("file", type=click.Path(path_type=Path), shell_complete=complete_files(VERBS))
+@click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--key",
     type=click.Path(path_type=Path),
