@@ -11,7 +11,7 @@ from rocwright.build.again import Tries, again_line
 from rocwright.build.jobs.learn import Learnt
 from rocwright.build.jobs.processes import Kind
 from rocwright.build.jobs.server import JobServer
-from rocwright.build.scheduler import _killed
+from rocwright.build.killed import killed
 from rocwright.errors import CompileError, FailureClass, OutOfMemoryError
 from rocwright.home import Home
 from rocwright.records.model import StepRun
@@ -80,4 +80,4 @@ def test_a_steps_process_that_told_nothing_is_out_of_memory_where_the_kernel_cou
 ) -> None:
     (tmp_path / "vmstat").write_text("oom_kill 4\n")
     monkeypatch.setattr(memory, "VMSTAT", tmp_path / "vmstat")
-    assert _killed(code, before).failure is failure
+    assert killed(code, before).failure is failure

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -24,15 +23,14 @@ from rocwright.build.disk import DiskWatch, places, stopped, storage_of
 from rocwright.build.expect import Expected, compiles
 from rocwright.build.jobs.room import read_room
 from rocwright.build.jobs.server import JobServer, Seat
+from rocwright.build.killed import killed
 from rocwright.build.progress import Progress
 from rocwright.build.runs import LogFile, log_name, read_report
 from rocwright.build.whole import Whole
 from rocwright.build.workspace import Workspace
 from rocwright.errors import (
     FailureClass,
-    InternalError,
     InterruptedByUser,
-    OutOfMemoryError,
     RocwrightError,
     from_dict,
 )
@@ -275,7 +273,7 @@ class _Scheduler:
             words = "inputs identical, not run again" if run.outcome == "reused" else "done"
             self.progress.ended(running, f"{words} in {duration(finished.seconds)}")
             return run
-        failure = from_dict(error) if isinstance(error, dict) else _killed(finished.returncode, killed_before)
+        failure = from_dict(error) if isinstance(error, dict) else killed(finished.returncode, killed_before)
         failure = self._for_disk(step, failure)
         self.progress.ended(running, f"failed ({failure.failure.value}) after {duration(finished.seconds)}")
         return begun.model_copy(
@@ -390,26 +388,4 @@ def _queued(step: Step, names: Mapping[str, str]) -> StepRun:
         component=step.component,
         kind=step.kind,
         needs=needs,
-    )
-
-
-def _killed(code: int, before: int | None) -> RocwrightError:
-    """The error of a step's process that told nothing; `before` is how many the kernel had killed then."""
-    after = machine_kills()
-    if code != -signal.SIGKILL:
-        return InternalError(
-            f"the step's process ended with {code} and told nothing",
-            cause="a fault of rocwright",
-            next_step="rocwright logs shows its last lines; please report them",
-        )
-    if before is None or before != after:
-        return OutOfMemoryError(
-            "the step's process was killed",
-            cause="the kernel had no memory left for it",
-            next_step="run again; with fewer jobs where memory is short (rocwright build --jobs 1)",
-        )
-    return InterruptedByUser(
-        "the step's process was killed",
-        cause="somebody ended it, or a service that frees memory; the kernel did not, by its own count",
-        next_step="run again; with fewer jobs where memory is short (rocwright build --jobs 1)",
     )
