@@ -10,7 +10,13 @@ import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from securesystemslib.signer import CryptoSigner
+
 from rocwright.errors import CheckError, InputError
+from rocwright.proof.check import read_statement, told
+from rocwright.proof.compare import compare
+from rocwright.proof.documents import parse_document
+from rocwright.proof.envelope import as_line, parse_envelopes, sign, signed_by
 from rocwright.wheels import source
 from rocwright.wheels.audit.facts import concerns, table
 from rocwright.wheels.audit.listing import Comparison
@@ -188,6 +194,19 @@ def read_words(data: bytes) -> None:
     read_neutral(manifest, "x")
 
 
+def read_bills(data: bytes) -> None:
+    """A stranger's SBOM."""
+    found = parse_document(data, "x")
+    assert compare(found, found).same
+
+
+def read_statements(data: bytes) -> None:
+    """A stranger's statements: never right by chance."""
+    for one in parse_envelopes(data, "x"):
+        assert not signed_by(one, [KEY])
+        told(read_statement(one))
+
+
 TARGETS: Mapping[str, Callable[[bytes], None]] = {
     "members": read_members,
     "elf": read_elf,
@@ -204,8 +223,11 @@ TARGETS: Mapping[str, Callable[[bytes], None]] = {
     "diff": compare_libraries,
     "split": take_apart_and_put_together,
     "words": read_words,
+    "bills": read_bills,
+    "statements": read_statements,
 }
 
+KEY = CryptoSigner.generate_ed25519().public_key
 WISH = Wish(targets=(Target("gfx1151"),), covered={}, strip=True, allow_missing=True)
 
 
@@ -262,9 +284,30 @@ def seeds() -> Mapping[str, Mapping[str, bytes]]:
         "diff": {"place": linked["elf-place"], "code-object": code_object()},
         "split": roomy,
         "words": {"all": b"\0".join((METADATA, b"a,sha256=" + b"AAAA" + b",3\nb,,\n", MANIFEST))},
+        "bills": {"one": BILL},
+        "statements": {"one": as_line(sign(STATEMENT, CryptoSigner.generate_ed25519()))},
         "needs": {"alias": alias_library("libx.so", "libx.so.6", 62), **linked, **dll},
     }
 
+
+BILL = b"""
+{"bomFormat": "CycloneDX", "specVersion": "1.6",
+ "metadata": {"component": {"name": "a", "version": "1", "pedigree": {"patches": [
+   {"type": "unofficial", "resolves": [{"name": "f", "description": "why"}]}]}}},
+ "components": [
+   {"type": "library", "name": "b", "group": "g", "version": "2", "purl": "pkg:pypi/b@2",
+    "licenses": [{"license": {"id": "MIT"}}, {"expression": "MIT OR X"}],
+    "hashes": [{"alg": "SHA-256", "content": "00"}], "components": [{"name": "c"}]}]}
+"""
+
+STATEMENT = b"""
+{"_type": "https://in-toto.io/Statement/v1", "subject": [{"name": "a", "digest": {"sha256": "00"}}],
+ "predicateType": "https://slsa.dev/provenance/v1",
+ "predicate": {
+   "buildDefinition": {"resolvedDependencies": [
+     {"uri": "pkg:a/b", "digest": {"sha256": "00"}, "annotations": {"role": "source"}}]},
+   "runDetails": {"builder": {"id": "x"}}}}
+"""
 
 LISTING = b"""
 0000000000000010 <a>:

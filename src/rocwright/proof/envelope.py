@@ -86,10 +86,14 @@ def as_line(one: Signed) -> bytes:
 
 def read_envelopes(path: Path) -> list[Signed]:
     """Every envelope in a file, one a line. Raises InputError for what holds none, or is made to deceive."""
-    data = read_bounded(path, LARGEST, "file of statements")
+    return parse_envelopes(read_bounded(path, LARGEST, "file of statements"), str(path))
+
+
+def parse_envelopes(data: bytes, name: str) -> list[Signed]:
+    """The same of the bytes of a file of that name."""
     if (count := data.count(b"\n")) > MOST_LINES:
         raise InputError(
-            f"{path} has {count:,} lines; no file of statements has more than {MOST_LINES}",
+            f"{name} has {count:,} lines; no file of statements has more than {MOST_LINES}",
             cause="it is another file, or was made to keep this machine busy",
             next_step="check where it is from",
         )
