@@ -1,0 +1,1 @@
+"""The dashboard, the package index and the artifacts, served by one process."""

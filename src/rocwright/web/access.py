@@ -1,0 +1,182 @@
+"""Who may do what: tokens hashed at rest, sessions, a limit on attempts, and a secret in every form."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import secrets
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, get_args
+
+from pydantic import ValidationError
+
+from rocwright.errors import InputError
+from rocwright.files import write_atomic
+from rocwright.models import Frozen
+
+Scope = Literal["read", "run", "promote"]
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+
+SESSION_SECONDS = 12 * 3600.0
+MOST_SESSIONS = 1000
+ATTEMPTS, ATTEMPT_SECONDS = 5, 60.0
+"""Wrong tokens that one address may give in so many seconds; ten times as many from all addresses."""
+
+
+class Token(Frozen):
+    """A token as it is kept: whose it is, what it is good for, the sha256 of its 256 random bits."""
+
+    name: str
+    scopes: tuple[Scope, ...]
+    sha256: str
+    made: str = ""
+
+
+class _Tokens(Frozen):
+    token: tuple[Token, ...] = ()
+
+
+class Tokens:
+    """The tokens in a file that only its owner reads."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def all(self) -> tuple[Token, ...]:
+        """Every token. Raises InputError where the file is damaged."""
+        try:
+            return _Tokens.model_validate_json(self.path.read_bytes()).token
+        except FileNotFoundError:
+            return ()
+        except (ValidationError, OSError) as error:
+            raise InputError(
+                f"{self.path} cannot be read as a list of tokens",
+                cause=str(error).splitlines()[0],
+                next_step="remove it and make new tokens: rocwright serve token add NAME",
+            ) from error
+
+    def add(self, name: str, scopes: Iterable[Scope], made: str = "") -> str:
+        """Make a token and give it; it cannot be read again. Raises InputError where the name is taken."""
+        known = self.all()
+        if any(one.name == name for one in known):
+            raise InputError(
+                f"there is a token {name} already",
+                next_step=f"take another name, or first: rocwright serve token remove {name}",
+            )
+        secret = secrets.token_urlsafe(32)
+        kept = Token(name=name, scopes=with_read(scopes), sha256=_hash(secret), made=made)
+        self._write((*known, kept))
+        return secret
+
+    def remove(self, name: str) -> None:
+        """Forget a token. Raises InputError where there is none of that name."""
+        known = self.all()
+        if not any(one.name == name for one in known):
+            raise InputError(f"there is no token {name}", next_step="rocwright serve token list")
+        self._write(tuple(one for one in known if one.name != name))
+
+    def _write(self, tokens: tuple[Token, ...]) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(self.path, json.dumps(_Tokens(token=tokens).model_dump(), indent=1) + "\n")
+        self.path.chmod(0o600)
+
+
+def with_read(scopes: Iterable[Scope]) -> tuple[Scope, ...]:
+    """The scopes in order; whoever may do anything may read."""
+    given = {*scopes, "read"}
+    return tuple(one for one in SCOPES if one in given)
+
+
+def _hash(secret: str) -> str:
+    # 256 random bits cannot be guessed from their hash: no slow hash is needed
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """Somebody who gave a token: `secret` is what every form must carry."""
+
+    name: str
+    scopes: tuple[Scope, ...]
+    secret: str
+    ends: float
+
+
+class TooManyError(Exception):
+    """Too many wrong tokens; `seconds` until the next one is looked at."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self.seconds = seconds
+
+
+@dataclass(slots=True)
+class Access:
+    """The guard of a server. `open_`: anybody may read. `first` is the token of the one who started it."""
+
+    tokens: Tokens
+    open_: bool = False
+    first: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+    clock: Callable[[], float] = time.monotonic
+    _sessions: OrderedDict[str, Session] = field(default_factory=OrderedDict)
+    _wrong: OrderedDict[str, deque[float]] = field(default_factory=OrderedDict)
+
+    def enter(self, secret: str, address: str) -> str:
+        """The id of a new session, for a token; "" for a wrong one. Raises TooManyError."""
+        self._limit(address)
+        token = self._find(secret)
+        if token is None:
+            for place in (address, ""):
+                self._wrong.setdefault(place, deque(maxlen=10 * ATTEMPTS)).append(self.clock())
+            while len(self._wrong) > MOST_SESSIONS:
+                self._wrong.popitem(last=False)
+            return ""
+        ident = secrets.token_urlsafe(32)
+        self._sessions[ident] = Session(
+            name=token.name,
+            scopes=token.scopes,
+            secret=secrets.token_urlsafe(32),
+            ends=self.clock() + SESSION_SECONDS,
+        )
+        while len(self._sessions) > MOST_SESSIONS:
+            self._sessions.popitem(last=False)
+        return ident
+
+    def _limit(self, address: str) -> None:
+        since = self.clock() - ATTEMPT_SECONDS
+        for place, most in ((address, ATTEMPTS), ("", 10 * ATTEMPTS)):
+            recent = [at for at in self._wrong.get(place, ()) if at > since]
+            if len(recent) >= most:
+                raise TooManyError(recent[0] - since)
+
+    def _find(self, secret: str) -> Token | None:
+        given = _hash(secret)
+        mine = Token(name="the one who started it", scopes=SCOPES, sha256=_hash(self.first))
+        found = None
+        for one in (mine, *self.tokens.all()):
+            if hmac.compare_digest(one.sha256, given):
+                found = one
+        return found
+
+    def session(self, ident: str) -> Session | None:
+        """The session of that id, if it has not ended."""
+        found = self._sessions.get(ident)
+        if found is None or found.ends <= self.clock():
+            self._sessions.pop(ident, None)
+            return None
+        return found
+
+    def leave(self, ident: str) -> None:
+        """End a session."""
+        self._sessions.pop(ident, None)
+
+    def may(self, session: Session | None, scope: Scope) -> bool:
+        """Whether somebody may do something."""
+        if session is not None:
+            return scope in session.scopes
+        return self.open_ and scope == "read"

@@ -1,0 +1,146 @@
+"""The application: addresses, headers of safety, entering and leaving."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from urllib.parse import urlsplit
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from rocwright.errors import RocwrightError
+from rocwright.web.access import TooManyError
+from rocwright.web.live import Live
+from rocwright.web.pages import Pages
+from rocwright.web.site import COOKIE, Site
+
+HEADERS = {
+    "content-security-policy": "default-src 'none'; style-src 'self'; script-src 'self'; "
+    "img-src 'self' data:; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "permissions-policy": "camera=(), microphone=(), geolocation=()",
+}
+
+STATIC = {"site.css": "text/css; charset=utf-8", "live.js": "text/javascript; charset=utf-8"}
+
+
+def app(site: Site) -> ASGIApp:
+    """The dashboard of a site."""
+    pages = Pages(site)
+    live = Live(pages)
+    gate = _Gate(pages)
+    made = Starlette(
+        routes=[
+            Route("/", pages.matrix),
+            Route("/cell", pages.cell),
+            Route("/runs", pages.runs),
+            Route("/runs/{run}", pages.run),
+            Route("/runs/{run}/live", live.run),
+            Route("/runs/{run}/log/{step:path}/live", live.log),
+            Route("/runs/{run}/log/{step:path}", pages.log),
+            Route("/issues", pages.issues),
+            Route("/enter", gate.enter, methods=["GET", "POST"]),
+            Route("/leave", gate.leave, methods=["POST"]),
+            Route("/static/{name}", _static),
+        ],
+        exception_handlers={HTTPException: gate.told, RocwrightError: gate.failed},
+    )
+    return _Safe(made)
+
+
+class _Gate:
+    """Entering with a token, leaving, and what is said to who may not pass."""
+
+    def __init__(self, pages: Pages) -> None:
+        self.pages, self.site = pages, pages.site
+
+    async def enter(self, request: Request) -> Response:
+        """A form for the token; a link with a token in it enters at once."""
+        token = request.query_params.get("token", "")
+        if request.method == "POST":
+            async with request.form(max_files=0, max_fields=4) as form:
+                token, to = str(form.get("token", "")), str(form.get("to", "/"))
+        else:
+            to = request.query_params.get("to", "/")
+        if not token:
+            return self.pages.page(request, "enter.html", to=_inside(to), says="")
+        address = request.client.host if request.client else ""
+        try:
+            ident = self.site.access.enter(token.strip(), address)
+        except TooManyError as error:
+            wait = str(int(error.seconds) + 1)
+            answer = self.pages.page(
+                request, "enter.html", 429, to=_inside(to), says=f"Too many wrong tokens: wait {wait} s."
+            )
+            answer.headers["retry-after"] = wait
+            return answer
+        if not ident:
+            return self.pages.page(request, "enter.html", 403, to=_inside(to), says="There is no such token.")
+        found = RedirectResponse(_inside(to), 303)
+        found.set_cookie(
+            COOKIE, ident, httponly=True, samesite="strict", secure=request.url.scheme == "https"
+        )
+        return found
+
+    async def leave(self, request: Request) -> Response:
+        """End the session."""
+        await self.site.need_form(request, "read")
+        self.site.access.leave(request.cookies.get(COOKIE, ""))
+        answer = RedirectResponse("/", 303)
+        answer.delete_cookie(COOKIE)
+        return answer
+
+    async def told(self, request: Request, error: Exception) -> Response:
+        """What is wrong, as a page."""
+        assert isinstance(error, HTTPException)
+        if error.status_code == 401 and request.method == "GET" and "live" not in request.url.path:
+            return RedirectResponse(
+                str(request.url_for("enter").include_query_params(to=request.url.path)), 303
+            )
+        return self.pages.page(
+            request, "told.html", error.status_code, code=error.status_code, says=error.detail
+        )
+
+    async def failed(self, request: Request, error: Exception) -> Response:
+        """The records, or the disk, do not answer."""
+        assert isinstance(error, RocwrightError)
+        says = f"{error.what}: {error.cause}" if error.cause else error.what
+        return self.pages.page(request, "told.html", 503, code=503, says=says)
+
+
+def _inside(to: str) -> str:
+    """An address of this site and no other."""
+    parts = urlsplit(to)
+    return to if to.startswith("/") and not to.startswith(("//", "/\\")) and not parts.netloc else "/"
+
+
+async def _static(request: Request) -> Response:
+    name = request.path_params["name"]
+    if name not in STATIC:
+        raise HTTPException(404, "there is no such file")
+    data = files("rocwright.web").joinpath("static", name).read_bytes()
+    return Response(data, media_type=STATIC[name], headers={"cache-control": "max-age=3600"})
+
+
+class _Safe:
+    """Adds the headers of safety to every answer."""
+
+    def __init__(self, inner: ASGIApp) -> None:
+        self.inner = inner
+        self.headers = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def safely(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                given = {name for name, _ in message["headers"]}
+                added = [header for header in self.headers if header[0] not in given]
+                message["headers"] = [*message["headers"], *added]
+            await send(message)
+
+        await self.inner(scope, receive, safely if scope["type"] == "http" else send)

@@ -1,0 +1,61 @@
+"""Lines over time, drawn on the server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+WIDTH, HEIGHT = 640, 120
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """A line: its name, the points of an SVG polyline, and its last value in words."""
+
+    name: str
+    points: str
+    last: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """Curves over one axis; `top` is the most of them in words, `begin` and `end` those of the axis below."""
+
+    title: str
+    curves: tuple[Curve, ...]
+    top: str
+    begin: str
+    end: str
+
+
+Point = tuple[float, float]
+
+
+def chart(
+    title: str, curves: dict[str, Sequence[Point]], words: tuple[str, str], unit: Callable[[float], str]
+) -> Chart | None:
+    """The curves, scaled together; None where there are not two points of any."""
+    curves = {name: points for name, points in curves.items() if len(points) > 1}
+    if not curves:
+        return None
+    every = [point for points in curves.values() for point in points]
+    left, right = min(x for x, _ in every), max(x for x, _ in every)
+    most = max(y for _, y in every) or 1
+    wide = (right - left) or 1
+    return Chart(
+        title=title,
+        curves=tuple(
+            Curve(
+                name=name,
+                points=" ".join(
+                    f"{(x - left) / wide * WIDTH:.1f},{HEIGHT - y / most * (HEIGHT - 8):.1f}"
+                    for x, y in points
+                ),
+                last=unit(points[-1][1]),
+            )
+            for name, points in curves.items()
+        ),
+        top=unit(most),
+        begin=words[0],
+        end=words[1],
+    )

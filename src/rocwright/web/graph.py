@@ -1,0 +1,86 @@
+"""A run's steps as a picture: from left to right, each right of what it waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rocwright.records.model import StepRun
+
+WIDTH, HEIGHT, GAP_X, GAP_Y = 180, 40, 44, 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Box:
+    """A step in the picture; `look` is the word for its state."""
+
+    name: str
+    look: str
+    x: int
+    y: int
+    says: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graph:
+    """Boxes and the arrows between them, as paths."""
+
+    width: int
+    height: int
+    boxes: tuple[Box, ...]
+    arrows: tuple[str, ...]
+
+
+def look_of(step: StepRun) -> str:
+    """The state of a step in one word: queued, running, or how it ended."""
+    return step.outcome if step.state == "ended" else step.state
+
+
+def graph(steps: Sequence[StepRun]) -> Graph:
+    """Where each step stands. A step that was tried again is drawn once, as it is now."""
+    latest = {one.name: one for one in steps}
+    column: dict[str, int] = {}
+    for name in latest:
+        column[name] = _column(name, latest, column, set())
+    rows: dict[int, int] = {}
+    places: dict[str, tuple[int, int]] = {}
+    for name in latest:
+        row = rows.get(column[name], 0)
+        rows[column[name]] = row + 1
+        places[name] = (column[name] * (WIDTH + GAP_X), row * (HEIGHT + GAP_Y))
+    boxes = tuple(
+        Box(name=name, look=look_of(one), x=places[name][0], y=places[name][1], says=_says(one))
+        for name, one in latest.items()
+    )
+    arrows = tuple(
+        _arrow(places[before], places[name])
+        for name, one in latest.items()
+        for before in dict.fromkeys(one.needs)
+        if before in places
+    )
+    width = (max(column.values(), default=0) + 1) * (WIDTH + GAP_X) - GAP_X
+    height = max(rows.values(), default=1) * (HEIGHT + GAP_Y) - GAP_Y
+    return Graph(width=width, height=height, boxes=boxes, arrows=arrows)
+
+
+def _column(name: str, steps: dict[str, StepRun], known: dict[str, int], above: set[str]) -> int:
+    """One more than the rightmost of what a step waits for; what waits for itself is not followed."""
+    if name in known:
+        return known[name]
+    found = [
+        _column(one, steps, known, above | {name})
+        for one in steps[name].needs
+        if one in steps and one not in above | {name}
+    ]
+    return max(found, default=-1) + 1
+
+
+def _says(step: StepRun) -> str:
+    return f"{step.seconds:.0f} s" if step.seconds else look_of(step)
+
+
+def _arrow(start: tuple[int, int], end: tuple[int, int]) -> str:
+    x1, y1 = start[0] + WIDTH, start[1] + HEIGHT // 2
+    x2, y2 = end[0], end[1] + HEIGHT // 2
+    middle = x2 - GAP_X // 2
+    return f"M{x1},{y1} C{middle},{y1} {middle},{y2} {x2 - 3},{y2}"

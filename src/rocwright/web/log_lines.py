@@ -1,0 +1,100 @@
+"""A step's log for a page: whole lines from a place in the file, made harmless, and where phases begin."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+CHUNK = 256 * 1024
+"""Bytes of a log that one page, or one message to a client, holds at most."""
+
+LONGEST = 4000
+"""Characters of a line that are shown."""
+
+_TERMINAL = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])|[\x00-\x08\x0b-\x1f\x7f]"
+)
+_STAMP = re.compile(r"^(\d{4}-\d\d-\d\dT(\d\d:\d\d:\d\d)\.\d{3}Z) ")
+_SECRET = re.compile(
+    r"(?i)\b([\w.-]*(?:token|secret|passw(?:or)?d|api[_-]?key|credential)[\w.-]*\s*[=:]\s*)(\S+)|(://[^/\s:@]*:)([^/\s@]+)(@)"
+)
+_PHASE = re.compile(r"^(?:\$ |guard: |sandbox |installing )")
+_ERROR = re.compile(r"(?i)(?:\berror\b|\bfatal\b|FAILED|\bundefined reference\b)")
+_WARNING = re.compile(r"(?i)\bwarning\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line: the time of day, the text, and what it is ("" | phase | error | warning)."""
+
+    time: str
+    text: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some of a log: bytes `start` to `end` of the `size` that it has now."""
+
+    lines: tuple[Line, ...]
+    start: int
+    end: int
+    size: int
+
+
+def secrets_of_environment() -> tuple[str, ...]:
+    """Values of this process's variables that no page may show."""
+    named = re.compile(r"(?i)token|secret|passw|api_?key|credential")
+    return tuple(value for name, value in os.environ.items() if named.search(name) and len(value) >= 8)
+
+
+def clean_line(text: str, hidden: Iterable[str] = ()) -> Line:
+    """A line of a log without terminal codes and secrets; markup is escaped by the template."""
+    stamp = _STAMP.match(text)
+    rest = _TERMINAL.sub("", text[stamp.end() :] if stamp else text)
+    for value in hidden:
+        rest = rest.replace(value, "***")
+    rest = _SECRET.sub(lambda m: f"{m[1]}***" if m[1] else f"{m[3]}***{m[5]}", rest)
+    if len(rest) > LONGEST:
+        rest = f"{rest[:LONGEST]} ... ({len(rest) - LONGEST} characters more)"
+    kind = "phase" if _PHASE.match(rest) else ""
+    kind = kind or ("error" if _ERROR.search(rest) else "warning" if _WARNING.search(rest) else "")
+    return Line(stamp[2] if stamp else "", rest, kind)
+
+
+def read_part(path: Path, start: int, hidden: Iterable[str] = (), most: int = CHUNK) -> Part:
+    """Whole lines from byte `start` on; a negative one counts from the end. A line that is longer than `most`
+    is cut. Nothing where the file is not there (yet)."""
+    try:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            begin = max(0, size + start) if start < 0 else min(start, size)
+            file.seek(begin)
+            data = file.read(most)
+    except FileNotFoundError:
+        return Part((), 0, 0, 0)
+    if start < 0 and begin > 0:
+        skipped = data.find(b"\n") + 1
+        data, begin = data[skipped:], begin + skipped
+    whole = data.rfind(b"\n") + 1
+    if whole == 0 and len(data) == most:
+        whole = len(data)
+    hidden = tuple(hidden)
+    lines = data[:whole].decode(errors="replace").splitlines()
+    return Part(tuple(clean_line(one, hidden) for one in lines), begin, begin + whole, size)
+
+
+def phases(lines: Iterable[Line]) -> Iterator[tuple[str, list[Line]]]:
+    """The lines by phase: a title, "" before the first, and what came in it."""
+    title, held = "", list[Line]()
+    for line in lines:
+        if line.kind == "phase":
+            if title or held:
+                yield title, held
+            title, held = line.text, []
+        else:
+            held.append(line)
+    yield title, held

@@ -1,0 +1,188 @@
+"""The pages that are read: what is on record, put into templates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from pathlib import Path
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from rocwright.catalog.issue import the_issues
+from rocwright.files import sha256_bytes
+from rocwright.records.model import Cell, Run, Sample, StepRun, Which
+from rocwright.units import duration, size
+from rocwright.web.charts import Chart, chart
+from rocwright.web.graph import graph, look_of
+from rocwright.web.log_lines import CHUNK, Part, phases, read_part
+from rocwright.web.render import render
+from rocwright.web.site import Site, asked
+
+PAGE = 50
+"""Runs on a page."""
+
+
+class Pages:
+    """Reads for a site; each method answers one address."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self._matrix: dict[str, tuple[int, bytes, str]] = {}
+
+    def page(self, request: Request, template: str, status: int = 200, **told: object) -> Response:
+        """A page for whoever asks."""
+        session = self.site.session(request)
+        body = render(template, session=session, here=request.url.path, **told)
+        return Response(body, status, media_type="text/html")
+
+    async def matrix(self, request: Request) -> Response:
+        """Every stack, GPU and base; kept as bytes until a cell changes."""
+        self.site.need(request, "read")
+        stack, session = request.query_params.get("stack", "")[:100], self.site.session(request)
+        _, cells = await asked(self.site.records.changed)
+        who = session.secret if session else ""
+        kept = self._matrix.get(f"{who} {stack}")
+        if kept is None or kept[0] != cells:
+            found = await asked(lambda: self.site.records.matrix(stack=stack))
+            body = render(
+                "matrix.html", session=session, here="/", stacks=by_stack(found), wanted=stack
+            ).encode()
+            kept = (cells, body, f'"{sha256_bytes(body)[:32]}"')
+            if len(self._matrix) > PAGE:
+                self._matrix.clear()
+            self._matrix[f"{who} {stack}"] = kept
+        headers = {"etag": kept[2]}
+        if request.headers.get("if-none-match") == kept[2]:
+            return Response(status_code=304, headers=headers)
+        return Response(kept[1], headers=headers, media_type="text/html")
+
+    async def cell(self, request: Request) -> Response:
+        """One stack on one GPU and base: its evidence, its channels, its runs."""
+        self.site.need(request, "read")
+        stack, gpu, base = (request.query_params.get(name, "")[:200] for name in ("stack", "gpu", "base"))
+        records = self.site.records
+        cells = await asked(lambda: records.matrix(stack=stack, gpu=gpu, base=base))
+        if len(cells) != 1:
+            raise HTTPException(404, "nothing is on record of that")
+        runs = await asked(
+            lambda: records.runs(Which(stack=stack, gpu=gpu, base=base), limit=PAGE, steps=False)
+        )
+        held = await asked(lambda: records.promotions(stack=stack, gpu=gpu, base=base))
+        checked = next((run for run in runs if run.command == "verify"), None)
+        findings = await asked(lambda: records.findings(run=checked.id)) if checked else []
+        return self.page(
+            request,
+            "cell.html",
+            cell=cells[0],
+            runs=runs,
+            promotions=held,
+            findings=findings,
+            checked=checked,
+        )
+
+    async def runs(self, request: Request) -> Response:
+        """Runs, the newest first."""
+        self.site.need(request, "read")
+        asked_for = {name: request.query_params.get(name, "")[:200] for name in ("stack", "outcome", "state")}
+        before = request.query_params.get("before", "0")
+        which = Which(**asked_for, before=int(before) if before.isdecimal() else 0)
+        found = await asked(lambda: self.site.records.runs(which, limit=PAGE + 1, steps=False))
+        more = found[PAGE - 1].number if len(found) > PAGE else 0
+        return self.page(request, "runs.html", runs=found[:PAGE], more=more, asked=asked_for)
+
+    async def run(self, request: Request) -> Response:
+        """One run: its steps as they stand, what broke, what it used."""
+        self.site.need(request, "read")
+        run = await self.known_run(request)
+        samples = await asked(lambda: self.site.records.samples(run.id))
+        artifacts = await asked(lambda: self.site.records.artifacts(run=run.id))
+        findings = await asked(lambda: self.site.records.findings(run=run.id))
+        failed = next((one for one in run.steps if one.outcome == "failed"), None)
+        issue = the_issues()[0].get(failed.issue) if failed else None
+        return self.page(
+            request,
+            "run.html",
+            run=run,
+            graph=graph(run.steps),
+            failed=failed,
+            issue=issue,
+            charts=charts(samples),
+            artifacts=artifacts,
+            findings=findings,
+            look_of=look_of,
+        )
+
+    async def log(self, request: Request) -> Response:
+        """A step's log: its end, or from a place on."""
+        self.site.need(request, "read")
+        run = await self.known_run(request)
+        step = step_of(run, request.path_params["step"])
+        start = request.query_params.get("from", "")
+        at = int(start) if start.isdecimal() else -CHUNK
+        part: Part = await asked(lambda: read_part(self.log_path(run, step), at, self.site.hidden))
+        return self.page(
+            request,
+            "log.html",
+            run=run,
+            step=step,
+            part=part,
+            parts=list(phases(part.lines)),
+            earlier=max(0, part.start - CHUNK),
+            look=look_of(step),
+        )
+
+    async def issues(self, request: Request) -> Response:
+        """The known issues, those that runs here met first."""
+        self.site.need(request, "read")
+        met = {one.issue: one for one in await asked(self.site.records.met)}
+        known = sorted(the_issues()[0].values(), key=lambda one: (one.name not in met, one.name))
+        return self.page(request, "issues.html", issues=known, met=met)
+
+    async def known_run(self, request: Request) -> Run:
+        """The run that an address names. Raises HTTPException."""
+        ident = request.path_params["run"]
+        run = await asked(lambda: self.site.records.run(ident))
+        if run is None:
+            raise HTTPException(404, "there is no such run on record")
+        return run
+
+    def log_path(self, run: Run, step: StepRun) -> Path:
+        """The log of a step; the names are those on record, never those of the address."""
+        return self.site.home.runs / Path(run.id).name / Path(step.log or "none").name
+
+
+def by_stack(cells: Iterable[Cell]) -> list[tuple[str, list[str], list[tuple[str, dict[str, Cell]]]]]:
+    """Stacks with their bases, and for each GPU the cells by base."""
+    found = []
+    for stack, group in groupby(cells, key=lambda one: one.stack):
+        mine = list(group)
+        bases = sorted({one.base for one in mine})
+        rows = [(gpu, {one.base: one for one in row}) for gpu, row in groupby(mine, key=lambda one: one.gpu)]
+        found.append((stack, bases, rows))
+    return found
+
+
+def step_of(run: Run, name: str) -> StepRun:
+    """The newest try of a step of a run. Raises HTTPException where it has none of that name."""
+    step = next((one for one in reversed(run.steps) if one.name == name), None)
+    if step is None or not step.log:
+        raise HTTPException(404, "there is no log of that step")
+    return step
+
+
+def charts(samples: Sequence[Sample]) -> list[Chart]:
+    """Memory and processes over the time of a run, added up over its steps."""
+    memory: dict[float, float] = {}
+    processes: dict[float, float] = {}
+    for one in samples:
+        at = round(one.at)
+        memory[at] = memory.get(at, 0) + one.memory
+        processes[at] = processes.get(at, 0) + one.processes
+    ends = ("0 s", duration(max(memory, default=0)))
+    found = (
+        chart("Memory", {"memory": sorted(memory.items())}, ends, size),
+        chart("Processes", {"processes": sorted(processes.items())}, ends, lambda value: f"{value:.0f}"),
+    )
+    return [one for one in found if one is not None]

@@ -1,0 +1,49 @@
+"""Templates to pages."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import cache
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from rocwright.units import duration, size
+
+
+@cache
+def environment() -> Environment:
+    """All text is escaped; a name that a template does not know is an error."""
+    made = Environment(
+        loader=PackageLoader("rocwright.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"duration": duration, "size": size, "ago": ago, "day": day}
+    return made
+
+
+def render(template: str, **told: object) -> str:
+    """A page of `templates/`."""
+    return environment().get_template(template).render(**told)
+
+
+def ago(at: str, now: datetime | None = None) -> str:
+    """How long ago a time was, in a word or two."""
+    try:
+        since = (now or datetime.now(UTC)) - datetime.fromisoformat(at)
+    except (ValueError, TypeError):
+        return at
+    seconds = since.total_seconds()
+    if seconds < -60:
+        return "in the future"
+    for unit, name in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= unit:
+            return f"{seconds / unit:.0f} {name}"
+    return "now"
+
+
+def day(at: str) -> str:
+    """The date and the minute of a time."""
+    return at[:16].replace("T", " ")
