@@ -37,6 +37,7 @@ VERBS = {
     "patch": "Edits of source trees: check them, or save yours as edits.",
     "history": "Earlier runs on this machine.",
     "records": "The database of runs and findings: check, vacuum, export, import.",
+    "serve": "In a browser: what stands, what runs, what broke.",
     "store": "What is kept: ls, du, verify, gc.",
     "clean": "What takes room on this machine, by kind, and what of it can go.",
     "doctor": "Is this machine fit to build and to run? What is wrong, why, and what mends it.",

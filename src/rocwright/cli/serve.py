@@ -1,0 +1,92 @@
+"""`rocwright serve`, and its tokens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rocwright.cli.common import json_option, say
+
+SCOPES = ("read", "run", "promote")
+
+
+@click.group("serve", invoke_without_command=True)
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", default=8642, show_default=True, type=click.IntRange(0, 65535), help="0: a free one.")
+@click.option("--open", "open_", is_flag=True, help="Anybody who reaches it may read.")
+@click.pass_context
+def command(context: click.Context, host: str, port: int, open_: bool) -> None:
+    """What stands, what runs, what broke: in a browser, from this machine's records.
+
+    Reading needs a token, unless --open says otherwise; the link that is printed has one for you.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from rocwright.home import Home
+    from rocwright.records.place import open_records
+    from rocwright.web.access import Access, Tokens
+    from rocwright.web.app import app
+    from rocwright.web.server import run
+    from rocwright.web.site import Site
+
+    home = Home.default()
+    with open_records(home) as records:
+        access = Access(Tokens(home.path / "tokens.json"), open_)
+        site = Site(home=home, records=records, access=access, folder=Path.cwd())
+
+        def tell(address: str) -> None:
+            say(f"serving the records of {home.path} at {address}")
+            say(f"enter with: {address}/enter?token={access.first}")
+
+        run(app(site), host, port, tell)
+
+
+@command.group("token")
+def token() -> None:
+    """Tokens for others: what each is good for; only their hashes are kept."""
+
+
+@token.command("add")
+@click.argument("name")
+@click.option(
+    "--scope", "scopes", multiple=True, type=click.Choice(SCOPES), help="May be given more than once."
+)
+def add(name: str, scopes: tuple[str, ...]) -> None:
+    """Make a token for NAME and print it, once."""
+    from rocwright.home import Home
+    from rocwright.records.model import now
+    from rocwright.web.access import SCOPES as KNOWN
+    from rocwright.web.access import Tokens
+
+    wanted = [one for one in KNOWN if one in scopes]
+    click.echo(Tokens(Home.default().path / "tokens.json").add(name, wanted, now()))
+
+
+@token.command("list")
+@json_option
+def list_(as_json: bool) -> None:
+    """Whose tokens there are, and what they are good for."""
+    from rocwright.cli.tell import print_json
+    from rocwright.home import Home
+    from rocwright.web.access import Tokens
+
+    known = Tokens(Home.default().path / "tokens.json").all()
+    if as_json:
+        print_json([one.model_dump(mode="json", exclude={"sha256"}) for one in known])
+        return
+    for one in known:
+        click.echo(f"{one.name}  {', '.join(one.scopes)}  since {one.made}")
+    if not known:
+        click.echo("no tokens; the one of a running server is printed when it begins")
+
+
+@token.command("remove")
+@click.argument("name")
+def remove(name: str) -> None:
+    """Forget the token of NAME. Sessions that it began end when the server does, or after twelve hours."""
+    from rocwright.home import Home
+    from rocwright.web.access import Tokens
+
+    Tokens(Home.default().path / "tokens.json").remove(name)
+    click.echo(f"{name} is forgotten")
