@@ -117,6 +117,17 @@ def test_a_second_build_has_nothing_to_do_and_gives_the_same(finished: TinyProje
     assert len(on_record(finished)) == 1
 
 
+def test_a_build_with_nothing_to_do_loads_no_database(
+    finished: TinyProject, sources: Path, tmp_path: Path
+) -> None:
+    built(finished)  # artifacts that were copied to another folder are laid out anew
+    running = start(sources, finished.home.path, tmp_path / "run", "-X", "importtime")
+    told = running.communicate()[1]
+    assert running.returncode == 0
+    assert "rocwright.flow" in told
+    assert "sqlalchemy" not in told
+
+
 def test_an_artifact_that_was_removed_or_changed_is_laid_out_again(finished: TinyProject) -> None:
     wheel, archive = (
         next(one.path for one in built(finished).artifacts if one.path.name.startswith(name))

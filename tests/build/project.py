@@ -153,10 +153,10 @@ def put_roots(project: TinyProject, archive: Path) -> None:
             store.put_record(record_of(step, output))
 
 
-def start(folder: Path, home: Path, runtime: Path) -> subprocess.Popen[str]:
-    """Build in a process of its own, as the command does."""
+def start(folder: Path, home: Path, runtime: Path, *python: str) -> subprocess.Popen[str]:
+    """Build in a process of its own, as the command does; `python` are words for the interpreter."""
     return subprocess.Popen(
-        [sys.executable, "-c", DRIVER, str(folder), str(home)],
+        [sys.executable, *python, "-c", DRIVER, str(folder), str(home)],
         cwd=Path(__file__).parents[2],
         env=os.environ | {"ROCWRIGHT_HOME": str(home), "ROCWRIGHT_RUNTIME_DIR": str(runtime)},
         stdout=subprocess.PIPE,

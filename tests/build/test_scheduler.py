@@ -18,7 +18,7 @@ from tests.making import put_output, small_plan
 from rocwright.build.disk import check_room
 from rocwright.build.expect import Expected
 from rocwright.build.progress import PlainProgress
-from rocwright.build.scheduler import Options, Outcome, run_steps
+from rocwright.build.scheduler import Notes, Options, Outcome, run_steps
 from rocwright.errors import FailureClass, OutOfDiskError, from_dict
 from rocwright.home import Home
 from rocwright.plan.decide import decide
@@ -30,7 +30,11 @@ from rocwright.store.local import LocalStore
 
 
 def run(
-    workshop: Workshop, *steps: Step, jobs: int = 2, expected: Mapping[str, Expected] | None = None
+    workshop: Workshop,
+    *steps: Step,
+    jobs: int = 2,
+    expected: Mapping[str, Expected] | None = None,
+    under_way: Notes | None = None,
 ) -> Outcome:
     """Build these steps as a plan; the root and the trees are in the store already."""
     plan = Plan(
@@ -44,6 +48,7 @@ def run(
         workshop.home.runs / "run",
         expected or {},
         PlainProgress(),
+        under_way,
     )
 
 
@@ -139,6 +144,31 @@ def test_a_step_whose_inputs_are_identical_is_told_as_reused(workshop: Workshop)
 
     run(workshop, *steps("one"))
     assert outcomes(run(workshop, *steps("two"))) == {"first": "built", "second": "reused"}
+
+
+class Notebook:
+    """What the scheduler tells whoever keeps the record."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str, str]] = []
+        self.used: list[tuple[str, int, int]] = []
+
+    def note(self, step: StepRun) -> None:
+        self.told.append((step.name, step.state, step.outcome))
+
+    def sample(self, step: str, memory: int, processes: int) -> None:
+        self.used.append((step, memory, processes))
+
+
+def test_how_each_step_stands_and_what_it_uses_is_told_while_it_runs(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rocwright.build.scheduler.SAMPLE", 0)
+    notebook = Notebook()
+    run(workshop, workshop.step("sleep 2", "touch $OUT/result"), under_way=notebook)
+    assert notebook.told == [("hello", "queued", ""), ("hello", "running", ""), ("hello", "ended", "built")]
+    assert {name for name, _, _ in notebook.used} == {"hello"}
+    assert max(memory for _, memory, _ in notebook.used) > 0
 
 
 def test_a_step_that_is_killed_is_told_as_killed_and_not_kept(workshop: Workshop) -> None:

@@ -7,9 +7,10 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from rocwright.catalog.load import Catalog
-from rocwright.errors import InputError
+from rocwright.errors import InputError, RocwrightError
 from rocwright.home import Home
 from rocwright.models import Frozen
+from rocwright.records.model import Cell
 from rocwright.trouble.able import Able, able
 from rocwright.trouble.facts import Grade, HostFacts
 from rocwright.trouble.findings.devices import devices
@@ -72,8 +73,15 @@ def examine(
         *room(machine, facts, needs),
         *surroundings(machine, catalog, facts, names),
     ]
+    cells: list[Cell] = []
+    try:
+        cells = local_cells(home) if home else []
+    except RocwrightError as error:
+        why = f"{error.cause}: what was built here before does not count below"
+        findings.append(
+            Finding(name="records", grade="warning", what=error.what, why=why, mend="rocwright records check")
+        )
     findings.sort(key=lambda one: ORDER.index(one.grade))
-    cells = local_cells(home) if home else []
     seen = [*shipped_evidence(catalog), *(local_evidence(home, cells) if home else ())]
     return Report(machine=machine, findings=tuple(findings), able=able(machine, catalog, names, seen, cells))
 
