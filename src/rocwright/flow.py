@@ -305,19 +305,32 @@ def _add_room(error: RocwrightError, project: Project) -> None:
     error.detail = "\n".join(text for text in (error.detail, told) if text)
 
 
-def heal(project: Project, locked: Lock, options: Options, progress: Progress) -> tuple[Lock, Built]:
+def heal(
+    project: Project,
+    locked: Lock,
+    options: Options,
+    progress: Progress,
+    *,
+    run_id: str = "",
+    origin: str = "",
+) -> tuple[Lock, Built]:
     """Build; mend what fails and is known by the catalog's actions, and remember in the lock what helped.
 
-    Raises what `build` raises; what was tried until then is in the lock. Raises InputError where somebody
-    else writes the lock meanwhile.
+    `run_id` is that of the first build, `origin` that of all. Raises what `build` raises; what was tried until
+    then is in the lock. Raises InputError where somebody else writes the lock meanwhile.
     """
     from rocwright.trouble.heal.aside import Aside, Unshared
     from rocwright.trouble.heal.rounds import World, healed
 
+    ids = [run_id] if run_id else []
+
+    def build_once(one: Lock) -> Built:
+        return build(project, one, options, progress, run_id=ids.pop() if ids else "", origin=origin)
+
     world = World(
         catalog=project.catalog,
         plan=lambda one: make_plan(one, project.catalog),
-        build=lambda one: build(project, one, options, progress),
+        build=build_once,
         save=Unshared(project.lock_path).write,
         relock=lambda one: lock_again(project, one, progress.say),
         aside=Aside(project.home.heal),

@@ -40,6 +40,10 @@ from rocwright.cli.common import Asked, json_option, project_options, say, size_
     is_flag=True,
     help="Mend known failures on the way, and remember in the lock what helped.",
 )
+@click.option("--run-id", default="", hidden=True, help="The id that the run has on record already.")
+@click.option(
+    "--origin", default="", hidden=True, help="Who asked for it, where it was no person at a shell."
+)
 @json_option
 def command(
     asked: Asked,
@@ -51,6 +55,8 @@ def command(
     discard: bool,
     keep_stopped: bool,
     heal: bool,
+    run_id: str,
+    origin: str,
     as_json: bool,
 ) -> None:
     """Build what the lock says and is not in the store yet.
@@ -81,9 +87,9 @@ def command(
     )
     with choose_progress() as progress:
         if heal:
-            locked, built = build_and_heal(project, locked, options, progress)
+            locked, built = build_and_heal(project, locked, options, progress, run_id=run_id, origin=origin)
         else:
-            built = build(project, locked, options, progress)
+            built = build(project, locked, options, progress, run_id=run_id, origin=origin)
     add_offers(project, locked, built)
     findings = []
     if verify_too and not built.failures:

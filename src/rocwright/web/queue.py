@@ -1,0 +1,186 @@
+"""What was asked for in the page: one build after the other, each a process of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rocwright import __version__, process
+from rocwright.records.ended import ended_as
+from rocwright.records.model import Run, StepRun, new_run_id, now
+from rocwright.records.read import Records
+from rocwright.resolve.model import Request
+
+MOST_WAITING = 50
+PATIENCE = 20.0
+"""Seconds that a build has to stop in order before it is killed."""
+LAST_LINES = 12
+
+
+class FullError(Exception):
+    """The queue holds as many as it may."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """A build to be made: its id on record, what is asked for (None: the project's own file), by whom."""
+
+    run: str
+    request: Request
+    own: bool
+    heal: bool
+    by: str
+
+    @property
+    def origin(self) -> str:
+        """Who asked, for the record."""
+        return f"page {self.by}"
+
+    @property
+    def words(self) -> list[str]:
+        """The command."""
+        words = [sys.executable, "-m", "rocwright", "build", "--run-id", self.run, "--origin", self.origin]
+        words += ["--heal"] if self.heal else []
+        if self.own:
+            return words
+        one = self.request
+        words += [one.stack, "--base", one.base, *(word for gpu in one.gpu for word in ("--gpu", gpu))]
+        words += ["--provider", one.provider] if one.provider else []
+        words += [word for extra in one.extra for word in ("--with", extra)]
+        return words
+
+
+@dataclass(slots=True)
+class Queue:
+    """Orders in turn, in a thread of its own; `folder` is the project's."""
+
+    records: Records
+    folder: Path
+    say: Callable[[str], None] = lambda _: None
+    waiting: deque[Order] = field(default_factory=deque)
+    current: Order | None = None
+    _child: subprocess.Popen[bytes] | None = None
+    _wake: threading.Condition = field(default_factory=threading.Condition)
+    _ended: bool = False
+    _thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin to work."""
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop what runs, in order, and take no more."""
+        with self._wake:
+            self._ended = True
+            left = [*self.waiting]
+            self.waiting.clear()
+            self._wake.notify()
+        for order in left:
+            self._put_ended(order, "stopped")
+        self._interrupt()
+        if self._thread is not None:
+            self._thread.join(PATIENCE + 5)
+
+    def put(self, request: Request, *, own: bool, heal: bool, by: str) -> str:
+        """Take an order; gives the id of its run, which is on record as queued. Raises FullError."""
+        order = Order(run=new_run_id(), request=request, own=own, heal=heal, by=by)
+        with self._wake:
+            if len(self.waiting) >= MOST_WAITING or self._ended:
+                raise FullError
+            self.records.put(self._run(order, "queued"))
+            self.waiting.append(order)
+            self._wake.notify()
+        return order.run
+
+    def cancel(self, run: str) -> bool:
+        """Take an order back, or stop it where it runs; False where it is neither waiting nor running."""
+        with self._wake:
+            order = next((one for one in self.waiting if one.run == run), None)
+            if order is not None:
+                self.waiting.remove(order)
+            elif self.current is None or self.current.run != run:
+                return False
+        if order is not None:
+            self._put_ended(order, "stopped")
+        else:
+            self._interrupt()
+        return True
+
+    def _interrupt(self) -> None:
+        child = self._child
+        if child is None or child.poll() is not None:
+            return
+        os.kill(child.pid, signal.SIGINT)
+        threading.Thread(target=self._kill_later, args=(child,), daemon=True).start()
+
+    def _kill_later(self, child: subprocess.Popen[bytes]) -> None:
+        until = time.monotonic() + PATIENCE
+        while child.poll() is None:
+            if time.monotonic() > until:
+                process.kill_group(child)
+                return
+            time.sleep(0.1)
+
+    def _work(self) -> None:
+        while True:
+            with self._wake:
+                while not self.waiting and not self._ended:
+                    self._wake.wait()
+                if self._ended:
+                    return
+                self.current = order = self.waiting.popleft()
+            try:
+                self._build(order)
+            finally:
+                self.current = self._child = None
+
+    def _build(self, order: Order) -> None:
+        last: deque[str] = deque(maxlen=LAST_LINES)
+
+        def begun(child: subprocess.Popen[bytes]) -> None:
+            self._child = child
+
+        ended = process.stream(
+            order.words, last.append, cwd=self.folder, env=dict(os.environ), on_start=begun
+        )
+        self.say(f"build {order.request.stack} for {order.by}: {ended.returncode}")
+        run = self.records.run(order.run)
+        if run is not None and run.state != "ended":
+            # it never came to its first step: what it said is all that there is
+            stopped = ended.returncode in (130, -signal.SIGINT)
+            self._put_ended(order, "stopped" if stopped else "failed", "\n".join(last))
+
+    def _put_ended(self, order: Order, outcome: str, says: str = "") -> None:
+        run = ended_as(outcome, self._run(order, "ended"))
+        if says:
+            what = next(
+                (line for line in says.splitlines() if line.startswith("error")), says.splitlines()[-1]
+            )
+            error = {"class": "input", "what": what, "detail": says}
+            step = StepRun(name="build", key="", outcome="failed", error=error)
+            run = run.model_copy(update={"steps": (step,), "failure": "input"})
+        self.records.put(run)
+
+    def _run(self, order: Order, state: str) -> Run:
+        return Run(
+            id=order.run,
+            command="build",
+            started=now(),
+            seconds=0,
+            stack=order.request.stack,
+            gpu=order.request.gpu,
+            base=order.request.base,
+            outcome="",
+            state="queued" if state == "queued" else "ended",
+            origin=order.origin,
+            rocwright=__version__,
+        )
