@@ -316,8 +316,8 @@ def heal(
 ) -> tuple[Lock, Built]:
     """Build; mend what fails and is known by the catalog's actions, and remember in the lock what helped.
 
-    `run_id` is that of the first build, `origin` that of all. Raises what `build` raises; what was tried until
-    then is in the lock. Raises InputError where somebody else writes the lock meanwhile.
+    `run_id` is that of the first build, `origin` that of all. Raises what `build` raises; what was tried
+    until then is in the lock. Raises InputError where somebody else writes the lock meanwhile.
     """
     from rocwright.trouble.heal.aside import Aside, Unshared
     from rocwright.trouble.heal.rounds import World, healed

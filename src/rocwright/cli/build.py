@@ -41,9 +41,7 @@ from rocwright.cli.common import Asked, json_option, project_options, say, size_
     help="Mend known failures on the way, and remember in the lock what helped.",
 )
 @click.option("--run-id", default="", hidden=True, help="The id that the run has on record already.")
-@click.option(
-    "--origin", default="", hidden=True, help="Who asked for it, where it was no person at a shell."
-)
+@click.option("--origin", default="", hidden=True, help="Who asked for it, where no person did.")
 @json_option
 def command(
     asked: Asked,
