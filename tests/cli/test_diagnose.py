@@ -67,9 +67,21 @@ def test_a_log_must_be_named_and_be_there() -> None:
 
 
 def test_the_known_issues_are_listed() -> None:
-    assert "cmake-minimum" in CliRunner().invoke(cli, ["diagnose", "--list"]).output
-    data = json.loads(CliRunner().invoke(cli, ["diagnose", "--list", "--json"]).stdout)
+    assert "cmake-minimum" in CliRunner().invoke(cli, ["issues"]).output
+    data = json.loads(CliRunner().invoke(cli, ["issues", "--json"]).stdout)
     assert len(data) >= 80
+    few = CliRunner().invoke(cli, ["issues", "--search", "cmake policy"]).output
+    assert "cmake-minimum" in few
+    assert "hipblaslt" not in few
+
+
+def test_one_issue_is_told_whole() -> None:
+    told = CliRunner().invoke(cli, ["issues", "cmake-minimum"]).output
+    assert "rocwright build --heal sets CMAKE_POLICY_VERSION_MINIMUM=3.5" in told
+    assert "source" in told
+    wrong = CliRunner().invoke(cli, ["issues", "cmake-minimun"]).exception
+    assert isinstance(wrong, InputError)
+    assert "cmake-minimum" in wrong.cause
 
 
 def test_a_failure_of_any_step_is_told_with_the_known_issue(capsys: CaptureFixture[str]) -> None:

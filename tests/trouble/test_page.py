@@ -12,5 +12,5 @@ from rocwright.trouble.page import as_markdown
 def test_the_page_is_what_the_command_says() -> None:
     page = Path(__file__).parents[2] / "docs" / "known-issues.md"
     assert as_markdown(read_issues(Reader((DATA,))).values()) in page.read_text(), (
-        "rocwright diagnose --list --markdown writes it"
+        "rocwright issues --markdown writes it"
     )

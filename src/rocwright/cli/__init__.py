@@ -30,6 +30,7 @@ VERBS = {
     "logs": "The log of a step.",
     "heal": "The remedies of the lock: what was tried, why, and whether it helped.",
     "diagnose": "What broke, by its log: the first error, and what is known of it.",
+    "issues": "The known failures of the field: what they mean, their causes and remedies.",
     "cycle": "Follow upstream: candidate, build, checks; promote it or keep the old.",
     "reproduce": "Build again, elsewhere and otherwise: are the bytes the same?",
     "bisect": "Which change upstream broke a build: the pins, then the commit.",

@@ -27,8 +27,6 @@ MOST_KNOWN = 4
 @click.option("--gpu", "gpus", multiple=True, shell_complete=complete("gpu"), help="The GPU that it is for.")
 @click.option("--base", default="", shell_complete=complete("base"), help="The base that it was built on.")
 @click.option("--phase", type=click.Choice([*Phase]), help="What was being done.")
-@click.option("--list", "listed", is_flag=True, help="The known issues, and no log.")
-@click.option("--markdown", is_flag=True, help="With --list: as the page of the documentation.")
 @json_option
 def command(
     log: Path | None,
@@ -37,8 +35,6 @@ def command(
     gpus: tuple[str, ...],
     base: str,
     phase: str | None,
-    listed: bool,
-    markdown: bool,
     as_json: bool,
 ) -> None:
     """What broke, by its LOG: the first error, and what is known of it. - reads standard input.
@@ -49,11 +45,8 @@ def command(
     from rocwright.trouble.diagnose import Where, diagnose
     from rocwright.trouble.read_log import open_log, pieces
 
-    if listed:
-        _list(markdown, as_json)
-        return
     if log is None:
-        raise click.UsageError("Name a LOG, or - for standard input; --list tells what is known.")
+        raise click.UsageError("Name a LOG, or - for standard input; rocwright issues tells what is known.")
     where = Where(
         component=component, version=version, targets=gpus, base=base, phase=Phase(phase) if phase else None
     )
@@ -66,21 +59,6 @@ def command(
         print_json(_data(found))
     else:
         _tell(found)
-
-
-def _list(markdown: bool, as_json: bool) -> None:
-    from rocwright.catalog.issue import the_issues
-    from rocwright.cli.tell import print_json, print_table
-    from rocwright.trouble.page import as_markdown
-
-    issues, _ = the_issues()
-    if as_json:
-        print_json([one.model_dump(mode="json", by_alias=True) for one in issues.values()])
-    elif markdown:
-        click.echo(as_markdown(issues.values()))
-    else:
-        rows = [(one.name, one.failure.value, one.means) for one in issues.values()]
-        print_table(("issue", "class", "means"), rows)
 
 
 def _data(found: Diagnosis) -> dict[str, Any]:
