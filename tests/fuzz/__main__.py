@@ -10,7 +10,9 @@ from pathlib import Path
 
 import atheris
 
-with atheris.instrument_imports(include=["rocwright.wheels", "rocwright.proof"], enable_loader_override=False):
+with atheris.instrument_imports(
+    include=["rocwright.wheels", "rocwright.proof"], enable_loader_override=False
+):
     for name in ("archives", "images", "zips"):  # which the readers import only when they need them
         importlib.import_module(f"rocwright.wheels.{name}")
     from tests.fuzz import targets

@@ -16,6 +16,7 @@ from rocwright.files import sha256_bytes, sha256_file
 from rocwright.home import Home
 from rocwright.proof.embed import NAME, sboms_in, with_sbom
 from rocwright.proof.keys import KEY, make_key
+from rocwright.proof.known import as_built
 from rocwright.wheels.judge.judge import judge
 from tests.proof.official import faults
 from tests.proof.workplace import BETA, COMMIT, FILES, WHEEL_BYTES, Workplace, make_workplace
@@ -208,6 +209,13 @@ def test_what_this_machine_knows_of_a_file_is_kept_with_it(work: Workplace) -> N
     kept.unlink()
     work.lay_out()
     assert json.loads(kept.read_bytes()) == said(one.path)
+
+
+def test_what_a_laid_out_file_was_made_of_is_known(work: Workplace) -> None:
+    home = work.project.home
+    for one in work.lay_out().values():
+        assert as_built(home, one.sha256) == one.output.sha256
+    assert as_built(home, "0" * 64) == "0" * 64
 
 
 def test_a_file_that_was_touched_only_is_left_as_it_is(work: Workplace) -> None:

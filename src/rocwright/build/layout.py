@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rocwright.proof.beside import Laid
 
 
-PROOF_SCHEMA = 1
+PROOF_SCHEMA = 2
 """Raised when what lies in or beside an artifact is written otherwise; all are laid out anew then."""
 
 

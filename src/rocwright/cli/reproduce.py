@@ -49,12 +49,14 @@ def command(
     from rocwright.flow import current_lock, project_of
     from rocwright.home import Home
     from rocwright.plan.make import make_plan
+    from rocwright.proof.known import as_built
     from rocwright.reproduce.again import How, plan_of, reproduce, request_of
     from rocwright.resolve.files import read_lock
     from rocwright.store.local import LocalStore
 
     if artifact is not None:
-        plan = plan_of(LocalStore(Home.default().store), sha256_file(artifact))
+        home = Home.default()
+        plan = plan_of(LocalStore(home.store), as_built(home, sha256_file(artifact)))
         project = project_of(request_of(plan), Path.cwd())
     else:
         lock = read_lock(lock_file) if lock_file else None

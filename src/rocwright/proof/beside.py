@@ -61,7 +61,7 @@ def lay_beside(
     record = project.store.record(step.key)
     assert record is not None
     left = [_as_built(output, file), Thing(name=bill.name, sha256=sha256_bytes(document))]
-    how = _circumstances(project, made, record, left)
+    how = _circumstances(project, made, record, output, left)
     payload = canonical_json(statement(made, lock, file, how))
     write_atomic(project.home.statement(file.sha256), payload)
     statements, keyid = write_statement(target, payload, keys.chosen())
@@ -143,7 +143,9 @@ def _as_built(output: Output, file: Thing) -> Thing:
     return Thing(name=f"{output.filename}{suffix}", sha256=output.sha256)
 
 
-def _circumstances(project: Project, made: Made, record: Record, byproducts: list[Thing]) -> Circumstances:
+def _circumstances(
+    project: Project, made: Made, record: Record, output: Output, byproducts: list[Thing]
+) -> Circumstances:
     invocation, logs = "", []
     with contextlib.suppress(RocwrightError):
         # where the records cannot be read, the statement says less
@@ -151,7 +153,8 @@ def _circumstances(project: Project, made: Made, record: Record, byproducts: lis
             if step is made.step:
                 invocation = run_id
             logs.append(Thing(name=path.name, sha256=sha256_file(path)))
-    return Circumstances(record=record, invocation=invocation, byproducts=(*byproducts, *logs))
+    things = (*byproducts, *logs)
+    return Circumstances(record=record, as_built=output.sha256, invocation=invocation, byproducts=things)
 
 
 def _logs(project: Project, steps: Iterable[Step]) -> Iterator[tuple[str, Step, Path]]:

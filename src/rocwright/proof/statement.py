@@ -44,9 +44,11 @@ class Thing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
-    """How it was built: the step's record, the run that ran it ("" where nothing tells), what it left."""
+    """How it was built: the step's record, the sha256 of the artifact `as_built`, the run that ran it (""
+    where nothing tells), what it left."""
 
     record: Record
+    as_built: str
     invocation: str = ""
     byproducts: tuple[Thing, ...] = ()
 
@@ -61,7 +63,7 @@ def statement(made: Made, lock: Lock, subject: Thing, how: Circumstances) -> dic
             "buildDefinition": {
                 "buildType": BUILD_TYPE,
                 "externalParameters": _asked(made, lock),
-                "internalParameters": _how(made, lock),
+                "internalParameters": {"asBuilt": how.as_built} | _how(made, lock),
                 "resolvedDependencies": [_dependency(one) for one in made.materials],
             },
             "runDetails": {
