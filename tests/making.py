@@ -234,9 +234,11 @@ PROGRAMS = (
 )
 
 
-def make_tiny_root(target: Path, scratch: Path, *, python: bool = False, whole: bool = False) -> None:
-    """Pack a root file system with a shell and some tools of this machine; with `python`, that too, `whole`
-    as pip needs it."""
+def make_tiny_root(
+    target: Path, scratch: Path, *, python: bool = False, whole: bool = False, more: Iterable[str] = ()
+) -> None:
+    """Pack a root file system with a shell and some tools of this machine, and `more`; with `python`, that
+    too, `whole` as pip needs it."""
     root = scratch / "root"
     for folder in ("usr/bin", "usr/sbin", "usr/lib", "usr/lib64", "etc"):
         (root / folder).mkdir(parents=True)
@@ -244,7 +246,7 @@ def make_tiny_root(target: Path, scratch: Path, *, python: bool = False, whole: 
         (root / name).symlink_to(f"usr/{name}")
     (root / "etc" / "passwd").write_text("root:x:0:0::/:/bin/sh\n")
     search = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin:/usr/bin:/bin"
-    programs = {name: Path(str(shutil.which(name, path=search))).resolve() for name in PROGRAMS}
+    programs = {name: Path(str(shutil.which(name, path=search))).resolve() for name in (*PROGRAMS, *more)}
     for name, path in programs.items():
         shutil.copy(path, root / "usr" / ("sbin" if name == "chroot" else "bin") / name)
     binaries = list(programs.values())

@@ -21,6 +21,10 @@ A client takes a token some moments before its process is there, and gives it ba
 """
 
 
+WRITERS = 0.05
+"""Seconds in one look for a process that writes tokens of its own without end."""
+
+
 @dataclass(slots=True)
 class Lasting:
     """The least value that a number had within the last `PATIENCE` seconds; 0 until so long has passed."""

@@ -18,6 +18,9 @@ from pathlib import Path
 NAME = "tokens"
 TOKEN = b"+"
 
+PAGES = 16
+"""The fifo's size, which bounds what a hostile writer leaves in it."""
+
 
 @dataclass(slots=True)
 class Tokens:
@@ -40,8 +43,8 @@ class Tokens:
         # opened both ways: that never waits for another end, and readers see no end while the server lives
         descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         with contextlib.suppress(OSError):
-            # a page holds more tokens than a machine has processors, and bounds what a hostile writer leaves
-            fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, os.sysconf("SC_PAGE_SIZE"))
+            # never one page: once its end is reached nothing more goes in before the last byte of it is read
+            fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, PAGES * os.sysconf("SC_PAGE_SIZE"))
         return cls(path, descriptor)
 
     def held(self) -> int:
