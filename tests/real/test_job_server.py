@@ -1,7 +1,8 @@
-"""Steps that run at once share the jobs: real make, real sandboxes, compilers that only take time."""
+"""Steps that run at once share the jobs: real make and ninja, compilers that only take time."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -16,57 +17,56 @@ from rocwright.plan.decide import decide
 from rocwright.plan.model import Needs, Plan, Step
 from rocwright.store.local import LocalStore
 
-NEEDS = Needs(cores=64, memory=2**20, limit=60)
+pytestmark = pytest.mark.real
+
+NEEDS = Needs(cores=64, memory=2**20, limit=100)
+FIFO = "/run/rocwright/tokens"
 
 MAKEFILE = """all: $(addprefix o,$(shell seq 1 $(N)))
 o%:
-\t@echo + >> /ccache/$(LOG); $(CC) $(T); echo - >> /ccache/$(LOG)
+\t@echo + >> /ccache/$(LOG); ./cc1plus $(T); echo - >> /ccache/$(LOG)
 """
 """N compilations of T seconds each, whose begins and ends are written down."""
 
+COMPILER = "cp /usr/bin/sleep ./cc1plus"
+"""It takes time by the name of a compiler."""
 
-@pytest.fixture(scope="session")
+
+@pytest.fixture(scope="module")
 def make_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("make-root")
-    make_tiny_root(folder / "root.tar.zst", folder, more=("make", "seq", "kill"))
+    make_tiny_root(folder / "root.tar.zst", folder, more=("make", "seq"))
     return folder / "root.tar.zst"
 
 
 @pytest.fixture
-def shop(home: Home, store: LocalStore, engine: str, make_root: Path, tmp_path: Path) -> Workshop:
+def shop(home: Home, engine: str, make_root: Path, tmp_path: Path) -> Workshop:
+    store = LocalStore(home.store)
     return Workshop(home, store, engine, tmp_path, put_root(store, make_root))
 
 
-def builds(
-    shop: Workshop, name: str, count: int, seconds: float, make: str = "make", log: str = "log"
-) -> Step:
-    """A step that compiles: its compiler is `sleep` by the name of one."""
-    return shop.step(
-        "cp /usr/bin/sleep ./cc1plus",
-        f"{make} --no-print-directory N={count} T={seconds} CC=./cc1plus LOG={log}",
-        "touch $OUT/result",
-        name=name,
-        tree=shop.tree(name, Makefile=MAKEFILE),
-        needs=NEEDS,
-    )
+def make(count: int, seconds: float, log: str, words: str = "make") -> str:
+    return f"{words} --no-print-directory N={count} T={seconds} LOG={log}"
+
+
+def builds(shop: Workshop, name: str, *commands: str) -> Step:
+    """A step that compiles."""
+    tree = shop.tree(name, Makefile=MAKEFILE)
+    return shop.step(COMPILER, *commands, "touch $OUT/result", name=name, tree=tree, needs=NEEDS)
 
 
 def run(shop: Workshop, *steps: Step, jobs: int = 4, sharing: bool = True) -> Outcome:
     plan = Plan(steps=(shop.root, *shop.trees.values(), *steps), artifacts=tuple(one.name for one in steps))
     options = Options(jobs=jobs, engine=shop.engine, sharing=sharing)
-    expected: dict[str, Expected] = {}
-    return run_steps(
-        decide(plan, shop.store),
-        shop.store,
-        shop.home,
-        options,
-        shop.home.runs / "run",
-        expected,
-        PlainProgress(),
-    )
+    expected: Mapping[str, Expected] = {}
+    logs = shop.home.runs / "run"
+    decisions = decide(plan, shop.store)
+    told = run_steps(decisions, shop.store, shop.home, options, logs, expected, PlainProgress())
+    assert [one.outcome for one in told.steps] == ["built"] * len(steps), told.failures
+    return told
 
 
-def at_once(shop: Workshop, log: str = "log") -> list[int]:
+def at_once(shop: Workshop, log: str) -> list[int]:
     """How many compiled at once, after each begin and end."""
     counts, now = [], 0
     for word in (shop.home.compiler_cache / log).read_text().split():
@@ -79,8 +79,54 @@ def said(shop: Workshop, name: str) -> str:
     return (shop.home.runs / "run" / f"{name}.log").read_text()
 
 
-def test_a_step_has_all_the_jobs_and_two_share_them(shop: Workshop) -> None:
-    told = run(shop, builds(shop, "one", 12, 0.3), builds(shop, "two", 24, 0.3), jobs=4)
-    assert [one.outcome for one in told.steps] == ["built", "built"]
-    print(at_once(shop), said(shop, "one"))
-    assert max(at_once(shop)) <= 5
+def test_two_steps_share_the_jobs_and_when_one_ends_the_other_grows(shop: Workshop) -> None:
+    one = builds(shop, "short", make(6, 0.3, "both"))
+    two = builds(shop, "long", make(10, 0.3, "both"), make(12, 0.3, "alone"))
+    told = run(shop, one, two)
+    assert max(at_once(shop, "both")) == 4
+    assert max(at_once(shop, "alone")) == 4
+    assert {one.jobs for one in told.steps} == {2}
+    assert all((one.most_jobs, one.paused) == (4, 0) for one in told.steps)
+    assert "shares jobs with the steps beside it: make (here: make 4." in said(shop, "long")
+
+
+def test_without_the_job_server_each_keeps_the_number_that_it_began_with(shop: Workshop) -> None:
+    run(shop, builds(shop, "a", make(1, 0.1, "a")), builds(shop, "b", make(9, 0.2, "b")), sharing=False)
+    assert max(at_once(shop, "b")) == 2
+
+
+def test_one_that_is_given_a_number_leaves_less_for_the_others(shop: Workshop) -> None:
+    """-j on make's command line switches the job server off; the server sees what runs all the same."""
+    rude = builds(shop, "rude", make(24, 0.8, "rude", "make -j4"))
+    kind = builds(shop, "kind", make(1, 3.5, "waits"), make(12, 0.2, "kind"))
+    run(shop, rude, kind, jobs=4)
+    assert max(at_once(shop, "rude")) == 4
+    assert max(at_once(shop, "kind")) == 1
+
+
+def test_tokens_of_a_client_that_was_killed_come_back(shop: Workshop) -> None:
+    step = builds(
+        shop,
+        "killed",
+        "exec 5>&1; " + make(40, 0.4, "dying") + " & sleep 1; kill -9 $!; sleep 4",
+        make(12, 0.3, "after"),
+    )
+    run(shop, step)
+    assert max(at_once(shop, "dying")) == 4
+    assert max(at_once(shop, "after")) == 4
+
+
+def test_a_step_that_drains_the_fifo_takes_jobs_from_nobody_for_ever(shop: Workshop) -> None:
+    drains = f"cat <{FIFO} >/dev/null & drain=$!; sleep 1"
+    step = builds(
+        shop, "drains", f"{drains}; {make(3, 0.1, 'during')}; kill $drain; sleep 4", make(12, 0.3, "later")
+    )
+    run(shop, step)
+    assert max(at_once(shop, "during")) == 1
+    assert max(at_once(shop, "later")) == 4
+
+
+def test_ten_megabytes_of_tokens_make_no_more_jobs(shop: Workshop) -> None:
+    flood = f"head -c 10000000 /dev/zero >{FIFO}; sleep 1"
+    run(shop, builds(shop, "floods", flood, make(12, 0.3, "flooded")))
+    assert max(at_once(shop, "flooded")) <= 5

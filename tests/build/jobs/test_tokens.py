@@ -103,7 +103,8 @@ def test_processes_that_took_no_token_leave_less_for_the_others(tokens: Tokens) 
         circulation.note(now, out=circulation.out(), threads=9, surplus=5)
     circulation.settle(7)
     assert tokens.held() == 2
-    circulation.note(3, out=circulation.out(), threads=1, surplus=0)
+    for now in (3, 4, 5.5):
+        circulation.note(now, out=circulation.out(), threads=1, surplus=0)
     circulation.settle(7)
     assert tokens.held() == 7
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from statistics import mean
 
 from rocwright.build.jobs.tokens import Tokens
 
@@ -27,21 +28,30 @@ WRITERS = 0.05
 
 @dataclass(slots=True)
 class Lasting:
-    """The least value that a number had within the last `PATIENCE` seconds; 0 until so long has passed."""
+    """The values that a number had within the last `PATIENCE` seconds."""
 
     _values: deque[tuple[float, int]] = field(default_factory=deque)
 
-    def note(self, now: float, value: int) -> int:
-        """Take in a value; the least."""
+    def note(self, now: float, value: int) -> None:
+        """Take in a value."""
         self._values.append((now, value))
         while len(self._values) > 1 and self._values[1][0] <= now - PATIENCE:
             self._values.popleft()
-        whole = self._values[0][0] <= now - PATIENCE
-        return max(0, min(value for _, value in self._values)) if whole else 0
+
+    def least(self) -> int:
+        """The least of them; 0 until so long has passed."""
+        return max(0, min(value for _, value in self._values)) if self._whole() else 0
+
+    def usual(self) -> int:
+        """Their mean; 0 until so long has passed."""
+        return max(0, round(mean(value for _, value in self._values))) if self._whole() else 0
 
     def forget(self) -> None:
         """Begin anew."""
         self._values.clear()
+
+    def _whole(self) -> bool:
+        return bool(self._values) and self._values[0][0] <= self._values[-1][0] - PATIENCE
 
 
 @dataclass(slots=True)
@@ -53,6 +63,8 @@ class Circulation:
     _lost: Lasting = field(default_factory=Lasting)
     _surplus: Lasting = field(default_factory=Lasting)
     _unexplained: int = 0
+    flooded: bool = False
+    """Whether somebody still wrote at the last look."""
 
     def out(self) -> int:
         """Tokens in the hands of clients, lost ones too. What somebody wrote beyond what there is, is taken
@@ -65,11 +77,12 @@ class Circulation:
     def note(self, now: float, *, out: int, threads: int, surplus: int) -> None:
         """Take in what was seen at once: `out` tokens, `threads` that live, and by how many the processes
         that work are more than those that tokens explain."""
-        lost = self._lost.note(now, out - threads)
-        if lost:
+        self._lost.note(now, out - threads)
+        if lost := self._lost.least():
             self._there -= lost
             self._lost.forget()
-        self._unexplained = self._surplus.note(now, surplus - out)
+        self._surplus.note(now, surplus - out)
+        self._unexplained = self._surplus.usual()
 
     def settle(self, wanted: int) -> None:
         """Have `wanted` tokens in all, less what works without; those in the hands of clients are awaited."""

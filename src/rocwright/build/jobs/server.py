@@ -11,11 +11,12 @@ import contextlib
 import os
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Event, Lock, Thread
 
-from rocwright.build.jobs.circulation import Circulation
+from rocwright.build.jobs.circulation import WRITERS, Circulation
 from rocwright.build.jobs.join import told_clients, told_to_share
 from rocwright.build.jobs.learn import Learnt
 from rocwright.build.jobs.policy import Decision, StepNow, decide, fitting
@@ -216,7 +217,7 @@ class JobServer:
         try:
             while not self._stopped:
                 self._tick()
-                self._wake.wait(self.decision.next)
+                self._wake.wait(WRITERS if self._circulation.flooded else self.decision.next)
                 self._wake.clear()
         finally:
             _signal(self._paused.values(), signal.SIGCONT)
@@ -245,7 +246,7 @@ class JobServer:
         self._circulation.note(
             now,
             out=out,
-            threads=sum(one.threads for one in _leaves(sight.seen)),
+            threads=_could_hold(sight.seen),
             surplus=sum(max(0, seat.working - 1) for seat in seats),
         )
         self._circulation.settle(self.decision.tokens - len(seats))
@@ -282,10 +283,15 @@ class JobServer:
             self._paused.pop(each.pid, None)
 
 
-def _leaves(seen: Sequence[Seen]) -> list[Seen]:
-    """The processes that started no other: each job is one at least, and what started the jobs is none."""
-    parents = {each.parent for each in seen}
-    return [each for each in seen if each.pid not in parents]
+def _could_hold(seen: Sequence[Seen]) -> int:
+    """Threads that could run on a token each: those of processes that started no other (what started the
+    jobs is none), without the first of each step, which needs none."""
+    parents = {one.parent for one in seen}
+    found = Counter[str]()
+    for one in seen:
+        if one.pid not in parents:
+            found[one.step] += one.threads
+    return sum(count - 1 for count in found.values())
 
 
 def _signal(targets: Iterable[Seen], number: signal.Signals) -> None:
