@@ -9,6 +9,7 @@ out).
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from dataclasses import dataclass, field
 from statistics import mean
@@ -68,10 +69,14 @@ class Circulation:
 
     def out(self) -> int:
         """Tokens in the hands of clients, lost ones too. What somebody wrote beyond what there is, is taken
-        away."""
+        away, for `WRITERS` seconds where more of it comes."""
         held = self.tokens.held()
-        if held > self._there:
-            held -= self.tokens.take(held - self._there)
+        self.flooded = held > self._there
+        end = time.monotonic() + (WRITERS if self.flooded else 0)
+        while time.monotonic() < end:
+            self.tokens.take(held - self._there)
+            time.sleep(WRITERS / 50)  # for one that waits to write more
+            held = self.tokens.held()
         return max(0, self._there - held)
 
     def note(self, now: float, *, out: int, threads: int, surplus: int) -> None:

@@ -220,7 +220,9 @@ class JobServer:
                 self._wake.wait(WRITERS if self._circulation.flooded else self.decision.next)
                 self._wake.clear()
         finally:
+            # also where something here is at fault: then all go on as if memory were no matter
             _signal(self._paused.values(), signal.SIGCONT)
+            self._circulation.settle(self.allowed - len(self._seats))
 
     def _tick(self) -> None:
         with self._lock:
