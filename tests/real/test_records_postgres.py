@@ -15,11 +15,12 @@ from alembic.migration import MigrationContext
 from tests.records import test_records as same
 from tests.records.server import postgres, programs
 from tests.records.test_faults import MANY, build
+from tests.records.test_upkeep import CELL
 
 from rocwright.errors import InputError, NetworkError, RocwrightError
 from rocwright.home import Home
-from rocwright.records import database
-from rocwright.records.model import Which
+from rocwright.records import database, upkeep
+from rocwright.records.model import Promotion, Which
 from rocwright.records.place import VARIABLE, open_records
 from rocwright.records.read import Records
 from rocwright.records.schema import metadata
@@ -95,6 +96,19 @@ def test_several_builds_at_once_lose_nothing(url: str, home: Home) -> None:
         assert records.count(Which(state="ended", outcome="built")) == 24
         (cell,) = records.matrix()
         assert cell.run == records.runs(limit=1)[0].id
+
+
+def test_it_is_looked_after_and_taken_elsewhere(records: Records, home: Home, tmp_path: Path) -> None:
+    for day in (1, 2):
+        records.put(same.run(day))
+    records.promote(Promotion(**CELL, channel="nightly", run="run-1", why="it was built"))
+    upkeep.vacuum(records.database)
+    found = upkeep.check(records.database)
+    assert (found.rows["runs"], found.problems, "secret" in found.place) == (2, (), False)
+    with Records(database.open_database(tmp_path / "other.sqlite")) as other:
+        assert upkeep.take_in(other, upkeep.export(records)) == 2
+        assert other.runs() == records.runs()
+        assert other.matrix() == records.matrix()
 
 
 def test_one_from_a_newer_version_is_refused(records: Records, url: str, home: Home) -> None:

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from rocwright.build.runs import UnderWay
 from rocwright.cli import cli
 from rocwright.errors import InputError, InternalError, NetworkError, RocwrightError
 from rocwright.home import Home
-from rocwright.records import database
+from rocwright.records import database, ended
 from rocwright.records.model import Finding, Run, StepRun, Which
 from rocwright.records.place import open_records, place, read_records
 from rocwright.resolve.model import Request
@@ -230,6 +231,23 @@ def test_a_run_whose_process_was_killed_is_ended_by_the_next_who_looks(home: Hom
         (run,) = records.runs()
         assert (run.state, run.outcome) == ("ended", "killed")
         assert {one.name: one.outcome for one in run.steps} == {"torch": "killed", "vllm": "skipped"}
+
+
+def test_a_run_that_ended_while_somebody_looked_stays_as_it_ended(home: Home) -> None:
+    """It was read as running; then it ended, and its process with it."""
+    run, _ = build(home)
+    with open_records(home) as records:
+        records.database.write(partial(ended._end, run=ended.ended_as("killed", run)))
+        assert [one.outcome for one in records.runs()] == ["built"]
+
+
+def test_what_runs_on_another_machine_of_the_same_name_is_left_alone(home: Home) -> None:
+    run, _ = build(home)
+    other = {"state": "running", "outcome": "", "process": "1-1-another"}
+    with open_records(home) as records:
+        records.put(run.model_copy(update=other))
+    with open_records(home) as records:
+        assert [one.state for one in records.runs()] == ["running"]
 
 
 MANY = """

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from sqlalchemy import Connection, Engine, StaticPool, create_engine, event, text
+from sqlalchemy import Connection, Engine, QueuePool, StaticPool, create_engine, event, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
@@ -73,6 +73,15 @@ class Database:
             if raw:
                 raise
             raise explained(error, self.place) from error
+
+    def alone(self, *statements: str) -> None:
+        """Statements that stand in no transaction."""
+        if self.read_only:
+            raise read_only(self.place)
+        with self._told(), self.engine.connect() as connection:
+            apart = connection.execution_options(isolation_level="AUTOCOMMIT")
+            for statement in statements:
+                apart.exec_driver_sql(statement)
 
     def version(self) -> str:
         """The version of its schema; "" where it has none yet."""
@@ -140,7 +149,9 @@ def _sqlite(path: Path) -> Database:
         made.execute("PRAGMA foreign_keys = ON")
         return made
 
-    return Database(create_engine("sqlite://", creator=connect), str(path), read_only=shut)
+    # as many connections as a server of pages has threads, and then some
+    engine = create_engine("sqlite://", creator=connect, poolclass=QueuePool, pool_size=10, max_overflow=60)
+    return Database(engine, str(path), read_only=shut)
 
 
 def _server(url: str) -> Database:
@@ -177,8 +188,9 @@ def _parsed(url: str) -> URL:
 
 def _begin(connection: Connection) -> None:
     # whoever will write says so at once: then nobody can come between its look and its change
-    writes = connection.get_execution_options().get("writes")
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    options = connection.get_execution_options()
+    if options.get("isolation_level") != "AUTOCOMMIT":
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get("writes") else "BEGIN")
 
 
 def read_only(place: str, cause: str = "") -> InputError:

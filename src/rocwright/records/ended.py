@@ -3,34 +3,56 @@
 from __future__ import annotations
 
 import platform
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocwright.records.model import Run, StepRun, Which
 
 if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
     from rocwright.records.read import Records
 
 
 def me() -> dict[str, str]:
-    """Who runs: this machine, and this process with its start."""
+    """Who runs: this machine by name, and this process with its start and the machine's own number."""
     from rocwright.sandbox.state import this_process
 
     owner = this_process()
-    return {"machine": platform.node(), "process": f"{owner.pid}-{owner.start}"}
+    return {"machine": platform.node(), "process": f"{owner.pid}-{owner.start}-{_machine()}"}
 
 
 def end_the_dead(records: Records) -> None:
     """Runs of this machine that say that they run, and whose process is no more, were killed."""
     for run in records.runs(Which(state="running"), limit=1000):
-        if run.machine == platform.node() and not _alive(run.process):
-            records.put(ended_as("killed", run))
+        if _is_gone(run):
+            records.database.write(partial(_end, run=ended_as("killed", run)))
 
 
-def _alive(process: str) -> bool:
+def _end(connection: Connection, run: Run) -> None:
+    from rocwright.records import write
+
+    # it may have ended as it should since it was read, and its process with it
+    if write.state(connection, run.id) == "running":
+        write.put(connection, run, dict(enumerate(run.steps)))
+
+
+def _is_gone(run: Run) -> bool:
+    """Whether it ran on this machine, and does no more; what runs elsewhere nobody here knows."""
     from rocwright.sandbox.state import Owner
 
-    pid, _, start = process.partition("-")
-    return bool(pid.isdigit() and start.isdigit() and Owner(pid=int(pid), start=int(start)).alive())
+    pid, start, machine = (*run.process.split("-", 2), "", "", "")[:3]
+    here = (run.machine, machine) == (platform.node(), _machine())
+    return here and pid.isdigit() and start.isdigit() and not Owner(pid=int(pid), start=int(start)).alive()
+
+
+def _machine() -> str:
+    """Two machines may have one name."""
+    try:
+        return Path("/etc/machine-id").read_text()[:8]
+    except OSError:
+        return ""
 
 
 def ended_as(outcome: str, run: Run) -> Run:

@@ -40,6 +40,7 @@ class Keeper:
         self._change = threading.Condition()
         self._over = False
         self._told_of_failure = False
+        self._kept = False
         self._records: Records | None = None
         self._thread = threading.Thread(target=self._write, name="records", daemon=True)
 
@@ -50,7 +51,7 @@ class Keeper:
             self._news.steps |= steps
             self._news.samples += samples or []
             self._change.notify()
-            if not self._thread.is_alive() and not self._over:
+            if self._thread.ident is None:
                 self._thread.start()
 
     def close(self, told: Told) -> None:
@@ -62,7 +63,7 @@ class Keeper:
         if self._thread.ident is None:
             self._thread.start()
         self._thread.join(PATIENCE)
-        if self._thread.is_alive():
+        if not self._kept:
             self._fail(RocwrightError(f"the records did not answer for {PATIENCE:.0f} s"))
             self._spool(told)
 
@@ -76,6 +77,7 @@ class Keeper:
                 over = self._over
             try:
                 self._put(news)
+                self._kept = news.told is not None
             except Exception as error:  # whatever it is: a build does not fail for its record
                 self._fail(error)
                 if news.told is not None:
@@ -106,3 +108,4 @@ class Keeper:
 
         with suppress(OSError):
             spool(self._home, told)
+        self._kept = True

@@ -96,11 +96,7 @@ def repair(path: Path) -> Repaired:
 
 def vacuum(database: Database) -> None:
     """Give back the room of what was replaced, and let the database learn anew how it is filled."""
-    with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        raw = connection.connection.driver_connection
-        assert raw is not None
-        raw.execute("VACUUM")
-        raw.execute("ANALYZE")
+    database.alone("VACUUM", "ANALYZE")
 
 
 def export(records: Records) -> Iterator[str]:

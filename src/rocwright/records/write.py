@@ -75,6 +75,12 @@ def put(
     return number
 
 
+def state(connection: Connection, run_id: str) -> str:
+    """How a run stands, which nobody else changes before the end of the transaction; "" where it is not."""
+    query = select(schema.runs.c.state).where(schema.runs.c.id == run_id).with_for_update()
+    return str(connection.execute(query).scalar() or "")
+
+
 def _step_row(number: int, place: int, step: StepRun) -> dict[str, Any]:
     figures = {name: getattr(step, name) for name in _FIGURES if getattr(step, name)}
     return {name: getattr(step, name) for name in _OF_STEP} | {
