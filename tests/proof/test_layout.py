@@ -14,6 +14,7 @@ import pytest
 from rocwright.errors import InputError
 from rocwright.files import sha256_bytes, sha256_file
 from rocwright.home import Home
+from rocwright.proof.beside import attest
 from rocwright.proof.embed import NAME, sboms_in, with_sbom
 from rocwright.proof.keys import KEY, make_key
 from rocwright.proof.known import as_built
@@ -229,6 +230,15 @@ def test_a_key_that_is_made_later_signs_at_the_next_build(work: Workplace) -> No
     assert {one.keyid for one in work.lay_out().values()} == {""}
     made = make_key()
     assert {one.keyid for one in work.lay_out().values()} == {made.keyid}
+
+
+def test_what_was_signed_with_another_key_since_stays_signed(work: Workplace, tmp_path: Path) -> None:
+    one = work.lay_out()[BETA]
+    made = make_key(tmp_path / "another.key")
+    statements, _ = attest(one.path, work.project.home, made.private)
+    before = statements.read_bytes()
+    assert work.lay_out()[BETA].keyid == made.keyid
+    assert statements.read_bytes() == before
 
 
 def test_a_key_that_is_named_and_is_not_there_is_an_error(

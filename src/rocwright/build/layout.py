@@ -13,6 +13,7 @@ from packaging.utils import canonicalize_name
 from pydantic import ValidationError
 
 from rocwright import __version__
+from rocwright.errors import InputError
 from rocwright.files import sha256_bytes, sha256_file, write_atomic
 from rocwright.home import Home
 from rocwright.models import Frozen, canonical_json
@@ -119,10 +120,16 @@ class _Stamps:
             return None
         if now == stamp.seen:
             return stamp
-        other = {name for name, seen in now.items() if seen != stamp.seen[name]}
-        if other != {path.name} or sha256_file(path) != stamp.sha256:
-            return None
-        return self._keep(path, stamp.model_copy(update={"seen": now}))
+        keyid = stamp.keyid
+        for name in (name for name, seen in now.items() if seen != stamp.seen[name]):
+            if name == path.name and sha256_file(path) == stamp.sha256:
+                continue
+            # somebody may have signed the statement since, by `attest`
+            signed = _signed(path.parent / name, self.home.statement(stamp.sha256))
+            if signed is None:
+                return None
+            keyid = signed
+        return self._keep(path, stamp.model_copy(update={"seen": now, "keyid": keyid}))
 
     def note(self, path: Path, wanted: str, laid: Laid) -> _Stamp:
         """Keep what was laid out."""
@@ -138,6 +145,19 @@ class _Stamps:
     def save(self) -> None:
         if self.changed:
             write_atomic(self.path, json.dumps(self.known, indent=0))
+
+
+def _signed(statements: Path, kept: Path) -> str | None:
+    """The key that the statements name, where they say what is kept; None where they are anything else."""
+    from rocwright.proof.envelope import read_envelopes
+
+    try:
+        (found,) = read_envelopes(statements)
+    except (InputError, ValueError):
+        return None
+    if found.payload != kept.read_bytes():
+        return None
+    return next((keyid for keyid, _ in found.signatures), "")
 
 
 def _seen(path: Path) -> tuple[int, int]:
