@@ -1,0 +1,92 @@
+"""What the job server costs where there is memory enough, and what it is worth for two steps at once."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.measure import Took, paired, processor, seconds, timed
+from benchmarks.place import ENGINE, TORCH, Scratch, scratch
+from benchmarks.results import Measured
+
+FILES = 300
+SOURCE = """#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+int f{0}(int x) {{ return printf("%d", x + {0}); }}
+"""
+MAKEFILE = "all: $(patsubst %.c,%.o,$(wildcard *.c))\n%.o: %.c\n\tgcc -O2 -c $< -o $@\n"
+STEPS = ("torchvision", "torchaudio")
+
+
+def overhead(runs: int | None) -> Sequence[Measured]:
+    """One row: the same make with the server and with a number."""
+    jobs = os.cpu_count() or 1
+    with tempfile.TemporaryDirectory(prefix="rocwright-bench-") as place:
+        folder, log = Path(place, "tree"), Path(place, "log")
+        folder.mkdir()
+        folder.parent.chmod(0o755)
+        for number in range(FILES):
+            (folder / f"f{number}.c").write_text(SOURCE.format(number))
+        (folder / "Makefile").write_text(MAKEFILE)
+
+        def build(how: str) -> Took:
+            for built in folder.glob("*.o"):
+                built.unlink()
+            words = [sys.executable, "-m", "benchmarks.shared_make", folder, str(jobs), how]
+            return timed(words, log=log)
+
+        pairs = paired(lambda: build("server"), lambda: build("plain"), runs or 11, warm=1)
+    work = sorted(one.cpu / other.cpu for one, other in zip(pairs.a, pairs.b, strict=True))
+    return [
+        Measured(
+            name="jobs:overhead",
+            what=f"{FILES} small compilations by make with the job server, against plain -j{jobs}, "
+            "where memory is enough",
+            values=pairs.ratios,
+            most=1.01,
+            note=f"{seconds(pairs.a)} with it, {seconds(pairs.b)} without; processor {processor(pairs.a)} "
+            f"and {processor(pairs.b)}, {work[len(work) // 2]:.3f} times; with the probe of the tools",
+        )
+    ]
+
+
+def at_once(runs: int | None) -> Sequence[Measured]:
+    """One row: two steps of a real build."""
+    with scratch(TORCH) as place:
+        pairs = paired(lambda: _apart(place), lambda: _together(place), runs or 2)
+    return [
+        Measured(
+            name="jobs:at-once",
+            what=f"{' and '.join(STEPS)} one after the other, against both at once with the shared job "
+            "server: times faster",
+            values=pairs.ratios,
+            least=1.15,
+            note=f"{seconds(pairs.a)} one after the other, {seconds(pairs.b)} at once; processor "
+            f"{processor(pairs.a)} and {processor(pairs.b)}; {os.cpu_count()} processors, no compiler cache",
+        )
+    ]
+
+
+def _fresh(place: Scratch) -> None:
+    place.empty_compiler_cache()
+    for name in STEPS:
+        place.unbuild(place.step(TORCH, name))
+
+
+def _apart(place: Scratch) -> Took:
+    _fresh(place)
+    url, jobs = place.store.url, str(os.cpu_count() or 1)
+    words = ("--store", url, "--jobs", jobs, "--engine", ENGINE)
+    took = Took(0, 0)
+    for name in STEPS:
+        took += place.rocwright("exec-step", place.step(TORCH, name).key, *words)
+    return took
+
+
+def _together(place: Scratch) -> Took:
+    _fresh(place)
+    return place.build(TORCH)
