@@ -33,7 +33,12 @@ def main(folder: Path, jobs: int, how: str) -> int:
     )
     if how == "plain":
         return run(ENGINES[ENGINE], job, print).code
-    step = Step(name="make", component="make", action=RunAction(commands=("make",)), needs=Needs(cores=jobs))
+    step = Step(
+        name="make",
+        component="make",
+        action=RunAction(commands=("make",), outputs=()),
+        needs=Needs(cores=jobs),
+    )
     with JobServer(Home(folder.parent / "home"), jobs=jobs) as server:
         seat = server.seat(step)
         assert seat is not None
