@@ -86,11 +86,13 @@ def serving_registry(folder: Path) -> Iterator[Registry]:
     with subprocess.Popen(
         ["docker-registry", "serve", folder / "config.yml"], stderr=subprocess.DEVNULL
     ) as serving:
-        for _ in range(100):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.1)
-        yield Registry(folder, port)
-        serving.terminate()
+        try:
+            for _ in range(100):
+                with socket.socket() as probe:
+                    if probe.connect_ex(("127.0.0.1", port)) == 0:
+                        break
+                time.sleep(0.1)
+            yield Registry(folder, port)
+        finally:
+            serving.terminate()
     remove_tree(folder)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -19,7 +21,7 @@ from rocwright.catalog.load import Catalog, builtin_catalog
 from rocwright.catalog.model import Component, Stack
 from rocwright.home import Home
 from rocwright.plan.model import FilePin, GitOrigin
-from rocwright.resolve.model import Lock, LockedComponent, Request
+from rocwright.resolve.model import Lock, LockedComponent, LockedPython, Request
 from rocwright.resolve.settings import WatchSettings
 from rocwright.watch.look import Eyes
 from rocwright.watch.memory import Memory
@@ -77,11 +79,13 @@ def lock_with(*components: LockedComponent, **more: Any) -> Lock:
     return lock_of("gfx-smoke").model_copy(update=told | more)
 
 
+def python_lock(*pins: FilePin, wanted: tuple[str, ...] = ()) -> Lock:
+    """A lock of Python packages alone."""
+    return lock_with(python=LockedPython(version="3.13", wanted=wanted, files=pins))
+
+
 def tag(repository: Repository, name: str, day: str, text: str = "x") -> str:
     """An annotated tag of that day, on a new commit; gives the commit."""
-    import os
-    import subprocess
-
     commit = repository.commit("file", f"{name} {text}\n")
     who = {"GIT_COMMITTER_NAME": "t", "GIT_COMMITTER_EMAIL": "t", "GIT_COMMITTER_DATE": f"{day}T00:00:00Z"}
     subprocess.run(

@@ -11,6 +11,7 @@ from tests.watch.conftest import (
     component,
     git_component,
     lock_with,
+    python_lock,
     release,
     request_of,
     tag,
@@ -19,7 +20,7 @@ from tests.watch.conftest import (
 from rocwright.catalog.issue import FixedIn, Issue
 from rocwright.catalog.mend import SetVariables
 from rocwright.plan.model import FilePin, IndexOrigin
-from rocwright.resolve.model import LockedPython, Remedy
+from rocwright.resolve.model import Remedy
 from rocwright.watch.model import ALARM_EXIT, SILENT_EXIT, News
 from rocwright.watch.tell import tell_report
 
@@ -183,10 +184,6 @@ def pinned(index: Index, filename: str, data: bytes = b"one") -> FilePin:
     )
 
 
-def python_lock(*pins: FilePin, wanted: tuple[str, ...] = ()) -> Any:
-    return lock_with(python=LockedPython(version="3.13", wanted=wanted, files=pins))
-
-
 def test_newer_releases_of_python_packages_are_told_and_what_recipes_ask_for_decides(
     index: Index, field: Field
 ) -> None:
@@ -239,6 +236,7 @@ def test_edits_remedies_and_issues_that_a_new_version_makes_needless_are_told(
         action=action,
         why="x",
         step="hello",
+        outcome="helped",
         since="2026-01-01T00:00:00Z",
     )
     lock = lock_with(git_component("hello", "1.0.0", repository, "v1.0.0"), remedies=(remedy,))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
-from functools import cached_property
 from pathlib import Path
 from typing import assert_never
 
@@ -49,11 +49,9 @@ class Upstream:
     def __init__(self, home: Home, seconds: float) -> None:
         self.home, self.seconds = home, seconds
         self._archives: dict[tuple[str, str], DebianArchive] = {}
-        self._lock, self._apt = threading.Lock(), threading.Lock()
-
-    @cached_property
-    def _index(self) -> str:
-        return index.the_index()
+        self._apt = threading.Lock()
+        # pip is asked where its index is: beside the first questions, not before them
+        self._index = ThreadPoolExecutor(1).submit(index.the_index)
 
     def ask(self, question: Question) -> Answer:
         """Raises NetworkError, FetchError, InputError."""
@@ -63,8 +61,7 @@ class Upstream:
             case TagDay():
                 return git.release_day(question.url, question.ref, self.seconds)
             case Project():
-                with self._lock:
-                    endpoint = index.at(question.index) if question.index else self._index
+                endpoint = index.at(question.index) if question.index else self._index.result()
                 return index.published(question.name, endpoint, self.seconds)
             case Image():
                 _check_puller()
