@@ -15,12 +15,14 @@ from rocwright.errors import InputError
 from rocwright.files import sha256_bytes, sha256_file
 from rocwright.home import Home
 from rocwright.proof.beside import attest
+from rocwright.proof.bundled import contents
 from rocwright.proof.embed import NAME, sboms_in, with_sbom
 from rocwright.proof.keys import KEY, make_key
 from rocwright.proof.known import as_built
 from rocwright.wheels.judge.judge import judge
 from tests.proof.official import faults
 from tests.proof.workplace import BETA, COMMIT, FILES, WHEEL_BYTES, Workplace, make_workplace
+from tests.wheels import fatbin as written
 from tests.wheels.wheel_making import FILES as SMALL
 from tests.wheels.wheel_making import small_wheel
 
@@ -86,6 +88,13 @@ def test_the_sbom_of_a_wheel_tells_source_packages_toolchain_libraries_and_requi
     assert found["bundled"][0]["hashes"][0]["content"] == sha256_bytes(FILES["beta/libbeta.so"])
     assert [one.get("version") for one in found["requirement"]] == ["1.0", None]
     assert data["metadata"]["component"]["purl"] == "pkg:pypi/beta@1.0"
+
+
+def test_a_library_is_told_with_the_gpus_that_it_has_code_for(tmp_path: Path) -> None:
+    bundle = written.plain_bundle([(written.entry_id("gfx1151"), written.gpu_elf(0x4A))], align=8)
+    wheel = small_wheel(tmp_path, {**SMALL, "small/libx.so": written.linked_elf([bundle], form="rela")})
+    (found,) = contents(wheel).bundled
+    assert (found.path, found.gpus) == ("small/libx.so", ("gfx1151",))
 
 
 def test_the_sbom_of_an_archive_tells_commit_and_edits(work: Workplace) -> None:

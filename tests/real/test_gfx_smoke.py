@@ -92,6 +92,7 @@ def test_its_wheel_is_installed_with_its_sbom_and_its_statement_is_right_until_a
     assert all(one.startswith("pkg:deb/debian/") and "distro=debian-sid" in one for one in purls)
     roles = {row["value"] for one in data["components"] for row in one["properties"]}
     assert {"source", "toolchain", "packages to build", "bundled"} <= roles
+    assert "gfx803, gfx1103, gfx1151" in roles
 
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     key = json.loads(rocwright(home, folder, "attest", "key", "--json"))

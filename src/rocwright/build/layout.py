@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rocwright.proof.beside import Laid
 
 
-PROOF_SCHEMA = 2
+PROOF_SCHEMA = 3
 """Raised when what lies in or beside an artifact is written otherwise; all are laid out anew then."""
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocwright.errors import RocwrightError
+from rocwright.errors import CheckError, RocwrightError
 from rocwright.wheels.elf import MAGIC
 from rocwright.wheels.members import Member, members
 from rocwright.wheels.metadata import DIST_INFO, Headers
@@ -17,7 +18,8 @@ from rocwright.wheels.needed import linkage
 class Bundled:
     """An ELF file in an artifact: its path there, hex sha256 and size in bytes, and what its header says.
 
-    `soname` and `needed` are empty for what is no shared library of this machine's kind (GPU code, say).
+    `soname` and `needed` are empty for what is no shared library of this machine's kind (GPU code, say);
+    `gpus` are the targets that it holds code for.
     """
 
     path: str
@@ -25,6 +27,7 @@ class Bundled:
     size: int
     soname: str = ""
     needed: tuple[str, ...] = ()
+    gpus: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,17 +40,24 @@ class Contents:
 
 def contents(path: Path) -> Contents:
     """Read an artifact once. Raises InputError, CheckError as reading it does."""
+    from rocwright.wheels.inspection import inspect
+
     metadata = None
     found = []
+    code: dict[str, tuple[str, ...]] = {}
+    with contextlib.suppress(CheckError):
+        # GPU code that cannot be read is the judge's business
+        for one in inspect(path).libraries:
+            code[one.path] = tuple(target.target_id for target in one.targets)
     for member in members(path):
         if member.path.count("/") == 1 and member.path.endswith(f"{DIST_INFO}/METADATA"):
             metadata = Headers(member.open().read_at(0, member.size))
         elif member.head.startswith(MAGIC):
-            found.append(_bundled(member))
+            found.append(_bundled(member, code.get(member.path, ())))
     return Contents(bundled=tuple(sorted(found, key=lambda one: one.path)), metadata=metadata)
 
 
-def _bundled(member: Member) -> Bundled:
+def _bundled(member: Member, gpus: tuple[str, ...]) -> Bundled:
     source = member.open()
     try:
         links = linkage(source)
@@ -63,4 +73,5 @@ def _bundled(member: Member) -> Bundled:
         size=member.size,
         soname=links.soname if links else "",
         needed=links.needed if links else (),
+        gpus=gpus,
     )

@@ -246,6 +246,7 @@ def _bundled(one: Bundled) -> Component:
     more = [("role", "bundled"), ("size", str(one.size))]
     more += [("soname", one.soname)] if one.soname else []
     more += [("needs", ", ".join(one.needed))] if one.needed else []
+    more += [("gpu-code", ", ".join(one.gpus))] if one.gpus else []
     return Component(
         name=one.path,
         bom_ref=f"bundled:{one.path}",
