@@ -35,12 +35,13 @@ class Compiler:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """How it went: wall seconds, whether all was built, whether something was killed for memory; the seconds
-    that processes were paused, all together, and the fewest and most that were allowed."""
+    """How it went: wall seconds, whether all was built, whether something was killed for memory, the most
+    bytes at once; the seconds that processes were paused, all together, and the fewest and most allowed."""
 
     wall: float
     ok: bool
     killed: bool
+    peak: int = 0
     paused: float = 0
     least: int = 0
     most: int = 0
@@ -145,7 +146,8 @@ def _run(engine: sandbox.Engine, job: Job) -> Ran:
     begun = time.monotonic()
     outcome = sandbox.run(engine, job, lines.append)
     wall = time.monotonic() - begun
-    return Ran(wall=wall, ok=outcome.ok, killed=outcome.ended is Ended.OUT_OF_MEMORY, lines=lines)
+    killed = outcome.ended is Ended.OUT_OF_MEMORY
+    return Ran(wall=wall, ok=outcome.ok, killed=killed, peak=outcome.peak_memory or 0, lines=lines)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +161,10 @@ class Told:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Race:
-    """The job server with up to `most` jobs against fixed numbers, under `limit` bytes; `clean` is first."""
+    """The job server with up to `most` jobs against fixed numbers, under `limit` bytes.
+
+    `clean` comes first. `fixed_words` run with a number, `served_words` under the server.
+    """
 
     shop: Shop
     home: Home
@@ -167,16 +172,19 @@ class Race:
     limit: int
     reckoned: int
     most: int
+    fixed_words: str = "make -j{jobs}"
+    served_words: str = "make"
 
     def run(self, numbers: Iterable[int], runs: int) -> Told:
         """Try all numbers, then the server and the best of them in turns. Raises BenchError: none lives."""
-        tried = {jobs: self.fixed(f"make -j{jobs}") for jobs in numbers}
+        tried = {jobs: self.fixed(self.fixed_words.format(jobs=jobs)) for jobs in numbers}
         alive = {jobs: ran.wall for jobs, ran in tried.items() if ran.ok}
         if not alive:
             raise BenchError("every fixed number of jobs was killed: too little memory for this")
         best = min(alive, key=lambda jobs: alive[jobs])
         # measured again in turns: the quickest of many is quick by luck too
-        pairs = [(self.served(), self.fixed(f"make -j{best}")) for _ in range(runs)]
+        again_words = self.fixed_words.format(jobs=best)
+        pairs = [(self.served(), self.fixed(again_words)) for _ in range(runs)]
         served, again = [ran for ran, _ in pairs], [ran.wall for _, ran in pairs if ran.ok]
         wall = middle(again) if again else alive[best]
         unlucky = f", killed in {runs - len(again)} of {runs} more runs" if len(again) < runs else ""
@@ -200,11 +208,11 @@ class Race:
         return ran
 
     def served(self) -> Ran:
-        """`make` under the server, with nothing learnt: each run has a home of its own."""
+        """Under the server, with nothing learnt."""
         self.clean()
         self.home.job_memory.unlink(missing_ok=True)
         ran = self.shop.under_server(
-            "make", self.limit, jobs=self.most, reckoned=self.reckoned, home=self.home
+            self.served_words, self.limit, jobs=self.most, reckoned=self.reckoned, home=self.home
         )
         print(f"    the job server: {_said(ran)}, waited {ran.paused:.1f} s", flush=True)
         return ran

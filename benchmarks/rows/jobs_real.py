@@ -14,13 +14,20 @@ from rocwright import sandbox
 from rocwright.sources.archive import unpack
 
 MIB = 1024**2
-FILES = ("vision.cpp", "ops/nms.cpp", "ops/cpu/nms_kernel.cpp", "ops/quantized/cpu/qnms_kernel.cpp")
-"""Each takes PyTorch's headers in: that is most of its memory and time."""
+FILES = (
+    "vision.cpp",
+    "ops/nms.cpp",
+    "ops/cpu/nms_kernel.cpp",
+    "ops/quantized/cpu/qnms_kernel.cpp",
+    "ops/roi_align.cpp",
+    "ops/cpu/roi_align_kernel.cpp",
+)
+"""Each takes PyTorch's headers in: that is most of its memory (410 to 560 MiB, measured) and time."""
 
-LIMIT = 1000 * MIB
+LIMIT = 1240 * MIB
 """Two at once fit, and hardly so; three do not."""
 
-RECKONED = 500 * MIB
+RECKONED = 560 * MIB
 FLAGS = "-std=c++17 -O2 -fPIC -Itorchvision/csrc -I/usr/include/torch/csrc/api/include"
 
 
@@ -43,12 +50,15 @@ def _measure(place: Scratch, runs: int) -> Measured:
         limit=LIMIT,
         reckoned=RECKONED,
         most=2 * cores,
+        fixed_words="ninja -j{jobs}",
+        served_words="ninja -j$JOBS",
     )
     told = race.run(range(1, 2 * cores + 1), runs)
     return Measured(
         name="jobs:real",
-        what=f"{len(FILES)} sources of torchvision compiled under {LIMIT // MIB} MiB, `make` under the job "
-        f"server with up to {2 * cores} jobs and nothing learnt, over the best fixed -j",
+        what=f"{len(FILES)} sources of torchvision compiled under {LIMIT // MIB} MiB, `ninja` under the job "
+        f"server, which tells it a number of at most {2 * cores} and watches, with nothing learnt, over the "
+        "best fixed -j",
         values=told.ratios,
         most=1.1,
         note=f"{sum(map(bool, told.kills))} of {runs} runs under the server were killed; {told.note}",
@@ -56,14 +66,11 @@ def _measure(place: Scratch, runs: int) -> Measured:
 
 
 def lay_out(tree: Path, folder: Path) -> None:
-    """The sources and a Makefile."""
+    """The sources and a build.ninja."""
     unpack(tree, folder, filename=tree.name, wrapped=False)
     missing = [name for name in FILES if not (folder / "torchvision" / "csrc" / name).exists()]
     if missing:
         raise BenchError(f"torchvision has no {', '.join(missing)} any more")
-    rules = "".join(
-        f"{at}.o:\n\tg++ {FLAGS} -c torchvision/csrc/{name} -o {at}.o\n" for at, name in enumerate(FILES)
-    )
-    every = " ".join(f"{at}.o" for at in range(len(FILES)))
-    (folder / "Makefile").write_text(f"all: {every}\n{rules}")
+    edges = "".join(f"build {at}.o: cc torchvision/csrc/{name}\n" for at, name in enumerate(FILES))
+    (folder / "build.ninja").write_text(f"rule cc\n  command = g++ {FLAGS} -c $in -o $out\n{edges}")
     sandbox.make_writable(folder)

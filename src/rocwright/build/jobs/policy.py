@@ -137,10 +137,12 @@ def decide(
 
 
 def fitting(room: Room, learnt: Learnt, component: str, step: str, memory: int, most: int) -> int:
-    """How many jobs of a step fit into the room at once, at least one: the number for tools that take one."""
-    peaks = learnt.peaks(component, step, Kind.COMPILE, memory or UNKNOWN)
-    left = room.available - margin(room) - peaks.most()
-    return max(1, min(most, 1 + left // max(1, peaks.usual())))
+    """How many jobs of a step usually fit into the room at once, at least one: for tools that take a number.
+
+    Where more is wanted at times, some of them are paused.
+    """
+    usual = learnt.peaks(component, step, Kind.COMPILE, memory or UNKNOWN).usual()
+    return max(1, min(most, (room.available - margin(room)) // max(1, usual)))
 
 
 def margin(room: Room) -> int:
