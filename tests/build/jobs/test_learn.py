@@ -38,6 +38,11 @@ def test_few_that_are_known_leave_more_doubt_than_many(tmp_path: Path) -> None:
     assert GIB < many.most() < few.most() < 2 * GIB
 
 
+def test_peaks_that_differ_leave_more_doubt_than_those_that_are_alike() -> None:
+    alike, apart = Peaks([(GIB, 8.0)]), Peaks([(GIB, 4.0), (GIB // 8, 4.0)])
+    assert alike.most() < apart.most()
+
+
 def test_one_large_among_many_is_reckoned_with_and_not_taken_for_usual(tmp_path: Path) -> None:
     found = noted(Home(tmp_path), *[100 * MIB] * 40, 3 * GIB).peaks("part", "step", Kind.COMPILE, 100 * MIB)
     assert found.most() >= 3 * GIB

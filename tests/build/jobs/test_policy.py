@@ -130,7 +130,7 @@ def test_links_are_let_in_and_held_by_what_links_take() -> None:
 
 def test_the_youngest_stops_first_and_the_oldest_goes_on_first() -> None:
     four = [seen(pid, 600 * MIB) for pid in (1, 2, 3, 4)]
-    decision = look(1700 * MIB, four)
+    decision = look(1600 * MIB, four)
     assert [one.pid for one in decision.pause] == [2, 3, 4]
     stopped = [replace(one, paused=one.pid != 1) for one in four]
     later = look(3 * GIB, stopped[1:3], decision, at=1)

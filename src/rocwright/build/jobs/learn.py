@@ -11,7 +11,7 @@ import json
 import math
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import accumulate
 from pathlib import Path
@@ -34,6 +34,9 @@ FORGOTTEN_DAYS = 400
 _UNIT = 1024**2
 _STEPS = 8
 _HIGH = 0.99
+_ALONE = 0.3
+"""How much jobs are held to differ where one is known; those of a component mostly do so by more."""
+
 _LAST = 200
 
 _Number = Annotated[int, Field(ge=0, le=_LAST)]
@@ -43,13 +46,14 @@ _Weight = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 class Peaks:
     """Peaks of one sort of job: bytes with weights. Asked with what a job already holds, in bytes."""
 
-    __slots__ = ("_bytes", "_products", "_weights")
+    __slots__ = ("_bytes", "_doubt", "_products", "_weights")
 
     def __init__(self, found: Iterable[tuple[int, float]]) -> None:
         rows = sorted(row for row in found if row[1] > 0)
         self._bytes = [size for size, _ in rows]
         self._weights = list(accumulate((weight for _, weight in rows), initial=0.0))
         self._products = list(accumulate((size * weight for size, weight in rows), initial=0.0))
+        self._doubt = _doubt(rows)
 
     def usual(self, held: int = 0) -> int:
         """What a job that holds so much comes to on average, of those known to have held as much."""
@@ -58,14 +62,24 @@ class Peaks:
         return round((self._products[-1] - self._products[at]) / weight) if weight > 0 else self.most(held)
 
     def most(self, held: int = 0) -> int:
-        """What it may come to: the 99th of a hundred of those, and the more beyond the fewer are known."""
+        """What it may come to: the 99th of a hundred of those, and some more where few are known."""
         at = bisect_left(self._bytes, held)
         weight = self._weights[-1] - self._weights[at]
         high = held
         if weight > 0:
             wanted = self._weights[at] + weight * _HIGH
             high = self._bytes[bisect_left(self._weights, wanted, lo=at + 1) - 1]
-        return round(high * (1 + 1 / math.sqrt(4 + self._weights[-1])))
+        return round(high * (1 + self._doubt))
+
+
+def _doubt(rows: Sequence[tuple[int, float]]) -> float:
+    """By which share a peak may pass those known: more where they differ, and where they are few."""
+    count = sum(weight for _, weight in rows)
+    if not count:
+        return 1.0
+    mean = sum(size * weight for size, weight in rows) / count
+    spread = math.sqrt(sum(weight * (size - mean) ** 2 for size, weight in rows) / count) / max(mean, 1)
+    return min(1.0, 1.5 * max(spread, _ALONE / count)) / math.sqrt(1 + count)
 
 
 class _Sort(Frozen):

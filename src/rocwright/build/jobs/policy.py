@@ -30,8 +30,8 @@ PATIENCE = 5.0
 STALLED = (0.1, 0.4)
 """Shares of time in which all wait for memory: from the first on the room counts less, at the second not."""
 
-_FAST = 512 * 1024**2
-"""Bytes a second by which a process may grow where none was seen to be faster."""
+_FAST, _SLOW = 512 * 1024**2, 128 * 1024**2
+"""Bytes a second by which a process may grow: as long as none was seen, and at least, whatever was seen."""
 
 _SIGNAL = 0.03
 """Seconds from a look to what it stops having stopped."""
@@ -186,7 +186,7 @@ def _remember(now: float, room: Room, seen: Sequence[Seen], before: Decision | N
     stall = room.pressure
     return Past(
         time=now,
-        fastest=max(_FAST, past.fastest * 0.5 ** (passed / 60), *grown),
+        fastest=max(_SLOW, past.fastest * 0.5 ** (passed / 20), *grown),
         late=max(0.0, min(1.0, max(past.late * 0.5 ** (passed / 10), passed - past.waits))),
         seen={_name(one): one for one in seen},
         progress=progress,
