@@ -245,3 +245,21 @@ def test_labels_tell_every_version_commit_and_hash() -> None:
         assert found[f"rocwright.{one.name}.version"] == one.version
         assert found[f"rocwright.{one.name}.sha256"] == one.files[0].sha256
     assert found["org.opencontainers.image.base.name"] == lock.request.base
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd here")
+def test_systemd_takes_the_timer_of_a_folder(tmp_path: Path) -> None:
+    name = next(iter(builtin_catalog().stacks))
+    stack = builtin_catalog().stacks[name]
+    files = export(lock_of_row(stack, stack.row[0]), builtin_catalog(), "timer")
+    for path, file in files.items():
+        # a template is judged by an instance
+        (tmp_path / path.replace("@.", "@tmp.")).write_bytes(file.data)
+    units = sorted(map(str, tmp_path.iterdir()))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", *units],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

@@ -39,6 +39,7 @@ VERBS = {
     "history": "Earlier runs on this machine.",
     "records": "The database of runs and findings: check, vacuum, export, import.",
     "serve": "In a browser: what stands, what runs, what broke.",
+    "report": "What stands, as a table or as one self-contained page.",
     "store": "What is kept: ls, du, verify, gc.",
     "clean": "What takes room on this machine, by kind, and what of it can go.",
     "doctor": "Is this machine fit to build and to run? What is wrong, why, and what mends it.",
@@ -53,8 +54,8 @@ VERBS = {
     "completion": "Shell completion for bash, zsh or fish.",
 }
 
-MODULES = {"import": "import_", "bisect": "bisect_"}
-"""Verbs whose module cannot have their name: Python has the word for itself, or a module of that name."""
+MODULES = {"import": "import_", "bisect": "bisect_", "report": "report_"}
+"""Verbs whose module cannot have their name: Python has the word, or a module of that name, or we have."""
 
 
 class Verbs(click.Group):

@@ -1,37 +1,34 @@
-"""A cycle every night by systemd: a service and its timer, as units of the user who exports them."""
+"""A cycle every night by systemd: a service and its timer, for the project in any folder."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 from rocwright.export.model import Files, Subject, lines_of
-from rocwright.export.quote import one_line, unit
 
-NAME = "rocwright-cycle"
+NAME = "rocwright-cycle@"
 
 
 def timer(_: Subject) -> Files:
-    """`rocwright-cycle.service` and `.timer`, for the project in the folder where they are exported."""
-    return {
-        f"{NAME}.service": lines_of(_service(Path.cwd(), Path(sys.executable))),
-        f"{NAME}.timer": lines_of(_timer()),
-    }
+    """`rocwright-cycle@.service` and `.timer`: an instance is named after the folder of a project."""
+    return {f"{NAME}.service": lines_of(_service()), f"{NAME}.timer": lines_of(_timer())}
 
 
-def _service(folder: Path, python: Path) -> Iterator[str]:
-    yield "# Goes to ~/.config/systemd/user/ with its timer; then systemctl --user daemon-reload"
-    yield f"# and systemctl --user enable --now {NAME}.timer (loginctl enable-linger: also while logged out)."
+def _service() -> Iterator[str]:
+    yield "# Both files go to ~/.config/systemd/user; then, in the folder of the project:"
+    yield "#   systemctl --user daemon-reload"
+    yield f'#   systemctl --user enable --now "{NAME}$(systemd-escape --path "$PWD").timer"'
+    yield "# loginctl enable-linger lets it run while you are logged out."
     yield "[Unit]"
-    yield "Description=rocwright: follow upstream, build, check, promote or keep the old"
+    yield "Description=rocwright in %f: follow upstream, build, check, promote or keep the old"
     yield "Wants=network-online.target"
     yield "After=network-online.target"
     yield ""
     yield "[Service]"
     yield "Type=oneshot"
-    yield f"WorkingDirectory={one_line(str(folder), 'a systemd unit').replace('%', '%%')}"
-    yield f"ExecStart={unit(str(python))} -m rocwright cycle"
+    yield "WorkingDirectory=%f"
+    yield "# a login shell knows where rocwright is installed"
+    yield "ExecStart=/bin/sh -lc 'exec rocwright cycle'"
     yield "# whatever else the machine does goes first"
     yield "Nice=10"
     yield "IOSchedulingClass=idle"
@@ -39,7 +36,7 @@ def _service(folder: Path, python: Path) -> Iterator[str]:
 
 def _timer() -> Iterator[str]:
     yield "[Unit]"
-    yield "Description=rocwright: a cycle every night"
+    yield "Description=rocwright in %f: a cycle every night"
     yield ""
     yield "[Timer]"
     yield "OnCalendar=*-*-* 02:30:00"

@@ -14,9 +14,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rocwright.errors import RocwrightError
 from rocwright.web.access import TooManyError
+from rocwright.web.artifacts import Artifacts
 from rocwright.web.live import Live
 from rocwright.web.pages import Pages
 from rocwright.web.site import COOKIE, Site
+from rocwright.web.trends import Trends
 
 HEADERS = {
     "content-security-policy": "default-src 'none'; style-src 'self'; script-src 'self'; "
@@ -34,6 +36,7 @@ def app(site: Site) -> ASGIApp:
     """The dashboard of a site."""
     pages = Pages(site)
     live = Live(pages)
+    trends, artifacts = Trends(pages), Artifacts(pages)
     gate = _Gate(pages)
     made = Starlette(
         routes=[
@@ -45,6 +48,12 @@ def app(site: Site) -> ASGIApp:
             Route("/runs/{run}/log/{step:path}/live", live.log),
             Route("/runs/{run}/log/{step:path}", pages.log),
             Route("/issues", pages.issues),
+            Route("/trends", trends.trends),
+            Route("/compare", trends.compare),
+            Route("/artifacts", artifacts.all),
+            Route("/artifacts/{sha256}", artifacts.one),
+            Route("/artifacts/{sha256}/anatomy.svg", artifacts.anatomy),
+            Route("/artifacts/{sha256}/file", artifacts.file),
             Route("/enter", gate.enter, methods=["GET", "POST"]),
             Route("/leave", gate.leave, methods=["POST"]),
             Route("/static/{name}", _static),

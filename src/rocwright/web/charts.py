@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 WIDTH, HEIGHT = 640, 120
@@ -32,7 +32,7 @@ Point = tuple[float, float]
 
 
 def chart(
-    title: str, curves: dict[str, Sequence[Point]], words: tuple[str, str], unit: Callable[[float], str]
+    title: str, curves: Mapping[str, Sequence[Point]], words: tuple[str, str], unit: Callable[[float], str]
 ) -> Chart | None:
     """The curves, scaled together; None where there are not two points of any."""
     curves = {name: points for name, points in curves.items() if len(points) > 1}

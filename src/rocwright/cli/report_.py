@@ -1,0 +1,45 @@
+"""`rocwright report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rocwright.cli.common import complete, json_option, say
+
+
+@click.command("report")
+@click.option(
+    "--html",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the page into this file: self-contained, for a mailing list or a bug.",
+)
+@click.option("--stack", default="", shell_complete=complete("stack"), help="Of one stack alone.")
+@json_option
+def command(html: Path | None, stack: str, as_json: bool) -> None:
+    """What stands: every stack, GPU and base on record, what was shown of each, and what is broken.
+
+    The matrix of `rocwright serve`, without a server.
+    """
+    from rocwright.cli.tell import print_json, print_table
+    from rocwright.files import write_atomic
+    from rocwright.home import Home
+    from rocwright.records.place import read_records
+    from rocwright.web.render import ago
+
+    with read_records(Home.default()) as records:
+        cells = records.matrix(stack=stack)
+        if html is not None:
+            from rocwright.web.report import report
+
+            write_atomic(html, report(records, stack))
+            say(f"written to {html}")
+    if as_json:
+        print_json([one._asdict() for one in cells])
+    elif html is None:
+        rows = [
+            (one.stack, one.gpu, one.base, one.outcome, one.said, ", ".join(one.channels), ago(one.at))
+            for one in cells
+        ]
+        print_table(("stack", "gpu", "base", "newest", "shown", "channels", "ago"), rows)

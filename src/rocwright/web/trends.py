@@ -1,0 +1,113 @@
+"""Figures over time, and two runs side by side."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from rocwright.records.model import Artifact, Run, StepAt, StepRun, Which
+from rocwright.resolve.difference import difference
+from rocwright.resolve.model import Lock
+from rocwright.resolve.tell_difference import tell_difference
+from rocwright.units import duration, size
+from rocwright.web.charts import Chart, Point, chart
+from rocwright.web.pages import Pages
+from rocwright.web.site import asked
+
+MOST = 400
+"""Points of one curve."""
+
+
+class Trends:
+    """Reads what went before; each method answers one address."""
+
+    def __init__(self, pages: Pages) -> None:
+        self.pages, self.site = pages, pages.site
+
+    async def trends(self, request: Request) -> Response:
+        """Build time, memory, compiler cache and sizes of one stack, or of a GPU and a base of it."""
+        self.site.need(request, "read")
+        records = self.site.records
+        stacks = sorted({one.stack for one in await asked(records.matrix)})
+        stack = request.query_params.get("stack", "")[:100] or (stacks[0] if stacks else "")
+        gpu, base = (request.query_params.get(name, "")[:100] for name in ("gpu", "base"))
+        which = Which(stack=stack, gpu=gpu, base=base, outcome="built")
+        steps = await asked(lambda: records.steps(which, limit=MOST))
+        made = await asked(lambda: records.artifacts(Which(stack=stack, gpu=gpu, base=base), limit=MOST))
+        return self.pages.page(
+            request,
+            "trends.html",
+            stacks=stacks,
+            stack=stack,
+            gpu=gpu,
+            base=base,
+            charts=_charts(steps, made),
+        )
+
+    async def compare(self, request: Request) -> Response:
+        """Two runs: what differs between their locks, and what their steps took."""
+        self.site.need(request, "read")
+        one, two = request.query_params.get("a", "")[:80], request.query_params.get("b", "")[:80]
+        runs = await asked(lambda: self.site.records.runs(limit=50, steps=False))
+        if not (one and two):
+            return self.pages.page(request, "compare.html", runs=runs, pair=None, lines=[], steps=[])
+        pair = [await asked(lambda ident=ident: self.site.records.run(ident)) for ident in (one, two)]  # type: ignore[misc]
+        before, after = pair
+        if before is None or after is None:
+            raise HTTPException(404, "one of the two runs is not on record")
+        locks = [await self._lock(run) for run in (before, after)]
+        lines = tell_difference(difference(locks[0], locks[1])) if locks[0] and locks[1] else None
+        return self.pages.page(
+            request,
+            "compare.html",
+            runs=runs,
+            pair=(before, after),
+            lines=lines,
+            steps=side_by_side(before, after),
+        )
+
+    async def _lock(self, run: Run) -> Lock | None:
+        text = await asked(lambda: self.site.records.lock(run.lock)) if run.lock else None
+        return Lock.model_validate_json(text) if text else None
+
+
+def side_by_side(before: Run, after: Run) -> list[tuple[str, StepRun | None, StepRun | None]]:
+    """The steps of two runs by name."""
+    old, new = ({one.name: one for one in run.steps} for run in (before, after))
+    return [(name, old.get(name), new.get(name)) for name in dict.fromkeys((*old, *new))]
+
+
+def _charts(steps: Sequence[StepAt], made: Sequence[Artifact]) -> list[Chart]:
+    main = [one for one in steps if one.step.seconds and "/" not in one.step.name]
+    built = [one for one in main if one.step.outcome == "built"]
+    figures: tuple[tuple[str, Callable[[StepAt], float], Callable[[float], str]], ...] = (
+        ("Time of each component", lambda one: one.step.seconds, duration),
+        ("Memory, at most", lambda one: float(one.step.peak_memory or 0), size),
+        ("From the compiler cache", lambda one: one.step.cached * 100, lambda value: f"{value:.0f} %"),
+    )
+    found = [
+        chart(title, _curves((one.step.name, one.at, of(one)) for one in built), _ends(built), unit)
+        for title, of, unit in figures
+    ]
+    rows = [(f"{one.component} {', '.join(one.gpu)}", one.at, float(one.size)) for one in made]
+    ends = (min((one.at for one in made), default="")[:10], max((one.at for one in made), default="")[:10])
+    found.append(chart("Size of what is built, by GPU", _curves(rows), ends, size))
+    return [one for one in found if one is not None]
+
+
+def _curves(rows: Iterable[tuple[str, str, float]]) -> dict[str, list[Point]]:
+    curves: dict[str, list[Point]] = defaultdict(list)
+    for name, at, value in rows:
+        curves[name].append((datetime.fromisoformat(at).timestamp(), value))
+    # the six that have the most to tell: more cannot be told apart
+    most = sorted(curves, key=lambda name: -len(curves[name]))[:6]
+    return {name: sorted(curves[name]) for name in sorted(most)}
+
+
+def _ends(steps: Sequence[StepAt]) -> tuple[str, str]:
+    return min((one.at for one in steps), default="")[:10], max((one.at for one in steps), default="")[:10]
