@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -51,10 +52,18 @@ def _fill(connection: Connection, cells: int, runs: int, dice: random.Random) ->
 
 
 def _put(connection: Connection, rows: dict[str, list[dict[str, Any]]]) -> None:
+    """Put rows as SQLite takes them: there are hundreds of thousands."""
     for table in ("runs", "run_gpus", "steps", "artifacts", "findings"):
-        if rows.get(table):
-            connection.execute(insert(schema.metadata.tables[table]), rows[table])
+        if found := rows.get(table):
+            names = ", ".join(f'"{name}"' for name in found[0])
+            marks = ", ".join("?" * len(found[0]))
+            values = [tuple(map(_plain, row.values())) for row in found]
+            connection.exec_driver_sql(f"INSERT INTO {table} ({names}) VALUES ({marks})", values)
     rows.clear()
+
+
+def _plain(value: object) -> object:
+    return json.dumps(value) if isinstance(value, list | dict) else value
 
 
 def _rows(

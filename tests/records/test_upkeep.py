@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from sqlalchemy import Connection
 from tests.records.test_records import run
 
 from rocwright.cli import cli
 from rocwright.errors import InputError
 from rocwright.home import Home
+from rocwright.records import write
 from rocwright.records.model import Finding, Promotion, Sample
 from rocwright.records.place import open_records
 from rocwright.records.upkeep import take_in
@@ -24,40 +26,49 @@ def records(*words: str, **more: str) -> Result:
     return CliRunner().invoke(cli, ["records", *words], **more)  # type: ignore[arg-type]
 
 
-@pytest.fixture
-def filled(home: Home) -> Home:
-    """Three hundred runs, with all that a run may leave."""
+def fill(home: Home, count: int) -> None:
+    """So many runs, with all that a run may leave, and a promotion."""
     found = [Finding(component="torch", check="wheel", name="one form", ok=True, sha256="a" * 64)]
     sample = [Sample(step="torch", at=1.5, memory=7, processes=2)]
-    with open_records(home) as opened:
-        for number in range(1, 301):
+
+    def work(connection: Connection) -> None:
+        for number in range(1, count + 1):
             one = run(number % 28 + 1, "failed" if number % 5 == 0 else "built", id=f"run-{number}")
-            opened.put(one, findings=found, samples=sample)
+            write.put(connection, one, dict(enumerate(one.steps)), found, samples=sample)
+
+    with open_records(home) as opened:
+        opened.database.write(work)
         opened.promote(Promotion(**CELL, channel="nightly", run="run-7", why="it was built"))
+
+
+@pytest.fixture
+def filled(home: Home) -> Home:
+    fill(home, 30)
     return home
 
 
 def test_whole_records_say_where_they_are_and_what_they_hold(filled: Home) -> None:
     told = json.loads(records("check", "--json").stdout)
     assert told["place"] == str(filled.records)
-    assert (told["rows"]["runs"], told["rows"]["cells"], told["problems"]) == (300, 1, [])
-    assert "300" in records("check").stdout
+    assert (told["rows"]["runs"], told["rows"]["cells"], told["problems"]) == (30, 1, [])
+    assert "30" in records("check").stdout
 
 
-def test_what_can_be_read_of_a_damaged_file_is_saved_and_the_file_is_kept(filled: Home) -> None:
+def test_what_can_be_read_of_a_damaged_file_is_saved_and_the_file_is_kept(home: Home) -> None:
     """A page in the middle of the file is noise: what is before and behind it in each table is saved."""
-    data = bytearray(filled.records.read_bytes())
+    fill(home, 300)
+    data = bytearray(home.records.read_bytes())
     middle = len(data) // 2 // 4096 * 4096
     data[middle : middle + 8192] = os.urandom(8192)
-    filled.records.write_bytes(bytes(data))
+    home.records.write_bytes(bytes(data))
     before = records("check")
     assert before.exit_code != 0
     done = records("check", "--repair", "--json")
     assert done.exit_code == 0, done.output
-    with open_records(filled) as opened:
+    with open_records(home) as opened:
         assert opened.count() >= 200
         assert opened.matrix()[0].channels["nightly"].run == "run-7"
-    (aside,) = filled.path.glob("records.sqlite.damaged-*Z")
+    (aside,) = home.path.glob("records.sqlite.damaged-*Z")
     assert aside.read_bytes() == bytes(data)
 
 
@@ -76,7 +87,7 @@ def test_everything_can_be_taken_to_another_database(
         before = (opened.runs(limit=500), opened.matrix(), opened.findings(sha256="a" * 64), opened.times())
         samples = opened.samples("run-9")
     monkeypatch.setenv("ROCWRIGHT_RECORDS", str(tmp_path / "other.sqlite"))
-    assert records("import", input=lines).stdout == "300 runs taken in\n"
+    assert records("import", input=lines).stdout == "30 runs taken in\n"
     assert records("import", input=lines).stdout == "0 runs taken in\n"
     with open_records(filled) as opened:
         after = (opened.runs(limit=500), opened.matrix(), opened.findings(sha256="a" * 64), opened.times())
@@ -92,9 +103,10 @@ def test_a_line_that_is_none_is_told_by_its_number(home: Home) -> None:
                 take_in(opened, [line])
 
 
-def test_what_was_replaced_gives_its_room_back(filled: Home) -> None:
-    with open_records(filled) as opened:
+def test_what_was_replaced_gives_its_room_back(home: Home) -> None:
+    fill(home, 300)
+    with open_records(home) as opened:
         opened.database.write(lambda one: one.exec_driver_sql("DELETE FROM steps"))
-    before = filled.records.stat().st_size
+    before = home.records.stat().st_size
     assert "now" in records("vacuum").stdout
-    assert filled.records.stat().st_size < before
+    assert home.records.stat().st_size < before
