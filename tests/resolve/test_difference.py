@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.making import deb, digest, index_pin, lock_of
 
+from rocwright.catalog.mend import SetVariables
 from rocwright.plan.model import FilePin, ImageOrigin, PackageOrigin
 from rocwright.resolve.difference import Change, difference, taking
-from rocwright.resolve.model import Lock, LockedPython
+from rocwright.resolve.model import Lock, LockedPython, Remedy
 from rocwright.resolve.tell_difference import tell_difference
 from rocwright.resolve.versions import package_order, step_between
 
@@ -168,3 +169,22 @@ def test_versions_of_packages_stand_in_the_order_of_debians_policy() -> None:
     ]
     rising += ["1.2", "1.10", "1:0.1"]
     assert sorted(rising, key=package_order) == rising
+
+
+def test_a_remedy_that_is_in_force_is_told_and_taken() -> None:
+    action = SetVariables(kind="set", variables={"CMAKE": "1"})
+    remedy = Remedy(
+        issue="old-cmake",
+        component="torchvision",
+        version="0.21.0",
+        action=action,
+        why="x",
+        step="torchvision",
+        outcome="helped",
+        since="2026-01-01T00:00:00Z",
+    )
+    after = changed(BEFORE, remedies=(remedy,))
+    found = difference(BEFORE, after)
+    assert tell_difference(found) == ["remedy for old-cmake for torchvision in force (new)"]
+    more = with_component(after, "torchvision", version="0.22.1")
+    assert taking(BEFORE, more, found.changes) == after

@@ -26,7 +26,8 @@ from rocwright.resolve.settings import WatchSettings
 from rocwright.watch.look import Eyes
 from rocwright.watch.memory import Memory
 from rocwright.watch.model import Report
-from rocwright.watch.upstream import Upstream
+from rocwright.watch.questions import Question
+from rocwright.watch.upstream import Answer, Upstream
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -108,7 +109,12 @@ class Field:
     kept: bool = True
 
     def look(
-        self, catalog: Catalog, *locks: Lock, issues: dict[str, Issue] | None = None, **settings: Any
+        self,
+        catalog: Catalog,
+        *locks: Lock,
+        issues: dict[str, Issue] | None = None,
+        ask: Callable[[Question], Answer] | None = None,
+        **settings: Any,
     ) -> Report:
         eyes = Eyes(
             settings=WatchSettings.model_validate({"cool_down": 7} | settings),
@@ -119,7 +125,7 @@ class Field:
             memory=Memory(),
         )
         labelled = {f"lock {number}": lock for number, lock in enumerate(locks)}
-        report, _ = eyes.look(labelled, Upstream(self.home, eyes.settings.seconds).ask)
+        report, _ = eyes.look(labelled, ask or Upstream(self.home, eyes.settings.seconds).ask)
         return report
 
 

@@ -24,9 +24,9 @@ from rocwright.resolve.model import (
 )
 from rocwright.resolve.versions import Step, step_between
 
-Part = Literal["request", "provided", "rocm", "component", "python", "package"]
+Part = Literal["request", "provided", "rocm", "component", "python", "package", "remedy"]
 """What a pin belongs to: what was asked for, what the base brings along, ROCm, a component, the Python
-packages that builds install, the packages of a root."""
+packages that builds install, the packages of a root, and what mends known issues."""
 
 Kind = Step | Literal["new", "gone", "other"]
 """`other`: what cannot be ordered (a setting, a digest, a commit under the same version)."""
@@ -164,6 +164,10 @@ def _pins(lock: Lock) -> Iterator[tuple[Key, _Pin]]:
                 ),
             )
 
+    for remedy in lock.in_force:
+        key: Key = ("remedy", "", f"{remedy.issue} for {remedy.component}")
+        yield key, _Pin(version="in force", exact=remedy.action, mark="in another way")
+
 
 def _digest_of(*pins: FilePin) -> str:
     return pins[0].sha256[:SHORT] if len(pins) == 1 else f"{len(pins)} files" if pins else ""
@@ -207,9 +211,9 @@ def _asked(package: str) -> tuple[str, str]:
 def taking(before: Lock, after: Lock, changes: Collection[Change]) -> Lock:
     """The lock `before` with these of its differences to `after`: what bisects between two locks.
 
-    All of them give `after`. Of what is asked for, all is taken or nothing, and so of ROCm and of a root that
-    comes from an image; other roots and Python packages are taken pin by pin, and whether those go together
-    then is for the build to say.
+    All of them give `after`. Of what is asked for, all is taken or nothing, and so of ROCm, of remedies, and
+    of a root that comes from an image; other roots and Python packages are taken pin by pin, and whether
+    those go together then is for the build to say.
     """
     taken = {(one.part, one.where, one.name) for one in changes}
     whole = {(one.part, one.where, one.name) for one in difference(before, after).changes} <= taken
@@ -224,6 +228,7 @@ def taking(before: Lock, after: Lock, changes: Collection[Change]) -> Lock:
             "components": tuple(_components(before, after, _names(taken, "component"))),
             "python": _python(before.python, after.python, _names(taken, "python")),
             "roots": tuple(_roots(before, after, taken)),
+            "remedies": after.remedies if _names(taken, "remedy") else before.remedies,
         }
     )
 

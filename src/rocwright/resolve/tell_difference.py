@@ -38,6 +38,7 @@ def tell_difference(
     images = [one for one in found.of("package") if _is_image(one)]
     lines += [_one(change, "image ", ages) for change in dict.fromkeys(map(_anywhere, images))]
     lines += _counted([one for one in found.of("package") if not _is_image(one)], "package", ages)
+    lines += [_one(change, "remedy for ", ages) for change in found.of("remedy")]
     if again:
         many = f"{len(again)} step{'s' if len(again) > 1 else ''} will run again: "
         lines.append(many + _some(tuple(again), 8))
