@@ -9,14 +9,22 @@ import click
 from rocwright.cli.common import json_option, say
 
 SCOPES = ("read", "run", "promote")
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 @click.group("serve", invoke_without_command=True)
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", default=8642, show_default=True, type=click.IntRange(0, 65535), help="0: a free one.")
 @click.option("--open", "open_", is_flag=True, help="Anybody who reaches it may read.")
+@click.option(
+    "--name",
+    "names",
+    multiple=True,
+    metavar="HOST",
+    help="A name that it goes by, behind a proxy. On the loopback it answers to no other.",
+)
 @click.pass_context
-def command(context: click.Context, host: str, port: int, open_: bool) -> None:
+def command(context: click.Context, host: str, port: int, open_: bool, names: tuple[str, ...]) -> None:
     """What stands, what runs, what broke: in a browser, from this machine's records.
 
     Reading needs a token, unless --open says otherwise; the link that is printed has one for you.
@@ -39,7 +47,8 @@ def command(context: click.Context, host: str, port: int, open_: bool) -> None:
             say(f"serving the records of {home.path} at {address}")
             say(f"enter with: {address}/enter?token={access.first}")
 
-        run(app(site), host, port, tell)
+        known = ("localhost", *names) if host in LOOPBACK else names
+        run(app(site, known), host, port, tell)
 
 
 @command.group("token")
@@ -84,7 +93,7 @@ def list_(as_json: bool) -> None:
 @token.command("remove")
 @click.argument("name")
 def remove(name: str) -> None:
-    """Forget the token of NAME. Sessions that it began end when the server does, or after twelve hours."""
+    """Forget the token of NAME. The sessions that it began end at once."""
     from rocwright.home import Home
     from rocwright.web.access import Tokens
 

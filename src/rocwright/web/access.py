@@ -46,6 +46,18 @@ class Tokens:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._seen: tuple[tuple[int, int], tuple[Token, ...]] | None = None
+
+    def now(self) -> tuple[Token, ...]:
+        """Every token; read anew only where the file changed. Raises InputError where it is damaged."""
+        try:
+            about = self.path.stat()
+        except OSError:
+            return ()
+        mark = (about.st_mtime_ns, about.st_size)
+        if self._seen is None or self._seen[0] != mark:
+            self._seen = (mark, self.all())
+        return self._seen[1]
 
     def all(self) -> tuple[Token, ...]:
         """Every token. Raises InputError where the file is damaged."""
@@ -99,12 +111,13 @@ def _hash(secret: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """Somebody who gave a token: `secret` is what every form must carry."""
+    """Somebody who gave a token: `secret` is what every form must carry. It ends with its token."""
 
     name: str
     scopes: tuple[Scope, ...]
     secret: str
     ends: float
+    token: str
 
 
 class TooManyError(Exception):
@@ -125,14 +138,15 @@ class Access:
     clock: Callable[[], float] = time.monotonic
     _sessions: OrderedDict[str, Session] = field(default_factory=OrderedDict)
     _wrong: OrderedDict[str, deque[float]] = field(default_factory=OrderedDict)
+    _all_wrong: deque[float] = field(default_factory=lambda: deque(maxlen=10 * ATTEMPTS))
 
     def enter(self, secret: str, address: str) -> str:
         """The id of a new session, for a token; "" for a wrong one. Raises TooManyError."""
         self._limit(address)
         token = self._find(secret)
         if token is None:
-            for place in (address, ""):
-                self._wrong.setdefault(place, deque(maxlen=10 * ATTEMPTS)).append(self.clock())
+            self._wrong.setdefault(address, deque(maxlen=ATTEMPTS)).append(self.clock())
+            self._all_wrong.append(self.clock())
             while len(self._wrong) > MOST_SESSIONS:
                 self._wrong.popitem(last=False)
             return ""
@@ -142,6 +156,7 @@ class Access:
             scopes=token.scopes,
             secret=secrets.token_urlsafe(32),
             ends=self.clock() + SESSION_SECONDS,
+            token=token.sha256,
         )
         while len(self._sessions) > MOST_SESSIONS:
             self._sessions.popitem(last=False)
@@ -149,24 +164,31 @@ class Access:
 
     def _limit(self, address: str) -> None:
         since = self.clock() - ATTEMPT_SECONDS
-        for place, most in ((address, ATTEMPTS), ("", 10 * ATTEMPTS)):
-            recent = [at for at in self._wrong.get(place, ()) if at > since]
+        for wrong, most in ((self._wrong.get(address, ()), ATTEMPTS), (self._all_wrong, 10 * ATTEMPTS)):
+            recent = [at for at in wrong if at > since]
             if len(recent) >= most:
                 raise TooManyError(recent[0] - since)
 
     def _find(self, secret: str) -> Token | None:
         given = _hash(secret)
-        mine = Token(name="the one who started it", scopes=SCOPES, sha256=_hash(self.first))
         found = None
-        for one in (mine, *self.tokens.all()):
+        for one in self._known():
             if hmac.compare_digest(one.sha256, given):
                 found = one
         return found
 
+    def _known(self) -> tuple[Token, ...]:
+        mine = Token(name="the one who started it", scopes=SCOPES, sha256=_hash(self.first))
+        return (mine, *self.tokens.now())
+
     def session(self, ident: str) -> Session | None:
-        """The session of that id, if it has not ended."""
+        """The session of that id, if neither it nor its token has ended."""
         found = self._sessions.get(ident)
-        if found is None or found.ends <= self.clock():
+        if (
+            found is None
+            or found.ends <= self.clock()
+            or all(found.token != one.sha256 for one in self._known())
+        ):
             self._sessions.pop(ident, None)
             return None
         return found

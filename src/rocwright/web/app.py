@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from functools import cache
 from importlib.resources import files
 from urllib.parse import urlsplit
 
@@ -10,30 +12,24 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from rocwright.errors import RocwrightError
+from rocwright.files import sha256_bytes
 from rocwright.web.access import TooManyError
 from rocwright.web.artifacts import Artifacts
+from rocwright.web.forms import fields
+from rocwright.web.guard import Guard
 from rocwright.web.live import Live
 from rocwright.web.pages import Pages
 from rocwright.web.site import COOKIE, Site
 from rocwright.web.trends import Trends
 
-HEADERS = {
-    "content-security-policy": "default-src 'none'; style-src 'self'; script-src 'self'; "
-    "img-src 'self' data:; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "same-origin",
-    "cross-origin-opener-policy": "same-origin",
-    "permissions-policy": "camera=(), microphone=(), geolocation=()",
-}
-
 STATIC = {"site.css": "text/css; charset=utf-8", "live.js": "text/javascript; charset=utf-8"}
 
 
-def app(site: Site) -> ASGIApp:
-    """The dashboard of a site."""
+def app(site: Site, names: Collection[str] = ()) -> ASGIApp:
+    """The dashboard of a site, which goes by these names (none: by any)."""
     pages = Pages(site)
     live = Live(pages)
     trends, artifacts = Trends(pages), Artifacts(pages)
@@ -60,7 +56,7 @@ def app(site: Site) -> ASGIApp:
         ],
         exception_handlers={HTTPException: gate.told, RocwrightError: gate.failed},
     )
-    return _Safe(made)
+    return Guard(made, names)
 
 
 class _Gate:
@@ -73,8 +69,8 @@ class _Gate:
         """A form for the token; a link with a token in it enters at once."""
         token = request.query_params.get("token", "")
         if request.method == "POST":
-            async with request.form(max_files=0, max_fields=4) as form:
-                token, to = str(form.get("token", "")), str(form.get("to", "/"))
+            form = await fields(request)
+            token, to = form.get("token", ""), form.get("to", "/")
         else:
             to = request.query_params.get("to", "/")
         if not token:
@@ -133,23 +129,13 @@ async def _static(request: Request) -> Response:
     name = request.path_params["name"]
     if name not in STATIC:
         raise HTTPException(404, "there is no such file")
-    data = files("rocwright.web").joinpath("static", name).read_bytes()
-    return Response(data, media_type=STATIC[name], headers={"cache-control": "max-age=3600"})
+    data = _static_bytes(name)
+    headers = {"cache-control": "no-cache", "etag": f'"{sha256_bytes(data)[:32]}"'}
+    if request.headers.get("if-none-match") == headers["etag"]:
+        return Response(status_code=304, headers=headers)
+    return Response(data, media_type=STATIC[name], headers=headers)
 
 
-class _Safe:
-    """Adds the headers of safety to every answer."""
-
-    def __init__(self, inner: ASGIApp) -> None:
-        self.inner = inner
-        self.headers = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def safely(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                given = {name for name, _ in message["headers"]}
-                added = [header for header in self.headers if header[0] not in given]
-                message["headers"] = [*message["headers"], *added]
-            await send(message)
-
-        await self.inner(scope, receive, safely if scope["type"] == "http" else send)
+@cache
+def _static_bytes(name: str) -> bytes:
+    return files("rocwright.web").joinpath("static", name).read_bytes()

@@ -2,99 +2,158 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from dataclasses import asdict
+from pathlib import Path
+from typing import Generic, TypeVar
 
 import anyio
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
+from rocwright.errors import RocwrightError
 from rocwright.records.model import Run, StepRun
+from rocwright.web.bells import Bells, size_of
 from rocwright.web.graph import look_of
 from rocwright.web.log_lines import read_part
 from rocwright.web.pages import Pages, step_of
 from rocwright.web.site import asked
 
-LOOK_SECONDS = 0.1
-"""Between two looks at a log's length."""
-
-STATE_SECONDS = 0.5
-"""Between two looks at the records."""
+PING_SECONDS = 15.0
+"""After so much silence a client hears that the server is there."""
 
 LONGEST_SECONDS = 3600.0
 """After this the client asks anew, from where it is."""
 
-MOST_BYTES = 64 * 1024
-"""Of a log in one message: what one client has in memory at most."""
+MOST_BYTES = 128 * 1024
+"""Of a log in one message, more than its longest line."""
+
+MOST_KEPT = 16
+"""Messages that are kept for the next client who wants the same."""
+
+PING = ": \n\n"
 
 _HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
+T = TypeVar("T")
+
 
 class Live:
-    """Streams for a site's pages."""
+    """Streams for a site's pages. What many clients wait for is looked up, read and written once."""
 
     def __init__(self, pages: Pages) -> None:
         self.pages, self.site = pages, pages.site
+        self.bells = Bells(self._changed)
+        self._runs = _Shared[Run | None]()
+        self._parts = _Shared[tuple[int, str]]()
 
     async def run(self, request: Request) -> StreamingResponse:
         """The states of a run's steps, now and at each change, until it has ended."""
         self.site.need(request, "read")
         run = await self.pages.known_run(request)
-        return _stream(self._states(run, request))
+        return _stream(self._states(run))
 
-    async def _states(self, run: Run, request: Request) -> AsyncIterator[str]:
-        seen, last = -1, ""
-        with anyio.move_on_after(LONGEST_SECONDS):
-            while not await request.is_disconnected():
-                changed, _ = await asked(self.site.records.changed)
-                if changed != seen:
-                    seen = changed
-                    run = await self._again(run)
-                    told = json.dumps(_told(run))
-                    if told != last:
-                        last = told
-                        yield _event("state", told)
-                    if run.state == "ended":
-                        break
-                else:
-                    yield ": \n\n"
-                await anyio.sleep(STATE_SECONDS)
+    async def _states(self, run: Run) -> AsyncIterator[str]:
+        last = ""
+        with anyio.move_on_after(LONGEST_SECONDS), self.bells.heard(self.site.home.runs) as bell:
+            while True:
+                bell.clear()
+                run = await self._now(run)
+                told = json.dumps(_told(run))
+                if told != last:
+                    last = told
+                    yield _event("state", told)
+                if run.state == "ended":
+                    break
+                if not await _rung(bell):
+                    yield PING
         yield _event("end", "{}")
 
-    async def _again(self, run: Run) -> Run:
-        return await asked(lambda: self.site.records.run(run.id)) or run
-
     async def log(self, request: Request) -> StreamingResponse:
-        """A log's lines from a place on, as they come, until the step has ended."""
+        """A log's lines from a place on, as they come, until the run has ended."""
         self.site.need(request, "read")
         run = await self.pages.known_run(request)
         step = step_of(run, request.path_params["step"])
         start = request.headers.get("last-event-id") or request.query_params.get("from", "0")
-        return _stream(self._lines(run, step, int(start) if start.isdecimal() else 0, request))
+        return _stream(self._lines(run, step, int(start) if start.isdecimal() else 0))
 
-    async def _lines(self, run: Run, step: StepRun, at: int, request: Request) -> AsyncIterator[str]:
-        path, looks = self.pages.log_path(run, step), 0
-        with anyio.move_on_after(LONGEST_SECONDS):
-            while not await request.is_disconnected():
-                try:
-                    more = path.stat().st_size > at
-                except OSError:
-                    more = False
-                if more:
-                    part = await asked(lambda at=at: read_part(path, at, self.site.hidden, MOST_BYTES))  # type: ignore[misc]
-                    if part.end > at:
-                        at = part.end
-                        yield _event("lines", json.dumps([asdict(one) for one in part.lines]), at)
-                        continue
-                elif looks % 10 == 0:
-                    run = await self._again(run)
-                    if step_of(run, step.name).state == "ended" and run.state == "ended":
-                        break
-                    yield ": \n\n"
-                looks += 1
-                await anyio.sleep(LOOK_SECONDS)
+    async def _lines(self, run: Run, step: StepRun, at: int) -> AsyncIterator[str]:
+        path = self.pages.log_path(run, step)
+        with anyio.move_on_after(LONGEST_SECONDS), self.bells.heard(path) as bell:
+            while True:
+                bell.clear()
+                run = await self._now(run)
+                end, lines = await self._part(path, at)
+                if end > at:
+                    at = end
+                    yield lines
+                elif run.state == "ended":
+                    break
+                elif not await _rung(bell):
+                    yield PING
         yield _event("end", "{}")
+
+    async def _part(self, path: Path, at: int) -> tuple[int, str]:
+        size = size_of(path)
+        if size <= at:
+            return at, ""
+
+        def read() -> tuple[int, str]:
+            part = read_part(path, at, self.site.hidden, MOST_BYTES)
+            return part.end, _event("lines", json.dumps([asdict(one) for one in part.lines]), part.end)
+
+        return await self._parts.get((path, at, size), lambda: asked(read))
+
+    async def _now(self, run: Run) -> Run:
+        """The run as it is on record; as it was where the records do not answer."""
+        if run.state == "ended":
+            return run
+        try:
+            key = (run.id, self.bells.counter)
+            return await self._runs.get(key, lambda: asked(lambda: self.site.records.run(run.id))) or run
+        except RocwrightError:
+            return run
+
+    async def _changed(self) -> int:
+        try:
+            return (await asked(self.site.records.changed))[0]
+        except RocwrightError:
+            return self.bells.counter
+
+
+class _Shared(Generic[T]):
+    """What several ask for at once is worked out once; the newest few are kept."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[Hashable, asyncio.Task[T]] = OrderedDict()
+
+    async def get(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> T:
+        """What `work` gives, or gave to who asked for the same; a failure is told to all, and not kept."""
+        task = self._known.get(key)
+        if task is None:
+            task = self._known[key] = asyncio.ensure_future(_awaited(work))
+            while len(self._known) > MOST_KEPT:
+                self._known.popitem(last=False)
+        try:
+            # one client that goes does not take it from the others
+            return await asyncio.shield(task)
+        except RocwrightError:
+            self._known.pop(key, None)
+            raise
+
+
+async def _awaited(work: Callable[[], Awaitable[T]]) -> T:
+    return await work()
+
+
+async def _rung(bell: asyncio.Event) -> bool:
+    """Wait for the bell, not for ever."""
+    with anyio.move_on_after(PING_SECONDS):
+        await bell.wait()
+    return bell.is_set()
 
 
 def _stream(events: AsyncIterator[str]) -> StreamingResponse:

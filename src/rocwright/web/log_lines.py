@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import re2
+
 CHUNK = 256 * 1024
 """Bytes of a log that one page, or one message to a client, holds at most."""
 
@@ -17,8 +19,10 @@ LONGEST = 4000
 _TERMINAL = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])|[\x00-\x08\x0b-\x1f\x7f]"
 )
+"""What moves a terminal's cursor, colours it or sets its title."""
 _STAMP = re.compile(r"^(\d{4}-\d\d-\d\dT(\d\d:\d\d:\d\d)\.\d{3}Z) ")
-_SECRET = re.compile(
+# RE2: its time is linear, whatever a log holds
+_SECRET = re2.compile(
     r"(?i)\b([\w.-]*(?:token|secret|passw(?:or)?d|api[_-]?key|credential)[\w.-]*\s*[=:]\s*)(\S+)|(://[^/\s:@]*:)([^/\s@]+)(@)"
 )
 _PHASE = re.compile(r"^(?:\$ |guard: |sandbox |installing )")
@@ -55,14 +59,21 @@ def clean_line(text: str, hidden: Iterable[str] = ()) -> Line:
     """A line of a log without terminal codes and secrets; markup is escaped by the template."""
     stamp = _STAMP.match(text)
     rest = _TERMINAL.sub("", text[stamp.end() :] if stamp else text)
-    for value in hidden:
-        rest = rest.replace(value, "***")
-    rest = _SECRET.sub(lambda m: f"{m[1]}***" if m[1] else f"{m[3]}***{m[5]}", rest)
+    rest = masked(rest, hidden)
     if len(rest) > LONGEST:
         rest = f"{rest[:LONGEST]} ... ({len(rest) - LONGEST} characters more)"
     kind = "phase" if _PHASE.match(rest) else ""
     kind = kind or ("error" if _ERROR.search(rest) else "warning" if _WARNING.search(rest) else "")
     return Line(stamp[2] if stamp else "", rest, kind)
+
+
+def masked(text: str, hidden: Iterable[str]) -> str:
+    """The text without the values `hidden`, and without what a variable or an address calls a secret."""
+    for value in hidden:
+        text = text.replace(value, "***")
+    if _SECRET.search(text):
+        text = _SECRET.sub(lambda m: f"{m[1]}***" if m[1] else f"{m[3]}***{m[5]}", text)
+    return text
 
 
 def read_part(path: Path, start: int, hidden: Iterable[str] = (), most: int = CHUNK) -> Part:
@@ -83,7 +94,7 @@ def read_part(path: Path, start: int, hidden: Iterable[str] = (), most: int = CH
     if whole == 0 and len(data) == most:
         whole = len(data)
     hidden = tuple(hidden)
-    lines = data[:whole].decode(errors="replace").splitlines()
+    lines = data[:whole].decode(errors="replace").removesuffix("\n").split("\n") if whole else []
     return Part(tuple(clean_line(one, hidden) for one in lines), begin, begin + whole, size)
 
 

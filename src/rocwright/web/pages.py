@@ -11,17 +11,21 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rocwright.catalog.issue import the_issues
+from rocwright.errors import RocwrightError
 from rocwright.files import sha256_bytes
 from rocwright.records.model import Cell, Run, Sample, StepRun, Which
 from rocwright.units import duration, size
 from rocwright.web.charts import Chart, chart
 from rocwright.web.graph import graph, look_of
-from rocwright.web.log_lines import CHUNK, Part, phases, read_part
+from rocwright.web.log_lines import CHUNK, Part, masked, phases, read_part
 from rocwright.web.render import render
 from rocwright.web.site import Site, asked
 
 PAGE = 50
 """Runs on a page."""
+
+WHO = "<!--who-->"
+"""Where the page of the matrix says who looks at it."""
 
 
 class Pages:
@@ -29,7 +33,7 @@ class Pages:
 
     def __init__(self, site: Site) -> None:
         self.site = site
-        self._matrix: dict[str, tuple[int, bytes, str]] = {}
+        self._matrix: dict[str, tuple[int, tuple[bytes, bytes, str]]] = {}
 
     def page(self, request: Request, template: str, status: int = 200, **told: object) -> Response:
         """A page for whoever asks."""
@@ -38,25 +42,38 @@ class Pages:
         return Response(body, status, media_type="text/html")
 
     async def matrix(self, request: Request) -> Response:
-        """Every stack, GPU and base; kept as bytes until a cell changes."""
+        """Every stack, GPU and base; kept as bytes until a cell changes, but for who looks at it."""
         self.site.need(request, "read")
         stack, session = request.query_params.get("stack", "")[:100], self.site.session(request)
-        _, cells = await asked(self.site.records.changed)
-        who = session.secret if session else ""
-        kept = self._matrix.get(f"{who} {stack}")
-        if kept is None or kept[0] != cells:
-            found = await asked(lambda: self.site.records.matrix(stack=stack))
-            body = render(
-                "matrix.html", session=session, here="/", stacks=by_stack(found), wanted=stack
-            ).encode()
-            kept = (cells, body, f'"{sha256_bytes(body)[:32]}"')
-            if len(self._matrix) > PAGE:
-                self._matrix.clear()
-            self._matrix[f"{who} {stack}"] = kept
-        headers = {"etag": kept[2]}
-        if request.headers.get("if-none-match") == kept[2]:
+        before, after, tag = await self._whole(stack)
+        headers = {"etag": f'"{tag}-{session.secret[:16] if session else ""}"', "cache-control": "no-cache"}
+        if request.headers.get("if-none-match") == headers["etag"]:
             return Response(status_code=304, headers=headers)
-        return Response(kept[1], headers=headers, media_type="text/html")
+        who = render("who.html", session=session, here="/").encode()
+        return Response(before + who + after, headers=headers, media_type="text/html")
+
+    async def _whole(self, stack: str) -> tuple[bytes, bytes, str]:
+        """The page before and after the place of who looks, and its digest. As it was, where the records do
+        not answer for a moment."""
+        counter, kept = self._matrix.get(stack, (-1, (b"", b"", "")))
+        try:
+            cells = (await asked(self.site.records.changed))[1]
+            if cells == counter:
+                return kept
+            found = await asked(lambda: self.site.records.matrix(stack=stack))
+        except RocwrightError:
+            if counter < 0:
+                raise
+            return kept
+        body = await asked(
+            lambda: render("matrix.html", session=None, here="/", stacks=by_stack(found), wanted=stack)
+        )
+        before, _, after = body.partition(WHO)
+        made = (before.encode(), after.encode(), sha256_bytes(body.encode())[:32])
+        if len(self._matrix) > PAGE:
+            self._matrix.clear()
+        self._matrix[stack] = (cells, made)
+        return made
 
     async def cell(self, request: Request) -> Response:
         """One stack on one GPU and base: its evidence, its channels, its runs."""
@@ -100,6 +117,9 @@ class Pages:
         artifacts = await asked(lambda: self.site.records.artifacts(run=run.id))
         findings = await asked(lambda: self.site.records.findings(run=run.id))
         failed = next((one for one in run.steps if one.outcome == "failed"), None)
+        error = (
+            {name: masked(text, self.site.hidden) for name, text in failed.error.items()} if failed else {}
+        )
         issue = the_issues()[0].get(failed.issue) if failed else None
         return self.page(
             request,
@@ -107,6 +127,7 @@ class Pages:
             run=run,
             graph=graph(run.steps),
             failed=failed,
+            error=error,
             issue=issue,
             charts=charts(samples),
             artifacts=artifacts,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,7 @@ from starlette.requests import Request
 from rocwright.home import Home
 from rocwright.records.read import Records
 from rocwright.web.access import Access, Scope, Session
+from rocwright.web.forms import fields
 from rocwright.web.log_lines import secrets_of_environment
 
 T = TypeVar("T")
@@ -47,11 +49,10 @@ class Site:
         session = self.need(request, scope)
         if session is None:
             raise HTTPException(401, f"this needs a token with the scope {scope}")
-        async with request.form(max_files=0, max_fields=40) as form:
-            fields = {name: value for name, value in form.items() if isinstance(value, str)}
-        if fields.pop("secret", "") != session.secret:
+        given = await fields(request)
+        if not hmac.compare_digest(given.pop("secret", "").encode(), session.secret.encode()):
             raise HTTPException(403, "the form is old, or comes from elsewhere: load the page again")
-        return session, fields
+        return session, given
 
 
 async def asked(work: Callable[[], T]) -> T:

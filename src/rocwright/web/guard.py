@@ -1,0 +1,80 @@
+"""Around every answer: headers of safety, names that this server answers to, clients that do not listen."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Collection
+from urllib.parse import urlsplit
+
+import anyio
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+HEADERS = {
+    "content-security-policy": "default-src 'none'; style-src 'self'; script-src 'self'; "
+    "img-src 'self' data:; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), microphone=(), geolocation=()",
+}
+
+PATIENCE = 60.0
+"""Seconds in which a client must take what is sent; one that does not is left."""
+
+
+class Guard:
+    """Adds the headers to every answer of `inner`.
+
+    `names`: the host names that it answers to beside addresses of the loopback; empty: any. A page of
+    elsewhere whose name was made to lead here is refused so, and so is a form that comes from elsewhere.
+    """
+
+    def __init__(self, inner: ASGIApp, names: Collection[str] = ()) -> None:
+        self.inner, self.names = inner, {one.lower() for one in names}
+        self.headers = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.inner(scope, receive, send)
+            return
+
+        async def safely(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                given = {name for name, _ in message["headers"]}
+                added = [header for header in self.headers if header[0] not in given]
+                message["headers"] = [*message["headers"], *added]
+            with anyio.fail_after(PATIENCE):
+                await send(message)
+
+        wrong = self._wrong(scope["method"], Headers(scope=scope))
+        if wrong:
+            await PlainTextResponse(f"{wrong}\n", 403)(scope, receive, safely)
+            return
+        try:
+            await self.inner(scope, receive, safely)
+        except TimeoutError:
+            # uvicorn closes what was begun and not ended
+            return
+
+    def _wrong(self, method: str, headers: Headers) -> str:
+        """Why a request is refused before anybody looks at it, or ""."""
+        host = headers.get("host", "")
+        if self.names and not _loopback(host) and (urlsplit(f"//{host}").hostname or "") not in self.names:
+            return "this server does not go by that name; rocwright serve --name NAME lets it"
+        if method in ("GET", "HEAD"):
+            return ""
+        site, origin = headers.get("sec-fetch-site", ""), headers.get("origin", "")
+        if site in ("cross-site", "same-site") or (origin and urlsplit(origin).netloc != host):
+            return "the form comes from elsewhere"
+        return ""
+
+
+def _loopback(host: str) -> bool:
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+        return name == "localhost" or ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False

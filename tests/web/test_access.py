@@ -1,0 +1,124 @@
+"""Who may do what: tokens, sessions, the limit on attempts, forms of elsewhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rocwright.errors import InputError
+from rocwright.home import Home
+from rocwright.records.read import Records
+from rocwright.web.access import ATTEMPT_SECONDS, ATTEMPTS, SESSION_SECONDS, Access, Tokens, TooManyError
+from rocwright.web.site import COOKIE
+from tests.web.serving import HOST, Clock, Served, serve_site
+
+
+def test_only_the_hash_of_a_token_is_kept_in_a_file_of_its_owner(tmp_path: Path) -> None:
+    tokens = Tokens(tmp_path / "deep/tokens.json")
+    secret = tokens.add("ci", ("run",))
+    text = tokens.path.read_text()
+    assert secret not in text
+    assert json.loads(text)["token"][0]["scopes"] == ["read", "run"]
+    assert tokens.path.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(InputError, match="there is a token ci already"):
+        tokens.add("ci", ())
+    tokens.path.write_text("{")
+    with pytest.raises(InputError, match="cannot be read"):
+        tokens.all()
+
+
+def test_a_session_ends_with_its_time_and_with_its_token(tmp_path: Path) -> None:
+    clock = Clock()
+    access = Access(Tokens(tmp_path / "tokens.json"), clock=clock)
+    secret = access.tokens.add("ci", ("promote",))
+    first, second = access.enter(secret, "a"), access.enter(secret, "a")
+    session = access.session(first)
+    assert session and session.name == "ci" and access.may(session, "promote")
+    assert not access.may(session, "run")
+    access.leave(second)
+    assert access.session(second) is None
+    mine = access.enter(access.first, "a")
+    access.tokens.remove("ci")
+    assert access.session(first) is None
+    assert access.session(mine)
+    clock.at += SESSION_SECONDS
+    assert access.session(mine) is None
+
+
+def test_wrong_tokens_are_limited_by_address_and_in_all(tmp_path: Path) -> None:
+    clock = Clock()
+    access = Access(Tokens(tmp_path / "tokens.json"), clock=clock)
+    for _ in range(ATTEMPTS):
+        assert access.enter("wrong", "a") == ""
+    with pytest.raises(TooManyError) as told:
+        access.enter(access.first, "a")
+    assert 0 < told.value.seconds <= ATTEMPT_SECONDS
+    assert access.enter(access.first, "b")
+    for number in range(9 * ATTEMPTS):
+        assert access.enter("wrong", f"address {number}") == ""
+    with pytest.raises(TooManyError):
+        access.enter("wrong", "one more")
+    clock.at += ATTEMPT_SECONDS + 1
+    assert access.enter(access.first, "a")
+
+
+def test_reading_is_open_only_when_said_so(home: Home, records: Records) -> None:
+    served = serve_site(home, records, open_=False)
+    stranger = served.client()
+    answer = stranger.get("/runs?state=failed")
+    assert (answer.status_code, answer.headers["location"]) == (303, f"{HOST}/enter?to=%2Fruns")
+    assert stranger.get("/runs/x/live").status_code == 401
+    assert served.client("read").get("/runs").status_code == 200
+    assert stranger.get("/static/site.css").status_code == 200
+
+
+def test_the_link_of_the_one_who_started_it_enters(served: Served) -> None:
+    client = served.client()
+    answer = client.get(f"/enter?token={served.site.access.first}&to=//elsewhere.example/")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    cookie = answer.headers["set-cookie"]
+    assert "HttpOnly" in cookie and "SameSite=strict" in cookie
+    assert "the one who started it" in client.get("/").text
+
+
+def test_wrong_tokens_are_told_and_then_not_looked_at(served: Served) -> None:
+    client = served.client()
+    for _ in range(ATTEMPTS):
+        assert client.post("/enter", data={"token": "no"}).status_code == 403
+    answer = client.post("/enter", data={"token": served.site.access.first})
+    assert answer.status_code == 429
+    assert int(answer.headers["retry-after"]) > 0
+    assert COOKIE not in client.cookies
+
+
+@pytest.mark.parametrize(
+    ("headers", "content", "status"),
+    [
+        ({}, "secret=wrong", 403),
+        ({}, "", 403),
+        ({"sec-fetch-site": "cross-site"}, None, 403),
+        ({"origin": "http://elsewhere.example"}, None, 403),
+        ({"host": "rebound.example", "origin": "http://rebound.example"}, None, 403),
+        ({"content-type": "multipart/form-data; boundary=x"}, None, 415),
+        ({}, "secret=x&" + "a" * 20_000, 413),
+        ({}, "&".join(f"a{number}=" for number in range(100)), 400),
+        ({"origin": HOST, "sec-fetch-site": "same-origin"}, None, 303),
+    ],
+)
+def test_a_form_of_elsewhere_does_nothing(
+    served: Served, headers: dict[str, str], content: str | None, status: int
+) -> None:
+    client = served.client("read")
+    content = f"secret={served.secret(client)}" if content is None else content
+    kind = {"content-type": "application/x-www-form-urlencoded"}
+    assert client.post("/leave", content=content, headers=kind | headers).status_code == status
+    assert ("Leave" in client.get("/").text) == (status != 303)
+
+
+def test_a_name_that_was_made_to_lead_here_is_refused(served: Served) -> None:
+    client = served.client()
+    assert client.get("/", headers={"host": "rebound.example:80"}).status_code == 403
+    for name in ("localhost:1", "127.0.0.1:8642", "[::1]:8642"):
+        assert client.get("/", headers={"host": name}).status_code == 200
