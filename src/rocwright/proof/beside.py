@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from rocwright.errors import CheckError, InputError, RocwrightError
 from rocwright.files import sha256_bytes, sha256_file, write_atomic
 from rocwright.models import canonical_json
-from rocwright.plan.model import ImageAction, Plan, RunAction, Step
+from rocwright.plan.model import FetchAction, ImageAction, Plan, RunAction, Step
 from rocwright.proof import envelope, keys
 from rocwright.proof.bundled import Contents, contents
 from rocwright.proof.embed import with_sbom
@@ -105,7 +105,12 @@ def attest(artifact: Path, home: Home, key: Path | str | None) -> tuple[Path, st
 
 
 def _found(project: Project, made: Made, stored: Path) -> Contents:
-    """What lies in an artifact; in an image, what lies on top of its packages."""
+    """What lies in an artifact; in an image, what lies on top of its packages.
+
+    Of what is handed on as published nothing is told: it was not made here, and may be a whole image.
+    """
+    if isinstance(made.step.action, FetchAction):
+        return Contents()
     if isinstance(made.step.action, ImageAction):
         item = next(one for one in made.step.inputs if one.name == "archive")
         record = project.store.record(item.key)
