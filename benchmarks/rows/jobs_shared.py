@@ -49,7 +49,8 @@ def overhead(runs: int | None) -> Sequence[Measured]:
             values=pairs.ratios,
             most=1.01,
             note=f"{seconds(pairs.a)} with it, {seconds(pairs.b)} without; processor {processor(pairs.a)} "
-            f"and {processor(pairs.b)}, {work[len(work) // 2]:.3f} times; with the probe of the tools",
+            f"and {processor(pairs.b)}, {work[len(work) // 2]:.3f} times; with the probe of the tools "
+            "(processor time of rocwright itself, without the compilers')",
         )
     ]
 

@@ -80,9 +80,9 @@ class Workshop:
         return self.store.verified(output.sha256).read_text()
 
 
-def put_root(store: LocalStore, archive: Path) -> Step:
-    """A step that gave this root file system."""
-    step = Step(name="root/build", component="tiny", action=BaseAction(suite="tiny", architecture="amd64"))
+def put_root(store: LocalStore, archive: Path, suite: str = "tiny") -> Step:
+    """A step that gave this root file system; another `suite` is another step."""
+    step = Step(name="root/build", component="tiny", action=BaseAction(suite=suite, architecture="amd64"))
     sha256, size = store.put_file(archive)
     store.put_record(record_of(step, Output(name="root", filename="root.tar.zst", sha256=sha256, size=size)))
     return step

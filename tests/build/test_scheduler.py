@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -256,6 +257,35 @@ def test_a_step_that_was_just_started_ends_with_the_build_that_started_it(
     while step.key.encode() in processes() and time.monotonic() < end:
         time.sleep(0.1)
     assert step.key.encode() not in processes()
+
+
+def test_a_paused_process_ends_with_the_build_that_was_killed(workshop: Workshop, tmp_path: Path) -> None:
+    step = workshop.step("sleep 78.9", "touch $OUT/result")
+    plan = Plan(steps=(workshop.root, *workshop.trees.values(), step), artifacts=(step.name,))
+    (tmp_path / "plan.json").write_text(plan.model_dump_json(by_alias=True))
+    with subprocess.Popen(
+        [sys.executable, "-c", DRIVER, tmp_path / "plan.json", workshop.home.path]
+    ) as running:
+        end = time.monotonic() + 30
+        while not sleeping() and time.monotonic() < end:
+            time.sleep(0.05)
+        [pid] = sleeping()
+        os.kill(pid, signal.SIGSTOP)
+        running.kill()
+    end = time.monotonic() + 20
+    while sleeping() and time.monotonic() < end:
+        time.sleep(0.1)
+    assert sleeping() == []
+
+
+def sleeping() -> list[int]:
+    """Processes that sleep as the step above does."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if path.read_bytes() == b"sleep\x0078.9\x00":
+                found.append(int(path.parent.name))
+    return found
 
 
 DRIVER = """

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from tests.build.conftest import Workshop, put_root
-from tests.making import make_tiny_root
+from tests.making import EPOCH, make_tiny_root
 
 from rocwright.build.expect import Expected
 from rocwright.build.progress import PlainProgress
@@ -15,6 +17,7 @@ from rocwright.build.scheduler import Options, Outcome, run_steps
 from rocwright.home import Home
 from rocwright.plan.decide import decide
 from rocwright.plan.model import Needs, Plan, Step
+from rocwright.sources.archive import pack
 from rocwright.store.local import LocalStore
 
 pytestmark = pytest.mark.real
@@ -62,7 +65,9 @@ def run(shop: Workshop, *steps: Step, jobs: int = 4, sharing: bool = True) -> Ou
     logs = shop.home.runs / "run"
     decisions = decide(plan, shop.store)
     told = run_steps(decisions, shop.store, shop.home, options, logs, expected, PlainProgress())
-    assert [one.outcome for one in told.steps] == ["built"] * len(steps), told.failures
+    assert [one.outcome for one in told.steps] == ["built"] * len(steps), [
+        (name, error.cause, error.detail) for name, error in told.failures
+    ]
     return told
 
 
@@ -131,3 +136,40 @@ def test_ten_megabytes_of_tokens_make_no_more_jobs(shop: Workshop) -> None:
     flood = f"head -c 10000000 /dev/zero >{FIFO}; sleep 1"
     run(shop, builds(shop, "floods", flood, make(12, 0.3, "flooded")))
     assert max(at_once(shop, "flooded")) <= 5
+
+
+BUILD_NINJA = """rule cc
+  command = echo + >> /ccache/$log; ./cc1plus 0.3; echo - >> /ccache/$log
+"""
+
+
+@pytest.fixture(scope="module")
+def sid_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Debian's newest make and ninja, and what they need."""
+    folder = tmp_path_factory.mktemp("sid-root")
+    names = "--include=make,ninja-build,dash,coreutils,libc-bin"
+    old = '--aptopt=Acquire::Check-Valid-Until "false"'
+    subprocess.run(
+        ["mmdebstrap", "--variant=extract", "--quiet", old, names, "sid", folder / "root.tar"], check=True
+    )
+    root = folder / "root"
+    root.mkdir()
+    subprocess.run(["tar", "-C", root, "--exclude=./dev/*", "-xf", folder / "root.tar"], check=True)
+    for name in ("bin", "sbin", "lib", "lib64"):
+        if not (root / name).exists():
+            (root / name).symlink_to(f"usr/{name}")
+    pack(root, folder / "root.tar.zst", epoch=EPOCH)
+    return folder / "root.tar.zst"
+
+
+def test_new_make_and_ninja_take_tokens_by_the_path_of_the_fifo(shop: Workshop, sid_root: Path) -> None:
+    """By itself ninja would start as many as there are processors and one or two."""
+    shop.root = put_root(shop.store, sid_root, "sid")
+    jobs = (os.cpu_count() or 1) + 4
+    lines = "".join(f"build {number}: cc\n  log = ninja\n" for number in range(3 * jobs))
+    tree = shop.tree("new", Makefile=MAKEFILE, **{"build.ninja": BUILD_NINJA + lines})
+    commands = (COMPILER, make(3 * jobs, 0.3, "new"), "ninja --quiet $NINJAFLAGS", "touch $OUT/result")
+    run(shop, shop.step(*commands, name="new", tree=tree, needs=NEEDS), jobs=jobs)
+    assert max(at_once(shop, "new")) == jobs
+    assert max(at_once(shop, "ninja")) == jobs
+    assert "shares jobs with the steps beside it: make, ninja (here: make 4." in said(shop, "new")
