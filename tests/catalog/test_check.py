@@ -41,6 +41,10 @@ def test_no_fault_is_found_in_the_carried_catalog() -> None:
     assert tables.check((DATA,)) == []
 
 
+def test_no_fault_is_found_in_the_recipes_that_are_healed_for_real() -> None:
+    assert tables.check((Path(__file__).parents[1] / "real" / "heal_catalog", DATA)) == []
+
+
 @pytest.mark.parametrize(
     ("file", "text", "place", "what"),
     [

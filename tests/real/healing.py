@@ -61,6 +61,12 @@ class Case:
         (artifact,) = told["artifacts"]
         return Path(artifact["path"])
 
+    def fails_checks(self) -> list[dict[str, Any]]:
+        """Build and verify; gives what was found wrong in the artifact."""
+        _, told = self._build(self.folder, "--verify")
+        assert told["findings"], told
+        return [one for one in told["findings"] if not one["ok"]]
+
     def builds_elsewhere(self) -> None:
         """From the lock alone, in a store that never saw the component built, it is built at once."""
         for path in (self.home.store / "records").glob("??/*.json"):
@@ -75,9 +81,6 @@ class Case:
         outcomes = {one["name"]: one["outcome"] for one in told["run"]["steps"]}
         assert outcomes[self.stack] == "built", told
         assert read_lock(elsewhere / "rocwright.lock").remedies == self.lock.remedies
-
-    def log(self) -> str:
-        return rocwright(self.home, self.folder, "logs", self.stack)
 
     def _build(self, folder: Path, *words: str) -> tuple[int, dict[str, Any]]:
         done = subprocess.run(

@@ -206,30 +206,44 @@ STRIX_HALO = "cpu_cores_count 0\nsimd_count 80\ngfx_target_version 110501\nvendo
 """What the kernel tells of a card, in /sys/class/kfd/kfd/topology/nodes/1/properties."""
 
 
-def test_an_override_that_leaks_into_a_build_is_taken_out(
-    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    catalog = tmp_path / "catalog"
+def a_leak(home: Home, folder: Path, override: str, monkeypatch: pytest.MonkeyPatch) -> Case:
+    """A tree whose env.sh exports an override, on a machine whose kernel shows a card."""
+    catalog = folder / "catalog"
     shutil.copytree(CATALOG, catalog)
     shutil.copytree(DATA / "sources/gfx-smoke/hip", catalog / "sources/leak/hip")
+    script = catalog / "sources/leak/env.sh"
+    script.write_text(script.read_text().replace("=11.0\n", f"={override}\n"))
     monkeypatch.setenv("ROCWRIGHT_CATALOG", str(catalog))
-    node = tmp_path / "class/kfd/kfd/topology/nodes/1"
+    node = folder / "class/kfd/kfd/topology/nodes/1"
     node.mkdir(parents=True)
     (node / "properties").write_text(STRIX_HALO)
-    # a machine with the card, for rocm_agent_enumerator, which hipcc asks
-    shown = f'mount --bind {tmp_path}/class /sys/class && exec "$@"'
+    # what rocm_agent_enumerator reads, which hipcc asks where no GPU is named
+    shown = f'mount --bind {folder}/class /sys/class && exec "$@"'
     case = Case(
         home=home,
-        folder=tmp_path / "leak",
+        folder=folder / "leak",
         stack="leak",
         around=("unshare", "--mount", "sh", "-c", shown, "sh"),
         options=("--engine", "bubblewrap"),
     )
     case.begin()
+    return case
+
+
+def test_an_override_that_leaks_into_a_build_is_taken_out(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = a_leak(home, tmp_path, "11.0", monkeypatch)
     failure = case.fails()
     assert (failure["class"], failure["issue"]) == ("compile", "offload-arch-invalid")
-    made = case.heals("offload-arch-invalid")
-    told = json.loads(rocwright(home, tmp_path, "wheel", "inspect", str(made), "--json"))
-    assert "gfx1151" in json.dumps(told)
-    assert "gfx1100" not in json.dumps(told)
+    case.heals("offload-arch-invalid")
+    assert case.fails_checks() == []
     case.builds_elsewhere()
+
+
+def test_an_override_by_which_a_build_succeeds_is_found_in_its_code(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (finding, *_) = a_leak(home, tmp_path, "11.0.0", monkeypatch).fails_checks()
+    assert finding["name"] == "machine-code"
+    assert "gfx1100" in finding["detail"]
