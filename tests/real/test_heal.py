@@ -42,20 +42,37 @@ def test_a_header_that_a_new_compiler_no_longer_brings_along_is_included(home: H
     case.builds_elsewhere()
 
 
+def read_compilers(home: Home) -> None:
+    """Have the compilers' own pages counted here: who reads a file first is charged for it, and in a cgroup
+    at its limit the kernel would throw them out again and again before it ends a process."""
+    for path in home.roots.glob("*/usr/libexec/gcc/*/*/cc1plus"):
+        path.read_bytes()
+
+
+def forget_jobs(home: Home) -> None:
+    """Forget how much memory compilers took."""
+    home.job_memory.unlink(missing_ok=True)
+
+
 def test_compilers_that_want_more_memory_than_there_is_are_run_with_fewer_at_once(
     home: Home, tmp_path: Path
 ) -> None:
-    # four compilers of 240 MiB do not fit, nor do two, which is what the second try of any build has
+    # four compilers of 250 MiB do not fit, nor do two, which is what the second try of any build has
     options = ("--jobs", "4", "--memory", "350MiB", "--no-job-server")
-    case = Case(home=home, folder=tmp_path / "visit", stack="visit", options=options)
+    case = Case(home=home, folder=tmp_path / "tables", stack="tables", options=options)
     case.begin()
+    read_compilers(home)
     failure = case.fails()
     assert (failure["class"], failure["issue"]) == ("out of memory", "killed")
     assert "ran out of memory twice" in failure["what"]
+    # this machine has learnt from it and would go on with one job; another knows what the lock says
+    forget_jobs(home)
+    read_compilers(home)
     made = case.heals("killed")
     symbols = subprocess.run(["nm", "-C", made], capture_output=True, text=True, check=True).stdout
-    assert all(f" T visit_both_{part}(" in symbols for part in range(1, 5))
+    assert all(f" T looked_up_{part}(" in symbols for part in range(1, 5))
     (remedy,) = case.lock.remedies
     assert remedy.action.kind == "jobs"
     assert remedy.memory >= 175 * 1024**2
+    forget_jobs(home)
     case.builds_elsewhere()
