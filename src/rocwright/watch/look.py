@@ -139,7 +139,7 @@ class Eyes:
                     new = f"{now[:SHORT]} ({one.branch})"
                     row = self._row(one, label, (one.commit or one.version)[:SHORT], new)
                     yield row.model_copy(update={"step": "commit", "pin": f"@{now}"})
-            case Image() as image, str() as digest if one.rolls and digest != one.commit:
+            case Image() as image, str() as digest if one.rolls and one.commit and digest != one.commit:
                 told = self.memory.days.get(str(ImageDay(image.reference, digest)), "")
                 yield self._row(one, label, _digest(one.commit), _digest(digest), told)
             case PackageSet(), Sequence():

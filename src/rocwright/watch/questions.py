@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rocwright.catalog.load import Catalog
-from rocwright.catalog.place import GitPlace, IndexPlace
+from rocwright.catalog.place import GitPlace, ImagePlace, IndexPlace
 from rocwright.plan.model import (
     ArchiveOrigin,
     DebianOrigin,
@@ -209,6 +209,8 @@ def _component(locked: LockedComponent, catalog: Catalog, settings: WatchSetting
                     pins=tuple(pin for pin in locked.files if isinstance(pin.origin, IndexOrigin)),
                     spelled=Spelled(),
                 )
+            case ImagePlace() if not locked.files:
+                yield from _image(locked, place.image, locked.commit or place.digest, ())
             case _:
                 pass
     if locked.kind == "git" and not any(isinstance(one, GitPlace) for one in places):
@@ -255,25 +257,30 @@ def _standing(locked: LockedComponent) -> Iterator[Watched]:
                 )
                 return
             case ImageOrigin():
-                found = pattern_of(pin.origin.reference.rpartition(":")[2], locked.version)
-                one = Watched(
-                    name=locked.name,
-                    version=locked.version,
-                    question=Image(pin.origin.reference),
-                    pins=(pin,),
-                    commit=pin.origin.digest,
-                    rolls=found is None,
-                )
-                yield one
-                if found is not None:
-                    yield Watched(
-                        name=locked.name,
-                        version=locked.version,
-                        question=ImageTags(pin.origin.reference),
-                        spelled=Spelled(before=found[0], after=found[1]),
-                    )
+                yield from _image(locked, pin.origin.reference, pin.origin.digest, (pin,))
             case _:
                 pass
+
+
+def _image(
+    locked: LockedComponent, reference: str, digest: str, pins: tuple[FilePin, ...]
+) -> Iterator[Watched]:
+    found = pattern_of(reference.rpartition(":")[2], locked.version)
+    yield Watched(
+        name=locked.name,
+        version=locked.version,
+        question=Image(reference),
+        pins=pins,
+        commit=digest,
+        rolls=found is None,
+    )
+    if found is not None:
+        yield Watched(
+            name=locked.name,
+            version=locked.version,
+            question=ImageTags(reference),
+            spelled=Spelled(before=found[0], after=found[1]),
+        )
 
 
 def _projects(pins: list[FilePin]) -> Iterator[Watched]:

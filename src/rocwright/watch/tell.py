@@ -28,7 +28,9 @@ def tell_report(report: Report, *, quiet: bool = False) -> list[str]:
     lines += _silent(report.silent)
     if quiet:
         return lines
-    if not told:
+    if not report.asked:
+        lines.append("the lock names nothing that can be asked: rocwright lock fills in what is open")
+    elif not told:
         lines.append("nothing new" + (" from those that answered" if report.silent else ""))
     lines.append(f"{report.asked} questions asked in {duration(report.seconds)}")
     if admitted:
