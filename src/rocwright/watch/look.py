@@ -25,6 +25,7 @@ from rocwright.store.local import LocalStore
 from rocwright.watch.admit import Verdict, admit, admit_brought
 from rocwright.watch.ask import Told, ask_all
 from rocwright.watch.candidates import Candidate, newer
+from rocwright.watch.kept import keep
 from rocwright.watch.memory import Memory
 from rocwright.watch.model import Alarm, Caution, News, Report, Silent
 from rocwright.watch.needless import needless
@@ -47,7 +48,7 @@ HEADS = "refs/heads/"
 def watch(locks: Mapping[str, Lock], settings: WatchSettings, catalog: Catalog, home: Home) -> Report:
     """What upstream has now that these locks, by their label, have not.
 
-    What does not answer is in the report, never raised.
+    What does not answer is in the report, never raised. The report is kept (`watch.kept`).
     """
     store, kept = LocalStore(home.store), home.path / "watch.json"
     eyes = Eyes(
@@ -60,6 +61,7 @@ def watch(locks: Mapping[str, Lock], settings: WatchSettings, catalog: Catalog, 
     )
     report, memory = eyes.look(locks, Upstream(home, settings.seconds).ask)
     memory.save(kept)
+    keep(report, locks, home, eyes.now.isoformat(timespec="seconds"))
     return report
 
 

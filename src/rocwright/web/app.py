@@ -18,6 +18,7 @@ from rocwright.errors import RocwrightError
 from rocwright.files import sha256_bytes
 from rocwright.web.access import TooManyError
 from rocwright.web.artifacts import Artifacts
+from rocwright.web.following import Following
 from rocwright.web.forms import fields
 from rocwright.web.guard import Guard
 from rocwright.web.live import Live
@@ -33,6 +34,7 @@ def app(site: Site, names: Collection[str] = ()) -> ASGIApp:
     pages = Pages(site)
     live = Live(pages)
     trends, artifacts = Trends(pages), Artifacts(pages)
+    following = Following(pages)
     gate = _Gate(pages)
     made = Starlette(
         routes=[
@@ -46,6 +48,8 @@ def app(site: Site, names: Collection[str] = ()) -> ASGIApp:
             Route("/issues", pages.issues),
             Route("/trends", trends.trends),
             Route("/compare", trends.compare),
+            Route("/watch", following.watch),
+            Route("/cycle", following.cycle),
             Route("/artifacts", artifacts.all),
             Route("/artifacts/{sha256}", artifacts.one),
             Route("/artifacts/{sha256}/anatomy.svg", artifacts.anatomy),

@@ -1,0 +1,56 @@
+"""The last look at what upstream has, lock by lock, kept for whoever asks without looking again."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from rocwright.files import sha256_bytes, write_atomic
+from rocwright.home import Home
+from rocwright.models import Frozen
+from rocwright.watch.model import Report
+
+
+class Kept(Frozen):
+    """What the look `at` (UTC, ISO 8601) found of the lock of that label. `asked`, `seconds` and `silent` of
+    the report are those of the whole look."""
+
+    lock: str
+    at: str
+    report: Report
+
+
+def keep(report: Report, labels: Iterable[str], home: Home, at: str) -> None:
+    """Keep a report, a file for each lock; a disk that is full or read-only costs the page only."""
+    for label in labels:
+        with contextlib.suppress(OSError):
+            write_atomic(
+                _folder(home) / f"{sha256_bytes(label.encode())[:16]}.json",
+                Kept(lock=label, at=at, report=_of(report, label)).model_dump_json(),
+            )
+
+
+def kept(home: Home) -> list[Kept]:
+    """The last look at each lock, the newest first; what cannot be read is left out."""
+    found = []
+    for path in _folder(home).glob("*.json"):
+        with contextlib.suppress(OSError, ValidationError):
+            found.append(Kept.model_validate_json(path.read_bytes()))
+    return sorted(found, key=lambda one: (one.at, one.lock), reverse=True)
+
+
+def _folder(home: Home) -> Path:
+    return home.path / "watched"
+
+
+def _of(report: Report, label: str) -> Report:
+    return report.model_copy(
+        update={
+            "alarms": tuple(one for one in report.alarms if one.lock == label),
+            "cautions": tuple(one for one in report.cautions if one.lock == label),
+            "news": tuple(one for one in report.news if one.lock == label),
+        }
+    )

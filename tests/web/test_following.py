@@ -1,0 +1,134 @@
+"""The pages of what is new upstream, and of the last cycle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from markupsafe import escape
+
+from rocwright.cycle.model import Culprit, CycleTold, RowTold
+from rocwright.home import Home
+from rocwright.records.read import Records
+from rocwright.resolve.model import Request
+from rocwright.watch.kept import keep, kept
+from rocwright.watch.model import Alarm, Caution, News, Report, Silent
+from tests.web.serving import Served, a_run
+
+EVIL = "<script>alert('x')</script>"
+AT = "2026-01-02T00:00:00+00:00"
+
+
+def news(lock: str, name: str, **more: object) -> News:
+    said: dict[str, object] = {"has": "1.0", "new": "1.1", "step": "minor", "source": "git", "admitted": True}
+    return News.model_validate({"lock": lock, "name": name} | said | more)
+
+
+def test_each_lock_keeps_its_own_part_of_the_last_look(home: Home) -> None:
+    first = Report(asked=3, seconds=1, news=(news("a", "hello"), news("b", "world")))
+    keep(first, ["a", "b"], home, AT)
+    keep(Report(asked=1, seconds=1), ["a"], home, AT.replace("-02T", "-03T"))
+    assert [(one.lock, [row.name for row in one.report.news]) for one in kept(home)] == [
+        ("a", []),
+        ("b", ["world"]),
+    ]
+
+
+def test_a_kept_look_that_cannot_be_read_or_written_costs_nothing_else(home: Home) -> None:
+    keep(Report(asked=1, seconds=1), ["a"], home, AT)
+    (path,) = (home.path / "watched").iterdir()
+    path.write_text("{")
+    assert kept(home) == []
+    path.unlink()
+    path.parent.rmdir()
+    path.parent.write_text("in the way")
+    keep(Report(asked=1, seconds=1), ["a"], home, AT)
+    assert kept(home) == []
+
+
+def test_the_page_tells_alarms_news_and_who_did_not_answer(served: Served, home: Home) -> None:
+    client = served.client()
+    assert "Nobody has looked yet" in client.get("/watch").text
+    told = Report(
+        asked=4,
+        seconds=2.5,
+        alarms=(Alarm(lock=EVIL, name=EVIL, what="the tag v1 moved", had="a" * 40, now="b" * 40, kept="no"),),
+        cautions=(Caution(lock=EVIL, name="pkg", what="it was withdrawn", why=EVIL, kept="whole"),),
+        news=(
+            news(EVIL, "hello", age=12, notes="https://notes.example/1.1", needless=("remedy x",)),
+            news(EVIL, "young", admitted=False, why="2 days old", notes="javascript:alert(1)"),
+        ),
+        silent=(
+            Silent(
+                source="https://me:pass123@host.example/x",
+                names=("world",),
+                failure="fetch",
+                what="no answer",
+                cause=EVIL,
+            ),
+        ),
+    )
+    keep(told, [EVIL], home, AT)
+    text = client.get("/watch").text
+    assert EVIL not in text and escape(EVIL) in text
+    assert text.index("the tag v1 moved") < text.index("it was withdrawn") < text.index("May be taken")
+    assert text.index("hello") < text.index("Held back") < text.index("2 days old") < text.index("***")
+    assert 'href="https://notes.example/1.1"' in text and 'href="javascript' not in text
+    assert "pass123" not in text and "12 d" in text and "remedy x" in text
+
+
+def told_cycle(report: Path) -> CycleTold:
+    request = Request(stack="tiny", gpu=("gfx1151",), base="debian:sid")
+    culprit = Culprit(says=("hello 1.1 is at fault", EVIL), report=str(report))
+    return CycleTold(
+        id="one",
+        started=AT,
+        seconds=61,
+        rows=(
+            RowTold(
+                request=request,
+                state="failed",
+                changes=(f"hello 1.0 -> 1.1 {EVIL}",),
+                why="export MY_TOKEN=abc123",
+                culprit=culprit,
+            ),
+            RowTold(
+                request=request,
+                state="promoted",
+                promoted=("nightly",),
+                waits={"known-good": "seen for 1 of 3 days"},
+                run=a_run().id,
+            ),
+        ),
+    )
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_the_cycle_page_tells_states_changes_waits_and_culprits(
+    served: Served, records: Records, home: Home, inside: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = served.client()
+    assert "There was none" in client.get("/cycle").text
+    folder = served.site.folder
+    report = folder / "locks/tiny/failed/report.md" if inside else folder / "tokens.json"
+    report.parent.mkdir(parents=True, exist_ok=True)
+    report.write_text(f"the whole story {EVIL}")
+    told = told_cycle(report)
+    monkeypatch.setattr("rocwright.web.following.last_cycle", lambda where, home: told)
+    records.put(a_run(**going()))
+    text = client.get("/cycle").text
+    assert EVIL not in text and "abc123" not in text
+    assert ("the whole story" in text) == inside
+    for said in (
+        "hello 1.0 -&gt; 1.1",
+        "hello 1.1 is at fault",
+        "seen for 1 of 3 days",
+        "nightly",
+        "Under way",
+    ):
+        assert said in text
+    assert f'href="/runs/{a_run().id}"' in text
+
+
+def going() -> dict[str, object]:
+    return {"state": "running", "outcome": "", "origin": "cycle one"}
