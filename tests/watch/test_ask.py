@@ -1,0 +1,98 @@
+"""Many questions at once; what the base brings along; what pip is not shown."""
+
+from __future__ import annotations
+
+import json
+import threading
+from datetime import UTC, datetime
+
+from pypi_simple import ProjectPage
+from tests.making import deb, lock_of
+from tests.watch.conftest import Field
+
+from rocwright.catalog.load import builtin_catalog
+from rocwright.errors import NetworkError
+from rocwright.sources.front import Front
+from rocwright.watch.ask import AT_ONCE, ask_all
+from rocwright.watch.model import News
+from rocwright.watch.questions import File, PackageSet, Question
+from rocwright.watch.upstream import Answer
+
+
+def test_sixteen_are_under_way_at_once_and_never_more() -> None:
+    together, now, most, lock = threading.Barrier(AT_ONCE), [0], [0], threading.Lock()
+
+    def ask(_: Question) -> Answer:
+        with lock:
+            now[0] += 1
+            most[0] = max(most[0], now[0])
+        together.wait(timeout=60)
+        with lock:
+            now[0] -= 1
+        return None
+
+    found = ask_all([File(f"u{number}") for number in range(4 * AT_ONCE)], ask, lambda *_: (), {})
+    assert len(found) == 4 * AT_ONCE
+    assert all(one.error is None for one in found.values())
+    assert most[0] == AT_ONCE
+
+
+def test_what_took_long_last_time_begins_and_what_an_answer_leads_to_is_asked_once() -> None:
+    begun: list[str] = []
+
+    def ask(question: Question) -> Answer:
+        begun.append(str(question))
+        if str(question) == "odd":
+            raise KeyError("Tags")
+        return "more"
+
+    found = ask_all(
+        [File(name) for name in ("a", "b", "odd")],
+        ask,
+        lambda question, _: [File("c"), File("c"), File("a")] if str(question) != "c" else (),
+        {"b": 5.0},
+    )
+    assert begun[0] == "b"
+    assert sorted(begun) == ["a", "b", "c", "odd"]
+    error = found[File("odd")].error
+    assert isinstance(error, NetworkError)
+    assert "makes no sense" in error.what
+
+
+def test_another_version_of_what_the_base_brings_along_is_told_with_what_it_moves(field: Field) -> None:
+    lock = lock_of("torch-extensions", "gfx803")
+    before = deb("python3-torch", "2.6.0+dfsg-7")
+    roots = tuple(root.model_copy(update={"packages": (before,)}) for root in lock.roots[:1])
+
+    def ask(question: Question) -> Answer:
+        if isinstance(question, PackageSet):
+            return (deb("python3-torch", "2.7.1+dfsg-1"),)
+        raise NetworkError("nobody is asked")
+
+    report = field.look(builtin_catalog(), lock.model_copy(update={"roots": roots}), ask=ask)
+    told: dict[str, News] = {one.name: one for one in report.news}
+    assert told["root/build"].new.endswith("newer: python3-torch 2.6.0+dfsg-7 -> 2.7.1+dfsg-1")
+    torch = told["pytorch"]
+    assert (torch.has, torch.new, torch.step, torch.admitted) == ("2.6.0", "2.7.1", "minor", True)
+    assert "torchvision 0.21.0 -> 0.22.1" in torch.moves
+
+
+def test_pip_is_not_shown_what_was_uploaded_after_the_day_that_is_asked_for() -> None:
+    files = [
+        {
+            "filename": f"six-{version}-py3-none-any.whl",
+            "url": "/x",
+            "hashes": {},
+            **({"upload-time": f"{day}T00:00:00Z"} if day else {}),
+        }
+        for version, day in (("1.0", "2026-01-01"), ("1.1", "2026-11-20"), ("1.2", ""))
+    ]
+    told = {"meta": {"api-version": "1.1"}, "name": "six", "versions": [], "files": files}
+    page = ProjectPage.from_json_data(told, "http://index.example/six/")
+
+    def unread(_: object) -> object:
+        raise AssertionError("wheels are not read")
+
+    front = Front(lambda _: page, lambda url: url, unread, datetime(2026, 11, 1, tzinfo=UTC))  # type: ignore[arg-type]
+    shown = json.loads(front.answer("/six/")[1])["files"]
+    assert [one["filename"] for one in shown] == ["six-1.0-py3-none-any.whl", "six-1.2-py3-none-any.whl"]
