@@ -144,7 +144,9 @@ def make_candidate(
         lock=made,
         difference=difference(lock, made),
         ages={
-            one.name: one.age for one in news if one.age is not None and one.pin == take.pins.get(one.name)
+            one.name: one.age
+            for one in news
+            if one.age is not None and one.pin == take.pins.get(one.name, "")
         },
         again=tuple(step.name for step in after.steps if step.key not in before),
         left=take.left,
