@@ -23,11 +23,22 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
     metavar="HOST",
     help="A name that it goes by, behind a proxy. On the loopback it answers to no other.",
 )
+@click.option(
+    "--cycle",
+    "hours",
+    type=click.FloatRange(min=0.1, max=24 * 365),
+    metavar="HOURS",
+    help="Run `rocwright cycle` here, now and each so many hours.",
+)
 @click.pass_context
-def command(context: click.Context, host: str, port: int, open_: bool, names: tuple[str, ...]) -> None:
+def command(
+    context: click.Context, host: str, port: int, open_: bool, names: tuple[str, ...], hours: float | None
+) -> None:
     """What stands, what runs, what broke: in a browser, from this machine's records.
 
-    Reading needs a token, unless --open says otherwise; the link that is printed has one for you.
+    Builds are started, healed and promoted from there; what lies in rocwright-out is served as a package
+    index under /simple/. Reading needs a token, unless --open says otherwise; the link that is printed has
+    one for you.
     """
     if context.invoked_subcommand is not None:
         return
@@ -35,6 +46,9 @@ def command(context: click.Context, host: str, port: int, open_: bool, names: tu
     from rocwright.records.place import open_records
     from rocwright.web.access import Access, Tokens
     from rocwright.web.app import app
+    from rocwright.web.cycling import Cycling
+    from rocwright.web.index import Index
+    from rocwright.web.queue import Queue
     from rocwright.web.server import run
     from rocwright.web.site import Site
 
@@ -47,8 +61,18 @@ def command(context: click.Context, host: str, port: int, open_: bool, names: tu
             say(f"serving the records of {home.path} at {address}")
             say(f"enter with: {address}/enter?token={access.first}")
 
+        queue = Queue(records, site.folder, say)
+        cycling = Cycling(site.folder, hours, queue.turn, say) if hours else None
+        index = Index(site.folder / "rocwright-out", home, say)
         known = ("localhost", *names) if host in LOOPBACK else names
-        run(app(site, known), host, port, tell)
+        works = [one for one in (queue, cycling, index) if one is not None]
+        for one in works:
+            one.start()
+        try:
+            run(app(site, known, queue, cycling, index), host, port, tell)
+        finally:
+            for one in works:
+                one.stop()
 
 
 @command.group("token")

@@ -13,16 +13,16 @@ from filelock import FileLock, Timeout
 from rocwright.build.progress import Progress
 from rocwright.build.scheduler import Options
 from rocwright.culprit.model import MACHINE
-from rocwright.cycle.channels import Shown, earned
+from rocwright.cycle.channels import earned
 from rocwright.cycle.model import Culprit, CycleTold, RowTold
 from rocwright.cycle.row import Row
+from rocwright.cycle.shown import shown
 from rocwright.errors import FailureClass, InputError, RocwrightError
 from rocwright.files import sha256_bytes, write_atomic
 from rocwright.flow import Project, build, known_lock
 from rocwright.home import Home
-from rocwright.records.model import SAID, Promotion, Run, Which, new_run_id, now
+from rocwright.records.model import Promotion, Which, new_run_id, now
 from rocwright.records.place import open_records
-from rocwright.records.read import Records
 from rocwright.resolve.difference import difference
 from rocwright.resolve.model import Lock, Request
 from rocwright.resolve.settings import Channel
@@ -184,9 +184,9 @@ class _Turn:
         promoted, waits = [], {}
         with open_records(self.row.project.home) as records:
             runs = records.runs(Which(stack=stack, gpu=gpu, base=base, lock=digest), limit=100, steps=False)
-            best, shown = _shown(records, runs)
+            best, evidence = shown(records, runs)
             held = records.promotions(stack=stack, gpu=gpu, base=base)
-            for channel, why in earned(self.wheel.channels, shown, held, digest):
+            for channel, why in earned(self.wheel.channels, evidence, held, digest):
                 if why:
                     waits[channel.name] = why
                     continue
@@ -202,7 +202,7 @@ class _Turn:
                         lock=digest,
                         at=now(),
                         by=self.origin,
-                        why=f"the evidence says {shown.said!r}",
+                        why=f"the evidence says {evidence.said!r}",
                     )
                 )
                 promoted.append(channel.name)
@@ -216,12 +216,3 @@ class _Turn:
             lock=digest,
             run=best,
         )
-
-
-def _shown(records: Records, runs: Sequence[Run]) -> tuple[str, Shown]:
-    """The run that says the most of a lock, and what the lock has shown; `runs` are those of the lock."""
-    saying = [(SAID.index(run.said), run.number, run) for run in runs if run.said]
-    best = max(saying, key=lambda one: one[:2])[2] if saying else None
-    checked = next((run for run in runs if run.command == "verify" and run.state == "ended"), None)
-    findings = tuple(records.findings(run=checked.id)) if checked else ()
-    return (best.id, Shown(said=best.said, findings=findings)) if best else ("", Shown(said=""))

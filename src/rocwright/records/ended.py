@@ -24,17 +24,19 @@ def me() -> dict[str, str]:
 
 
 def end_the_dead(records: Records) -> None:
-    """Runs of this machine that say that they run, and whose process is no more, were killed."""
-    for run in records.runs(Which(state="running"), limit=1000):
-        if _is_gone(run):
-            records.database.write(partial(_end, run=ended_as("killed", run)))
+    """Runs of this machine that say that they run, and whose process is no more, were killed; those that
+    wait in the queue of a process that is no more were stopped."""
+    for state, outcome in (("running", "killed"), ("queued", "stopped")):
+        for run in records.runs(Which(state=state), limit=1000):
+            if _is_gone(run):
+                records.database.write(partial(_end, run=ended_as(outcome, run), state=state))
 
 
-def _end(connection: Connection, run: Run) -> None:
+def _end(connection: Connection, run: Run, state: str) -> None:
     from rocwright.records import write
 
     # it may have ended as it should since it was read, and its process with it
-    if write.state(connection, run.id) == "running":
+    if write.state(connection, run.id) == state:
         write.put(connection, run, dict(enumerate(run.steps)))
 
 

@@ -142,6 +142,17 @@ class Access:
 
     def enter(self, secret: str, address: str) -> str:
         """The id of a new session, for a token; "" for a wrong one. Raises TooManyError."""
+        session = self.known(secret, address)
+        if session is None:
+            return ""
+        ident = secrets.token_urlsafe(32)
+        self._sessions[ident] = session
+        while len(self._sessions) > MOST_SESSIONS:
+            self._sessions.popitem(last=False)
+        return ident
+
+    def known(self, secret: str, address: str) -> Session | None:
+        """Whose token it is, None for a wrong one. Raises TooManyError."""
         self._limit(address)
         token = self._find(secret)
         if token is None:
@@ -149,18 +160,14 @@ class Access:
             self._all_wrong.append(self.clock())
             while len(self._wrong) > MOST_SESSIONS:
                 self._wrong.popitem(last=False)
-            return ""
-        ident = secrets.token_urlsafe(32)
-        self._sessions[ident] = Session(
+            return None
+        return Session(
             name=token.name,
             scopes=token.scopes,
             secret=secrets.token_urlsafe(32),
             ends=self.clock() + SESSION_SECONDS,
             token=token.sha256,
         )
-        while len(self._sessions) > MOST_SESSIONS:
-            self._sessions.popitem(last=False)
-        return ident
 
     def _limit(self, address: str) -> None:
         since = self.clock() - ATTEMPT_SECONDS

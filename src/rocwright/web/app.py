@@ -18,24 +18,37 @@ from rocwright.errors import RocwrightError
 from rocwright.files import sha256_bytes
 from rocwright.web.access import TooManyError
 from rocwright.web.artifacts import Artifacts
+from rocwright.web.cycling import Cycling
+from rocwright.web.doing import Doing
 from rocwright.web.following import Following
 from rocwright.web.forms import fields
 from rocwright.web.guard import Guard
+from rocwright.web.index import Index
 from rocwright.web.live import Live
 from rocwright.web.pages import Pages
+from rocwright.web.queue import Queue
 from rocwright.web.site import COOKIE, Site
 from rocwright.web.trends import Trends
 
 STATIC = {"site.css": "text/css; charset=utf-8", "live.js": "text/javascript; charset=utf-8"}
 
 
-def app(site: Site, names: Collection[str] = ()) -> ASGIApp:
-    """The dashboard of a site, which goes by these names (none: by any)."""
+def app(
+    site: Site,
+    names: Collection[str] = (),
+    queue: Queue | None = None,
+    cycling: Cycling | None = None,
+    index: Index | None = None,
+) -> ASGIApp:
+    """The dashboard of a site, which goes by these names (none: by any); with a queue things are done from
+    it, with an index wheels are served."""
     pages = Pages(site)
     live = Live(pages)
     trends, artifacts = Trends(pages), Artifacts(pages)
     following = Following(pages)
     gate = _Gate(pages)
+    more = Doing(pages, queue, cycling).routes() if queue else []
+    more += index.routes(site) if index else []
     made = Starlette(
         routes=[
             Route("/", pages.matrix),
@@ -57,6 +70,7 @@ def app(site: Site, names: Collection[str] = ()) -> ASGIApp:
             Route("/enter", gate.enter, methods=["GET", "POST"]),
             Route("/leave", gate.leave, methods=["POST"]),
             Route("/static/{name}", _static),
+            *more,
         ],
         exception_handlers={HTTPException: gate.told, RocwrightError: gate.failed},
     )
@@ -112,9 +126,11 @@ class _Gate:
             return RedirectResponse(
                 str(request.url_for("enter").include_query_params(to=request.url.path)), 303
             )
-        return self.pages.page(
+        answer = self.pages.page(
             request, "told.html", error.status_code, code=error.status_code, says=error.detail
         )
+        answer.headers.update(error.headers or {})
+        return answer
 
     async def failed(self, request: Request, error: Exception) -> Response:
         """The records, or the disk, do not answer."""

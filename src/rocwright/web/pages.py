@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rocwright.catalog.issue import the_issues
+from rocwright.cycle.by_hand import stands
 from rocwright.errors import RocwrightError
 from rocwright.files import sha256_bytes
 from rocwright.records.model import Cell, Run, Sample, StepRun, Which
@@ -97,6 +98,7 @@ class Pages:
             promotions=held,
             findings=findings,
             checked=checked,
+            stands=await asked(lambda: stands(records, stack, gpu, base, self.site.channels())),
         )
 
     async def runs(self, request: Request) -> Response:

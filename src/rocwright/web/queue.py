@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rocwright import __version__, process
-from rocwright.records.ended import ended_as
+from rocwright.errors import RocwrightError
+from rocwright.records.ended import ended_as, me
 from rocwright.records.model import Run, StepRun, new_run_id, now
 from rocwright.records.read import Records
 from rocwright.resolve.model import Request
@@ -55,18 +56,22 @@ class Order:
         words += [one.stack, "--base", one.base, *(word for gpu in one.gpu for word in ("--gpu", gpu))]
         words += ["--provider", one.provider] if one.provider else []
         words += [word for extra in one.extra for word in ("--with", extra)]
+        for name, version in one.versions.items():
+            words += ["--set", f"{name}{version}" if version.startswith("@") else f"{name}={version}"]
         return words
 
 
 @dataclass(slots=True)
 class Queue:
-    """Orders in turn, in a thread of its own; `folder` is the project's."""
+    """Orders in turn, in a thread; `folder` is the project's, `turn` is held while one is built."""
 
     records: Records
     folder: Path
     say: Callable[[str], None] = lambda _: None
     waiting: deque[Order] = field(default_factory=deque)
     current: Order | None = None
+    turn: threading.Lock = field(default_factory=threading.Lock)
+    _cancelled: set[str] = field(default_factory=set)
     _child: subprocess.Popen[bytes] | None = None
     _wake: threading.Condition = field(default_factory=threading.Condition)
     _ended: bool = False
@@ -84,6 +89,8 @@ class Queue:
             left = [*self.waiting]
             self.waiting.clear()
             self._wake.notify()
+            if self.current is not None:
+                self._cancelled.add(self.current.run)
         for order in left:
             self._put_ended(order, "stopped")
         self._interrupt()
@@ -109,6 +116,9 @@ class Queue:
                 self.waiting.remove(order)
             elif self.current is None or self.current.run != run:
                 return False
+            else:
+                # it may wait for its turn, or have just begun
+                self._cancelled.add(self.current.run)
         if order is not None:
             self._put_ended(order, "stopped")
         else:
@@ -138,16 +148,24 @@ class Queue:
                 if self._ended:
                     return
                 self.current = order = self.waiting.popleft()
-            try:
-                self._build(order)
-            finally:
-                self.current = self._child = None
+            with self.turn:
+                try:
+                    self._build(order)
+                except (RocwrightError, OSError) as error:
+                    self.say(f"build {order.request.stack} for {order.by}: {error}")
+                finally:
+                    self.current = self._child = None
 
     def _build(self, order: Order) -> None:
+        if order.run in self._cancelled:
+            self._put_ended(order, "stopped")
+            return
         last: deque[str] = deque(maxlen=LAST_LINES)
 
         def begun(child: subprocess.Popen[bytes]) -> None:
             self._child = child
+            if order.run in self._cancelled:
+                self._interrupt()
 
         ended = process.stream(
             order.words, last.append, cwd=self.folder, env=dict(os.environ), on_start=begun
@@ -183,4 +201,5 @@ class Queue:
             state="queued" if state == "queued" else "ended",
             origin=order.origin,
             rocwright=__version__,
+            **me(),
         )

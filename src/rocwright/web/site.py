@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hmac
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,9 +13,12 @@ from anyio.to_thread import run_sync
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
+from rocwright.cycle.channels import channels
 from rocwright.home import Home
 from rocwright.records.read import Records
-from rocwright.web.access import Access, Scope, Session
+from rocwright.resolve.files import PROJECT, read_project
+from rocwright.resolve.settings import Channel, ProjectFile
+from rocwright.web.access import Access, Scope, Session, TooManyError
 from rocwright.web.forms import fields
 from rocwright.web.log_lines import secrets_of_environment
 
@@ -33,8 +37,28 @@ class Site:
     folder: Path
     hidden: tuple[str, ...] = field(default_factory=secrets_of_environment)
 
+    def own(self) -> ProjectFile | None:
+        """The project in the folder. Raises InputError where its file cannot be read."""
+        path = self.folder / PROJECT
+        return read_project(path) if path.exists() else None
+
+    def channels(self) -> tuple[Channel, ...]:
+        """The channels that locks can be promoted to."""
+        own = self.own()
+        return channels(own.channel if own else ())
+
     def session(self, request: Request) -> Session | None:
-        """Who asks, where they gave a token."""
+        """Who asks, where they gave a token: in the page, or as a password, as installers can."""
+        header = request.headers.get("authorization", "")
+        if header[:6].lower() == "basic ":
+            address = request.client.host if request.client else ""
+            try:
+                return self.access.known(password(header[6:]), address)
+            except TooManyError as error:
+                wait = str(int(error.seconds) + 1)
+                raise HTTPException(
+                    429, f"too many wrong tokens: wait {wait} s", {"retry-after": wait}
+                ) from None
         return self.access.session(request.cookies.get(COOKIE, ""))
 
     def need(self, request: Request, scope: Scope) -> Session | None:
@@ -53,6 +77,14 @@ class Site:
         if not hmac.compare_digest(given.pop("secret", "").encode(), session.secret.encode()):
             raise HTTPException(403, "the form is old, or comes from elsewhere: load the page again")
         return session, given
+
+
+def password(encoded: str) -> str:
+    """The password of HTTP's basic authentication, "" where there is none."""
+    try:
+        return base64.b64decode(encoded, validate=True).decode().partition(":")[2]
+    except ValueError:
+        return ""
 
 
 async def asked(work: Callable[[], T]) -> T:

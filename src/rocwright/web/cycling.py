@@ -1,0 +1,73 @@
+"""`rocwright cycle` again and again, in a process of its own, never beside a build of the queue."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from rocwright import process
+from rocwright.errors import RocwrightError
+from rocwright.web.queue import PATIENCE
+
+
+@dataclass(slots=True)
+class Cycling:
+    """Turns each so many hours in the project's `folder`, the first time at once. `turn` is what it shares
+    with the queue; `next` is when it turns again, "" while it does."""
+
+    folder: Path
+    hours: float
+    turn: threading.Lock
+    say: Callable[[str], None] = lambda _: None
+    next: str = ""
+    _child: subprocess.Popen[bytes] | None = None
+    _ended: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop what runs, in order; it goes on where it was the next time."""
+        self._ended.set()
+        child = self._child
+        if child is not None and child.poll() is None:
+            os.kill(child.pid, signal.SIGINT)
+        if self._thread is not None:
+            self._thread.join(PATIENCE)
+        if child is not None and child.poll() is None:
+            process.kill_group(child)
+
+    def _work(self) -> None:
+        while not self._ended.is_set():
+            self.next = ""
+            with self.turn:
+                if not self._ended.is_set():
+                    self._once()
+            self.next = (datetime.now(UTC) + timedelta(hours=self.hours)).strftime("%Y-%m-%dT%H:%M:%SZ")
+            self._ended.wait(self.hours * 3600)
+
+    def _once(self) -> None:
+        def begun(child: subprocess.Popen[bytes]) -> None:
+            self._child = child
+
+        try:
+            process.stream(
+                [sys.executable, "-m", "rocwright", "cycle"],
+                lambda line: self.say(f"cycle: {line}"),
+                cwd=self.folder,
+                on_start=begun,
+            )
+        except (RocwrightError, OSError) as error:
+            self.say(f"cycle: {error}")
+        finally:
+            self._child = None

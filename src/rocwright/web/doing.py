@@ -1,0 +1,129 @@
+"""What is done from the pages: builds are started, cancelled and healed, locks promoted."""
+
+from __future__ import annotations
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from rocwright.catalog.load import the_catalog
+from rocwright.cycle.by_hand import promote
+from rocwright.errors import RocwrightError
+from rocwright.records.model import Run, Which
+from rocwright.resolve.model import Lock
+from rocwright.resolve.model import Request as Asked
+from rocwright.web.cycling import Cycling
+from rocwright.web.pages import PAGE, Pages
+from rocwright.web.queue import FullError, Queue
+from rocwright.web.site import asked
+
+
+class Doing:
+    """Forms of a site; each needs a token with its scope."""
+
+    def __init__(self, pages: Pages, queue: Queue, cycling: Cycling | None = None) -> None:
+        self.pages, self.site = pages, pages.site
+        self.queue, self.cycling = queue, cycling
+
+    def routes(self) -> list[Route]:
+        """Where they are sent."""
+        return [
+            Route("/queue", self.page),
+            Route("/queue", self.start, methods=["POST"]),
+            Route("/runs/{run}/again", self.again, methods=["POST"]),
+            Route("/runs/{run}/cancel", self.cancel, methods=["POST"]),
+            Route("/promote", self.promote, methods=["POST"]),
+        ]
+
+    async def page(self, request: Request) -> Response:
+        """What waits, what runs, and a form for more."""
+        self.site.need(request, "read")
+        records = self.site.records
+        going = await asked(
+            lambda: [
+                *records.runs(Which(state="running"), limit=PAGE, steps=False),
+                *reversed(records.runs(Which(state="queued"), limit=PAGE, steps=False)),
+            ]
+        )
+        catalog = the_catalog()
+        return self.pages.page(
+            request,
+            "queue.html",
+            going=going,
+            own=await asked(self.site.own),
+            stacks=[*catalog.stacks.values()],
+            gpus=[*catalog.targets],
+            bases=[name for base in catalog.bases.values() for name in base.names],
+            cycling=self.cycling,
+        )
+
+    async def start(self, request: Request) -> Response:
+        """Put a build in the queue."""
+        session, fields = await self.site.need_form(request, "run")
+        own = await asked(self.site.own)
+        if "own" in fields:
+            if own is None:
+                raise HTTPException(400, "there is no project file in the folder that this server runs in")
+            return await self._put(own.request, True, "heal" in fields, session.name)
+        catalog = the_catalog()
+        stack, gpu, base = (fields.get(name, "") for name in ("stack", "gpu", "base"))
+        bases = {name for one in catalog.bases.values() for name in one.names}
+        if stack not in catalog.stacks or gpu not in catalog.targets or base not in bases:
+            raise HTTPException(400, "the catalog does not know that stack, that GPU or that base")
+        return await self._put(
+            Asked(stack=stack, gpu=(gpu,), base=base), False, "heal" in fields, session.name
+        )
+
+    async def again(self, request: Request) -> Response:
+        """Build once more what a run built; with `heal`, known failures are mended."""
+        session, fields = await self.site.need_form(request, "run")
+        run = await self.pages.known_run(request)
+        wanted = await asked(lambda: self._asked(run))
+        own = await asked(self.site.own)
+        mine = own is not None and own.request == wanted
+        return await self._put(wanted, mine, "heal" in fields, session.name)
+
+    async def cancel(self, request: Request) -> Response:
+        """Take a run out of the queue, or stop it where it runs."""
+        await self.site.need_form(request, "run")
+        run = await self.pages.known_run(request)
+        if not await asked(lambda: self.queue.cancel(run.id)):
+            raise HTTPException(409, "it is not in this server's queue: it ended, or somebody else runs it")
+        return RedirectResponse(f"/runs/{run.id}", 303)
+
+    async def promote(self, request: Request) -> Response:
+        """Promote a cell's newest lock, where nothing speaks against it."""
+        session, fields = await self.site.need_form(request, "promote")
+        cell = tuple(fields.get(name, "") for name in ("stack", "gpu", "base"))
+        site = self.site
+        try:
+            await asked(
+                lambda: promote(
+                    site.records,
+                    site.folder,
+                    site.home,
+                    (cell[0], cell[1], cell[2]),
+                    fields.get("channel", ""),
+                    site.channels(),
+                    session.name,
+                )
+            )
+        except RocwrightError as error:
+            raise HTTPException(409, f"{error.what}: {error.cause}") from error
+        query = dict(zip(("stack", "gpu", "base"), cell, strict=True))
+        return RedirectResponse(str(request.url_for("cell").include_query_params(**query)), 303)
+
+    async def _put(self, wanted: Asked, own: bool, heal: bool, by: str) -> Response:
+        try:
+            run = await asked(lambda: self.queue.put(wanted, own=own, heal=heal, by=by))
+        except FullError:
+            raise HTTPException(503, "the queue is full: wait, or cancel what nobody needs") from None
+        return RedirectResponse(f"/runs/{run}", 303)
+
+    def _asked(self, run: Run) -> Asked:
+        """What a run was asked for, whole where its lock is on record."""
+        kept = self.site.records.lock(run.lock) if run.lock else None
+        if kept is not None:
+            return Lock.model_validate_json(kept).request
+        return Asked(stack=run.stack, gpu=run.gpu, base=run.base)

@@ -1,0 +1,207 @@
+"""What is done from the pages: the queue, its cancels, promotion; the package index beside them."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from rocwright.files import sha256_bytes
+from rocwright.home import Home
+from rocwright.records.ended import end_the_dead, me
+from rocwright.records.model import Finding, Run
+from rocwright.records.read import Records
+from rocwright.resolve.model import Request
+from rocwright.web.app import app
+from rocwright.web.index import Index
+from rocwright.web.queue import FullError, Order, Queue
+from tests.making import lock_of
+from tests.web.serving import Served, a_run, serve_site
+from tests.wheels.index.making import make_wheel
+
+WANTED = Request(stack="gfx-smoke", gpu=("gfx1151",), base="debian:sid")
+FORM = {"stack": WANTED.stack, "gpu": WANTED.gpu[0], "base": WANTED.base}
+
+CHILD = """
+import sys, time
+print("begun", flush=True)
+if {fails}: sys.exit("error[input] there is no such thing")
+time.sleep(60)
+"""
+
+
+def until(holds: Callable[[], bool]) -> None:
+    for _ in range(600):
+        if holds():
+            return
+        time.sleep(0.02)
+    raise AssertionError("it never came")
+
+
+@pytest.fixture
+def children(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
+    """What stands in for the command that builds."""
+
+    def words(fails: bool) -> None:
+        made = [sys.executable, "-c", CHILD.format(fails=fails)]
+        monkeypatch.setattr(Order, "words", property(lambda self: made))
+
+    words(False)
+    return words
+
+
+@pytest.fixture
+def queue(home: Home, records: Records, children: object) -> Iterator[Queue]:
+    made = Queue(records, home.path)
+    made.start()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def doing(served: Served, queue: Queue) -> Served:
+    served.made = app(served.site, ("localhost",), queue)
+    return served
+
+
+def known(records: Records, run: str) -> Run:
+    found = records.run(run)
+    assert found
+    return found
+
+
+def test_each_deed_needs_its_scope_and_a_form_of_ours(doing: Served, records: Records) -> None:
+    records.put(a_run())
+    stranger, reader, builder = doing.client(), doing.client("read"), doing.client("run")
+    for path in ("/queue", f"/runs/{a_run().id}/again", f"/runs/{a_run().id}/cancel", "/promote"):
+        assert stranger.post(path, data=FORM).status_code == 401
+        assert reader.post(path, data=FORM | {"secret": doing.secret(reader)}).status_code == 403
+        assert builder.post(path, data=FORM).status_code == 403
+    assert builder.post("/promote", data={"secret": doing.secret(builder)}).status_code == 403
+    assert records.count() == 1
+
+
+def test_builds_run_one_after_the_other_and_are_cancelled(
+    doing: Served, queue: Queue, records: Records
+) -> None:
+    client = doing.client("run")
+    form = FORM | {"secret": doing.secret(client)}
+    runs = [client.post("/queue", data=form).headers["location"].rpartition("/")[2] for _ in range(3)]
+    until(lambda: queue._child is not None)
+    assert [known(records, one).state for one in runs[1:]] == ["queued", "queued"]
+    assert known(records, runs[0]).origin == "page run"
+    page = client.get("/queue").text
+    assert all(one in page for one in runs)
+    assert "Cancel" in client.get(f"/runs/{runs[1]}").text
+    for one in (runs[1], runs[0]):
+        assert client.post(f"/runs/{one}/cancel", data=form).status_code == 303
+    until(lambda: known(records, runs[0]).state == "ended")
+    assert [known(records, one).outcome for one in runs[:2]] == ["stopped", "stopped"]
+    until(lambda: queue.current is not None and queue.current.run == runs[2])
+    assert client.post(f"/runs/{runs[0]}/cancel", data=form).status_code == 409
+
+
+def test_a_build_that_never_came_to_a_step_says_why(
+    doing: Served, queue: Queue, records: Records, children: Callable[[bool], None]
+) -> None:
+    children(True)
+    run = queue.put(WANTED, own=False, heal=True, by="me")
+    until(lambda: known(records, run).state == "ended")
+    found = known(records, run)
+    assert (found.outcome, found.failure) == ("failed", "input")
+    page = doing.client("run").get(f"/runs/{run}").text
+    assert "error[input] there is no such thing" in page and "Heal" in page
+    again = doing.client("run")
+    form = {"secret": doing.secret(again), "heal": "yes"}
+    assert again.post(f"/runs/{run}/again", data=form).headers["location"] != f"/runs/{run}"
+
+
+def test_what_the_catalog_does_not_know_is_not_built(doing: Served, records: Records) -> None:
+    client = doing.client("run")
+    for name, value in (("stack", "--help"), ("gpu", "gfx0"), ("base", "../x")):
+        form = FORM | {name: value, "secret": doing.secret(client)}
+        assert client.post("/queue", data=form).status_code == 400
+    own = {"own": "yes", "secret": doing.secret(client)}
+    assert client.post("/queue", data=own).status_code == 400
+    assert records.count() == 0
+
+
+def test_a_full_queue_takes_no_more(home: Home, records: Records, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rocwright.web.queue.MOST_WAITING", 2)
+    queue = Queue(records, home.path)
+    for _ in range(2):
+        queue.put(WANTED, own=False, heal=False, by="me")
+    with pytest.raises(FullError):
+        queue.put(WANTED, own=False, heal=False, by="me")
+
+
+def test_what_waited_in_a_server_that_was_killed_is_stopped(records: Records) -> None:
+    mine, gone = a_run("mine", state="queued", outcome="", **me()), me()
+    pid, _, rest = gone["process"].partition("-")
+    records.put(mine)
+    records.put(a_run("gone", state="queued", outcome="", **gone | {"process": f"{pid}-1-{rest[-8:]}"}))
+    end_the_dead(records)
+    assert known(records, "mine").state == "queued"
+    assert known(records, "gone").outcome == "stopped"
+
+
+def test_the_words_of_an_order_ask_for_the_same() -> None:
+    wanted = WANTED.model_copy(update={"extra": ("x",), "versions": {"a": "1", "b": "@" + "0" * 40}})
+    order = Order(run="r", request=wanted, own=False, heal=True, by="me")
+    words = " ".join(order.words)
+    assert f"--heal gfx-smoke --base debian:sid --gpu gfx1151 --with x --set a=1 --set b@{'0' * 40}" in words
+
+
+def test_only_what_was_shown_is_promoted_and_its_lock_is_kept(doing: Served, records: Records) -> None:
+    lock = lock_of("gfx-smoke", "gfx1151", base="debian:sid")
+    text = lock.model_dump_json(by_alias=True)
+    digest = sha256_bytes(text.encode())
+    place = {"stack": lock.request.stack, "gpu": lock.request.gpu, "base": lock.request.base, "lock": digest}
+    records.put(a_run("one", said="built", **place), lock=text)
+    client = doing.client("promote")
+    cell = {"stack": lock.request.stack, "gpu": lock.request.gpu[0], "base": lock.request.base}
+    form = cell | {"secret": doing.secret(client)}
+    for channel in ("known-good", "candidate", "no-such"):
+        assert client.post("/promote", data=form | {"channel": channel}).status_code == 409
+    page = client.get("/cell", params=cell).text
+    assert "Promote to nightly" in page and "Promote to known-good" not in page
+    checked = Finding(component="x", check="imports", name="imports", ok=True)
+    records.put(
+        a_run("two", command="verify", outcome="verified", said="checked without a GPU", **place),
+        findings=[checked],
+    )
+    answer = client.post("/promote", data=form | {"channel": "nightly"})
+    assert answer.status_code == 303
+    (promotion,) = records.promotions(**cell)
+    assert (promotion.channel, promotion.lock, promotion.by) == ("nightly", digest, "promote")
+    (kept,) = doing.site.folder.glob("locks/*/nightly.lock")
+    assert "gfx-smoke" in kept.read_text()
+    assert client.post("/promote", data=form | {"channel": "nightly"}).status_code == 409
+
+
+def test_wheels_are_served_to_who_may_read(home: Home, records: Records) -> None:
+    served = serve_site(home, records, open_=False)
+    folder = home.path / "out"
+    index = Index(folder, home, lambda line: None)
+    served.made = app(served.site, ("localhost",), index=index)
+    index.start()
+    try:
+        folder.mkdir()
+        make_wheel(folder, "alpha", "1.0")
+        client, secret = served.client(), served.site.access.tokens.add("pip", ())
+        answer = client.get("/simple/")
+        assert answer.status_code == 401 and "Basic" in answer.headers["www-authenticate"]
+        until(lambda: "alpha" in client.get("/simple/", auth=("pip", secret)).text)
+        page = client.get("/simple/alpha/", auth=("pip", secret))
+        assert page.status_code == 200
+        for _ in range(5):
+            assert client.get("/simple/", auth=("pip", "wrong")).status_code == 401
+        assert client.get("/simple/", auth=("pip", secret)).status_code == 429
+        served.clock.at += 100
+        reader = served.client("read")
+        reader.get("/")
+        assert client.post("/leave", auth=("pip", secret), data={"secret": ""}).status_code == 403
+    finally:
+        index.stop()
