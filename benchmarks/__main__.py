@@ -72,6 +72,7 @@ ORDER = (
     "plan",
     "store",
     "diagnose",
+    "jobs",
     "watch",
     "bisect",
     "records",

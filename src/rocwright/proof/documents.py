@@ -8,10 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rocwright.errors import InputError
-from rocwright.proof.hostile import parse_json, read_bounded, too_large
-
-LARGEST = 32 * 1024 * 1024
-"""Bytes of an SBOM; that of a whole root file system has some 10 MiB."""
+from rocwright.proof.hostile import LARGEST_SBOM, parse_json, read_bounded, too_large
 
 MOST_COMPONENTS = 200_000
 BESIDE = ".cdx.json"
@@ -59,7 +56,7 @@ def read_document(path: Path) -> Document:
 def read_bytes(path: Path) -> tuple[str, bytes]:
     """The bytes of the SBOM of a file, and where they lie."""
     if path.name.endswith(".json"):
-        return str(path), read_bounded(path, LARGEST, "SBOM")
+        return str(path), read_bounded(path, LARGEST_SBOM, "SBOM")
     if path.suffix == ".whl":
         from rocwright.proof.embed import sboms_in
 
@@ -67,7 +64,7 @@ def read_bytes(path: Path) -> tuple[str, bytes]:
             return f"{path}: {inside}", data
     beside = path.with_name(path.name + BESIDE)
     if beside.is_file():
-        return str(beside), read_bounded(beside, LARGEST, "SBOM")
+        return str(beside), read_bounded(beside, LARGEST_SBOM, "SBOM")
     raise InputError(
         f"{path} has no SBOM" if path.exists() else f"there is no {path}",
         cause=f"there is none inside, and no {beside.name} beside it",
@@ -88,7 +85,7 @@ def parse_document(data: bytes, where: str) -> Document:
     top = _object(metadata.get("component"))
     found = list(_parts(said.get("components")))
     if len(found) > MOST_COMPONENTS:
-        raise too_large(where, f"SBOM of a program; it has {len(found):,} components and so", LARGEST)
+        raise too_large(where, f"SBOM of a program; it has {len(found):,} components and so", LARGEST_SBOM)
     return Document(
         where=where,
         subject=_text(top.get("name")) or UNKNOWN,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rocwright.plan.environment import EPOCH
-from rocwright.proof.documents import LARGEST
+from rocwright.proof.hostile import LARGEST_SBOM
 from rocwright.wheels.archive import open_wheel
 from rocwright.wheels.metadata import dist_info_folder
 from rocwright.wheels.normalise import agreeing_with
@@ -45,5 +45,5 @@ def sboms_in(wheel: Path) -> dict[str, bytes]:
         return {
             one.path: one.read()
             for one in sorted(found, key=lambda one: (not one.path.endswith(f"/{NAME}"), one.path))
-            if one.size <= LARGEST
+            if one.size <= LARGEST_SBOM
         }

@@ -9,6 +9,9 @@ from typing import Any
 from rocwright.errors import InputError
 from rocwright.units import size
 
+LARGEST_SBOM = 32 * 1024 * 1024
+"""Bytes of an SBOM; that of a whole root file system has some 10 MiB."""
+
 
 def read_bounded(path: Path, most: int, what: str) -> bytes:
     """A file's bytes, which may be `most`. Raises InputError where it is not there, or has more."""
