@@ -36,7 +36,7 @@ def command(html: Path | None, stack: str, as_json: bool) -> None:
             write_atomic(html, report(records, stack))
             say(f"written to {html}")
     if as_json:
-        print_json([one._asdict() for one in cells])
+        print_json([one._asdict() | {"said": one.said} for one in cells])
     elif html is None:
         rows = [
             (one.stack, one.gpu, one.base, one.outcome, one.said, ", ".join(one.channels), ago(one.at))

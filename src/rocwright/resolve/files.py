@@ -119,8 +119,8 @@ def read_lock(path: Path, request: Request | None = None) -> Lock:
     return lock
 
 
-def write_lock(path: Path, lock: Lock) -> None:
-    """Write the lock: one line a file, so that a change reads well in a diff."""
+def lock_text(lock: Lock) -> str:
+    """The lock as its file says it: one line a file, so that a change reads well in a diff."""
     document = tomlkit.document()
     document.add(tomlkit.comment(HEADER))
     document["schema"] = lock.schema_version
@@ -142,7 +142,12 @@ def write_lock(path: Path, lock: Lock) -> None:
             row.update(one.model_dump(mode="json", by_alias=True, exclude_defaults=True))
             remedies.append(row)
         document["remedies"] = remedies
-    write_atomic(path, tomlkit.dumps(document))
+    return tomlkit.dumps(document)
+
+
+def write_lock(path: Path, lock: Lock) -> None:
+    """Write the lock."""
+    write_atomic(path, lock_text(lock))
 
 
 def _rows(parts: Iterable[Frozen]) -> tomlkit.items.AoT:

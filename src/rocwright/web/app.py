@@ -55,6 +55,7 @@ def app(
             Route("/cell", pages.cell),
             Route("/runs", pages.runs),
             Route("/runs/{run}", pages.run),
+            Route("/runs/{run}/lock", pages.lock),
             Route("/runs/{run}/live", live.run),
             Route("/runs/{run}/log/{step:path}/live", live.log),
             Route("/runs/{run}/log/{step:path}", pages.log),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 
 WIDTH, HEIGHT = 640, 120
 
@@ -34,7 +35,12 @@ Point = tuple[float, float]
 def chart(
     title: str, curves: Mapping[str, Sequence[Point]], words: tuple[str, str], unit: Callable[[float], str]
 ) -> Chart | None:
-    """The curves, scaled together; None where there are not two points of any."""
+    """The curves, scaled together; None where there are not two points of any. What is no number, or less
+    than nothing, is not drawn."""
+    curves = {
+        name: [(x, y) for x, y in points if isfinite(x) and isfinite(y) and y >= 0]
+        for name, points in curves.items()
+    }
     curves = {name: points for name, points in curves.items() if len(points) > 1}
     if not curves:
         return None

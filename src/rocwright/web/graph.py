@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rocwright.records.model import StepRun
@@ -39,9 +39,7 @@ def look_of(step: StepRun) -> str:
 def graph(steps: Sequence[StepRun]) -> Graph:
     """Where each step stands. A step that was tried again is drawn once, as it is now."""
     latest = {one.name: one for one in steps}
-    column: dict[str, int] = {}
-    for name in latest:
-        column[name] = _column(name, latest, column, set())
+    column = _columns(latest)
     rows: dict[int, int] = {}
     places: dict[str, tuple[int, int]] = {}
     for name in latest:
@@ -63,16 +61,24 @@ def graph(steps: Sequence[StepRun]) -> Graph:
     return Graph(width=width, height=height, boxes=boxes, arrows=arrows)
 
 
-def _column(name: str, steps: dict[str, StepRun], known: dict[str, int], above: set[str]) -> int:
-    """One more than the rightmost of what a step waits for; what waits for itself is not followed."""
-    if name in known:
-        return known[name]
-    found = [
-        _column(one, steps, known, above | {name})
-        for one in steps[name].needs
-        if one in steps and one not in above | {name}
-    ]
-    return max(found, default=-1) + 1
+def _columns(steps: Mapping[str, StepRun]) -> dict[str, int]:
+    """For each step one more than the rightmost of what it waits for; an arrow that closes a circle does not
+    count."""
+    column: dict[str, int] = {}
+    begun: set[str] = set()
+    for first in steps:
+        path = [first]
+        while path:
+            name = path[-1]
+            begun.add(name)
+            needs = [one for one in steps[name].needs if one in steps]
+            ahead = next((one for one in needs if one not in begun), "")
+            if ahead:
+                path.append(ahead)
+            else:
+                column.setdefault(name, max((column.get(one, -1) for one in needs), default=-1) + 1)
+                path.pop()
+    return column
 
 
 def _says(step: StepRun) -> str:

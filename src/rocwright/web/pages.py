@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
 
+from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rocwright.catalog.issue import the_issues
+from rocwright.catalog.issue import Issue, the_issues
 from rocwright.cycle.by_hand import stands
 from rocwright.errors import RocwrightError
 from rocwright.files import sha256_bytes
 from rocwright.records.model import Cell, Run, Sample, StepRun, Which
+from rocwright.resolve.files import LOCK, lock_text
+from rocwright.resolve.model import Lock
 from rocwright.units import duration, size
 from rocwright.web.charts import Chart, chart
 from rocwright.web.graph import graph, look_of
@@ -123,6 +127,7 @@ class Pages:
             {name: masked(text, self.site.hidden) for name, text in failed.error.items()} if failed else {}
         )
         issue = the_issues()[0].get(failed.issue) if failed else None
+        lock, before = await asked(lambda: self.lock_of(run)), await asked(lambda: self._before(run))
         return self.page(
             request,
             "run.html",
@@ -135,7 +140,37 @@ class Pages:
             artifacts=artifacts,
             findings=findings,
             look_of=look_of,
+            lock=lock,
+            before=before,
         )
+
+    async def lock(self, request: Request) -> Response:
+        """The lock of a run, to be built again."""
+        self.site.need(request, "read")
+        run = await self.known_run(request)
+        lock = await asked(lambda: self.lock_of(run))
+        if lock is None:
+            raise HTTPException(404, "there is no lock of that run on record that this version can read")
+        headers = {"content-disposition": f'attachment; filename="{LOCK}"'}
+        return Response(await asked(lambda: lock_text(lock)), headers=headers, media_type="application/toml")
+
+    def lock_of(self, run: Run) -> Lock | None:
+        """What a run built, where this version can read it."""
+        text = self.site.records.lock(run.lock) if run.lock else None
+        with contextlib.suppress(ValidationError):
+            return Lock.model_validate_json(text) if text else None
+        return None
+
+    def _before(self, run: Run) -> Run | None:
+        """The run of that kind before it on the same cell."""
+        which = Which(
+            stack=run.stack,
+            gpu=run.gpu[0] if run.gpu else "",
+            base=run.base,
+            command=run.command,
+            before=run.number,
+        )
+        return next(iter(self.site.records.runs(which, limit=1, steps=False)), None)
 
     async def log(self, request: Request) -> Response:
         """A step's log: its end, or from a place on."""
@@ -157,11 +192,25 @@ class Pages:
         )
 
     async def issues(self, request: Request) -> Response:
-        """The known issues, those that runs here met first."""
+        """The known issues, those that runs here met first; all of them, or those that are asked for."""
         self.site.need(request, "read")
+        asked_for = {
+            name: request.query_params.get(name, "")[:200] for name in ("words", "failure", "component")
+        }
         met = {one.issue: one for one in await asked(self.site.records.met)}
-        known = sorted(the_issues()[0].values(), key=lambda one: (one.name not in met, one.name))
-        return self.page(request, "issues.html", issues=known, met=met)
+        known = the_issues()[0].values()
+        found = sorted(
+            (one for one in known if about(one, **asked_for)), key=lambda one: (one.name not in met, one.name)
+        )
+        return self.page(
+            request,
+            "issues.html",
+            issues=found,
+            met=met,
+            asked=asked_for,
+            failures=sorted({one.failure.value for one in known}),
+            components=sorted({name for one in known for name in one.components}),
+        )
 
     async def known_run(self, request: Request) -> Run:
         """The run that an address names. Raises HTTPException."""
@@ -174,6 +223,17 @@ class Pages:
     def log_path(self, run: Run, step: StepRun) -> Path:
         """The log of a step; the names are those on record, never those of the address."""
         return self.site.home.runs / Path(run.id).name / Path(step.log or "none").name
+
+
+def about(issue: Issue, words: str = "", failure: str = "", component: str = "") -> bool:
+    """Whether an issue has all these words somewhere, in upper or lower case, and is of that class and seen
+    in that component (or in any)."""
+    text = " ".join((issue.name, issue.means, issue.cause, issue.remedy, *issue.examples)).lower()
+    return (
+        all(word in text for word in words.lower().split())
+        and failure in ("", issue.failure.value)
+        and (not component or not issue.components or component in issue.components)
+    )
 
 
 def by_stack(cells: Iterable[Cell]) -> list[tuple[str, list[str], list[tuple[str, dict[str, Cell]]]]]:

@@ -24,6 +24,7 @@ def report(records: Records, stack: str = "") -> str:
         "report.html",
         at=now(),
         version=__version__,
+        wanted=stack,
         style=Markup(style),  # noqa: S704 - a file of ours
         stacks=by_stack(cells),
         broken=[(one, issues.get(one.issue)) for one in cells if one.outcome in BROKEN],

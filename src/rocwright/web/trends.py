@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from functools import partial
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -12,7 +14,6 @@ from starlette.responses import Response
 
 from rocwright.records.model import Artifact, Run, StepAt, StepRun, Which
 from rocwright.resolve.difference import difference
-from rocwright.resolve.model import Lock
 from rocwright.resolve.tell_difference import tell_difference
 from rocwright.units import duration, size
 from rocwright.web.charts import Chart, Point, chart
@@ -46,7 +47,7 @@ class Trends:
             stack=stack,
             gpu=gpu,
             base=base,
-            charts=_charts(steps, made),
+            charts=figures(steps, made),
         )
 
     async def compare(self, request: Request) -> Response:
@@ -60,20 +61,16 @@ class Trends:
         before, after = pair
         if before is None or after is None:
             raise HTTPException(404, "one of the two runs is not on record")
-        locks = [await self._lock(run) for run in (before, after)]
-        lines = tell_difference(difference(locks[0], locks[1])) if locks[0] and locks[1] else None
+        old, new = [await asked(partial(self.pages.lock_of, run)) for run in (before, after)]
+        lines = tell_difference(difference(old, new)) if old and new else None
         return self.pages.page(
             request,
             "compare.html",
-            runs=runs,
+            runs=[*runs, *(one for one in (before, after) if one.id not in {run.id for run in runs})],
             pair=(before, after),
             lines=lines,
             steps=side_by_side(before, after),
         )
-
-    async def _lock(self, run: Run) -> Lock | None:
-        text = await asked(lambda: self.site.records.lock(run.lock)) if run.lock else None
-        return Lock.model_validate_json(text) if text else None
 
 
 def side_by_side(before: Run, after: Run) -> list[tuple[str, StepRun | None, StepRun | None]]:
@@ -82,17 +79,18 @@ def side_by_side(before: Run, after: Run) -> list[tuple[str, StepRun | None, Ste
     return [(name, old.get(name), new.get(name)) for name in dict.fromkeys((*old, *new))]
 
 
-def _charts(steps: Sequence[StepAt], made: Sequence[Artifact]) -> list[Chart]:
+def figures(steps: Sequence[StepAt], made: Sequence[Artifact]) -> list[Chart]:
+    """Charts of what main steps took, and of how large files became."""
     main = [one for one in steps if one.step.seconds and "/" not in one.step.name]
     built = [one for one in main if one.step.outcome == "built"]
-    figures: tuple[tuple[str, Callable[[StepAt], float], Callable[[float], str]], ...] = (
+    told: tuple[tuple[str, Callable[[StepAt], float], Callable[[float], str]], ...] = (
         ("Time of each component", lambda one: one.step.seconds, duration),
         ("Memory, at most", lambda one: float(one.step.peak_memory or 0), size),
         ("From the compiler cache", lambda one: one.step.cached * 100, lambda value: f"{value:.0f} %"),
     )
     found = [
         chart(title, _curves((one.step.name, one.at, of(one)) for one in built), _ends(built), unit)
-        for title, of, unit in figures
+        for title, of, unit in told
     ]
     rows = [(f"{one.component} {', '.join(one.gpu)}", one.at, float(one.size)) for one in made]
     ends = (min((one.at for one in made), default="")[:10], max((one.at for one in made), default="")[:10])
@@ -103,7 +101,9 @@ def _charts(steps: Sequence[StepAt], made: Sequence[Artifact]) -> list[Chart]:
 def _curves(rows: Iterable[tuple[str, str, float]]) -> dict[str, list[Point]]:
     curves: dict[str, list[Point]] = defaultdict(list)
     for name, at, value in rows:
-        curves[name].append((datetime.fromisoformat(at).timestamp(), value))
+        # a time that a hand wrote into the records is no reason to show nothing
+        with contextlib.suppress(ValueError, OverflowError):
+            curves[name].append((datetime.fromisoformat(at).timestamp(), value))
     # the six that have the most to tell: more cannot be told apart
     most = sorted(curves, key=lambda name: -len(curves[name]))[:6]
     return {name: sorted(curves[name]) for name in sorted(most)}

@@ -1,0 +1,145 @@
+"""What is drawn on the server: lines stay in their box, circles of steps end."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rocwright.records.model import Artifact, StepAt, StepRun
+from rocwright.web.charts import HEIGHT, WIDTH, chart
+from rocwright.web.graph import GAP_X, graph
+from rocwright.web.graph import WIDTH as BOX
+from rocwright.web.render import ago, day, render
+from rocwright.web.trends import figures, side_by_side
+from tests.web.serving import a_run, a_step
+
+AT = "2026-01-01T00:00:00Z"
+NUMBERS = st.floats(-1e300, 1e300) | st.integers(-5, 2**63) | st.sampled_from([float("inf"), float("nan")])
+CURVES = st.dictionaries(st.text(max_size=5), st.lists(st.tuples(NUMBERS, NUMBERS), max_size=12), max_size=4)
+
+
+@settings(max_examples=40)
+@given(CURVES)
+def test_any_points_stay_in_the_box(curves: dict[str, list[tuple[float, float]]]) -> None:
+    drawn = chart("Memory", curves, ("a", "b"), str)
+    for curve in drawn.curves if drawn else ():
+        for x, y in (point.split(",") for point in curve.points.split()):
+            assert 0 <= float(x) <= WIDTH and 0 <= float(y) <= HEIGHT
+
+
+def test_a_chart_goes_from_its_first_time_to_its_last_and_up_to_its_most() -> None:
+    drawn = chart("Memory", {"one": [(10, 1), (20, 4)], "other": [(15, 2)]}, ("a", "b"), str)
+    assert drawn is not None
+    assert [one.name for one in drawn.curves] == ["one"]
+    assert drawn.curves[0].points == "0.0,92.0 640.0,8.0"
+    assert (drawn.top, drawn.curves[0].last) == ("4", "4")
+    assert chart("Memory", {"one": [(1, 1)]}, ("a", "b"), str) is None
+
+
+NAMES = st.sampled_from("abcdefgh")
+
+
+@given(st.lists(st.tuples(NAMES, st.lists(NAMES, max_size=4)), max_size=12))
+def test_every_step_has_a_place_of_its_own_whatever_waits_for_what(rows: list[tuple[str, list[str]]]) -> None:
+    drawn = graph([a_step(name=name, needs=tuple(needs)) for name, needs in rows])
+    assert {box.name for box in drawn.boxes} == {name for name, _ in rows}
+    assert len({(box.x, box.y) for box in drawn.boxes}) == len(drawn.boxes)
+    assert all(0 <= box.x <= drawn.width - BOX and 0 <= box.y <= drawn.height for box in drawn.boxes)
+
+
+def test_a_step_stands_right_of_all_that_it_waits_for() -> None:
+    needs = {"last": ("one", "two"), "two": ("one",), "one": ("last-that-is-not-there",), "alone": ()}
+    drawn = graph([a_step(name=name, needs=some) for name, some in needs.items()])
+    column = {box.name: box.x // (BOX + GAP_X) for box in drawn.boxes}
+    assert column == {"one": 0, "alone": 0, "two": 1, "last": 2}
+    assert len(drawn.arrows) == 3
+
+
+def test_many_steps_are_placed_whatever_their_order() -> None:
+    # layers of two, each waiting for both before it, told backwards: as many ways through as 2 to the 600
+    layers = [
+        a_step(name=f"{number}{side}", needs=(f"{number - 1}a", f"{number - 1}b"))
+        for number in range(600)
+        for side in "ab"
+    ]
+    drawn = graph(layers[::-1])
+    assert max(box.x for box in drawn.boxes) == 599 * (BOX + GAP_X)
+
+
+WORDS = st.text(max_size=12)
+
+
+@given(
+    st.lists(
+        st.builds(
+            lambda at, name, seconds, memory, hit: StepAt(
+                run="r",
+                at=at,
+                stack="s",
+                gpu=("g",),
+                base="b",
+                step=StepRun(
+                    name=name,
+                    key="k",
+                    outcome="built",
+                    seconds=seconds,
+                    peak_memory=memory,
+                    compiler_cache={"hit": hit, "miss": 1},
+                ),
+            ),
+            WORDS | st.just(AT),
+            st.sampled_from(["a", "b", "c"]),
+            st.floats(-10, 1e9),
+            st.none() | st.integers(0, 2**60),
+            st.integers(0, 9),
+        ),
+        max_size=8,
+    ),
+    st.lists(
+        st.builds(
+            lambda at, name, size: Artifact(
+                component=name, step="s", filename="f", sha256="0", size=size, at=at, gpu=("g",)
+            ),
+            WORDS | st.just(AT),
+            WORDS,
+            st.integers(0, 2**60),
+        ),
+        max_size=6,
+    ),
+)
+def test_any_records_make_a_page_of_trends(steps: list[StepAt], made: list[Artifact]) -> None:
+    page = render(
+        "trends.html",
+        session=None,
+        here="/trends",
+        stacks=["s"],
+        stack="s",
+        gpu="",
+        base="",
+        charts=figures(steps, made),
+    )
+    assert page.count("<svg") == page.count("</svg>") == page.count("<figure")
+
+
+def test_steps_of_two_runs_stand_side_by_side_as_they_ended() -> None:
+    first, again = a_step(name="a", outcome="again"), a_step(name="a")
+    before = a_run(steps=(first, again))
+    after = a_run(steps=(a_step(name="b"),))
+    assert side_by_side(before, after) == [("a", again, None), ("b", None, after.steps[0])]
+
+
+@given(st.text(max_size=30))
+def test_any_word_is_a_time_of_some_kind(text: str) -> None:
+    assert isinstance(ago(text), str) and len(day(text)) <= 16
+
+
+def test_times_are_told_in_a_word() -> None:
+    now = datetime(2026, 1, 10, tzinfo=UTC)
+    told = {"2026-01-09T23:59:30Z": "now", "2026-01-09T22:00:00+00:00": "2 h", "2026-01-03T00:00:00Z": "7 d"}
+    assert {at: ago(at, now) for at in told} == told
+    assert ago("2026-02-01T00:00:00Z", now) == "in the future"
+    assert ago("2026-01-01T00:00:00", now) == "2026-01-01T00:00:00"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d", day(AT))
