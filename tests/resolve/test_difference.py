@@ -11,7 +11,7 @@ from tests.making import deb, digest, index_pin, lock_of
 
 from rocwright.catalog.mend import SetVariables
 from rocwright.plan.model import FilePin, ImageOrigin, PackageOrigin
-from rocwright.resolve.difference import Change, difference, taking
+from rocwright.resolve.difference import BUILD_PYTHON, ROOT, Change, difference, taking
 from rocwright.resolve.model import Lock, LockedPython, Remedy
 from rocwright.resolve.tell_difference import tell_difference
 from rocwright.resolve.versions import package_order, step_between
@@ -112,6 +112,43 @@ def test_taking_nothing_and_taking_all_give_the_two_locks() -> None:
     found = difference(before, after).changes
     assert taking(before, after, ()) == before
     assert taking(before, after, found) == after
+
+
+def remedy(issue: str, outcome: str = "helped", **variables: str) -> Remedy:
+    told = {"issue": issue, "component": "torchvision", "version": "0.21.0", "step": "torchvision"}
+    action = {"kind": "set", "variables": variables or {"A": "1"}}
+    more = {"action": action, "why": "x", "since": "2026-01-01T00:00:00Z", "outcome": outcome}
+    return Remedy.model_validate(told | more)
+
+
+def test_remedies_that_builds_have_are_differences_and_are_taken_one_by_one() -> None:
+    before = changed(BEFORE, remedies=(remedy("old"), remedy("same"), remedy("vain", "useless")))
+    after = changed(BEFORE, remedies=(remedy("same", B="2"), remedy("new"), remedy("other", "useless")))
+    found = difference(before, after)
+    assert [(one.name, one.kind) for one in found.of("remedy")] == [
+        ("old for torchvision", "gone"),
+        ("same for torchvision", "other"),
+        ("new for torchvision", "new"),
+    ]
+    for one in found.changes:
+        mixed = taking(before, after, [one])
+        assert difference(before, mixed).changes == (one,)
+        assert remedy("vain", "useless") in mixed.remedies
+    assert taking(before, after, ()) == before
+    trial = changed(before, remedies=(remedy("old", "trial"), remedy("same")))
+    assert not difference(before, trial), "what a remedy's outcome is called changes no build"
+
+
+def test_the_root_itself_and_the_python_of_builds_are_taken_too() -> None:
+    before = with_python(BEFORE, six="1.0")
+    python = before.python
+    assert python is not None
+    other = tuple(root.model_copy(update={"env": {"A": "1"}}) for root in before.roots)
+    after = changed(before, roots=other, python=python.model_copy(update={"version": "3.14"}))
+    found = difference(before, after)
+    assert {one.name for one in found.changes} == {ROOT, BUILD_PYTHON}
+    for one in found.changes:
+        assert difference(before, taking(before, after, [one])).changes == (one,)
 
 
 @given(st.sets(st.integers(0, 5)))

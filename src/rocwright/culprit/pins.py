@@ -32,14 +32,16 @@ class Pin(Frozen):
 
 
 def pins(good: Lock, bad: Lock) -> tuple[Pin, ...]:
-    """The pieces of the difference of two locks, components first, and of them the last built first.
+    """The pieces of the difference of two locks, components first, and of them the last built first;
+    then remedies.
 
     Raises InputError where the locks are of different stacks, GPUs or bases.
     """
     _same_request(good, bad)
     found = difference(good, bad)
     # what comes last in a stack is built of the rest: it is the likelier culprit
-    components = [Pin(name=one.name, changes=(one,)) for one in reversed(found.of("component"))]
+    alone = (*reversed(found.of("component")), *found.of("remedy"))
+    components = [Pin(name=one.name, changes=(one,)) for one in alone]
     whole = {
         "ROCm": found.of("rocm"),
         "the base": found.of("provided") + found.of("package"),

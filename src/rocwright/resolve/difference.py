@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from rocwright.models import Frozen
+from rocwright.files import sha256_bytes
+from rocwright.models import Frozen, canonical_json
 from rocwright.plan.model import (
     DebianOrigin,
     DebianSourceOrigin,
@@ -21,18 +22,25 @@ from rocwright.resolve.model import (
     LockedPython,
     LockedRoot,
     LockedSdist,
+    Remedy,
 )
 from rocwright.resolve.versions import Step, step_between
 
-Part = Literal["request", "provided", "rocm", "component", "python", "package", "remedy"]
-"""What a pin belongs to: what was asked for, what the base brings along, ROCm, a component, the Python
-packages that builds install, the packages of a root, and what mends known issues."""
+Part = Literal["request", "provided", "rocm", "component", "remedy", "python", "package"]
+"""What a pin belongs to: what was asked for, what the base brings along, ROCm, a component, a remedy that
+builds have, the Python packages that builds install, the packages of a root and the root itself."""
 
 Kind = Step | Literal["new", "gone", "other"]
 """`other`: what cannot be ordered (a setting, a digest, a commit under the same version)."""
 
 SHORT = 12
 """Digits of a commit or digest that are shown."""
+
+BUILD_PYTHON = "python for builds"
+"""What the version of Python that builds use is called, beside what else the base brings along."""
+
+ROOT = "root file system"
+"""What a root is called among its packages: its suite, architecture, image and environment."""
 
 
 class Change(Frozen):
@@ -128,9 +136,12 @@ def _pins(lock: Lock) -> Iterator[tuple[Key, _Pin]]:
         exact = one.model_dump(exclude={"pending", "passed_over", "place"})
         mark = one.commit.removeprefix("sha256:")[:SHORT] or _digest_of(*one.files)
         yield ("component", "", one.name), _Pin(version=one.version, exact=exact, mark=mark)
+    for name, remedies in _remedies_by_name(lock).items():
+        done = [one.model_dump(mode="json", include={"action", "memory"}) for one in remedies]
+        yield ("remedy", "", name), _Pin(version="in force", exact=done, mark="in another way")
     if lock.python is not None:
         yield (
-            ("provided", "", "python for builds"),
+            ("provided", "", BUILD_PYTHON),
             _Pin(version=lock.python.version, exact=lock.python.version),
         )
         wanted = {_project(one) for one in lock.python.wanted}
@@ -152,6 +163,9 @@ def _pins(lock: Lock) -> Iterator[tuple[Key, _Pin]]:
                 ),
             )
     for root in lock.roots:
+        exact = root.model_dump(include={"base", "manager", "suite", "architecture", "image", "env"})
+        mark = sha256_bytes(canonical_json(exact))[:SHORT]
+        yield ("package", root.role, ROOT), _Pin(version=root.suite, exact=exact, mark=mark)
         for pin in root.packages:
             name, version = name_and_version(pin)
             yield (
@@ -164,9 +178,14 @@ def _pins(lock: Lock) -> Iterator[tuple[Key, _Pin]]:
                 ),
             )
 
-    for remedy in lock.in_force:
-        key: Key = ("remedy", "", f"{remedy.issue} for {remedy.component}")
-        yield key, _Pin(version="in force", exact=remedy.action, mark="in another way")
+
+def _remedies_by_name(lock: Lock) -> dict[str, tuple[Remedy, ...]]:
+    """The remedies that builds have, by issue and component."""
+    found: dict[str, tuple[Remedy, ...]] = {}
+    for one in lock.in_force:
+        name = f"{one.issue} for {one.component}"
+        found[name] = (*found.get(name, ()), one)
+    return found
 
 
 def _digest_of(*pins: FilePin) -> str:
@@ -226,9 +245,14 @@ def taking(before: Lock, after: Lock, changes: Collection[Change]) -> Lock:
             "provided": _mixed(before.provided, after.provided, _names(taken, "provided")),
             "rocm": after.rocm if _names(taken, "rocm") else before.rocm,
             "components": tuple(_components(before, after, _names(taken, "component"))),
-            "python": _python(before.python, after.python, _names(taken, "python")),
+            "remedies": _remedies(before, after, _names(taken, "remedy")),
+            "python": _python(
+                before.python,
+                after.python,
+                _names(taken, "python"),
+                BUILD_PYTHON in _names(taken, "provided"),
+            ),
             "roots": tuple(_roots(before, after, taken)),
-            "remedies": after.remedies if _names(taken, "remedy") else before.remedies,
         }
     )
 
@@ -255,13 +279,22 @@ def _components(before: Lock, after: Lock, taken: Collection[str]) -> Iterator[L
     yield from _mixed(old, new, taken).values()
 
 
+def _remedies(before: Lock, after: Lock, taken: Collection[str]) -> tuple[Remedy, ...]:
+    """Those in force as taken; what was useless stays, for it changes no build."""
+    if not taken:
+        return before.remedies
+    useless = (one for one in before.remedies if not one.in_force)
+    mixed = _mixed(_remedies_by_name(before), _remedies_by_name(after), taken).values()
+    return (*useless, *(one for some in mixed for one in some))
+
+
 def _python(
-    old: LockedPython | None, new: LockedPython | None, taken: Collection[str]
+    old: LockedPython | None, new: LockedPython | None, taken: Collection[str], version: bool
 ) -> LockedPython | None:
-    if not taken or old is None or new is None:
-        return new if taken else old
+    if not (taken or version) or old is None or new is None:
+        return new if taken or version else old
     sdists = _mixed(_by_name(old.sdists), _by_name(new.sdists), taken)
-    return old.model_copy(
+    return (new if version else old).model_copy(
         update={"files": _pins_of(old.files, new.files, taken), "sdists": tuple(sdists.values())}
     )
 
@@ -285,6 +318,8 @@ def _roots(before: Lock, after: Lock, taken: Collection[Key]) -> Iterator[Locked
         names = _names(taken, "package", role)
         found = new if names else old
         if names and old is not None and new is not None and not (old.image or new.image):
-            found = old.model_copy(update={"packages": _pins_of(old.packages, new.packages, names)})
+            found = (new if ROOT in names else old).model_copy(
+                update={"packages": _pins_of(old.packages, new.packages, names)}
+            )
         if found is not None:
             yield found
