@@ -202,8 +202,9 @@ def build(
     *,
     run_id: str = "",
     origin: str = "",
+    lay: bool = True,
 ) -> Built:
-    """Run what must run; lay the artifacts out in the project's output folder.
+    """Run what must run; lay the artifacts out in the project's output folder, where `lay` says so.
 
     `origin` says who asked, where it was not a person, `run_id` under which id it goes on record; with either
     it is on record even where there was nothing to do.
@@ -236,7 +237,7 @@ def build(
     try:
         with holding(project.store, steps, wait), asked as under_way:
             run = _build(project, locked, options, progress, under_way, outcome)
-            artifacts = () if outcome.failures else lay_out(project, plan, locked, progress.say)
+            artifacts = () if outcome.failures or not lay else lay_out(project, plan, locked, progress.say)
     except OutOfDiskError as error:
         _add_room(error, project)
         raise

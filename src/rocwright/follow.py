@@ -113,12 +113,15 @@ def _bumped(
     with Online(
         base, release, project.catalog, project.store, project.home, on_line, known, until=until
     ) as outside:
-        return make_candidate(before, project.catalog, take, report.news, outside, on_line)
+        made = make_candidate(before, project.catalog, take, report.news, outside, on_line)
+    return replace(made, silent=tuple(f"{one.source}: {one.cause or one.what}" for one in report.silent))
 
 
-def newest(project: Project, lock: Lock, settings: WatchSettings, on_line: Callable[[str], None]) -> Lock:
+def newest(
+    project: Project, lock: Lock, settings: WatchSettings, on_line: Callable[[str], None]
+) -> Candidate:
     """The candidate for a lock that lies elsewhere than its project's own; raises what `bump` raises."""
-    return _bumped(replace(project, request=lock.request), lock, (), settings, on_line).lock
+    return _bumped(replace(project, request=lock.request), lock, (), settings, on_line)
 
 
 def put_candidate(project: Project, made: Lock, output: Path | None, *, write: bool) -> Path:

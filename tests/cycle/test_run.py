@@ -15,9 +15,11 @@ from rocwright.errors import InputError
 from rocwright.flow import Project
 from rocwright.home import Home
 from rocwright.records.place import open_records
+from rocwright.resolve.difference import Difference
 from rocwright.resolve.files import read_lock
 from rocwright.resolve.model import Lock
 from rocwright.resolve.settings import Channel
+from rocwright.watch.bump import Candidate
 from tests.culprit.world import World
 
 CHANNELS = (
@@ -32,11 +34,15 @@ def world(tmp_path: Path, home: Home, engine: str, tiny_root: Path) -> World:
     return World(tmp_path / "world", home.path, engine, tiny_root, ("one", "two"))
 
 
+def candidate(lock: Lock, *silent: str) -> Candidate:
+    return Candidate(lock=lock, difference=Difference(), ages={}, again=(), left=(), silent=silent)
+
+
 def turn(world: World, *, bisect: bool = False) -> RowTold:
     """A cycle whose upstream is the newest commit of each repository."""
 
-    def follow(project: Project, lock: Lock) -> Lock:
-        return world.lock({}).model_copy(update={"created": lock.created})
+    def follow(project: Project, lock: Lock) -> Candidate:
+        return candidate(world.lock({}).model_copy(update={"created": lock.created}))
 
     options = Options(jobs=2, engine=world.engine)
     wheel = Wheel(follow=follow, channels=CHANNELS, options=options, progress=PlainProgress(), bisect=bisect)
@@ -87,10 +93,10 @@ def test_a_row_moves_breaks_and_heals(world: World) -> None:
 
 
 def test_two_cycles_at_once_are_refused(world: World) -> None:
-    def inside(project: Project, lock: Lock) -> Lock:
+    def inside(project: Project, lock: Lock) -> Candidate:
         with pytest.raises(InputError, match="running already"):
             turn(world)
-        return lock
+        return candidate(lock)
 
     turn(world)
     options = Options(jobs=1, engine=world.engine)

@@ -1,4 +1,4 @@
-"""A matrix of four rows, on trixie and sid, follows upstreams that move, break and heal: from watch to served."""
+"""A matrix of four rows, on trixie and sid, whose upstreams move, break and heal: from watch to served."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from rocwright.cli.watch import settings_options
 @click.command("cycle")
 @settings_options
 @click.option("--bisect", is_flag=True, help="Where a candidate fails, look for the change that broke it.")
+@click.option("--dry-run", is_flag=True, help="Say what would be tried and why; build and promote nothing.")
 @click.option(
     "--jobs", "-j", type=click.IntRange(min=1), help="Most processes at once; all cores by default."
 )
@@ -24,6 +25,7 @@ def command(
     cool_down: int | None,
     seconds: float | None,
     bisect: bool,
+    dry_run: bool,
     jobs: int | None,
     engine: str | None,
     as_json: bool,
@@ -37,7 +39,7 @@ def command(
     from rocwright.build.scheduler import Options
     from rocwright.cli.tell import print_json
     from rocwright.cycle.channels import channels
-    from rocwright.cycle.run import Wheel, cycle
+    from rocwright.cycle.run import Wheel, cycle, look
     from rocwright.cycle.tell import tell
     from rocwright.flow import project_in
     from rocwright.follow import newest, watch_settings
@@ -54,7 +56,7 @@ def command(
             progress=progress,
             bisect=bisect,
         )
-        told = cycle(folder, asked.rows, project_in(folder), wheel)
+        told = (look if dry_run else cycle)(folder, asked.rows, project_in(folder), wheel)
     if as_json:
         print_json(told.model_dump(mode="json"))
     else:

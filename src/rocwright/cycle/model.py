@@ -7,9 +7,10 @@ from typing import Literal
 from rocwright.models import Frozen
 from rocwright.resolve.model import Request
 
-State = Literal["promoted", "unchanged", "failed", "not tried"]
+State = Literal["promoted", "unchanged", "failed", "not tried", "to try"]
 """The closed set of ends of a row: a lock reached a channel; nothing new, or nothing earned yet; the
-candidate broke and the old one stays; nobody could tell (no network, no room)."""
+candidate broke and the old one stays; nobody could tell (no network, no room); what would be tried, where a
+cycle only looks."""
 
 
 class Culprit(Frozen):
@@ -21,7 +22,8 @@ class Culprit(Frozen):
 
 class RowTold(Frozen):
     """How a row ended. `changes` says in lines what the candidate changed, `promoted` to which channels it
-    came, `waits` why not to others, `run` is the run that says the most of it, `why` tells a failure."""
+    came, `waits` why not to others, `run` is the run that says the most of it, `why` tells a failure.
+    `silent` are the sources upstream that gave no answer."""
 
     request: Request
     state: State
@@ -31,6 +33,7 @@ class RowTold(Frozen):
     lock: str = ""
     run: str = ""
     why: str = ""
+    silent: tuple[str, ...] = ()
     culprit: Culprit | None = None
 
     @property
@@ -49,7 +52,8 @@ class CycleTold(Frozen):
 
     @property
     def ok(self) -> bool:
-        return all(one.state in ("promoted", "unchanged") for one in self.rows)
+        """Whether no candidate failed, and every row could be looked at."""
+        return not any(one.state in ("failed", "not tried") for one in self.rows)
 
 
 def row_name(request: Request) -> str:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rocwright.cycle.model import row_name
+from rocwright.files import sha256_bytes, write_atomic
 from rocwright.flow import Project
+from rocwright.models import canonical_json
+from rocwright.plan.make import make_plan
 from rocwright.resolve.files import read_lock, write_lock
 from rocwright.resolve.model import Lock, Request
 
 LOCKS = "locks"
 """The folder of all rows, beside the project file: to be committed, if one likes."""
+
+FAILED_AS = "failed.sha256"
+"""Beside the lock that failed: what it was built of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +41,12 @@ class Row:
         )
         return cls(request=request, folder=folder, project=project)
 
+    def aside(self, folder: Path) -> Row:
+        """The same row, whose new locks go to another folder."""
+        return replace(
+            self, project=replace(self.project, lock_path=folder / self.folder.name / "trying.lock")
+        )
+
     def lock(self, name: str) -> Lock | None:
         """The lock of a channel, or None. Raises InputError where it cannot be read."""
         path = self.folder / f"{name}.lock"
@@ -48,6 +60,28 @@ class Row:
     def trying(self) -> Lock | None:
         """The candidate that was under trial when the last cycle was stopped."""
         return self.lock("trying")
+
+    @property
+    def failed(self) -> tuple[Lock, str] | None:
+        """The candidate that failed last, and what it was built of then."""
+        lock, mark = self.lock("failed"), self.folder / FAILED_AS
+        return (lock, mark.read_text().strip() if mark.exists() else "") if lock is not None else None
+
+    def keep_failed(self, lock: Lock) -> None:
+        """Keep a candidate that failed, so that it is not tried again as it is."""
+        self.keep("failed", lock)
+        write_atomic(self.folder / FAILED_AS, f"{self.built_of(lock)}\n")
+
+    def built_of(self, lock: Lock) -> str:
+        """A sha256 over all that a lock is built and checked by: a mended recipe changes it, as a lock does."""
+        catalog = self.project.catalog
+        keys = sorted(step.key for step in make_plan(lock, catalog).steps)
+        checks = [
+            one.model_dump(mode="json")
+            for part in lock.components
+            for one in catalog.component(part.name).check
+        ]
+        return sha256_bytes(canonical_json([keys, checks]))
 
     def drop_trial(self) -> None:
         """The candidate is settled."""

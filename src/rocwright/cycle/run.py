@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from rocwright.build.layout import lay_out
 from rocwright.build.progress import Progress
 from rocwright.build.scheduler import Options
 from rocwright.culprit.model import MACHINE
@@ -19,17 +21,19 @@ from rocwright.cycle.row import Row
 from rocwright.cycle.shown import shown
 from rocwright.errors import FailureClass, InputError, RocwrightError
 from rocwright.files import sha256_bytes, write_atomic
-from rocwright.flow import Project, build, known_lock
+from rocwright.flow import Project, build, known_lock, planned
 from rocwright.home import Home
+from rocwright.plan.decide import State
 from rocwright.records.model import Promotion, Which, new_run_id, now
 from rocwright.records.place import open_records
-from rocwright.resolve.difference import difference
+from rocwright.resolve.difference import Difference, difference
 from rocwright.resolve.model import Lock, Request
 from rocwright.resolve.settings import Channel
 from rocwright.resolve.tell_difference import tell_difference
 from rocwright.verify.run import verify
+from rocwright.watch.bump import Candidate
 
-Follow = Callable[[Project, Lock], Lock]
+Follow = Callable[[Project, Lock], Candidate]
 """The newest lock that upstream and the rules admit, from the one there is."""
 
 
@@ -37,7 +41,7 @@ Follow = Callable[[Project, Lock], Lock]
 class Wheel:
     """What a cycle turns with: how candidates are found, how they are built, the channels in order.
 
-    `bisect`: what made a candidate fail is looked for.
+    `bisect`: what made a candidate fail is looked for. `only_look`: nothing is built, kept or promoted.
     """
 
     follow: Follow
@@ -45,6 +49,14 @@ class Wheel:
     options: Options
     progress: Progress
     bisect: bool = False
+    only_look: bool = False
+
+
+def look(where: Path, rows: Sequence[Request], like: Project, wheel: Wheel) -> CycleTold:
+    """What a cycle would do: upstream is asked, and nothing is built, kept or promoted."""
+    wheel = replace(wheel, only_look=True)
+    with tempfile.TemporaryDirectory(prefix="rocwright-cycle-") as folder:
+        return _turned(new_run_id(), [Row.of(one, where, like).aside(Path(folder)) for one in rows], wheel)
 
 
 def cycle(where: Path, rows: Sequence[Request], like: Project, wheel: Wheel) -> CycleTold:
@@ -52,17 +64,21 @@ def cycle(where: Path, rows: Sequence[Request], like: Project, wheel: Wheel) -> 
 
     A row that fails keeps what it had, and the others go on. Raises InputError where another cycle runs here.
     """
-    ident, started, begun = new_run_id(), now(), time.monotonic()
     with _alone(where, like.home) as last:
-        told = []
-        for number, request in enumerate(rows, 1):
-            wheel.progress.say(f"cycle: row {number} of {len(rows)}: {request.stack}, {request.base}")
-            told.append(_Turn(Row.of(request, where, like), wheel, ident).told())
-        found = CycleTold(
-            id=ident, started=started, seconds=round(time.monotonic() - begun, 1), rows=tuple(told)
-        )
+        found = _turned(new_run_id(), [Row.of(one, where, like) for one in rows], wheel)
         write_atomic(last, found.model_dump_json(indent=1) + "\n")
     return found
+
+
+def _turned(ident: str, rows: Sequence[Row], wheel: Wheel) -> CycleTold:
+    started, begun, told = now(), time.monotonic(), []
+    for number, row in enumerate(rows, 1):
+        request = row.request
+        where = f"{request.stack}, {', '.join(request.gpu)}, {request.base}"
+        wheel.progress.say(f"cycle: row {number} of {len(rows)}: {where}")
+        told.append(_Turn(row, wheel, ident).told())
+    seconds = round(time.monotonic() - begun, 1)
+    return CycleTold(id=ident, started=started, seconds=seconds, rows=tuple(told))
 
 
 def last_cycle(where: Path, home: Home) -> CycleTold | None:
@@ -112,35 +128,62 @@ class _Turn:
         except RocwrightError as error:
             if error.failure is FailureClass.INTERRUPTED:
                 raise
-            return RowTold(request=self.row.request, state="not tried", why=f"{error.what}: {error.cause}")
+            # what the store has of it by now is not built again; upstream may have moved on by the next time
+            if not self.wheel.only_look:
+                self.row.drop_trial()
+            why = "\n".join(filter(None, (f"{error.what}: {error.cause}", *error.detail.splitlines()[:2])))
+            return RowTold(request=self.row.request, state="not tried", why=why)
 
     def _told(self) -> RowTold:
-        kept = self.row.lock(self.first)
-        candidate = self.row.trying
+        kept, candidate = self.row.lock(self.first), self.row.trying
+        silent: tuple[str, ...] = ()
         if candidate is None:
-            candidate = self._candidate(kept)
-            if kept is not None and not difference(kept, candidate):
-                return self._settled(kept, ())
-            failed = self.row.lock("failed")
-            if failed is not None and not difference(failed, candidate):
-                return RowTold(
-                    request=self.row.request, state="failed", why="the same candidate failed before"
-                )
-            self.row.keep("trying", candidate)
+            found = self._candidate(kept)
+            candidate, silent = found.lock, found.silent
         changes = tuple(tell_difference(difference(kept, candidate))) if kept else ("the first lock",)
+        if kept is not None and not difference(kept, candidate):
+            # the lock that is there goes on; it is tried again where its recipe has changed, or it is gone
+            candidate, changes = kept, ()
+            if not self._must_run(kept):
+                told = self._looked(kept, ()) if self.wheel.only_look else self._settled(kept, ())
+                if silent and told.state == "unchanged":
+                    return told.model_copy(update={"state": "not tried", "silent": silent})
+                return told.model_copy(update={"silent": silent})
+            changes = ("what it is built by has changed, or the store has it no more",)
+        failed = self.row.failed
+        if failed is not None and not difference(failed[0], candidate):
+            if failed[1] == self.row.built_of(candidate):
+                why = "the same candidate failed before"
+                return RowTold(request=self.row.request, state="failed", why=why, silent=silent)
+            changes = (*changes, "it failed before, and is built otherwise now")
+        if self.wheel.only_look:
+            return self._looked(candidate, changes)
+        self.row.keep("trying", candidate)
         for line in changes:
             self.say(f"  {line}")
-        return self._tried(kept, candidate, changes)
+        return self._tried(kept, candidate, changes).model_copy(update={"silent": silent})
 
-    def _candidate(self, kept: Lock | None) -> Lock:
+    def _candidate(self, kept: Lock | None) -> Candidate:
         if kept is not None:
             return self.wheel.follow(self.row.project, kept)
-        return known_lock(self.row.project, self.say)
+        lock = known_lock(self.row.project, self.say)
+        return Candidate(lock=lock, difference=Difference(), ages={}, again=(), left=())
+
+    def _must_run(self, lock: Lock) -> bool:
+        return any(one.state is State.RUN for one in planned(self.row.project, lock)[1])
+
+    def _looked(self, lock: Lock, changes: tuple[str, ...]) -> RowTold:
+        """What would be done with a lock."""
+        if not changes:
+            return RowTold(request=self.row.request, state="unchanged")
+        again = [one.step.name for one in planned(self.row.project, lock)[1] if one.state is State.RUN]
+        ran = f"{len(again)} steps would run: {', '.join(again[:6])}{', ...' if again[6:] else ''}"
+        return RowTold(request=self.row.request, state="to try", changes=(*changes, ran))
 
     def _tried(self, kept: Lock | None, candidate: Lock, changes: tuple[str, ...]) -> RowTold:
         project = replace(self.row.project, request=candidate.request)
         options, progress = self.wheel.options, self.wheel.progress
-        built = build(project, candidate, options, progress, origin=self.origin)
+        built = build(project, candidate, options, progress, origin=self.origin, lay=False)
         for _, error in built.failures:
             if error.failure in MACHINE:
                 raise error
@@ -154,8 +197,9 @@ class _Turn:
         return self._settled(candidate, changes)
 
     def _failed(self, kept: Lock | None, candidate: Lock, changes: tuple[str, ...], why: str) -> RowTold:
-        culprit = self._culprit(kept, candidate) if kept is not None and self.wheel.bisect else None
-        self.row.keep("failed", candidate)
+        moved = kept is not None and bool(difference(kept, candidate))
+        culprit = self._culprit(kept, candidate) if kept and moved and self.wheel.bisect else None
+        self.row.keep_failed(candidate)
         self.row.drop_trial()
         return RowTold(request=self.row.request, state="failed", changes=changes, why=why, culprit=culprit)
 
@@ -173,6 +217,8 @@ class _Turn:
         try:
             report = bisect(good, bad, bench)
         except RocwrightError as error:
+            if error.failure is FailureClass.INTERRUPTED:
+                raise
             return Culprit(says=(f"not found: {error.what}", error.cause), report="")
         page = write_report(report, good, bad, self.row.folder / "failed")
         return Culprit(says=tuple(tell(report)), report=str(page))
@@ -190,6 +236,8 @@ class _Turn:
                 if why:
                     waits[channel.name] = why
                     continue
+                if channel.name == self.first:
+                    self._lay_out(lock)
                 # the lock first: a promotion on record has its lock, whenever this is killed
                 self.row.keep(channel.name, lock)
                 records.promote(
@@ -216,3 +264,8 @@ class _Turn:
             lock=digest,
             run=best,
         )
+
+    def _lay_out(self, lock: Lock) -> None:
+        """Only what is promoted is laid out: a wheel that fails its checks is in no index."""
+        project = replace(self.row.project, request=lock.request)
+        lay_out(project, planned(project, lock)[0], lock, self.say)

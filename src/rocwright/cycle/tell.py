@@ -18,7 +18,9 @@ def _row(row: RowTold) -> Iterator[str]:
     where = f" to {', '.join(row.promoted)}" if row.promoted else ""
     yield f"{request.stack}  {', '.join(request.gpu)}  {request.base}: {row.state}{where}"
     if row.why:
-        yield f"  {row.why}"
+        yield from (f"  {line}" for line in row.why.splitlines())
+    for source in row.silent:
+        yield f"  no answer: {source}"
     for change in row.changes:
         yield f"  {change}"
     for channel, why in row.waits.items():

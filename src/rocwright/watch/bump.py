@@ -42,7 +42,8 @@ class Wanted:
 class Candidate:
     """A lock that takes what is wanted, and how it differs from the one there is.
 
-    `ages` are days since the release by name, `again` the steps that run again, `left` what is not taken.
+    `ages` are days since the release by name, `again` the steps that run again, `left` what is not taken,
+    `silent` the sources that gave no answer, and why.
     """
 
     lock: Lock
@@ -50,6 +51,7 @@ class Candidate:
     ages: Mapping[str, int]
     again: tuple[str, ...]
     left: tuple[tuple[str, str], ...]
+    silent: tuple[str, ...] = ()
 
 
 def wanted(lock: Lock, catalog: Catalog, news: Sequence[News], names: Sequence[str]) -> Wanted:
