@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -61,8 +62,9 @@ SETTINGS = """
 cool-down = 0
 
 [[channel]]
-name = "known-good"
-said = "ran in software"
+name   = "known-good"
+said   = "checked without a GPU"
+checks = ["machine-code"]
 """
 
 
@@ -189,7 +191,7 @@ def test_four_rows_move_break_and_heal(home: Home, upstream: Upstream, tmp_path:
         assert row["promoted"] == ["nightly", "candidate", "known-good"], row
     for row in first[TALLY]:
         assert row["promoted"] == ["nightly", "candidate"], row
-        assert "'ran in software' is asked for" in row["waits"]["known-good"]
+        assert row["waits"]["known-good"] == "did not run: machine-code"
     assert matrix.version(SMOKE, "known-good") == {"0.1.0"}
 
     upstream.smoke("0.1.1")
@@ -225,3 +227,70 @@ def test_four_rows_move_break_and_heal(home: Home, upstream: Upstream, tmp_path:
         held = records.promotions(stack=f"{SMOKE}-followed", channel="known-good")
         assert len(held) == 3 * len(GPUS)
         assert {one.by.split()[0] for one in held} == {"cycle"}
+
+
+def test_a_moved_tag_and_an_upstream_that_is_down_build_nothing(
+    home: Home, upstream: Upstream, tmp_path: Path
+) -> None:
+    matrix = Matrix(home, tmp_path / "matrix", upstream, (TALLY,))
+    assert states(matrix.turn()) == {TALLY: {"promoted"}}
+    before = len(matrix.runs(TALLY))
+
+    repository = upstream.repositories[TALLY]
+    away = repository.path.rename(tmp_path / "away")
+    for row in matrix.turn()[TALLY]:
+        assert row["state"] == "not tried", row
+        assert "tally.git" in "".join(row["silent"])
+    away.rename(repository.path)
+    assert states(matrix.turn()) == {TALLY: {"unchanged"}}
+
+    was = repository.git("rev-parse", "v1.0.0")
+    upstream.tally("1.0.0", '"another under the same name"')
+    for row in matrix.turn()[TALLY]:
+        assert row["state"] == "not tried", row
+        assert "nothing is bumped" in row["why"]
+        assert was[:12] in row["why"]
+    assert len(matrix.runs(TALLY)) == before
+    repository.git("tag", "--force", "v1.0.0", was)
+
+    upstream.tally("1.0.1", '"the next"')
+    told = json.loads(rocwright(home, matrix.folder, "cycle", "--dry-run", "--json"))
+    assert {row["state"] for row in told["rows"]} == {"to try"}
+    assert "tally 1.0.0 -> 1.0.1 (patch)" in told["rows"][0]["changes"]
+    assert len(matrix.runs(TALLY)) == before
+    assert matrix.version(TALLY, "nightly") == {"1.0.0"}
+    assert states(matrix.turn()) == {TALLY: {"promoted"}}
+    assert matrix.version(TALLY, "candidate") == {"1.0.1"}
+
+
+def test_a_cycle_that_is_killed_goes_on_and_two_at_once_are_refused(
+    home: Home, upstream: Upstream, tmp_path: Path
+) -> None:
+    matrix = Matrix(home, tmp_path / "matrix", upstream, (TALLY,))
+    assert states(matrix.turn()) == {TALLY: {"promoted"}}
+    upstream.tally("1.0.1", '"the next"')
+    with matrix.running() as process:
+        assert process.stderr is not None
+        process.stderr.readline()
+        os.killpg(process.pid, signal.SIGSTOP)
+        refused = json.loads(rocwright(home, matrix.folder, "cycle", "--json", check=False))
+        assert "running already" in refused["error"]["what"]
+
+    # killed when it has said so many lines: chosen once and for all, over all that a cycle of two rows says
+    chosen = random.Random(20).sample(range(2, 16), 4)
+    for lines in chosen:
+        with matrix.running() as process:
+            assert process.stderr is not None
+            for _ in range(lines):
+                process.stderr.readline()
+            os.killpg(process.pid, signal.SIGKILL)
+    matrix.turn()
+    assert states(matrix.turn()) == {TALLY: {"unchanged"}}
+    assert matrix.version(TALLY, "nightly") == matrix.version(TALLY, "candidate") == {"1.0.1"}
+    assert not list(matrix.folder.glob("locks/*/trying.lock"))
+    with open_records(home) as records:
+        for gpu in GPUS:
+            (newest, *_) = records.promotions(stack=f"{TALLY}-followed", gpu=gpu, channel="nightly")
+            kept = records.lock(newest.lock)
+            assert kept is not None
+            assert "1.0.1" in kept

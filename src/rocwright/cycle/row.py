@@ -73,7 +73,7 @@ class Row:
         write_atomic(self.folder / FAILED_AS, f"{self.built_of(lock)}\n")
 
     def built_of(self, lock: Lock) -> str:
-        """A sha256 over all that a lock is built and checked by: a mended recipe changes it, as a lock does."""
+        """A sha256 over all that a lock is built and checked by: a mended recipe changes it too."""
         catalog = self.project.catalog
         keys = sorted(step.key for step in make_plan(lock, catalog).steps)
         checks = [
