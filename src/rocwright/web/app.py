@@ -44,7 +44,8 @@ def app(
     it, with an index wheels are served."""
     pages = Pages(site)
     live = Live(pages)
-    trends, artifacts = Trends(pages), Artifacts(pages)
+    trends = Trends(pages)
+    artifacts = Artifacts(pages, lambda: index.shelf.views if index else ())
     following = Following(pages)
     gate = _Gate(pages)
     more = Doing(pages, queue, cycling).routes() if queue else []
@@ -68,6 +69,7 @@ def app(
             Route("/artifacts/{sha256}", artifacts.one),
             Route("/artifacts/{sha256}/anatomy.svg", artifacts.anatomy),
             Route("/artifacts/{sha256}/file", artifacts.file),
+            Route("/artifacts/{sha256}/proof/{what}", artifacts.proof),
             Route("/enter", gate.enter, methods=["GET", "POST"]),
             Route("/leave", gate.leave, methods=["POST"]),
             Route("/static/{name}", _static),

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
+from urllib.parse import quote
 
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
 from rocwright.errors import RocwrightError
+from rocwright.proof.check import SAYS_NOT
 from rocwright.records.model import Artifact
 from rocwright.store.local import LocalStore, is_key
 from rocwright.web.pages import Pages
+from rocwright.web.proofs import check, has_key, laid_out
 from rocwright.web.site import asked
+from rocwright.wheels.formats import is_tar
+
+T = TypeVar("T")
+
+MOST_PARTS = 500
+"""Components on the page of an artifact; an SBOM may have a hundred thousand."""
 
 PICTURE = {
     "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'",
@@ -25,8 +39,10 @@ PICTURE = {
 class Artifacts:
     """Reads artifacts on record and in the store; each method answers one address."""
 
-    def __init__(self, pages: Pages) -> None:
-        self.pages, self.site = pages, pages.site
+    def __init__(self, pages: Pages, views: Callable[[], Collection[str]] = frozenset) -> None:
+        """`views` tells the GPUs that have a view of the index."""
+        self.pages, self.site, self._views = pages, pages.site, views
+        self._limiter = CapacityLimiter(2)
 
     async def all(self, request: Request) -> Response:
         """The newest of each name."""
@@ -36,26 +52,52 @@ class Artifacts:
         return self.pages.page(request, "artifacts.html", artifacts=[*newest.values()][::-1])
 
     async def one(self, request: Request) -> Response:
-        """One file: where it came from, what is in it, what was shown of it."""
+        """One file: where it came from, what is in it, what was shown of it; with `check` whether its
+        statement is right, which reads all of it."""
         self.site.need(request, "read")
         made = await self._known(request)
         evidence = await asked(lambda: self.site.records.findings(sha256=made.sha256, limit=200))
-        there = await asked(lambda: self._store().has(made.sha256, made.size))
+        stored = await asked(lambda: self._store().has(made.sha256, made.size))
+        laid = await asked(lambda: laid_out(self.site.folder, made))
+        signable, checked = await asked(has_key), None
+        if laid is not None and signable and "check" in request.query_params:
+            checked = await self._heavy(partial(check, laid))
         return self.pages.page(
             request,
             "artifact.html",
             made=made,
             findings=evidence,
-            there=there,
-            wheel=made.filename.endswith(".whl"),
-            index=f"{request.url.scheme}://{request.url.netloc}/simple/",
+            there=stored,
+            drawn=stored and is_container(made.filename),
+            install=install_line(made, f"{request.url.scheme}://{request.url.netloc}", self._views()),
+            laid=laid,
+            signable=signable,
+            checked=checked,
+            wrong=checked if isinstance(checked, RocwrightError) else None,
+            says_not=SAYS_NOT,
+            most=MOST_PARTS,
         )
 
-    async def anatomy(self, request: Request) -> Response:
-        """What is in a wheel, drawn."""
+    async def proof(self, request: Request) -> Response:
+        """The SBOM, the statement, or the file as it is laid out, which is the one that they are of."""
         self.site.need(request, "read")
         made = await self._known(request)
-        picture = await asked(partial(self._drawn, made))
+        laid = await asked(lambda: laid_out(self.site.folder, made))
+        path = {"sbom": laid.bill, "provenance": laid.statements, "laid-out": laid.file} if laid else {}
+        found = path.get(request.path_params["what"])
+        if found is None or not found.is_file():
+            raise HTTPException(404, "it is not laid out in the folder of this server any more")
+        return FileResponse(found, filename=found.name, media_type="application/octet-stream")
+
+    async def _heavy(self, work: Callable[[], T]) -> T:
+        """What reads whole artifacts: two at a time, whoever asks."""
+        return await run_sync(work, limiter=self._limiter)
+
+    async def anatomy(self, request: Request) -> Response:
+        """What is in a wheel or an archive, drawn."""
+        self.site.need(request, "read")
+        made = await self._known(request)
+        picture = await self._heavy(partial(self._drawn, made))
         return Response(picture, media_type="image/svg+xml", headers=PICTURE)
 
     def _drawn(self, made: Artifact) -> str:
@@ -77,7 +119,7 @@ class Artifacts:
         """The file itself, as the step made it; its bytes are checked before they are sent."""
         self.site.need(request, "read")
         made = await self._known(request)
-        path = await asked(partial(self._file, made))
+        path = await self._heavy(partial(self._file, made))
         return FileResponse(path, filename=Path(made.filename).name, media_type="application/octet-stream")
 
     def _file(self, made: Artifact) -> Path:
@@ -97,3 +139,20 @@ class Artifacts:
         if not found:
             raise HTTPException(404, "no such artifact is on record")
         return found[0]
+
+
+def is_container(filename: str) -> bool:
+    """Whether files can be seen in it. Those of an image lie in its layers: these are not unpacked here."""
+    if filename.endswith(".oci.tar"):
+        return False
+    return filename.endswith((".whl", ".zip")) or is_tar(b"", filename)
+
+
+def install_line(made: Artifact, server: str, views: Collection[str] = ()) -> str:
+    """What installs exactly this wheel from the index of this server, "" for what is no wheel."""
+    try:
+        name, version, _, _ = parse_wheel_filename(made.filename)
+    except InvalidWheelFilename:
+        return ""
+    view = f"/{quote(made.gpu[0])}" if len(made.gpu) == 1 and made.gpu[0] in views else ""
+    return f"pip install --index-url {server}{view}/simple/ '{name}=={version}'"

@@ -1,0 +1,101 @@
+"""What an artifact of the store was laid out as: its SBOM, its statement, and whether that is right."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rocwright.errors import RocwrightError
+from rocwright.proof import documents, envelope
+from rocwright.proof.check import Told, Verified, read_statement, told, verify
+from rocwright.proof.documents import Document
+from rocwright.proof.keys import own_public_key, public_key
+from rocwright.records.model import Artifact
+
+OUTPUT = "rocwright-out"
+"""The folder of a project in which artifacts are laid out: those of its stacks, or below it of its rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Laid:
+    """An artifact as it was laid out: the file, what its statement tells (unchecked) and which keys it names,
+    and the SBOM that lies beside it, None where that is not there or cannot be read."""
+
+    file: Path
+    told: Told
+    keys: tuple[str, ...]
+    sbom: Document | None
+
+    @property
+    def sha256(self) -> str:
+        """That of the file, as the statement has it."""
+        return self.told.subjects[0].sha256
+
+    @property
+    def statements(self) -> Path:
+        return self.file.with_name(self.file.name + envelope.SUFFIX)
+
+    @property
+    def bill(self) -> Path:
+        return self.file.with_name(self.file.name + documents.BESIDE)
+
+
+def laid_out(folder: Path, made: Artifact) -> Laid | None:
+    """The file that was laid out of an artifact in a project's folder, by what its statement says."""
+    for file in _candidates(folder / OUTPUT, made):
+        for one, keys in _statements(file):
+            if _is_of(one, made.sha256):
+                return Laid(file=file, told=told(one), keys=keys, sbom=_sbom(file))
+    return None
+
+
+def check(laid: Laid) -> Verified | RocwrightError:
+    """What `rocwright attest verify` says of it with the key of who runs this. Nobody else is asked, and the
+    whole file is read."""
+    try:
+        own = own_public_key()
+        return verify(laid.file, laid.statements, [public_key(own)] if own else [])
+    except RocwrightError as error:
+        return error
+
+
+def has_key() -> bool:
+    """Whether there is a key to check with."""
+    return own_public_key() is not None
+
+
+def _candidates(output: Path, made: Artifact) -> Iterator[Path]:
+    name = Path(made.filename).name
+    if name not in ("", ".", "..") and output.is_dir():
+        for pattern in (f"*/{glob.escape(name)}", f"*/*/{glob.escape(name)}"):
+            found = sorted(output.glob(pattern))
+            yield from (path for path in found if path.is_file() and not path.is_symlink())
+
+
+def _statements(file: Path) -> Iterator[tuple[dict[str, Any], tuple[str, ...]]]:
+    try:
+        for one in envelope.read_envelopes(file.with_name(file.name + envelope.SUFFIX)):
+            yield read_statement(one), tuple(keyid for keyid, _ in one.signatures)
+    except RocwrightError:
+        return
+
+
+def _is_of(said: dict[str, Any], sha256: str) -> bool:
+    """Whether a statement is of what the step made: as it is, or with an SBOM put into it."""
+    match said:
+        case {"predicate": {"buildDefinition": {"internalParameters": {"asBuilt": str(built)}}}}:
+            if built == sha256:
+                return bool(told(said).subjects)
+        case _:
+            pass
+    return any(one.sha256 == sha256 for one in told(said).subjects)
+
+
+def _sbom(file: Path) -> Document | None:
+    try:
+        return documents.read_document(file)
+    except RocwrightError:
+        return None

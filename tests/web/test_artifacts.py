@@ -1,0 +1,163 @@
+"""The page of an artifact: what it is made of, who signed it, how it is installed, its files."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rocwright.files import sha256_bytes
+from rocwright.home import Home
+from rocwright.proof.keys import make_key
+from rocwright.records.model import Artifact
+from rocwright.records.read import Records
+from rocwright.web.app import app
+from rocwright.web.artifacts import install_line, is_container
+from tests.proof.workplace import BETA, WHEEL_BYTES, Workplace, make_workplace
+from tests.web.serving import Served, a_run
+
+EVIL = "<script>alert('x')</script>"
+
+
+@pytest.fixture
+def work(home: Home, tmp_path: Path) -> Workplace:
+    return make_workplace(home, tmp_path / "project")
+
+
+@pytest.fixture
+def here(served: Served, work: Workplace) -> Served:
+    """A server in the folder of that project."""
+    site = replace(served.site, folder=work.project.output.parent)
+    return replace(served, site=site, made=app(site, ("localhost",)))
+
+
+def put(records: Records, filename: str = BETA, data: bytes = WHEEL_BYTES) -> str:
+    made = Artifact(
+        component="beta", step="beta", filename=filename, sha256=sha256_bytes(data), size=len(data)
+    )
+    records.put(a_run(f"run-{sha256_bytes(filename.encode())[:8]}"), artifacts=[made])
+    return f"/artifacts/{made.sha256}"
+
+
+def test_an_artifact_shows_its_components_and_gives_its_proof(
+    here: Served, records: Records, work: Workplace
+) -> None:
+    at = put(records)
+    client = here.client()
+    before = client.get(at).text
+    assert "not laid out" in before and "Components" not in before
+    laid = work.lay_out()[BETA]
+    page = client.get(at).text
+    assert "not signed" in page and "rocwright attest key" in page
+    assert laid.sha256 in page and sha256_bytes(WHEEL_BYTES) in page
+    bill = json.loads(client.get(f"{at}/proof/sbom").content)
+    for one in bill["components"]:
+        assert f'<th scope="row">{one["name"]}</th>' in page
+    assert sha256_bytes(client.get(f"{at}/proof/laid-out").content) == laid.sha256
+    assert client.get(f"{at}/file").content == WHEEL_BYTES
+    assert (
+        client.get(f"{at}/proof/provenance").content
+        == laid.path.with_name(f"{BETA}.intoto.jsonl").read_bytes()
+    )
+    for path in (f"{at}/proof/other", f"/artifacts/{'0' * 64}/proof/sbom", "/artifacts/../tokens.json"):
+        assert client.get(path).status_code == 404
+
+
+def test_a_signature_is_checked_when_asked_for(here: Served, records: Records, work: Workplace) -> None:
+    key = make_key()
+    at = put(records)
+    laid = work.lay_out()[BETA]
+    client = here.client()
+    assert "nobody has checked it yet" in client.get(at).text
+    right = client.get(f"{at}?check=yes").text
+    assert "go together" in right and key.keyid in right
+    laid.path.write_bytes(laid.path.read_bytes() + b"more")
+    wrong = client.get(f"{at}?check=yes").text
+    assert "not the file that was signed" in wrong and "go together" not in wrong
+    key.public.unlink()
+    assert "no key here" in client.get(at).text
+
+
+def test_a_file_of_that_name_that_is_another_build_is_not_taken_for_it(
+    here: Served, records: Records, work: Workplace
+) -> None:
+    work.lay_out()
+    at = put(records, BETA, b"another build")
+    page = here.client().get(at).text
+    assert "not laid out" in page and "the store has it no more" in page
+    assert here.client().get(f"{at}/proof/sbom").status_code == 404
+
+
+def test_what_was_damaged_beside_it_is_left_out(here: Served, records: Records, work: Workplace) -> None:
+    at = put(records, "alpha-1.0.tar.gz", work.project.store.verified(alpha(work)).read_bytes())
+    laid = work.lay_out()["alpha-1.0.tar.gz"]
+    client = here.client()
+    assert "Components" in client.get(at).text
+    laid.path.with_name(f"{laid.path.name}.cdx.json").write_text("{")
+    page = client.get(at)
+    assert page.status_code == 200 and "Components" not in page.text and "How it was built" in page.text
+    laid.path.with_name(f"{laid.path.name}.intoto.jsonl").write_text('{"payload": 1}')
+    assert "How it was built" not in client.get(at).text
+
+
+def alpha(work: Workplace) -> str:
+    record = work.project.store.record(work.step("alpha").key)
+    assert record is not None
+    return record.outputs[0].sha256
+
+
+def test_wheels_and_archives_are_drawn(here: Served, records: Records, work: Workplace) -> None:
+    client = here.client()
+    for at in (
+        put(records),
+        put(records, "alpha-1.0.tar.gz", work.project.store.verified(alpha(work)).read_bytes()),
+    ):
+        assert f'src="{at}/anatomy.svg"' in client.get(at).text
+        picture = client.get(f"{at}/anatomy.svg")
+        assert picture.status_code == 200 and picture.text.startswith(("<svg", "<?xml"))
+    image = put(records, "alpha-tiny.oci.tar", b"an image")
+    assert "anatomy.svg" not in client.get(image).text
+
+
+@pytest.mark.parametrize(
+    ("name", "drawn"),
+    [
+        ("a-1-py3-none-any.whl", True),
+        ("a.tar.zst", True),
+        ("a.oci.tar", False),
+        ("a.txt", False),
+        ("", False),
+    ],
+)
+def test_which_files_hold_others(name: str, drawn: bool) -> None:
+    assert is_container(name) == drawn
+
+
+def test_the_line_installs_this_version_from_the_view_of_its_gpu() -> None:
+    made = Artifact(
+        component="torch",
+        step="torch",
+        filename="torch-2.9.0+rocm7.1-cp312-cp312-linux_x86_64.whl",
+        sha256="0" * 64,
+        size=1,
+        gpu=("gfx1151",),
+    )
+    server = "http://127.0.0.1:8642"
+    line = "pip install --index-url http://127.0.0.1:8642{}/simple/ 'torch==2.9.0+rocm7.1'"
+    assert install_line(made, server, ["gfx1151"]) == line.format("/gfx1151")
+    assert install_line(made, server, ["gfx1103"]) == line.format("")
+    assert install_line(
+        made.model_copy(update={"gpu": ("gfx1151", "gfx1103")}), server, ["gfx1151"]
+    ) == line.format("")
+    for name in (EVIL, "torch.tar.gz", "a-$(reboot)-py3-none-any.whl"):
+        assert install_line(made.model_copy(update={"filename": name}), server) == ""
+
+
+def test_names_of_artifacts_are_never_paths(here: Served, records: Records, work: Workplace) -> None:
+    work.lay_out()
+    for number, name in enumerate(("../../tokens.json", "..", "*", "/etc/passwd")):
+        at = put(records, name, bytes([number]))
+        assert here.client().get(at).status_code == 200
+        assert here.client().get(f"{at}/proof/laid-out").status_code == 404
