@@ -7,12 +7,19 @@ from pathlib import Path
 import pytest
 from markupsafe import escape
 
+from rocwright.catalog.load import builtin_catalog
 from rocwright.cycle.model import Culprit, CycleTold, RowTold
+from rocwright.errors import NetworkError
 from rocwright.home import Home
 from rocwright.records.read import Records
 from rocwright.resolve.model import Request
+from rocwright.resolve.settings import WatchSettings
 from rocwright.watch.kept import keep, kept
+from rocwright.watch.look import watch
 from rocwright.watch.model import Alarm, Caution, News, Report, Silent
+from rocwright.watch.questions import Question
+from rocwright.watch.upstream import Answer
+from tests.making import lock_of
 from tests.web.serving import Served, a_run
 
 EVIL = "<script>alert('x')</script>"
@@ -32,6 +39,25 @@ def test_each_lock_keeps_its_own_part_of_the_last_look(home: Home) -> None:
         ("a", []),
         ("b", ["world"]),
     ]
+
+
+class Deaf:
+    """An upstream that never answers."""
+
+    def __init__(self, home: Home, seconds: float) -> None: ...
+
+    def ask(self, question: Question) -> Answer:
+        raise NetworkError("no answer", cause="it is deaf", next_step="wait")
+
+
+def test_whoever_looks_leaves_what_was_found(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rocwright.watch.look.Upstream", Deaf)
+    lock = lock_of("llama-hip")
+    report = watch({"one": lock, "other": lock}, WatchSettings(), builtin_catalog(), home)
+    assert report.silent
+    looks = kept(home)
+    assert {one.lock for one in looks} == {"one", "other"}
+    assert all(one.report.silent == report.silent for one in looks)
 
 
 def test_a_kept_look_that_cannot_be_read_or_written_costs_nothing_else(home: Home) -> None:
@@ -69,8 +95,10 @@ def test_the_page_tells_alarms_news_and_who_did_not_answer(served: Served, home:
         ),
     )
     keep(told, [EVIL], home, AT)
+    keep(Report(asked=1, seconds=1), ["looked at later"], home, AT.replace("-02T", "-03T"))
     text = client.get("/watch").text
     assert EVIL not in text and escape(EVIL) in text
+    assert "looked at later" in text.split("the tag v1 moved")[1]
     assert text.index("the tag v1 moved") < text.index("it was withdrawn") < text.index("May be taken")
     assert text.index("hello") < text.index("Held back") < text.index("2 days old") < text.index("***")
     assert 'href="https://notes.example/1.1"' in text and 'href="javascript' not in text

@@ -37,9 +37,11 @@ class Following:
         self.pages, self.site = pages, pages.site
 
     async def watch(self, request: Request) -> Response:
-        """What was new upstream when it was last looked at, lock by lock; asks nobody."""
+        """What was new upstream when it was last looked at, lock by lock, those with an alarm first; asks
+        nobody."""
         self.site.need(request, "read")
         looks = await asked(lambda: kept(self.site.home))
+        looks.sort(key=lambda one: not one.report.alarms)
         return self.pages.page(request, "watch.html", looks=looks, kept=KEPT, mask=self._mask)
 
     async def cycle(self, request: Request) -> Response:
