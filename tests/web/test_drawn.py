@@ -119,6 +119,8 @@ def test_any_records_make_a_page_of_trends(steps: list[StepAt], made: list[Artif
         stack="s",
         gpu="",
         base="",
+        gpus=["g"],
+        bases=["b"],
         charts=figures(steps, made),
     )
     assert page.count("<svg") == page.count("</svg>") == page.count("<figure")

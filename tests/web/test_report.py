@@ -6,11 +6,13 @@ import json
 from html.parser import HTMLParser
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rocwright.cli.report_ import command
+from rocwright.errors import InputError
 from rocwright.home import Home
 from rocwright.records.model import Artifact, Promotion, Sample, with_failure
 from rocwright.records.read import Records
@@ -121,6 +123,13 @@ def test_where_nothing_is_on_record_it_says_so_and_makes_no_records(tmp_path: Pa
     assert answer.exit_code == 0, answer.output
     assert "Nothing is on record" in target.read_text()
     assert not home.records.exists()
+
+
+@pytest.mark.parametrize("place", ["file/report.html", "/proc/nowhere/report.html"])
+def test_a_place_that_cannot_be_written_is_no_fault_of_rocwright(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").write_text("")
+    answer = CliRunner().invoke(command, ["--html", str(tmp_path / place)])
+    assert isinstance(answer.exception, InputError)
 
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12) | st.just(

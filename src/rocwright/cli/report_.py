@@ -22,7 +22,8 @@ def command(html: Path | None, stack: str, as_json: bool) -> None:
 
     The matrix of `rocwright serve`, without a server.
     """
-    from rocwright.cli.tell import print_json, print_table
+    from rocwright.cli.tell import as_known, print_json, print_table
+    from rocwright.errors import InputError, OutOfDiskError
     from rocwright.files import write_atomic
     from rocwright.home import Home
     from rocwright.records.place import read_records
@@ -33,7 +34,17 @@ def command(html: Path | None, stack: str, as_json: bool) -> None:
         if html is not None:
             from rocwright.web.report import report
 
-            write_atomic(html, report(records, stack))
+            try:
+                write_atomic(html, report(records, stack))
+            except OSError as error:
+                known = as_known(error)
+                if isinstance(known, OutOfDiskError):
+                    raise known from error
+                raise InputError(
+                    f"{html} cannot be written",
+                    cause=error.strerror or str(error),
+                    next_step="name a file in a folder that you may write",
+                ) from error
             say(f"written to {html}")
     if as_json:
         print_json([one._asdict() | {"said": one.said} for one in cells])

@@ -34,9 +34,11 @@ class Trends:
         """Build time, memory, compiler cache and sizes of one stack, or of a GPU and a base of it."""
         self.site.need(request, "read")
         records = self.site.records
-        stacks = sorted({one.stack for one in await asked(records.matrix)})
+        cells = await asked(records.matrix)
+        stacks = sorted({one.stack for one in cells})
         stack = request.query_params.get("stack", "")[:100] or (stacks[0] if stacks else "")
         gpu, base = (request.query_params.get(name, "")[:100] for name in ("gpu", "base"))
+        mine = [one for one in cells if one.stack == stack]
         which = Which(stack=stack, gpu=gpu, base=base, outcome="built")
         steps = await asked(lambda: records.steps(which, limit=MOST))
         made = await asked(lambda: records.artifacts(Which(stack=stack, gpu=gpu, base=base), limit=MOST))
@@ -47,6 +49,8 @@ class Trends:
             stack=stack,
             gpu=gpu,
             base=base,
+            gpus=sorted({one.gpu for one in mine}),
+            bases=sorted({one.base for one in mine}),
             charts=figures(steps, made),
         )
 
