@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 
@@ -87,19 +87,28 @@ def figures(steps: Sequence[StepAt], made: Sequence[Artifact]) -> list[Chart]:
     """Charts of what main steps took, and of how large files became."""
     main = [one for one in steps if one.step.seconds and "/" not in one.step.name]
     built = [one for one in main if one.step.outcome == "built"]
-    told: tuple[tuple[str, Callable[[StepAt], float], Callable[[float], str]], ...] = (
+    told: tuple[tuple[str, Callable[[StepAt], float | None], Callable[[float], str]], ...] = (
         ("Time of each component", lambda one: one.step.seconds, duration),
-        ("Memory, at most", lambda one: float(one.step.peak_memory or 0), size),
-        ("From the compiler cache", lambda one: one.step.cached * 100, lambda value: f"{value:.0f} %"),
+        ("Memory, at most", lambda one: one.step.peak_memory, size),
+        (
+            "From the compiler cache",
+            lambda one: one.step.cached * 100 if one.step.compiler_cache else None,
+            lambda value: f"{value:.0f} %",
+        ),
     )
-    found = [
-        chart(title, _curves((one.step.name, one.at, of(one)) for one in built), _ends(built), unit)
-        for title, of, unit in told
-    ]
+    found = [chart(title, _curves(_told(built, of)), _ends(built), unit) for title, of, unit in told]
     rows = [(f"{one.component} {', '.join(one.gpu)}", one.at, float(one.size)) for one in made]
     ends = (min((one.at for one in made), default="")[:10], max((one.at for one in made), default="")[:10])
     found.append(chart("Size of what is built, by GPU", _curves(rows), ends, size))
     return [one for one in found if one is not None]
+
+
+def _told(steps: Iterable[StepAt], of: Callable[[StepAt], float | None]) -> Iterator[tuple[str, str, float]]:
+    """What was measured of each; what was not is no zero."""
+    for one in steps:
+        value = of(one)
+        if value is not None:
+            yield one.step.name, one.at, value
 
 
 def _curves(rows: Iterable[tuple[str, str, float]]) -> dict[str, list[Point]]:
