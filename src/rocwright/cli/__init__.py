@@ -14,45 +14,62 @@ import click
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-VERBS = {
-    "stacks": "What can be built: every stack, GPU and base, and how far each has come.",
-    "init": "Write rocwright.toml: this stack, for this GPU, on this base.",
-    "lock": "rocwright.toml -> rocwright.lock: every commit, package and hash.",
-    "watch": "What upstream has that the lock has not: how old, and may it be taken?",
-    "bump": "A candidate lock with what upstream has: what changes, in words.",
-    "plan": "What a build would run, what is in the store, and why.",
-    "why": "The inputs of a step's key, and which differ from the last time.",
-    "build": "Build what the lock says and is not in the store yet.",
-    "install": "The wheels of a built stack into a virtual environment of yours.",
-    "verify": "Check and try what is built; write evidence.",
-    "sbom": "What is in an artifact or a stack: sources, edits, packages, libraries, licences.",
-    "attest": "How a file was built, signed with your key; and whether such a statement is right.",
-    "logs": "The log of a step.",
-    "heal": "The remedies of the lock: what was tried, why, and whether it helped.",
-    "diagnose": "What broke, by its log: the first error, and what is known of it.",
-    "issues": "The known failures of the field: what they mean, their causes and remedies.",
-    "cycle": "Follow upstream: candidate, build, checks; promote it or keep the old.",
-    "reproduce": "Build again, elsewhere and otherwise: are the bytes the same?",
-    "bisect": "Which change upstream broke a build: the pins, then the commit.",
-    "shell": "A shell in the sandbox of a step, as it was.",
-    "patch": "Edits of source trees: check them, or save yours as edits.",
-    "history": "Earlier runs on this machine.",
-    "records": "The database of runs and findings: check, vacuum, export, import.",
-    "serve": "In a browser: what stands, what runs, what broke.",
-    "report": "What stands, as a table or as one self-contained page.",
-    "store": "What is kept: ls, du, verify, gc.",
-    "clean": "What takes room on this machine, by kind, and what of it can go.",
-    "doctor": "Is this machine fit to build and to run? What is wrong, why, and what mends it.",
-    "sandbox": "Which sandbox engines work here, and why the others do not.",
-    "targets": "GPUs by any name, and the ones in this machine.",
-    "catalog": "The facts: check them, and JSON schema for editors.",
-    "env": "The environment that a GPU wants, with reasons, for your shell.",
-    "exec-step": "Run one step given nothing but the store.",
-    "wheel": "The machine code in wheels and libraries: see it, judge it, trim it, serve it.",
-    "export": "The lock as a Containerfile, scripts, units: files that need rocwright no more.",
-    "import": "versions.env -> the versions of rocwright.toml.",
-    "completion": "Shell completion for bash, zsh or fish.",
+SECTIONS = {
+    "Begin": {
+        "stacks": "What can be built: every stack, GPU and base, and how far each has come.",
+        "targets": "GPUs by any name, and the ones in this machine.",
+        "doctor": "Is this machine fit to build and to run? What is wrong, why, and what mends it.",
+        "init": "Write rocwright.toml: this stack, for this GPU, on this base.",
+    },
+    "Lock and plan": {
+        "lock": "rocwright.toml -> rocwright.lock: every commit, package and hash.",
+        "plan": "What a build would run, what is in the store, and why.",
+        "why": "The inputs of a step's key, and which differ from the last time.",
+        "watch": "What upstream has that the lock has not: how old, and may it be taken?",
+        "bump": "A candidate lock with what upstream has: what changes, in words.",
+    },
+    "Build and prove": {
+        "build": "Build what the lock says and is not in the store yet.",
+        "install": "The wheels of a built stack into a virtual environment of yours.",
+        "verify": "Check and try what is built; write evidence.",
+        "reproduce": "Build again, elsewhere and otherwise: are the bytes the same?",
+        "sbom": "What is in an artifact or a stack: sources, edits, packages, libraries, licences.",
+        "attest": "How a file was built, signed with your key; and whether such a statement is right.",
+    },
+    "When it breaks": {
+        "logs": "The log of a step.",
+        "diagnose": "What broke, by its log: the first error, and what is known of it.",
+        "issues": "The known failures of the field: what they mean, their causes and remedies.",
+        "heal": "The remedies of the lock: what was tried, why, and whether it helped.",
+        "shell": "A shell in the sandbox of a step, as it was.",
+        "patch": "Edits of source trees: check them, or save yours as edits.",
+        "bisect": "Which change upstream broke a build: the pins, then the commit.",
+    },
+    "Keep it going": {
+        "cycle": "Follow upstream: candidate, build, checks; promote it or keep the old.",
+        "serve": "In a browser: what stands, what runs, what broke.",
+        "report": "What stands, as a table or as one self-contained page.",
+        "history": "Earlier runs on this machine.",
+    },
+    "Wheels and the way out": {
+        "wheel": "The machine code in wheels and libraries: see it, judge it, trim it, serve it.",
+        "export": "The lock as a Containerfile, scripts, units: files that need rocwright no more.",
+        "import": "versions.env -> the versions of rocwright.toml.",
+        "env": "The environment that a GPU wants, with reasons, for your shell.",
+    },
+    "This machine": {
+        "store": "What is kept: ls, du, verify, gc.",
+        "clean": "What takes room on this machine, by kind, and what of it can go.",
+        "records": "The database of runs and findings: check, vacuum, export, import.",
+        "sandbox": "Which sandbox engines work here, and why the others do not.",
+        "catalog": "The facts: check them, and JSON schema for editors.",
+        "exec-step": "Run one step given nothing but the store.",
+        "completion": "Shell completion for bash, zsh or fish.",
+    },
 }
+"""Every verb with a line of help, by what one wants."""
+
+VERBS = {name: told for verbs in SECTIONS.values() for name, told in verbs.items()}
 
 MODULES = {"import": "import_", "bisect": "bisect_", "report": "report_"}
 """Verbs whose module cannot have their name: Python has the word, or a module of that name, or we have."""
@@ -61,7 +78,8 @@ MODULES = {"import": "import_", "bisect": "bisect_", "report": "report_"}
 class Verbs(click.Group):
     """A group whose commands are imported only when they are called: name -> one line of help, in order.
 
-    A verb's module lies in `package` under the verb's name, or under that which `modules` gives.
+    A verb's module lies in `package` under the verb's name, or under that which `modules` gives. `sections`
+    are how help groups the verbs.
     """
 
     def __init__(
@@ -70,10 +88,12 @@ class Verbs(click.Group):
         verbs: Mapping[str, str],
         package: str,
         modules: Mapping[str, str] | None = None,
+        sections: Mapping[str, Mapping[str, str]] | None = None,
         **others: Any,
     ) -> None:
         super().__init__(*args, **others)
         self.verbs = verbs
+        self._sections = sections or {"Commands": verbs}
         self._package = package
         self._modules = modules or {}
 
@@ -100,8 +120,9 @@ class Verbs(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         # written from the table: help imports no verb
-        with formatter.section("Commands"):
-            formatter.write_dl(list(self.verbs.items()))
+        for title, verbs in self._sections.items():
+            with formatter.section(title):
+                formatter.write_dl(list(verbs.items()))
 
 
 class DefaultVerb(Verbs):
@@ -135,6 +156,7 @@ class DefaultVerb(Verbs):
 @click.group(
     cls=Verbs,
     verbs=VERBS,
+    sections=SECTIONS,
     package="rocwright.cli",
     modules=MODULES,
     context_settings={"help_option_names": ["-h", "--help"]},
