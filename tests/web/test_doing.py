@@ -91,7 +91,7 @@ def test_builds_run_one_after_the_other_and_are_cancelled(
     runs = [client.post("/queue", data=form).headers["location"].rpartition("/")[2] for _ in range(3)]
     until(lambda: queue._child is not None)
     assert [known(records, one).state for one in runs[1:]] == ["queued", "queued"]
-    assert known(records, runs[0]).origin == "page run"
+    assert known(records, runs[0]).origin == f"page run {runs[0][-6:]}"
     page = client.get("/queue").text
     assert all(one in page for one in runs)
     assert "Cancel" in client.get(f"/runs/{runs[1]}").text

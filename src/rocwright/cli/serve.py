@@ -30,9 +30,16 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
     metavar="HOURS",
     help="Run `rocwright cycle` here, now and each so many hours.",
 )
+@click.option("--engine", default="", help="The sandbox engine of what is built, by name.")
 @click.pass_context
 def command(
-    context: click.Context, host: str, port: int, open_: bool, names: tuple[str, ...], hours: float | None
+    context: click.Context,
+    host: str,
+    port: int,
+    open_: bool,
+    names: tuple[str, ...],
+    hours: float | None,
+    engine: str,
 ) -> None:
     """What stands, what runs, what broke: in a browser, from this machine's records.
 
@@ -55,14 +62,14 @@ def command(
     home = Home.default()
     with open_records(home) as records:
         access = Access(Tokens(home.path / "tokens.json"), open_)
-        site = Site(home=home, records=records, access=access, folder=Path.cwd())
+        queue = Queue(records, Path.cwd(), say, engine)
+        site = Site(home=home, records=records, access=access, folder=queue.folder, working=queue.working)
 
         def tell(address: str) -> None:
             say(f"serving the records of {home.path} at {address}")
             say(f"enter with: {address}/enter?token={access.first}")
 
-        queue = Queue(records, site.folder, say)
-        cycling = Cycling(site.folder, hours, queue.turn, say) if hours else None
+        cycling = Cycling(site.folder, hours, queue.turn, say, engine) if hours else None
         index = Index(site.folder / "rocwright-out", home, say)
         known = ("localhost", *names) if host in LOOPBACK else names
         works = [one for one in (queue, cycling, index) if one is not None]

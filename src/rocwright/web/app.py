@@ -30,7 +30,11 @@ from rocwright.web.queue import Queue
 from rocwright.web.site import COOKIE, Site
 from rocwright.web.trends import Trends
 
-STATIC = {"site.css": "text/css; charset=utf-8", "live.js": "text/javascript; charset=utf-8"}
+STATIC = {
+    "site.css": "text/css; charset=utf-8",
+    "live.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
 
 
 def app(

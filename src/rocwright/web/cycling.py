@@ -26,6 +26,7 @@ class Cycling:
     hours: float
     turn: threading.Lock
     say: Callable[[str], None] = lambda _: None
+    engine: str = ""
     next: str = ""
     _child: subprocess.Popen[bytes] | None = None
     _ended: threading.Event = field(default_factory=threading.Event)
@@ -62,7 +63,13 @@ class Cycling:
 
         try:
             process.stream(
-                [sys.executable, "-m", "rocwright", "cycle"],
+                [
+                    sys.executable,
+                    "-m",
+                    "rocwright",
+                    "cycle",
+                    *(("--engine", self.engine) if self.engine else ()),
+                ],
                 lambda line: self.say(f"cycle: {line}"),
                 cwd=self.folder,
                 on_start=begun,

@@ -88,7 +88,7 @@ class Doing:
         """Take a run out of the queue, or stop it where it runs."""
         await self.site.need_form(request, "run")
         run = await self.pages.known_run(request)
-        if not await asked(lambda: self.queue.cancel(run.id)):
+        if not await asked(lambda: self.queue.cancel(run.id, run.origin)):
             raise HTTPException(409, "it is not in this server's queue: it ended, or somebody else runs it")
         return RedirectResponse(f"/runs/{run.id}", 303)
 

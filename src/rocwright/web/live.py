@@ -171,7 +171,12 @@ def _told(run: Run) -> dict[str, object]:
         "state": run.state,
         "outcome": run.outcome,
         "steps": {
-            name: {"look": look_of(one), "seconds": round(one.seconds), "jobs": one.most_jobs or one.jobs}
+            name: {
+                "look": look_of(one),
+                "seconds": round(one.seconds),
+                "jobs": one.most_jobs or one.jobs,
+                "log": bool(one.log),
+            }
             for name, one in latest.items()
         },
     }

@@ -128,6 +128,9 @@ class Pages:
         )
         issue = the_issues()[0].get(failed.issue) if failed else None
         lock, before = await asked(lambda: self.lock_of(run)), await asked(lambda: self._before(run))
+        tries = await asked(lambda: self.site.records.runs(Which(origin=run.origin), limit=20, steps=False))
+        tries = tries if run.origin.startswith("page ") and len(tries) > 1 else []
+        going = run.state == "ended" and self.site.working(run.origin)
         return self.page(
             request,
             "run.html",
@@ -135,6 +138,8 @@ class Pages:
             graph=graph(run.steps),
             failed=failed,
             error=error,
+            runs=tries,
+            follow=(tries[0].id if tries else run.id) if going else "",
             issue=issue,
             charts=charts(samples),
             artifacts=artifacts,

@@ -39,17 +39,19 @@ class Order:
     own: bool
     heal: bool
     by: str
+    engine: str = ""
 
     @property
     def origin(self) -> str:
-        """Who asked, for the record."""
-        return f"page {self.by}"
+        """Who asked, for the record; all tries of an order have the same, and no other has it."""
+        return f"page {self.by} {self.run[-6:]}"
 
     @property
     def words(self) -> list[str]:
         """The command."""
         words = [sys.executable, "-m", "rocwright", "build", "--run-id", self.run, "--origin", self.origin]
         words += ["--heal"] if self.heal else []
+        words += ["--engine", self.engine] if self.engine else []
         if self.own:
             return words
         one = self.request
@@ -63,11 +65,13 @@ class Order:
 
 @dataclass(slots=True)
 class Queue:
-    """Orders in turn, in a thread; `folder` is the project's, `turn` is held while one is built."""
+    """Orders in turn, in a thread; `folder` is the project's, `engine` that of builds (the first
+    that works here), `turn` is held while one is built."""
 
     records: Records
     folder: Path
     say: Callable[[str], None] = lambda _: None
+    engine: str = ""
     waiting: deque[Order] = field(default_factory=deque)
     current: Order | None = None
     turn: threading.Lock = field(default_factory=threading.Lock)
@@ -99,7 +103,7 @@ class Queue:
 
     def put(self, request: Request, *, own: bool, heal: bool, by: str) -> str:
         """Take an order; gives the id of its run, which is on record as queued. Raises FullError."""
-        order = Order(run=new_run_id(), request=request, own=own, heal=heal, by=by)
+        order = Order(run=new_run_id(), request=request, own=own, heal=heal, by=by, engine=self.engine)
         with self._wake:
             if len(self.waiting) >= MOST_WAITING or self._ended:
                 raise FullError
@@ -108,13 +112,21 @@ class Queue:
             self._wake.notify()
         return order.run
 
-    def cancel(self, run: str) -> bool:
-        """Take an order back, or stop it where it runs; False where it is neither waiting nor running."""
+    def working(self, origin: str) -> bool:
+        """Whether the order of that origin is being worked on: another try may follow one that failed."""
+        current = self.current
+        return current is not None and current.origin == origin
+
+    def cancel(self, run: str, origin: str = "") -> bool:
+        """Take an order back, or stop it where it runs, by the id of its run or its origin.
+
+        False where it is neither waiting nor running.
+        """
         with self._wake:
             order = next((one for one in self.waiting if one.run == run), None)
             if order is not None:
                 self.waiting.remove(order)
-            elif self.current is None or self.current.run != run:
+            elif self.current is None or (self.current.run != run and self.current.origin != origin):
                 return False
             else:
                 # it may wait for its turn, or have just begun

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 from collections.abc import Callable
 
@@ -13,7 +14,10 @@ MOST_CLIENTS = 2048
 
 
 def run(made: ASGIApp, host: str, port: int, say: Callable[[str], None]) -> None:
-    """Serve until Ctrl-C; `say` is told the address. Raises InputError where it cannot listen there."""
+    """Serve until Ctrl-C or SIGTERM; `say` is told the address.
+
+    Raises InputError where it cannot listen there.
+    """
     import uvicorn
 
     try:
@@ -39,4 +43,11 @@ def run(made: ASGIApp, host: str, port: int, say: Callable[[str], None]) -> None
             limit_concurrency=MOST_CLIENTS,
             timeout_graceful_shutdown=2,
         )
-        uvicorn.Server(config).run(sockets=[listening])
+        # uvicorn ends in order and then hands the signal on: what the caller has begun must end too
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+        try:
+            uvicorn.Server(config).run(sockets=[listening])
+        except KeyboardInterrupt:
+            return
+        finally:
+            signal.signal(signal.SIGTERM, before)

@@ -29,12 +29,14 @@ COOKIE = "rocwright"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """One server: `folder` is the project that it was started in."""
+    """One server: `folder` is the project that it was started in, `working` says of an origin whether its
+    order is being worked on."""
 
     home: Home
     records: Records
     access: Access
     folder: Path
+    working: Callable[[str], bool] = lambda _: False
     hidden: tuple[str, ...] = field(default_factory=secrets_of_environment)
 
     def own(self) -> ProjectFile | None:

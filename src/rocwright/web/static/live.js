@@ -16,6 +16,13 @@ function watchRun(place) {
       look.textContent = step.look;
       if (step.seconds) row.cells[2].textContent = seconds(step.seconds);
       if (step.jobs) row.cells[3].textContent = step.jobs;
+      const last = row.cells[row.cells.length - 1];
+      if (step.log && !last.firstElementChild) {
+        const link = document.createElement("a");
+        link.href = `/runs/${encodeURIComponent(place.dataset.run)}/log/${name.split("/").map(encodeURIComponent).join("/")}`;
+        link.textContent = "log";
+        last.append(link);
+      }
     }
     if (told.state === "ended") {
       events.close();
