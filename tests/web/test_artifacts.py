@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import tarfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,9 +16,10 @@ from rocwright.proof.keys import make_key
 from rocwright.records.model import Artifact
 from rocwright.records.read import Records
 from rocwright.web.app import app
-from rocwright.web.artifacts import install_line, is_container
+from rocwright.web.artifacts import MOST_IMAGE, install_line, is_drawn
 from tests.proof.workplace import BETA, WHEEL_BYTES, Workplace, make_workplace
 from tests.web.serving import Served, a_run
+from tests.wheels.test_members import tar, write_image
 
 EVIL = "<script>alert('x')</script>"
 
@@ -117,22 +120,40 @@ def test_wheels_and_archives_are_drawn(here: Served, records: Records, work: Wor
         assert f'src="{at}/anatomy.svg"' in client.get(at).text
         picture = client.get(f"{at}/anatomy.svg")
         assert picture.status_code == 200 and picture.text.startswith(("<svg", "<?xml"))
-    image = put(records, "alpha-tiny.oci.tar", b"an image")
-    assert "anatomy.svg" not in client.get(image).text
+
+
+def test_an_image_is_drawn_as_a_container_would_see_it(
+    here: Served, records: Records, work: Workplace, tmp_path: Path
+) -> None:
+    layout = write_image(tmp_path / "layout", gzip.compress(tar({"opt/inside.so": b"\x7fELF" + b"x" * 5000})))
+    packed = tmp_path / "packed"
+    with tarfile.open(packed, "w") as file:
+        for one in sorted(layout.iterdir()):
+            file.add(one, one.name)
+    work.project.store.put_file(packed)
+    client = here.client()
+    at = put(records, "alpha-tiny.oci.tar", packed.read_bytes())
+    assert "anatomy.svg" in client.get(at).text
+    assert "opt/inside.so" in client.get(f"{at}/anatomy.svg").text
+    for name, data in (("damaged.oci.tar", b"an image"), ("..", b"no file"), ("a.txt", b"text")):
+        (tmp_path / "other").write_bytes(data)
+        work.project.store.put_file(tmp_path / "other")
+        assert client.get(f"{put(records, name, data)}/anatomy.svg").status_code == 404
 
 
 @pytest.mark.parametrize(
-    ("name", "drawn"),
+    ("name", "size", "drawn"),
     [
-        ("a-1-py3-none-any.whl", True),
-        ("a.tar.zst", True),
-        ("a.oci.tar", False),
-        ("a.txt", False),
-        ("", False),
+        ("a-1-py3-none-any.whl", 1, True),
+        ("a.tar.zst", MOST_IMAGE * 2, True),
+        ("a.oci.tar", MOST_IMAGE, True),
+        ("a.oci.tar", MOST_IMAGE + 1, False),
+        ("a.txt", 1, False),
+        ("", 1, False),
     ],
 )
-def test_which_files_hold_others(name: str, drawn: bool) -> None:
-    assert is_container(name) == drawn
+def test_which_files_hold_others(name: str, size: int, drawn: bool) -> None:
+    assert is_drawn(Artifact(component="a", step="a", filename=name, sha256="0", size=size)) == drawn
 
 
 def test_the_line_installs_this_version_from_the_view_of_its_gpu() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tarfile
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -28,6 +30,9 @@ T = TypeVar("T")
 
 MOST_PARTS = 500
 """Components on the page of an artifact; an SBOM may have a hundred thousand."""
+
+IMAGE, MOST_IMAGE = ".oci.tar", 1024**3
+"""How a packed image is named, and how many bytes of one are unpacked for a picture."""
 
 PICTURE = {
     "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'",
@@ -68,7 +73,7 @@ class Artifacts:
             made=made,
             findings=evidence,
             there=stored,
-            drawn=stored and is_container(made.filename),
+            drawn=stored and is_drawn(made),
             install=install_line(made, f"{request.url.scheme}://{request.url.netloc}", self._views()),
             laid=laid,
             signable=signable,
@@ -94,7 +99,7 @@ class Artifacts:
         return await run_sync(work, limiter=self._limiter)
 
     async def anatomy(self, request: Request) -> Response:
-        """What is in a wheel or an archive, drawn."""
+        """What is in a wheel, an archive or an image, drawn."""
         self.site.need(request, "read")
         made = await self._known(request)
         picture = await self._heavy(partial(self._drawn, made))
@@ -106,14 +111,21 @@ class Artifacts:
         from rocwright.wheels.picture import draw
         from rocwright.wheels.picture.anatomy import anatomy
 
+        if not is_drawn(made):
+            raise HTTPException(404, "there is no picture of such a file")
         with tempfile.TemporaryDirectory(prefix="rocwright-page-") as folder:
             # the store knows files by their sha256, and an anatomy by their names
             named = Path(folder) / Path(made.filename).name
-            named.symlink_to(self._file(made))
             try:
-                return draw.svg(anatomy(named))
-            except RocwrightError as error:
-                raise HTTPException(404, f"it cannot be drawn: {error.what}") from error
+                if named.name.endswith(IMAGE):
+                    with tarfile.open(self._file(made), "r:") as layout:
+                        layout.extractall(named, filter="data")
+                else:
+                    named.symlink_to(self._file(made))
+                return draw.svg(replace(anatomy(named), packed=made.size))
+            except (RocwrightError, tarfile.TarError) as error:
+                what = error.what if isinstance(error, RocwrightError) else str(error)
+                raise HTTPException(404, f"it cannot be drawn: {what}") from error
 
     async def file(self, request: Request) -> Response:
         """The file itself, as the step made it; its bytes are checked before they are sent."""
@@ -141,11 +153,13 @@ class Artifacts:
         return found[0]
 
 
-def is_container(filename: str) -> bool:
-    """Whether files can be seen in it. Those of an image lie in its layers: these are not unpacked here."""
-    if filename.endswith(".oci.tar"):
-        return False
-    return filename.endswith((".whl", ".zip")) or is_tar(b"", filename)
+def is_drawn(made: Artifact) -> bool:
+    """Whether its files can be seen: of wheels and archives, and of images that are not too large to unpack
+    for it."""
+    name = made.filename
+    if name.endswith(IMAGE):
+        return made.size <= MOST_IMAGE
+    return name.endswith((".whl", ".zip")) or is_tar(b"", name)
 
 
 def install_line(made: Artifact, server: str, views: Collection[str] = ()) -> str:
