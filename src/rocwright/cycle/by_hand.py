@@ -42,7 +42,7 @@ def stands(
     runs = records.runs(Which(stack=stack, gpu=gpu, base=base), limit=100, steps=False)
     lock = next((run.lock for run in runs if run.said and run.lock), "")
     if not lock:
-        return tuple(Stand(channel=one, why="nothing was built of it yet") for one in channels)
+        return tuple(Stand(channel=one, why="no lock with evidence is on record") for one in channels)
     mine = [run for run in runs if run.lock == lock]
     best, evidence = shown(records, mine)
     broken = mine[0].outcome in ("failed", "killed")

@@ -38,6 +38,8 @@ def ago(at: str, now: datetime | None = None) -> str:
     seconds = since.total_seconds()
     if seconds < -60:
         return "in the future"
+    if seconds >= 2 * 365 * 86400:
+        return f"{seconds / (365.25 * 86400):.1f} y"
     for unit, name in ((86400, "d"), (3600, "h"), (60, "min")):
         if seconds >= unit:
             return f"{seconds / unit:.0f} {name}"
