@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,6 +19,10 @@ from rocwright.resolve.settings import WatchSettings
 from rocwright.resolve.shipped import request_of, shipped_lock
 from rocwright.watch.bump import Candidate, make_candidate, wanted
 from rocwright.watch.look import watch
+from rocwright.watch.questions import Question
+from rocwright.watch.upstream import Answer
+
+Ask = Callable[[Question], Answer]
 
 
 def locks_to_watch(folder: Path, stacks: Sequence[str], gpu: str, base: str, home: Home) -> dict[str, Lock]:
@@ -96,8 +100,10 @@ def _bumped(
     names: Sequence[str],
     settings: WatchSettings,
     on_line: Callable[[str], None],
+    ask: Ask | None = None,
+    free: Collection[str] = (),
 ) -> Candidate:
-    report = watch({_label(project.request): before}, settings, project.catalog, project.home)
+    report = watch({_label(project.request): before}, settings, project.catalog, project.home, ask, free)
     for silent in report.silent:
         on_line(f"no answer: {silent.source}: {silent.cause or silent.what}")
     if report.alarms:
@@ -118,10 +124,20 @@ def _bumped(
 
 
 def newest(
-    project: Project, lock: Lock, settings: WatchSettings, on_line: Callable[[str], None]
+    project: Project,
+    lock: Lock,
+    settings: WatchSettings,
+    on_line: Callable[[str], None],
+    ask: Ask | None = None,
 ) -> Candidate:
-    """The candidate for a lock that lies elsewhere than its project's own; raises what `bump` raises."""
-    return _bumped(replace(project, request=lock.request), lock, (), settings, on_line)
+    """The candidate for a lock that lies elsewhere than its project's own; raises what `bump` raises.
+
+    `ask` asks in Upstream's place. What the lock pins beyond the project's own request, an earlier candidate
+    did: that follows on.
+    """
+    asked = project.request.versions
+    free = {name for name, pin in lock.request.versions.items() if asked.get(name) != pin}
+    return _bumped(replace(project, request=lock.request), lock, (), settings, on_line, ask, free)
 
 
 def put_candidate(project: Project, made: Lock, output: Path | None, *, write: bool) -> Path:

@@ -38,6 +38,23 @@ def test_what_a_base_brings_along_goes_with_its_package() -> None:
     assert names == {frozenset({"pytorch", "python3-torch"}), frozenset({"zlib"})}
 
 
+def test_a_version_that_is_asked_for_goes_with_its_component() -> None:
+    def at(version: str, **asked: str) -> Lock:
+        lock = lock_of("gfx-smoke")
+        (part,) = lock.components
+        request = lock.request.model_copy(update={"versions": asked})
+        moved = part.model_copy(update={"version": version})
+        return lock.model_copy(update={"request": request, "components": (moved,)})
+
+    good = at("0.1.1", **{"gfx-smoke": "0.1.1 like 0.1.0", "other": "1"})
+    bad = at("0.1.2", **{"gfx-smoke": "0.1.2 like 0.1.0", "other": "2"})
+    one, rest = pins(good, bad)
+    assert (one.label, one.part) == ("gfx-smoke 0.1.1 -> 0.1.2", "component")
+    assert rest.name == "what is asked for"
+    assert mix(good, bad, [one]).request.versions == {"gfx-smoke": "0.1.2 like 0.1.0", "other": "1"}
+    assert mix(good, bad, [rest]).request.versions == {"gfx-smoke": "0.1.1 like 0.1.0", "other": "2"}
+
+
 def test_locks_of_two_stacks_have_no_common_difference() -> None:
     with pytest.raises(InputError, match="different requests"):
         pins(lock_of("gfx-smoke"), lock_of("llama-vulkan"))

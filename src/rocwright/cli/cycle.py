@@ -44,19 +44,22 @@ def command(
     from rocwright.flow import project_in
     from rocwright.follow import newest, watch_settings
     from rocwright.resolve.files import PROJECT, read_project
+    from rocwright.watch.upstream import Shared
 
     folder = Path.cwd()
     settings = watch_settings(folder, {"take": take, "cool_down": cool_down, "seconds": seconds})
     asked = read_project(folder / PROJECT)
+    like = project_in(folder)
+    upstream = Shared(like.home, settings.seconds)
     with choose_progress() as progress:
         wheel = Wheel(
-            follow=lambda project, lock: newest(project, lock, settings, progress.say),
+            follow=lambda project, lock: newest(project, lock, settings, progress.say, upstream.ask),
             channels=channels(asked.channel),
             options=Options(jobs=jobs or os.cpu_count() or 1, engine=engine),
             progress=progress,
             bisect=bisect,
         )
-        told = (look if dry_run else cycle)(folder, asked.rows, project_in(folder), wheel)
+        told = (look if dry_run else cycle)(folder, asked.rows, like, wheel)
     if as_json:
         print_json(told.model_dump(mode="json"))
     else:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from rocwright.errors import InputError
 from rocwright.models import Frozen
-from rocwright.resolve.difference import Change, Part, difference, taking
+from rocwright.resolve.difference import VERSIONS, Change, Part, difference, taking
 from rocwright.resolve.model import Lock
 
 
@@ -24,7 +24,7 @@ class Pin(Frozen):
     @property
     def label(self) -> str:
         """The change in a few words."""
-        moves = {(one.before, one.after) for one in self.changes}
+        moves = {(one.before, one.after) for one in self.changes if one.part == self.part}
         if len(moves) > 1:
             return f"{self.name} ({len(self.changes)} changes)"
         ((before, after),) = moves
@@ -41,12 +41,17 @@ def pins(good: Lock, bad: Lock) -> tuple[Pin, ...]:
     found = difference(good, bad)
     # what comes last in a stack is built of the rest: it is the likelier culprit
     alone = (*reversed(found.of("component")), *found.of("remedy"))
-    components = [Pin(name=one.name, changes=(one,)) for one in alone]
+    # a version that the catalog does not know is asked for in the request: that goes with its component
+    asked = {one.name: one for one in found.of("request")}
+    pinned = {one.name: asked.pop(f"{VERSIONS}{one.name}", None) for one in found.of("component")}
+    components = [
+        Pin(name=one.name, changes=tuple(filter(None, (pinned.get(one.name), one)))) for one in alone
+    ]
     whole = {
         "ROCm": found.of("rocm"),
         "the base": found.of("provided") + found.of("package"),
         "Python packages": found.of("python"),
-        "what is asked for": found.of("request"),
+        "what is asked for": tuple(asked.values()),
     }
     return (*components, *(Pin(name=name, changes=changes) for name, changes in whole.items() if changes))
 

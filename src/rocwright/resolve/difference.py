@@ -23,6 +23,7 @@ from rocwright.resolve.model import (
     LockedRoot,
     LockedSdist,
     Remedy,
+    Request,
 )
 from rocwright.resolve.versions import Step, step_between
 
@@ -38,6 +39,9 @@ SHORT = 12
 
 BUILD_PYTHON = "python for builds"
 """What the version of Python that builds use is called, beside what else the base brings along."""
+
+VERSIONS = "versions."
+"""Before the name of a component whose version the request pins."""
 
 ROOT = "root file system"
 """What a root is called among its packages: its suite, architecture, image and environment."""
@@ -238,10 +242,9 @@ def taking(before: Lock, after: Lock, changes: Collection[Change]) -> Lock:
     whole = {(one.part, one.where, one.name) for one in difference(before, after).changes} <= taken
     if whole:
         return after
-    asked = any(part == "request" for part, _, _ in taken)
     return before.model_copy(
         update={
-            "request": after.request if asked else before.request,
+            "request": _request(before.request, after.request, _names(taken, "request")),
             "provided": _mixed(before.provided, after.provided, _names(taken, "provided")),
             "rocm": after.rocm if _names(taken, "rocm") else before.rocm,
             "components": tuple(_components(before, after, _names(taken, "component"))),
@@ -271,6 +274,12 @@ def _mixed(old: Mapping[str, One], new: Mapping[str, One], taken: Collection[str
         for name in dict.fromkeys((*new, *old))
         if name in (new if name in taken else old)
     }
+
+
+def _request(before: Request, after: Request, taken: Collection[str]) -> Request:
+    versions = {name.removeprefix(VERSIONS) for name in taken if name.startswith(VERSIONS)}
+    rest = after if len(versions) < len(taken) else before
+    return rest.model_copy(update={"versions": _mixed(before.versions, after.versions, versions)})
 
 
 def _components(before: Lock, after: Lock, taken: Collection[str]) -> Iterator[LockedComponent]:

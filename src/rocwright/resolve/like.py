@@ -24,6 +24,12 @@ def like(version: str, known: str) -> str:
     return f"{version} like {known}"
 
 
+def known_kin(pin: str, before: str) -> str:
+    """A pin like a version that is itself only like another, by the pin `before`: like that one then."""
+    new, old = _LIKE.fullmatch(pin), _LIKE.fullmatch(before)
+    return like(new["version"], old["known"]) if new and old and new["known"] == old["version"] else pin
+
+
 def version_pins(versions: Mapping[str, str]) -> dict[str, str]:
     """The versions that components are pinned to by `[versions]`; commits are no versions."""
     return {

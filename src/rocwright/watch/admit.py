@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -13,7 +13,7 @@ from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Provided
 from rocwright.errors import ConflictError, InputError
 from rocwright.resolve.choose import ROCM, Choice, choose
-from rocwright.resolve.like import like, version_pins
+from rocwright.resolve.like import known_kin, like, version_pins
 from rocwright.resolve.lock import brought, held_by, versions_in
 from rocwright.resolve.model import Lock, Request
 from rocwright.watch.candidates import series
@@ -32,12 +32,15 @@ class Verdict:
     moves: tuple[str, ...] = ()
 
 
-def admit(lock: Lock, catalog: Catalog, name: str, version: str) -> Verdict:
-    """Ask the solver about a component, a tool, ROCm, or a Python package, in a newer version."""
+def admit(lock: Lock, catalog: Catalog, name: str, version: str, free: Collection[str] = ()) -> Verdict:
+    """Ask the solver about a component, a tool, ROCm, or a Python package, in a newer version.
+
+    `free` are those that the lock's request pins although nobody asked for it: an earlier candidate did.
+    """
     known = _known(catalog, lock, name)
     if not known:
         return _package(lock, name, version)
-    pin = pin_for(known, version)
+    pin = known_kin(pin_for(known, version), lock.request.versions.get(name, ""))
     if not pin:
         have = ", ".join(dict.fromkeys(".".join(map(str, series(one))) for one in known))
         why = f"the catalog knows no release of that series, and so not what it needs (it has {have})"
@@ -47,7 +50,7 @@ def admit(lock: Lock, catalog: Catalog, name: str, version: str) -> Verdict:
         moves = tuple(_moves(lock, choose_with(lock, catalog, {name: pin}), name))
     except (ConflictError, InputError) as error:
         return Verdict(admitted=False, why=rule(error), pin=pin)
-    if pinned:
+    if pinned and name not in free:
         why = f"rocwright.toml pins it to {pinned}; rocwright bump {name} moves the pin"
         return Verdict(admitted=False, why=why, pin=pin, moves=moves)
     return Verdict(admitted=True, pin=pin, moves=moves)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -45,8 +45,17 @@ from rocwright.watch.upstream import Answer, Upstream
 HEADS = "refs/heads/"
 
 
-def watch(locks: Mapping[str, Lock], settings: WatchSettings, catalog: Catalog, home: Home) -> Report:
+def watch(
+    locks: Mapping[str, Lock],
+    settings: WatchSettings,
+    catalog: Catalog,
+    home: Home,
+    ask: Callable[[Question], Answer] | None = None,
+    free: Collection[str] = (),
+) -> Report:
     """What upstream has now that these locks, by their label, have not.
+
+    `ask` asks in Upstream's place, `free` are names that their requests pin although nobody asked for it.
 
     What does not answer is in the report, never raised. The report is kept (`watch.kept`).
     """
@@ -58,8 +67,9 @@ def watch(locks: Mapping[str, Lock], settings: WatchSettings, catalog: Catalog, 
         has=lambda pin: store.has(pin.sha256, pin.size),
         now=datetime.now(UTC),
         memory=Memory.load(kept),
+        free=frozenset(free),
     )
-    report, memory = eyes.look(locks, Upstream(home, settings.seconds).ask)
+    report, memory = eyes.look(locks, ask or Upstream(home, settings.seconds).ask)
     memory.save(kept)
     keep(report, locks, home, eyes.now.isoformat(timespec="seconds"))
     return report
@@ -67,7 +77,7 @@ def watch(locks: Mapping[str, Lock], settings: WatchSettings, catalog: Catalog, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eyes:
-    """What judging needs beside the locks and the answers."""
+    """What judging needs beside the locks and the answers; `free` are pins that nobody asked for."""
 
     settings: WatchSettings
     catalog: Catalog
@@ -75,6 +85,7 @@ class Eyes:
     has: Has
     now: datetime
     memory: Memory
+    free: frozenset[str] = frozenset()
 
     def look(self, locks: Mapping[str, Lock], ask: Callable[[Question], Answer]) -> tuple[Report, Memory]:
         """The report, and what to remember of this look."""
@@ -187,7 +198,7 @@ class Eyes:
                 return
 
     def _one(self, one: Watched, candidate: Candidate, lock: Lock, label: str, catalog: Catalog) -> News:
-        verdict = admit(lock, catalog, one.name, candidate.version)
+        verdict = admit(lock, catalog, one.name, candidate.version, self.free)
         day = candidate.day.isoformat() if candidate.day else self.memory.days.get(str(candidate.asks), "")
         age = self._age(day)
         if verdict.admitted and age is not None and age < self.settings.cool_down:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -41,6 +42,9 @@ Answer = (
     | web.Standing
     | None
 )
+
+FRESH = 300.0
+"""Seconds that an answer holds for those who look again and again."""
 
 
 class Upstream:
@@ -94,6 +98,28 @@ class Upstream:
                 archive.refresh()
                 self._archives[suite, architecture] = archive
             return self._archives[suite, architecture]
+
+
+class Shared:
+    """Upstream for one look after another: what was answered just now is not asked again."""
+
+    def __init__(self, home: Home, seconds: float, fresh: float = FRESH) -> None:
+        self.home, self.seconds, self.fresh = home, seconds, fresh
+        self._lock = threading.Lock()
+        self._begun = -fresh
+        self._upstream: Upstream | None = None
+        self._answers: dict[Question, Answer] = {}
+
+    def ask(self, question: Question) -> Answer:
+        """As Upstream's; an error is no answer, and asked for again."""
+        with self._lock:
+            if self._upstream is None or time.monotonic() - self._begun > self.fresh:
+                self._upstream, self._answers = Upstream(self.home, self.seconds), {}
+                self._begun = time.monotonic()
+            upstream, answers = self._upstream, self._answers
+        if question not in answers:
+            answers[question] = upstream.ask(question)
+        return answers[question]
 
 
 def _check_puller() -> None:
