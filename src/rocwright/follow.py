@@ -140,13 +140,18 @@ def newest(
     return _bumped(replace(project, request=lock.request), lock, (), settings, on_line, ask, free)
 
 
+def candidate_path(project: Project) -> Path:
+    """Where a candidate lies: beside the lock."""
+    return project.lock_path.with_name(f"{project.lock_path.name}.candidate")
+
+
 def put_candidate(project: Project, made: Lock, output: Path | None, *, write: bool) -> Path:
     """Write a candidate beside the lock or to `output`, or put it in the lock's place; gives where it is.
 
     In the lock's place, what it asks for goes into the project file too.
     """
     if not write:
-        path = output or project.lock_path.with_name(f"{project.lock_path.name}.candidate")
+        path = output or candidate_path(project)
         write_lock(path, made)
         return path
     asked = project.lock_path.with_name(PROJECT)

@@ -127,9 +127,9 @@ def test_the_command_writes_a_report_that_repeats_it(
     folder = tmp_path / "project"
     write_request(folder / "rocwright.toml", good.request)
     write_lock(folder / "rocwright.lock", good)
-    write_lock(folder / "candidate.lock", world.lock({}))
+    write_lock(folder / "rocwright.lock.candidate", world.lock({}))
     monkeypatch.setenv("ROCWRIGHT_CATALOG", str(world.folder / "catalog"))
-    told = rocwright("bisect", "--bad", "candidate.lock", "--no-checks", "--report", "found")
+    told = rocwright("bisect", "--no-checks", "--report", "found")
     assert told.returncode == 0, told.stderr
     assert "two: the first bad commit" in told.stdout
     text = (folder / "found/report.md").read_text()

@@ -14,8 +14,9 @@ _LOCK_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 @click.command("bisect")
 @project_options
-@click.option("--good", type=_LOCK_FILE, help="A lock that builds; the project's own by default.")
-@click.option("--bad", type=_LOCK_FILE, required=True, help="A lock that fails.")
+@click.option("--good", type=_LOCK_FILE, help="A lock that builds; by default the known-good "
+              "channel's where there is one, else the project's own.")  # fmt: skip
+@click.option("--bad", type=_LOCK_FILE, help="A lock that fails; the candidate of rocwright bump by default.")
 @click.option("--no-commits", is_flag=True, help="Name the changes; look for no commit or package in them.")
 @click.option("--no-checks", is_flag=True, help="Build only; what is built is not checked.")
 @click.option("--report", "folder", type=click.Path(file_okay=False, path_type=Path), help="Write a page for "
@@ -28,7 +29,7 @@ _LOCK_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 def command(
     asked: Asked,
     good: Path | None,
-    bad: Path,
+    bad: Path | None,
     no_commits: bool,
     no_checks: bool,
     folder: Path | None,
@@ -48,10 +49,14 @@ def command(
     from rocwright.culprit.report import tell, write_report
     from rocwright.culprit.run import bisect
     from rocwright.culprit.trial import Bench
+    from rocwright.cycle.row import Row
+    from rocwright.follow import candidate_path
     from rocwright.resolve.files import read_lock
 
     project = the_project(asked)
-    before, after = read_lock(good or project.lock_path), read_lock(bad)
+    known_good = Row.of(project.request, project.lock_path.parent, project).lock("known-good")
+    before = read_lock(good) if good else known_good or read_lock(project.lock_path)
+    after = read_lock(bad or candidate_path(project))
     with choose_progress() as progress:
         bench = Bench(
             project=project,
