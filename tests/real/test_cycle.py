@@ -9,8 +9,10 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,7 +31,7 @@ from rocwright.resolve.files import read_lock
 pytestmark = pytest.mark.real
 
 SMOKE, TALLY = "gfx-smoke", "tally"
-GPUS = ("gfx1103", "gfx1151")
+GPUS = {SMOKE: ("gfx1151",), TALLY: ("gfx803", "gfx1103", "gfx1151")}
 BASES = {SMOKE: "debian:sid", TALLY: "debian:trixie"}
 FIRST = {SMOKE: "0.1.0", TALLY: "1.0.0"}
 
@@ -54,7 +56,7 @@ source     = "this test"
 MATRIX = """
 [[matrix]]
 stack = ["NAME-followed"]
-gpu   = ["gfx1103", "gfx1151"]
+gpu   = GPUS
 base  = "BASE"
 """
 SETTINGS = """
@@ -132,7 +134,10 @@ class Matrix:
     def __post_init__(self) -> None:
         self.folder.mkdir()
         first = self.stacks[0]
-        rows = "".join(MATRIX.replace("NAME", name).replace("BASE", BASES[name]) for name in self.stacks)
+        rows = "".join(
+            MATRIX.replace("NAME", name).replace("BASE", BASES[name]).replace("GPUS", json.dumps(GPUS[name]))
+            for name in self.stacks
+        )
         asked = f'stack = "{first}-followed"\ngpu = ["gfx1151"]\nbase = "{BASES[first]}"\n'
         (self.folder / "rocwright.toml").write_text(asked + SETTINGS + rows)
 
@@ -143,19 +148,36 @@ class Matrix:
         found: dict[str, list[dict[str, Any]]] = {}
         for row in told["rows"]:
             found.setdefault(row["request"]["stack"].removesuffix("-followed"), []).append(row)
-        assert {name: len(rows) for name, rows in found.items()} == dict.fromkeys(self.stacks, len(GPUS))
+        assert {name: len(rows) for name, rows in found.items()} == {
+            one: len(GPUS[one]) for one in self.stacks
+        }
         return found
 
     def version(self, name: str, channel: str) -> set[str]:
         """What the locks of a channel have of a component, in all its rows."""
         base = BASES[name].replace(":", "-")
-        paths = [self.folder / f"locks/{name}-followed_{gpu}_{base}/{channel}.lock" for gpu in GPUS]
+        paths = [self.folder / f"locks/{name}-followed_{gpu}_{base}/{channel}.lock" for gpu in GPUS[name]]
         locks = [read_lock(path) for path in paths if path.exists()]
         return {one.version for lock in locks for one in lock.components}
 
     def runs(self, name: str) -> list[Run]:
         with open_records(self.home) as records:
             return records.runs(Which(stack=f"{name}-followed"))
+
+    @contextmanager
+    def serving(self) -> Iterator[str]:
+        """`rocwright serve` in the project; gives its address once its index has looked."""
+        words = [sys.executable, "-m", "rocwright", "serve", "--port", "0", "--open"]
+        env = os.environ | {"ROCWRIGHT_HOME": str(self.home.path)}
+        with subprocess.Popen(words, cwd=self.folder, env=env, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stderr is not None
+            try:
+                address = process.stderr.readline().split()[-1]
+                index = f"{address}/gfx1151/simple/"
+                until(lambda: SMOKE in urllib.request.urlopen(index, timeout=30).read().decode())
+                yield address
+            finally:
+                process.terminate()
 
     @contextmanager
     def running(self) -> Iterator[subprocess.Popen[str]]:
@@ -170,6 +192,17 @@ class Matrix:
             finally:
                 if process.poll() is None:
                     os.killpg(process.pid, signal.SIGKILL)
+
+
+def until(ready: Callable[[], bool]) -> None:
+    """Wait for it, for two minutes at most."""
+    end = time.monotonic() + 120
+    while True:
+        with suppress(OSError):
+            if ready():
+                return
+        assert time.monotonic() < end
+        time.sleep(0.2)
 
 
 @pytest.fixture
@@ -202,7 +235,7 @@ def test_four_rows_move_break_and_heal(home: Home, upstream: Upstream, tmp_path:
     assert matrix.version(SMOKE, "known-good") == {"0.1.1"}
 
     bad = {SMOKE: upstream.smoke("0.1.2", "int broken = nothing_of_this_name;\n")}
-    bad[TALLY] = upstream.tally("1.0.1", "nothing", "nothing_more")
+    bad[TALLY] = upstream.tally("1.0.1", "nothing", "nothing + 1")
     failed = matrix.turn("--bisect")
     assert states(failed) == {SMOKE: {"failed"}, TALLY: {"failed"}}
     for name, rows in failed.items():
@@ -225,8 +258,18 @@ def test_four_rows_move_break_and_heal(home: Home, upstream: Upstream, tmp_path:
     assert matrix.version(TALLY, "candidate") == {"1.0.2"}
     with open_records(home) as records:
         held = records.promotions(stack=f"{SMOKE}-followed", channel="known-good")
-        assert len(held) == 3 * len(GPUS)
+        assert len(held) == 3
         assert {one.by.split()[0] for one in held} == {"cycle"}
+
+    with matrix.serving() as address:
+        into = tmp_path / "installed"
+        pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-deps")
+        index = ("--index-url", f"{address}/gfx1151/simple/", "--target", str(into))
+        subprocess.run([*pip, *index, SMOKE], check=True)
+    assert (into / "gfx_smoke-0.1.3.dist-info").is_dir()
+    # what failed was never laid out
+    laid = {path.name.split("-")[1] for path in matrix.folder.glob("rocwright-out/*/*/*.whl")}
+    assert laid == {"0.1.0", "0.1.1", "0.1.3"}
 
 
 def test_kills_moved_tags_and_upstreams_that_are_down(home: Home, upstream: Upstream, tmp_path: Path) -> None:
@@ -237,7 +280,7 @@ def test_kills_moved_tags_and_upstreams_that_are_down(home: Home, upstream: Upst
         os.killpg(process.pid, signal.SIGSTOP)
         refused = json.loads(rocwright(home, matrix.folder, "cycle", "--json", check=False))
         assert "running already" in refused["error"]["what"]
-    # killed when it has said so many lines more: chosen once and for all, over what a cycle of two rows says
+    # killed when it has said so many lines more: chosen once and for all, over what a cycle of three rows says
     for lines in random.Random(20).sample(range(2, 14), 3):
         with matrix.running() as process:
             assert process.stderr is not None
@@ -248,7 +291,7 @@ def test_kills_moved_tags_and_upstreams_that_are_down(home: Home, upstream: Upst
     assert matrix.version(TALLY, "nightly") == matrix.version(TALLY, "candidate") == {"1.0.0"}
     assert not list(matrix.folder.glob("locks/*/trying.lock"))
     with open_records(home) as records:
-        for gpu in GPUS:
+        for gpu in GPUS[TALLY]:
             (held,) = records.promotions(stack=f"{TALLY}-followed", gpu=gpu, channel="nightly")[:1]
             kept = records.lock(held.lock)
             assert kept is not None
