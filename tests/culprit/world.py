@@ -71,6 +71,11 @@ class World:
         }
         return recipes
 
+    def mend(self, *fatal: str) -> None:
+        """The product's recipe changes: other words break it from now on."""
+        self.fatal = fatal
+        self.catalog = write_catalog(self.folder / "mended", self._recipes())
+
     def commits(self, name: str, *texts: str) -> list[str]:
         """Commits of a repository that give its file these contents; their ids."""
         return [self.repositories[name].commit("file", f"{text}\n") for text in texts]

@@ -10,7 +10,8 @@ import pytest
 from rocwright.build.progress import PlainProgress
 from rocwright.build.scheduler import Options
 from rocwright.cycle.model import RowTold
-from rocwright.cycle.run import Wheel, cycle, last_cycle
+from rocwright.cycle.run import Wheel, cycle, last_cycle, look
+from rocwright.cycle.tell import tell
 from rocwright.errors import InputError
 from rocwright.flow import Project
 from rocwright.home import Home
@@ -90,6 +91,50 @@ def test_a_row_moves_breaks_and_heals(world: World) -> None:
         assert set(cell.channels) == {"nightly", "candidate"}
         assert cell.said == "checked without a GPU"
         assert len(records.promotions(channel="nightly")) == 3
+
+
+def test_what_failed_is_in_no_output_and_is_tried_again_when_its_recipe_is_mended(world: World) -> None:
+    assert turn(world).state == "promoted"
+    laid = world.folder / "rocwright-out/tiny_gfx1151_debian-sid/tiny/product.txt"
+    first = laid.read_bytes()
+    world.commits("one", "broken")
+    assert turn(world).state == "failed"
+    assert turn(world).why == "the same candidate failed before"
+    assert laid.read_bytes() == first
+    world.mend("another-word")
+    mended = turn(world)
+    assert mended.state == "promoted", mended
+    assert "it failed before, and is built otherwise now" in mended.changes
+    assert b"broken" in laid.read_bytes()
+
+
+def test_upstream_that_is_silent_is_not_unchanged_and_looking_does_nothing(world: World) -> None:
+    turn(world)
+    kept = world.lock({}).model_copy(update={"created": "2026-01-01T00:00:00Z"})
+    options = Options(jobs=1, engine=world.engine)
+
+    def wheel(*silent: str) -> Wheel:
+        return Wheel(
+            follow=lambda _, lock: candidate(kept, *silent),
+            channels=CHANNELS,
+            options=options,
+            progress=PlainProgress(),
+        )
+
+    like = replace(world.project, catalog=world.catalog)
+    [row] = cycle(world.folder, [world.project.request], like, wheel("git x: no answer")).rows
+    assert (row.state, row.silent) == ("not tried", ("git x: no answer",))
+    told = last_cycle(world.folder, like.home)
+    assert told is not None
+    assert "  no answer: git x: no answer" in tell(told)
+
+    world.commits("one", "better")
+    kept = world.lock({})
+    before = sorted(path.stat().st_mtime_ns for path in world.folder.rglob("locks/**/*"))
+    [row] = look(world.folder, [world.project.request], like, wheel()).rows
+    assert row.state == "to try"
+    assert row.changes[-1] == "4 steps would run: source/one, tree/one, one, product"
+    assert sorted(path.stat().st_mtime_ns for path in world.folder.rglob("locks/**/*")) == before
 
 
 def test_two_cycles_at_once_are_refused(world: World) -> None:

@@ -280,7 +280,7 @@ def test_kills_moved_tags_and_upstreams_that_are_down(home: Home, upstream: Upst
         os.killpg(process.pid, signal.SIGSTOP)
         refused = json.loads(rocwright(home, matrix.folder, "cycle", "--json", check=False))
         assert "running already" in refused["error"]["what"]
-    # killed when it has said so many lines more: chosen once and for all, over what a cycle of three rows says
+    # killed when it has said so many lines: chosen once and for all, over what a cycle of three rows says
     for lines in random.Random(20).sample(range(2, 14), 3):
         with matrix.running() as process:
             assert process.stderr is not None
