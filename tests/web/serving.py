@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import socket
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -122,3 +123,12 @@ def events(answer: httpx.Response) -> Iterator[tuple[str, str]]:
             name = line[7:]
         elif line.startswith("data: "):
             yield name, line[6:]
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait for it; it may be slow where much else runs."""
+    for _ in range(600):
+        if holds():
+            return
+        time.sleep(0.02)
+    raise AssertionError("it never came")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -18,7 +17,7 @@ from rocwright.web.app import app
 from rocwright.web.index import Index
 from rocwright.web.queue import FullError, Order, Queue
 from tests.making import lock_of
-from tests.web.serving import Served, a_run, serve_site
+from tests.web.serving import Served, a_run, serve_site, until
 from tests.wheels.index.making import make_wheel
 
 WANTED = Request(stack="gfx-smoke", gpu=("gfx1151",), base="debian:sid")
@@ -30,14 +29,6 @@ print("begun", flush=True)
 if {fails}: sys.exit("error[input] there is no such thing")
 time.sleep(60)
 """
-
-
-def until(holds: Callable[[], bool]) -> None:
-    for _ in range(600):
-        if holds():
-            return
-        time.sleep(0.02)
-    raise AssertionError("it never came")
 
 
 @pytest.fixture

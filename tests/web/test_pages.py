@@ -8,12 +8,13 @@ import sqlite3
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markupsafe import Markup
 
 from rocwright.home import Home
 from rocwright.records.model import Artifact, Finding, Promotion, Sample
 from rocwright.records.read import Records
 from rocwright.web.log_lines import LONGEST, clean_line, read_part
-from tests.web.serving import Served, a_run, a_step, serve_site, write_log
+from tests.web.serving import Served, a_run, a_step, serve_site, until, write_log
 
 EVIL = "<script>alert('x')</script>\"'&"
 """A name as somebody wrote it who means harm."""
@@ -118,6 +119,18 @@ def test_the_matrix_is_made_anew_only_when_a_cell_changes(served: Served, record
     assert "Leave" not in client.get("/").text
     records.put(a_run("20260102T000000.000000Z-000002", gpu=("gfx1103",)))
     assert "gfx1103" in client.get("/", headers=tag).text
+
+
+def test_what_says_how_long_ago_grows_old_and_is_drawn_anew(
+    served: Served, records: Records, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records.put(a_run())
+    with served.client() as client:
+        first = client.get("/").text
+        monkeypatch.setattr("rocwright.web.matrix.OLD_SECONDS", -1.0)
+        monkeypatch.setattr("rocwright.web.matrix._section", lambda cells: Markup("<p>anew</p>"))
+        assert client.get("/").text == first
+        until(lambda: "anew" in client.get("/").text)
 
 
 def test_pages_of_runs_follow_each_other(served: Served, records: Records) -> None:

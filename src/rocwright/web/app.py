@@ -25,6 +25,7 @@ from rocwright.web.forms import fields
 from rocwright.web.guard import Guard
 from rocwright.web.index import Index
 from rocwright.web.live import Live
+from rocwright.web.matrix import Matrix
 from rocwright.web.pages import Pages
 from rocwright.web.queue import Queue
 from rocwright.web.site import COOKIE, Site
@@ -56,7 +57,7 @@ def app(
     more += index.routes(site) if index else []
     made = Starlette(
         routes=[
-            Route("/", pages.matrix),
+            Route("/", Matrix(site).page),
             Route("/cell", pages.cell),
             Route("/runs", pages.runs),
             Route("/runs/{run}", pages.run),

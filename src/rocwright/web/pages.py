@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
-from itertools import groupby
+from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -14,9 +13,7 @@ from starlette.responses import Response
 
 from rocwright.catalog.issue import Issue, the_issues
 from rocwright.cycle.by_hand import stands
-from rocwright.errors import RocwrightError
-from rocwright.files import sha256_bytes
-from rocwright.records.model import Cell, Run, Sample, StepRun, Which
+from rocwright.records.model import Run, Sample, StepRun, Which
 from rocwright.resolve.files import LOCK, lock_text
 from rocwright.resolve.model import Lock
 from rocwright.units import duration, size
@@ -29,56 +26,18 @@ from rocwright.web.site import Site, asked
 PAGE = 50
 """Runs on a page."""
 
-WHO = "<!--who-->"
-"""Where the page of the matrix says who looks at it."""
-
 
 class Pages:
     """Reads for a site; each method answers one address."""
 
     def __init__(self, site: Site) -> None:
         self.site = site
-        self._matrix: dict[str, tuple[int, tuple[bytes, bytes, str]]] = {}
 
     def page(self, request: Request, template: str, status: int = 200, **told: object) -> Response:
         """A page for whoever asks."""
         session = self.site.session(request)
         body = render(template, session=session, here=request.url.path, **told)
         return Response(body, status, media_type="text/html")
-
-    async def matrix(self, request: Request) -> Response:
-        """Every stack, GPU and base; kept as bytes until a cell changes, but for who looks at it."""
-        self.site.need(request, "read")
-        stack, session = request.query_params.get("stack", "")[:100], self.site.session(request)
-        before, after, tag = await self._whole(stack)
-        headers = {"etag": f'"{tag}-{session.secret[:16] if session else ""}"', "cache-control": "no-cache"}
-        if request.headers.get("if-none-match") == headers["etag"]:
-            return Response(status_code=304, headers=headers)
-        who = render("who.html", session=session, here="/").encode()
-        return Response(before + who + after, headers=headers, media_type="text/html")
-
-    async def _whole(self, stack: str) -> tuple[bytes, bytes, str]:
-        """The page before and after the place of who looks, and its digest. As it was, where the records do
-        not answer for a moment."""
-        counter, kept = self._matrix.get(stack, (-1, (b"", b"", "")))
-        try:
-            cells = (await asked(self.site.records.changed))[1]
-            if cells == counter:
-                return kept
-            found = await asked(lambda: self.site.records.matrix(stack=stack))
-        except RocwrightError:
-            if counter < 0:
-                raise
-            return kept
-        body = await asked(
-            lambda: render("matrix.html", session=None, here="/", stacks=by_stack(found), wanted=stack)
-        )
-        before, _, after = body.partition(WHO)
-        made = (before.encode(), after.encode(), sha256_bytes(body.encode())[:32])
-        if len(self._matrix) > PAGE:
-            self._matrix.clear()
-        self._matrix[stack] = (cells, made)
-        return made
 
     async def cell(self, request: Request) -> Response:
         """One stack on one GPU and base: its evidence, its channels, its runs."""
@@ -239,17 +198,6 @@ def about(issue: Issue, words: str = "", failure: str = "", component: str = "")
         and failure in ("", issue.failure.value)
         and (not component or not issue.components or component in issue.components)
     )
-
-
-def by_stack(cells: Iterable[Cell]) -> list[tuple[str, list[str], list[tuple[str, dict[str, Cell]]]]]:
-    """Stacks with their bases, and for each GPU the cells by base."""
-    found = []
-    for stack, group in groupby(cells, key=lambda one: one.stack):
-        mine = list(group)
-        bases = sorted({one.base for one in mine})
-        rows = [(gpu, {one.base: one for one in row}) for gpu, row in groupby(mine, key=lambda one: one.gpu)]
-        found.append((stack, bases, rows))
-    return found
 
 
 def step_of(run: Run, name: str) -> StepRun:

@@ -10,7 +10,7 @@ from rocwright import __version__
 from rocwright.catalog.issue import the_issues
 from rocwright.records.model import now
 from rocwright.records.read import Records
-from rocwright.web.pages import by_stack
+from rocwright.web.matrix import by_stack
 from rocwright.web.render import render
 
 BROKEN = ("failed", "killed")
