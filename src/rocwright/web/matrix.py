@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -38,7 +37,7 @@ class Drawn:
     tag: str
     at: float
     counter: int
-    stacks: dict[str, tuple[list[Cell], Markup]]
+    stacks: dict[str, tuple[list[Cell], str]]
 
 
 @dataclass(slots=True)
@@ -86,21 +85,21 @@ class Matrix:
         # the records did not answer: the next who asks tries again
         task.cancelled() or task.exception()
 
-    async def _draw(self, stack: str, counter: int, known: dict[str, tuple[list[Cell], Markup]]) -> Drawn:
+    async def _draw(self, stack: str, counter: int, known: dict[str, tuple[list[Cell], str]]) -> Drawn:
         made = await asked(lambda: self._render(stack, counter, known))
         if len(self._kept) > MOST_KEPT:
             self._kept.clear()
         self._kept[stack] = made
         return made
 
-    def _render(self, stack: str, counter: int, known: dict[str, tuple[list[Cell], Markup]]) -> Drawn:
+    def _render(self, stack: str, counter: int, known: dict[str, tuple[list[Cell], str]]) -> Drawn:
         stacks = {}
         for name, group in groupby(self.site.records.matrix(stack=stack), key=lambda one: one.stack):
             cells = list(group)
             before = known.get(name)
             same = before is not None and before[0] == cells
             stacks[name] = before if before and same else (cells, _section(cells))
-        tables = Markup("").join(section for _, section in stacks.values())
+        tables = "".join(section for _, section in stacks.values())
         body = render("matrix.html", session=None, here="/", tables=tables, wanted=stack)
         before_who, _, after = body.partition(WHO)
         return Drawn(
@@ -113,9 +112,8 @@ class Matrix:
         )
 
 
-def _section(cells: Iterable[Cell]) -> Markup:
-    # the template escapes what it is given
-    return Markup(render("matrix_tables.html", stacks=by_stack(cells), linked=True))
+def _section(cells: Iterable[Cell]) -> str:
+    return render("matrix_tables.html", stacks=by_stack(cells), linked=True)
 
 
 def by_stack(cells: Iterable[Cell]) -> list[tuple[str, list[str], list[tuple[str, dict[str, Cell]]]]]:
