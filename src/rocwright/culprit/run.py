@@ -138,11 +138,9 @@ class _Search:
 
     def _commits(self, culprits: Sequence[Sequence[Pin]], failure: Failure) -> tuple[Narrowed, ...]:
         taken = [one for block in culprits for one in block]
-        return tuple(
-            self._commit(one.name, mix(self.good, self.bad, [each for each in taken if each != one]), failure)
-            for one in taken
-            if one.part == "component"
-        )
+        # with what is asked for of the component too: the catalog may know its version by that alone
+        around = mix(self.good, self.bad, taken)
+        return tuple(self._commit(one.name, around, failure) for one in taken if one.part == "component")
 
     def _commit(self, name: str, around: Lock, failure: Failure) -> Narrowed:
         """The first commit of a component that fails, with everything else as `around` has it."""
