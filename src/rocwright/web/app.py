@@ -54,9 +54,9 @@ def app(
     following = Following(pages)
     gate = _Gate(pages)
     more = Doing(pages, queue, cycling).routes() if queue else []
-    more += index.routes(site) if index else []
     made = Starlette(
         routes=[
+            *(index.routes(site) if index else []),
             Route("/", Matrix(site).page),
             Route("/cell", pages.cell),
             Route("/runs", pages.runs),

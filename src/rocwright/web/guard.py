@@ -25,6 +25,10 @@ PATIENCE = 60.0
 """Seconds in which a client must take what is sent; one that does not is left."""
 
 
+AT_ONCE = 32 * 1024
+"""Bytes that are handed over without waiting for the client: less than the server's buffer."""
+
+
 class Guard:
     """Adds the headers to every answer of `inner`.
 
@@ -46,6 +50,9 @@ class Guard:
                 given = {name for name, _ in message["headers"]}
                 added = [header for header in self.headers if header[0] not in given]
                 message["headers"] = [*message["headers"], *added]
+            if len(message.get("body", b"")) <= AT_ONCE and not message.get("more_body"):
+                await send(message)
+                return
             with anyio.fail_after(PATIENCE):
                 await send(message)
 
