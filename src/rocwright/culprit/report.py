@@ -16,11 +16,12 @@ GOOD_LOCK, BAD_LOCK, PAGE = "good.lock", "bad.lock", "report.md"
 
 def tell(report: Report) -> Iterator[str]:
     """The answer in lines."""
-    built = sum(one.built for one in report.tries)
+    built, changes = sum(one.built for one in report.tries), len(report.changes)
     yield f"{report.failure.step} fails: {report.failure.what}"
     if report.failure.first:
         yield f"  {report.failure.first}"
-    yield f"tried     {len(report.tries)} locks, {built} built; {len(report.changes)} changes between the two"
+    differ = f"{changes} change{'s' * (changes != 1)} between the two"
+    yield f"tried     {len(report.tries)} locks, {built} built; {differ}"
     if report.irrelevant:
         yield f"left out  {_labels(report.irrelevant)}: their keys say that they do not reach the step"
     together = " together" if len(report.culprits) > 1 else ""
