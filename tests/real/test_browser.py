@@ -195,7 +195,8 @@ def test_a_build_is_started_watched_healed_and_installed(
         expect(page.locator("#outcome")).to_have_text("built", timeout=PATIENCE)
         assert page.url != failed
         page.get_by_role("link", name="beta-1.0-py3-none-any.whl").click()
-        expect(page.locator("pre")).to_contain_text(f"pip install --index-url {server.address}/simple/ beta")
+        line = f"pip install --index-url {server.address}/simple/ 'beta==1.0'"
+        expect(page.locator("pre").first).to_contain_text(line)
         assert_fit(page)
         check_pages(watched, failed.removeprefix(server.address))
     _install(server, tmp_path / "installed")
