@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -14,6 +15,7 @@ from rocwright.records.model import Finding, Run
 from rocwright.records.read import Records
 from rocwright.resolve.model import Request
 from rocwright.web.app import app
+from rocwright.web.cycling import Cycling
 from rocwright.web.index import Index
 from rocwright.web.queue import FullError, Order, Queue
 from tests.making import lock_of
@@ -196,3 +198,15 @@ def test_wheels_are_served_to_who_may_read(home: Home, records: Records) -> None
         assert client.post("/leave", auth=("pip", secret), data={"secret": ""}).status_code == 403
     finally:
         index.stop()
+
+
+def test_a_cycle_waits_for_its_turn_and_one_that_fails_ends_nothing(home: Home) -> None:
+    said: list[str] = []
+    turn = threading.Lock()
+    cycling = Cycling(home.path, 5, turn, said.append)
+    with turn:
+        cycling.start()
+        assert (said, cycling.next) == ([], "")
+    until(lambda: cycling.next != "")
+    assert any("rocwright.toml" in line for line in said)
+    cycling.stop()
