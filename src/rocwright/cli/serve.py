@@ -8,6 +8,9 @@ import click
 
 from rocwright.cli.common import json_option, say
 
+MOST_CLIENTS = 2048
+"""Many look on at a log: each costs little."""
+
 SCOPES = ("read", "run", "promote")
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
@@ -51,12 +54,12 @@ def command(
         return
     from rocwright.home import Home
     from rocwright.records.place import open_records
+    from rocwright.served import serve
     from rocwright.web.access import Access, Tokens
     from rocwright.web.app import app
     from rocwright.web.cycling import Cycling
     from rocwright.web.index import Index
     from rocwright.web.queue import Queue
-    from rocwright.web.server import run
     from rocwright.web.site import Site
 
     home = Home.default()
@@ -76,7 +79,8 @@ def command(
         for one in works:
             one.start()
         try:
-            run(app(site, known, queue, cycling, index), host, port, tell)
+            made = app(site, known, queue, cycling, index)
+            serve(made, host, port, tell, most_clients=MOST_CLIENTS)
         finally:
             for one in works:
                 one.stop()

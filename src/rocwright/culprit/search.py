@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
+from functools import cache, partial
 from math import ceil, log2
 
 
@@ -45,15 +45,19 @@ def smallest(count: int, ask: Callable[[frozenset[int]], Answer]) -> Found:
     blocks: list[frozenset[int]] = []
     left = count
     while left:
-        held = frozenset().union(*blocks)
+        held: frozenset[int] = frozenset().union(*blocks)
         # with what is held, no more changes are good (asked for already), and the first `left` are bad
-        start, end = _first_bad(left, lambda size, held=held: ask(held | frozenset(range(size))))  # type: ignore[misc]
+        start, end = _first_bad(left, partial(_with, held, ask))
         blocks.append(frozenset(range(start, end)))
         held |= blocks[-1]
         if start == 0 or ask(held) is Answer.BAD:
             break
         left = start
     return Found(blocks=tuple(blocks))
+
+
+def _with(held: frozenset[int], ask: Callable[[frozenset[int]], Answer], size: int) -> Answer:
+    return ask(held | frozenset(range(size)))
 
 
 def _first_bad(size: int, ask: Callable[[int], Answer]) -> tuple[int, int]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeVar
 
 from rocwright.patching.model import Edit
 from rocwright.plan.model import BaseAction, FetchAction, FilePin, ImageAction, Plan, Step, TreeAction
-from rocwright.resolve.model import Lock, LockedComponent, LockedRoot
+from rocwright.resolve.model import Lock, LockedComponent, LockedProvider, LockedPython, LockedRoot
+
+T = TypeVar("T")
 
 Role = Literal["source", "download", "packages to build", "packages to run", "python", "rocm"]
 """What a file was for; a package that is both to build and to run is told as the latter."""
@@ -50,28 +52,26 @@ def made_from(step: Step, plan: Plan, lock: Lock) -> Made:
     """All that a step's output was made from, by the plan and the lock; each file once."""
     steps = behind(step, plan)
     fetched = {pin.sha256 for one in steps if isinstance(one.action, FetchAction) for pin in one.action.files}
-    trees = [one for one in steps if isinstance(one.action, TreeAction)]
     found = (one for one in _materials(lock, _run_packages(step, steps)) if one.pin.sha256 in fetched)
     return Made(
         step=step,
         steps=steps,
         materials=tuple(_unique(found)),
-        edits=_by_component(trees, "edits"),
-        series=_by_component(trees, "series"),
+        edits=_by_component((component, tree.edits) for component, tree in _trees(steps)),
+        series=_by_component((component, tree.series) for component, tree in _trees(steps)),
     )
 
 
 def whole(lock: Lock, plan: Plan) -> Made:
     """The same of all that a lock names, built or not."""
     last = plan.steps[-1]
-    trees = [one for one in plan.steps if isinstance(one.action, TreeAction)]
     run = frozenset(pin.sha256 for root in lock.roots if root.role == "run" for pin in root.packages)
     return Made(
         step=last,
         steps=plan.steps,
         materials=tuple(_unique(_materials(lock, run))),
-        edits=_by_component(trees, "edits"),
-        series=_by_component(trees, "series"),
+        edits=_by_component((component, tree.edits) for component, tree in _trees(plan.steps)),
+        series=_by_component((component, tree.series) for component, tree in _trees(plan.steps)),
     )
 
 
@@ -107,7 +107,11 @@ def _materials(lock: Lock, run: frozenset[str]) -> Iterator[Material]:
             )
         for pin in one.downloads:
             yield Material(pin=pin, role="download", name=pin.filename, version="", component=one)
-    for role, part in (("rocm", lock.rocm), ("python", lock.python)):
+    shared: tuple[tuple[Role, LockedProvider | LockedPython | None], ...] = (
+        ("rocm", lock.rocm),
+        ("python", lock.python),
+    )
+    for role, part in shared:
         if part is None:
             continue
         for sdist in part.sdists:
@@ -120,10 +124,10 @@ def _materials(lock: Lock, run: frozenset[str]) -> Iterator[Material]:
             yield _package(pin, "packages to run" if pin.sha256 in run else "packages to build", root)
 
 
-def _package(pin: FilePin, role: str, root: LockedRoot | None = None) -> Material:
+def _package(pin: FilePin, role: Role, root: LockedRoot | None = None) -> Material:
     project, version = getattr(pin.origin, "project", ""), getattr(pin.origin, "version", "")
     name = project or getattr(pin.origin, "package", "") or pin.filename
-    return Material(pin=pin, role=role, name=name, version=version, root=root)  # type: ignore[arg-type]
+    return Material(pin=pin, role=role, name=name, version=version, root=root)
 
 
 def _unique(found: Iterable[Material]) -> list[Material]:
@@ -133,9 +137,13 @@ def _unique(found: Iterable[Material]) -> list[Material]:
     return list(first.values())
 
 
-def _by_component(trees: Iterable[Step], name: Literal["edits", "series"]) -> dict[str, tuple]:  # type: ignore[type-arg]
-    found: dict[str, tuple] = {}  # type: ignore[type-arg]
-    for one in trees:
-        if values := getattr(one.action, name):
-            found[one.component] = (*found.get(one.component, ()), *values)
+def _trees(steps: Iterable[Step]) -> Iterator[tuple[str, TreeAction]]:
+    return ((one.component, one.action) for one in steps if isinstance(one.action, TreeAction))
+
+
+def _by_component(trees: Iterable[tuple[str, tuple[T, ...]]]) -> dict[str, tuple[T, ...]]:
+    found: dict[str, tuple[T, ...]] = {}
+    for component, values in trees:
+        if values:
+            found[component] = (*found.get(component, ()), *values)
     return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -19,8 +18,9 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rocwright.errors import InputError, RocwrightError
+from rocwright.errors import RocwrightError
 from rocwright.files import sha256_bytes
+from rocwright.served import serve
 from rocwright.wheels.index import http
 from rocwright.wheels.index.examine import metadata, open_as_seen
 from rocwright.wheels.index.pages import HTML, JSON, METADATA
@@ -98,33 +98,13 @@ def run(shelf: Shelf, host: str, port: int, say: Callable[[str], None], *, log: 
 
     Raises InputError where it cannot listen there.
     """
-    import uvicorn
-
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        listening = socket.create_server((host, port), family=family, backlog=MOST_CLIENTS)
-    except (OSError, OverflowError) as error:
-        raise InputError(
-            f"cannot listen on {host} port {port}: {error}",
-            cause="something else listens there, the address is not this machine's, or the port needs root",
-            next_step="take another --port; 0 finds a free one",
-        ) from error
-    with listening:
-        # each connection takes it over; without it a page waits for the client's acknowledgement of its head
-        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        name = f"[{host}]" if family == socket.AF_INET6 else host
-        say(f"serving {shelf.folder} at http://{name}:{listening.getsockname()[1]}/{PAGES}/")
-        config = uvicorn.Config(
-            app(shelf, say, log=log),
-            log_config=None,
-            log_level="critical",  # what goes wrong is in the line of its request
-            access_log=False,
-            server_header=False,
-            ws="none",
-            limit_concurrency=MOST_CLIENTS,
-            timeout_graceful_shutdown=3,
-        )
-        uvicorn.Server(config).run(sockets=[listening])
+    serve(
+        app(shelf, say, log=log),
+        host,
+        port,
+        lambda address: say(f"serving {shelf.folder} at {address}/{PAGES}/"),
+        most_clients=MOST_CLIENTS,
+    )
 
 
 def _start(request: Request, shelf: Shelf) -> Response:
