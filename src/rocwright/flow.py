@@ -53,9 +53,15 @@ class Project:
 
     @property
     def last_plan(self) -> Path:
-        """Where the plan that was built last for this stack and base is kept, to say what changed since."""
-        base = self.request.base.replace(":", "-")
-        return self.home.path / "plans" / f"{self.request.stack}-{base}.json"
+        """Where the plan that was built last for this stack, GPU and base is kept."""
+        return self.plan_path("last")
+
+    def plan_path(self, name: str) -> Path:
+        """Where a plan is kept whose outputs no clean-up takes: the last one, or that of a channel."""
+        request = self.request
+        which = sha256_bytes(canonical_json([request.gpu, request.provider, request.extra]))[:8]
+        words = (request.stack, request.base.replace(":", "-"), which, name)
+        return self.home.path / "plans" / f"{'-'.join(words)}.json"
 
 
 def project_in(folder: Path, home: Home | None = None) -> Project:
@@ -377,7 +383,7 @@ def expected(project: Project, decisions: Sequence[Decision]) -> dict[str, Expec
 
 
 def kept_keys(home: Home) -> set[str]:
-    """The keys of every plan that was built last for its stack and base: a clean-up leaves them alone."""
+    """The keys of every plan that was built last or that a channel holds: a clean-up leaves them alone."""
     keys: set[str] = set()
     for path in (home.path / "plans").glob("*.json"):
         with contextlib.suppress(OSError, ValidationError):

@@ -13,8 +13,9 @@ from rocwright.cycle.model import RowTold
 from rocwright.cycle.run import Wheel, cycle, last_cycle, look
 from rocwright.cycle.tell import tell
 from rocwright.errors import InputError
-from rocwright.flow import Project
+from rocwright.flow import Project, kept_keys
 from rocwright.home import Home
+from rocwright.plan.make import make_plan
 from rocwright.records.place import open_records
 from rocwright.resolve.difference import Difference
 from rocwright.resolve.files import read_lock
@@ -79,6 +80,8 @@ def test_a_row_moves_breaks_and_heals(world: World) -> None:
         one.name: one.commit
         for one in read_lock(world.folder / "locks" / failed.name / "candidate.lock").components
     }
+    plan = make_plan(kept, world.catalog)
+    assert {step.key for step in plan.steps} <= kept_keys(Home(world.home)), "a clean-up would take it"
     again = turn(world)
     assert again.state == "failed"
     assert again.why == "the same candidate failed before"

@@ -95,7 +95,7 @@ def promote(
         )
     lock = Lock.model_validate_json(kept)
     # the lock first: a promotion on record has its lock, whenever this is killed
-    Row.of(lock.request, where, project_of(lock.request, where, home)).keep(name, lock)
+    Row.of(lock.request, where, project_of(lock.request, where, home)).hold(name, lock)
     made = Promotion(
         stack=stack,
         gpu=gpu,

@@ -56,6 +56,12 @@ class Row:
         """Write a channel's lock."""
         write_lock(self.folder / f"{name}.lock", lock)
 
+    def hold(self, channel: str, lock: Lock) -> None:
+        """Make a lock what a channel holds; a clean-up leaves alone what it is built of."""
+        plan = make_plan(lock, self.project.catalog)
+        write_atomic(self.project.plan_path(channel), plan.model_dump_json(by_alias=True))
+        self.keep(channel, lock)
+
     @property
     def trying(self) -> Lock | None:
         """The candidate that was under trial when the last cycle was stopped."""

@@ -239,7 +239,7 @@ class _Turn:
                 if channel.name == self.first:
                     self._lay_out(lock)
                 # the lock first: a promotion on record has its lock, whenever this is killed
-                self.row.keep(channel.name, lock)
+                self.row.hold(channel.name, lock)
                 records.promote(
                     Promotion(
                         stack=stack,
