@@ -237,7 +237,7 @@ def test_a_run_that_ended_while_somebody_looked_stays_as_it_ended(home: Home) ->
     """It was read as running; then it ended, and its process with it."""
     run, _ = build(home)
     with open_records(home) as records:
-        records.database.write(partial(ended._end, run=ended.ended_as("killed", run)))
+        records.database.write(partial(ended._end, run=ended.ended_as("killed", run), state="running"))
         assert [one.outcome for one in records.runs()] == ["built"]
 
 
