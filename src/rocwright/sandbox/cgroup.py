@@ -17,11 +17,15 @@ ABOVE = "ROCWRIGHT_CGROUP"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cgroup:
-    """A cgroup folder. `path` is its name below the hierarchy, as container engines take it."""
+    """A cgroup folder. `path` is its name below the hierarchy, as container engines take it.
+
+    `bound` is what the cgroup that it stands beside leaves of its limit, in bytes: it holds for this one too.
+    """
 
     folder: Path
     path: str
     version: int
+    bound: int | None = None
 
     @property
     def procs(self) -> Path:
@@ -43,7 +47,11 @@ class Cgroup:
         return max(0, _number(self.folder / name) - (cache - shared))
 
     def limit(self, memory: int) -> None:
-        """Let the processes have `memory` bytes and no swap. Raises OSError where the kernel refuses."""
+        """Let the processes have `memory` bytes, or `bound` where that is less, and no swap.
+
+        Raises OSError where the kernel refuses.
+        """
+        memory = memory if self.bound is None else min(memory, self.bound)
         names = (
             ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes")
             if self.version == 1
@@ -93,8 +101,18 @@ def places(name: str) -> list[Cgroup]:
             parents = [*(parent / above for parent in parents), *parents]
         for parent in dict.fromkeys(parents):
             folder = hierarchy / parent.relative_to("/") / name
-            found.append(Cgroup(folder=folder, path=str(parent / name), version=version))
+            beside = parent == own.parent != own
+            bound = _room_in(hierarchy / own.relative_to("/")) if beside else None
+            found.append(Cgroup(folder=folder, path=str(parent / name), version=version, bound=bound))
     return found
+
+
+def _room_in(folder: Path) -> int | None:
+    """What a cgroup of version 2 leaves of its limit, in bytes; None where it has none."""
+    text = _text(folder / "memory.max").strip()
+    if not text.isdigit():
+        return None
+    return max(0, int(text) - Cgroup(folder=folder, path="", version=2).used())
 
 
 def create(name: str) -> Cgroup | None:
@@ -104,6 +122,9 @@ def create(name: str) -> Cgroup | None:
         with contextlib.suppress(OSError):
             place.folder.mkdir()
             if os.access(limit, os.W_OK) and os.access(place.procs, os.W_OK):
+                # below a cgroup with processes version 2 has no room: what is left of its limit goes along
+                if place.bound is not None:
+                    place.limit(place.bound)
                 return place
             place.folder.rmdir()
     return None
