@@ -12,7 +12,7 @@ from benchmarks.measure import Took, paired, processor, seconds, timed
 from benchmarks.place import ENGINE, TORCH, Scratch, scratch
 from benchmarks.results import Measured
 
-FILES = 300
+FILES = 1500
 SOURCE = """#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
