@@ -38,7 +38,6 @@ from cyclonedx.model.tool import ToolRepository
 from cyclonedx.output.json import JsonV1Dot6
 from cyclonedx.spdx import is_supported_id
 from packageurl import PackageURL
-from packaging.requirements import InvalidRequirement, Requirement
 
 from rocwright import __version__
 from rocwright.catalog.load import Catalog
@@ -51,6 +50,7 @@ from rocwright.proof.bundled import Bundled, Contents
 from rocwright.proof.facts import the_facts
 from rocwright.proof.materials import Made, Material, Role
 from rocwright.proof.purl import addresses, commit_of, purl_of, wheel_purl
+from rocwright.proof.wants import Want, wants
 from rocwright.resolve.model import Lock, LockedComponent
 from rocwright.store.model import Output
 
@@ -73,15 +73,19 @@ class Subject:
 def sbom(made: Made, lock: Lock, catalog: Catalog, subject: Subject) -> bytes:
     """The bill of materials of an artifact, as JSON."""
     top = _top(made, lock, catalog, subject)
-    sources = [_source(one, catalog) for one in made.materials if one.role == "source"]
-    others = [_material(one) for one in made.materials if one.role != "source"]
+    parts = {
+        one.pin.sha256: _source(one, catalog) if one.role == "source" else _material(one)
+        for one in made.materials
+    }
+    sources = [parts[one.pin.sha256] for one in made.materials if one.role == "source"]
+    others = [parts[one.pin.sha256] for one in made.materials if one.role != "source"]
     bundled = [_bundled(one) for one in subject.contents.bundled]
-    wants = list(_requirements(subject.contents, lock))
+    wanted = {_requirement(one): one for one in wants(subject.contents, lock, catalog, made.materials)}
     if subject.output is None:
         sources += [_open(one, catalog) for one in lock.components if not one.files]
     tool = Component(name="rocwright", version=__version__, type=ComponentType.APPLICATION)
     bom = Bom(
-        components=[*sources, *others, *bundled, *wants],
+        components=[*sources, *others, *bundled, *wanted],
         serial_number=_NOT_YET,
         metadata=BomMetaData(
             timestamp=datetime.fromtimestamp(EPOCH, UTC),
@@ -90,7 +94,9 @@ def sbom(made: Made, lock: Lock, catalog: Catalog, subject: Subject) -> bytes:
             properties=_properties(_of_the_lock(lock)),
         ),
     )
-    bom.register_dependency(top, [*sources, *bundled, *wants])
+    bom.register_dependency(top, [*sources, *bundled, *wanted])
+    for requirement, want in wanted.items():
+        bom.register_dependency(requirement, [parts[one.pin.sha256] for one in want.answers])
     return _written(bom)
 
 
@@ -257,28 +263,18 @@ def _bundled(one: Bundled) -> Component:
     )
 
 
-def _requirements(contents: Contents, lock: Lock) -> Iterator[Component]:
-    """What a wheel wants beside it; the version is told where the lock decides it."""
-    versions = dict(lock.provided) | {one.name: one.version for one in lock.components}
-    seen: set[str] = set()
-    for text in contents.metadata.all("Requires-Dist") if contents.metadata else ():
-        try:
-            wanted = Requirement(text)
-        except InvalidRequirement:
-            continue
-        purl = wheel_purl(wanted.name, versions.get(wanted.name, ""))
-        if text in seen:
-            continue
-        seen.add(text)
-        yield Component(
-            name=wanted.name,
-            version=purl.version,
-            bom_ref=f"requirement:{text}",
-            type=ComponentType.LIBRARY,
-            scope=ComponentScope.OPTIONAL if wanted.marker else ComponentScope.REQUIRED,
-            purl=purl,
-            properties=_properties((("role", "requirement"), ("requires", text))),
-        )
+def _requirement(one: Want) -> Component:
+    """What a wheel wants beside it."""
+    purl = wheel_purl(one.name, one.version)
+    return Component(
+        name=one.name,
+        version=purl.version,
+        bom_ref=f"requirement:{one.text}",
+        type=ComponentType.LIBRARY,
+        scope=ComponentScope.REQUIRED if one.always else ComponentScope.OPTIONAL,
+        purl=purl,
+        properties=_properties((("role", "requirement"), ("requires", one.text))),
+    )
 
 
 def _licenses(text: str) -> list[DisjunctiveLicense | LicenseExpression]:
