@@ -19,7 +19,7 @@ from rocwright.resolve.settings import WatchSettings
 from rocwright.resolve.shipped import request_of, shipped_lock
 from rocwright.watch.bump import Candidate, make_candidate, wanted
 from rocwright.watch.look import watch
-from rocwright.watch.questions import Question
+from rocwright.watch.question import Question
 from rocwright.watch.upstream import Answer
 
 Ask = Callable[[Question], Answer]

@@ -19,7 +19,7 @@ from tests.watch.conftest import Field, catalog_of, component, git_component, lo
 from rocwright.home import Home
 from rocwright.plan.model import DebianOrigin, FilePin, ImageOrigin
 from rocwright.resolve.model import LockedComponent, LockedRoot
-from rocwright.watch.questions import PackageSet
+from rocwright.watch.question import PackageSet
 from rocwright.watch.tell import tell_report
 from rocwright.watch.upstream import Upstream
 

@@ -9,7 +9,7 @@ import pytest
 from rocwright.catalog.load import Catalog, builtin_catalog
 from rocwright.catalog.model import BaseRelease, Component, Provided, Release, Row, Stack
 from rocwright.catalog.place import BuiltinPlace
-from rocwright.catalog.provider import Provider, Serves
+from rocwright.catalog.provider import Provider, Serves, Shelf
 from rocwright.errors import ConflictError, InputError
 from rocwright.resolve.choose import Choice, choose
 from rocwright.resolve.model import Request
@@ -154,15 +154,26 @@ def test_what_costs_a_user_least_is_taken_where_several_serve(catalog: Catalog) 
     assert choice.provider.name == "wheels"
 
 
-def test_wheels_are_asked_for_each_target_at_the_index_that_has_them() -> None:
+def test_wheels_are_asked_for_each_target_where_their_version_is_kept() -> None:
     wheels = provider("wheels", "wheels", ("7.1",)).model_copy(
         update={
             "wanted": ("rocm=={version}", "rocm-device-{target}=={version}"),
-            "index": {"any": "https://all.example/", "gfx803": "https://old.example/"},
+            "shelf": (
+                Shelf(versions=">=8", index="https://new.example/", source="x"),
+                Shelf(versions="<8", index="https://old.example/", source="x"),
+                Shelf(releases="a", versions=">=8.1a20260101", index="https://nightly.example/", source="x"),
+            ),
         }
     )
     assert wheels.requirements("7.1", ("gfx1103", "gfx1151")) == (
         "rocm==7.1", "rocm-device-gfx1103==7.1", "rocm-device-gfx1151==7.1",
     )  # fmt: skip
-    assert wheels.indexes(("gfx1103", "gfx1151")) == ("https://all.example/",)
-    assert wheels.indexes(("gfx803",)) == ("https://old.example/",)
+    kept = {version: wheels.shelf_of(version).index for version in ("7.1", "8.0", "8.1a20260102")}
+    assert kept == {
+        "7.1": "https://old.example/",
+        "8.0": "https://new.example/",
+        "8.1a20260102": "https://nightly.example/",
+    }
+    for version in ("8.1a20251231", "8.1rc1", "8.1.dev0"):
+        with pytest.raises(InputError, match=f"where wheels keeps ROCm {version} is not known"):
+            wheels.shelf_of(version)

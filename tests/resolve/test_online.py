@@ -13,7 +13,7 @@ from tests.sources.test_sdist import files, sdist
 
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.model import Component
-from rocwright.catalog.provider import Provider
+from rocwright.catalog.provider import Provider, Shelf
 from rocwright.errors import ConflictError, FetchError
 from rocwright.home import Home
 from rocwright.plan.model import ArchiveOrigin, FilePin
@@ -32,7 +32,7 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder that stands in for every host of these tests."""
     folder = tmp_path / "mirror"
     folder.mkdir()
-    address = builtin_catalog().provider("therock-tarball").archive.rpartition("/")[0]
+    address = builtin_catalog().provider("therock-tarball").shelf_of("7.14.0").archive.rpartition("/")[0]
     monkeypatch.setenv("ROCWRIGHT_MIRRORS", f"{HOST}={folder}/ {address}/={folder}/")
     return folder
 
@@ -108,7 +108,7 @@ def test_a_providers_source_distribution_is_locked_with_what_builds_it(
         summary="x",
         kind="wheels",
         wanted=("rocm[devel]=={version}",),
-        index={"any": f"{index.url}/simple"},
+        shelf=(Shelf(index=f"{index.url}/simple", source="x"),),
         source="x",
     )
     locked = outside.rocm(provider, "7.14.0", ("gfx1151",))

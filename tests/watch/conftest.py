@@ -26,7 +26,7 @@ from rocwright.resolve.settings import WatchSettings
 from rocwright.watch.look import Eyes
 from rocwright.watch.memory import Memory
 from rocwright.watch.model import Report
-from rocwright.watch.questions import Question
+from rocwright.watch.question import Question
 from rocwright.watch.upstream import Answer, Upstream
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

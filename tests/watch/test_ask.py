@@ -15,7 +15,7 @@ from rocwright.errors import NetworkError
 from rocwright.sources.front import Front
 from rocwright.watch.ask import AT_ONCE, ask_all
 from rocwright.watch.model import News
-from rocwright.watch.questions import File, PackageSet, Question
+from rocwright.watch.question import File, PackageSet, Question
 from rocwright.watch.upstream import Answer
 
 

@@ -6,15 +6,20 @@ import json
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from tests.watch.conftest import Field, catalog_of, component, lock_with, python_lock, release
 
 from rocwright.catalog.load import Catalog
+from rocwright.catalog.provider import Shelf
 from rocwright.plan.model import ArchiveOrigin, FilePin, IndexOrigin
 from rocwright.resolve.model import Lock, LockedComponent, LockedProvider
+from rocwright.sources.listing import listed
 from rocwright.watch.model import ALARM_EXIT
 from rocwright.watch.tell import tell_report
 
@@ -174,27 +179,95 @@ def test_releases_younger_than_the_cool_down_are_held_back_by_the_day_of_their_u
 # tarballs of a provider of ROCm
 
 
-def test_a_page_that_lists_tarballs_tells_newer_versions_and_their_days(
-    upstream: Upstream, field: Field
-) -> None:
+def scripted(*rows: tuple[str, str]) -> bytes:
+    """A page as TheRock's build_tools/index_generation_s3_tar.py writes it: the list is in a script."""
+    names = [
+        {"name": name, "mtime": datetime.fromisoformat(f"{day}T00:00:00+00:00").timestamp()}
+        for name, day in rows
+    ]
+    script = f"const files = {json.dumps(names)};\nfunction applyFilter(fileList, filter) {{ return []; }}"
+    return f'<html><head><script>\n{script}</script></head><body><ul id="x"></ul></body></html>'.encode()
+
+
+def tarballs(url: str) -> Catalog:
+    """The catalog with places of tarballs here: one of old, one of new releases, one of nightly builds."""
     catalog = catalog_of()
+    shelves = (("final", ">=10", "new"), ("final", "<10", "old"), ("a", ">=7.15.0a0", "nightly"))
     provider = catalog.providers["therock-tarball"].model_copy(
         update={
-            "versions": ("7.14.0",),
-            "archive": f"{upstream.url}/dist-{{family}}-{{version}}.tar.gz",
-            "listing": f"{upstream.url}/",
+            "versions": ("10.0.0", "7.14.0"),
+            "shelf": tuple(
+                Shelf.model_validate(
+                    {
+                        "releases": releases,
+                        "versions": versions,
+                        "archive": f"{url}/{place}/dist-{{family}}-{{version}}.tar.gz",
+                        "listing": f"{url}/{place}/",
+                        "source": "x",
+                    }
+                )
+                for releases, versions, place in shelves
+            ),
         }
     )
-    catalog = replace(catalog, providers={**catalog.providers, provider.name: provider})
-    rocm = LockedProvider(name=provider.name, version="7.14.0")
-    names = [
-        f"dist-{family}-{version}.tar.gz"
-        for family, version in (("gfx1151", "7.14.0"), ("gfx1151", "7.14.1"), ("gfx110X-all", "7.15.0"))
-    ]
-    page = "".join(f'<a href="{name}">{name}</a>' for name in names)
-    upstream.pages["/"] = (200, {}, f"<html>{page}</html>".encode())
+    return replace(catalog, providers={**catalog.providers, provider.name: provider})
+
+
+def test_pages_that_list_tarballs_tell_newer_versions_and_their_days(
+    upstream: Upstream, field: Field
+) -> None:
+    names = ["dist-gfx1151-7.14.0.tar.gz", "dist-gfx1151-7.14.1.tar.gz", "dist-gfx110X-all-7.15.0.tar.gz"]
+    links = "".join(f'<a href="{name}">{name}</a>' for name in names)
+    upstream.pages["/old/"] = (200, {}, f"<html>{links}</html>".encode())
     day = {"Last-Modified": "Sun, 01 Nov 2026 00:00:00 GMT"}
-    upstream.pages["/dist-gfx1151-7.14.1.tar.gz"] = (200, day, b"")
-    (news,) = field.look(catalog, lock_with(rocm=rocm)).news
-    assert (news.name, news.new, news.age) == ("rocm", "7.14.1", 20)
-    assert news.pin == "7.14.1 like 7.14.0"
+    upstream.pages["/old/dist-gfx1151-7.14.1.tar.gz"] = (200, day, b"")
+    page = scripted(
+        ("dist-gfx1151-10.0.0.tar.gz", "2026-08-26"), ("dist-gfx1151-tests-10.3.0.tar.gz", "2026-09-01")
+    )
+    upstream.pages["/new/"] = (200, {}, page)
+    page = scripted(
+        ("dist-gfx1151-7.14.2a20261101.tar.gz", "2026-11-01"), ("dist-gfx1150-7.15.0.tar.gz", "2026-11-01")
+    )
+    upstream.pages["/nightly/"] = (200, {}, page)
+    lock = lock_with(rocm=LockedProvider(name="therock-tarball", version="7.14.0"))
+    told = {
+        take: [
+            (one.name, one.new, one.age, one.pin)
+            for one in field.look(tarballs(upstream.url), lock, take=take).news
+        ]
+        for take in ("stable", "all")
+    }
+    stable = [("rocm", "10.0.0", 87, "10.0.0"), ("rocm", "7.14.1", 20, "7.14.1 like 7.14.0")]
+    assert told["stable"] == stable
+    assert told["all"] == [*stable, ("rocm", "7.14.2a20261101", 20, "7.14.2a20261101 like 7.14.0")]
+
+
+def test_wheels_of_rocm_are_looked_for_where_later_ones_are_kept(upstream: Upstream, field: Field) -> None:
+    row = {"filename": "rocm-10.0.0.tar.gz", "url": "/x", "hashes": {}, "upload-time": "2026-08-26T00:00:00Z"}
+    body = {"meta": {"api-version": "1.1"}, "name": "rocm", "versions": [], "files": [row]}
+    kind = {"Content-Type": "application/vnd.pypi.simple.v1+json"}
+    upstream.pages["/new/rocm/"] = (200, kind, json.dumps(body).encode())
+    catalog = catalog_of()
+    shelves = tuple(
+        Shelf(versions=versions, index=f"{upstream.url}/{place}", source="x")
+        for versions, place in ((">=10", "new"), (">=7.14,<10", "old"), ("<7.14", "older"))
+    )
+    provider = catalog.providers["therock-wheels"].model_copy(update={"shelf": shelves})
+    catalog = replace(catalog, providers={**catalog.providers, provider.name: provider})
+    origin = IndexOrigin(project="rocm", version="7.14.0", index=f"{upstream.url}/old")
+    pin = FilePin(filename="rocm-7.14.0.tar.gz", sha256="0" * 64, size=1, origin=origin)
+    rocm = LockedProvider(name=provider.name, version="7.14.0", wanted=("rocm[devel]==7.14.0",), files=(pin,))
+    report = field.look(catalog, lock_with(rocm=rocm))
+    assert [(one.name, one.new, one.age) for one in report.news] == [("rocm", "10.0.0", 87)]
+    assert [one.source for one in report.silent] == []
+    assert [one.what for one in report.cautions] == [
+        f"rocm on the package index {upstream.url}/old is not there any more"
+    ]
+
+
+@given(page=st.text() | st.text().map(lambda text: f"files = [{text}"))
+@example('files = [{"name": "a", "mtime": 1e300}, {"name": 3}, 7, {"name": "b", "mtime": "x"}];')
+@example('<a href="http://[">x</a>')
+@example("files = " + "[" * 100_000)
+def test_whatever_a_page_says_its_files_are_names(page: str) -> None:
+    assert all(isinstance(name, str) for name in listed(page))

@@ -17,7 +17,7 @@ from rocwright.resolve.settings import WatchSettings
 from rocwright.watch.kept import keep, kept
 from rocwright.watch.look import watch
 from rocwright.watch.model import Alarm, Caution, News, Report, Silent
-from rocwright.watch.questions import Question
+from rocwright.watch.question import Question
 from rocwright.watch.upstream import Answer
 from tests.making import lock_of
 from tests.web.serving import Served, a_run

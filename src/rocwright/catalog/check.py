@@ -165,9 +165,14 @@ def _provider(provider: Provider, catalog: Catalog) -> Found:
     for version in provider.versions:
         yield from _version("versions", version)
     yield from unknown("family", provider.family, catalog.targets)
-    yield from _fields("archive", provider.archive, {"version", "family"})
-    if bool(provider.archive) != (provider.kind == "archive"):
-        yield "archive", "a provider of the kind archive says the address of its tarballs, and no other does"
+    kept = {"archive": "archive", "wheels": "index"}.get(provider.kind, "")
+    if bool(provider.shelf) != bool(kept):
+        yield "shelf", "providers of the kinds archive and wheels say where they keep what, and no other does"
+    for number, shelf in enumerate(provider.shelf):
+        yield from _range(f"shelf.{number}.versions", shelf.versions)
+        yield from _fields(f"shelf.{number}.archive", shelf.archive, {"version", "family"})
+        if kept and not getattr(shelf, kept):
+            yield f"shelf.{number}.{kept}", "a place without an address"
     for number, one in enumerate(provider.serves):
         yield from _range(f"serves.{number}.versions", one.versions)
         yield from unknown(f"serves.{number}.targets", one.targets, catalog.targets)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, get_args
 
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
 from rocwright.catalog.address import Address
 from rocwright.errors import InputError
 from rocwright.models import Frozen
@@ -14,7 +17,8 @@ ProviderKind = Literal["packages", "wheels", "archive", "source"]
 KINDS: tuple[ProviderKind, ...] = get_args(ProviderKind)
 """The kinds, the one that costs a user least first."""
 
-ANY = "any"
+Releases = Literal["final", "rc", "a"]
+"""Final releases, or pre-releases by Python's words for them: candidates, nightly builds."""
 
 
 class Serves(Frozen):
@@ -31,17 +35,42 @@ class Serves(Frozen):
     confidence: str = ""
 
 
+class Shelf(Frozen):
+    """Where a provider keeps the releases of a range of versions: they moved from place to place.
+
+    `archive` is the address of a tarball ("{version}" and "{family}" are filled in) and `listing` that of a
+    page that lists them; `index` is the package index that has the wheels.
+    """
+
+    releases: Releases = "final"
+    versions: str = ""
+    archive: str = ""
+    listing: str = ""
+    index: str = ""
+    source: str
+    confidence: str = ""
+
+    def holds(self, version: str) -> bool:
+        """Whether a version is kept here."""
+        told = Version(version)
+        kind = told.pre[0] if told.pre else "dev" if told.is_devrelease else "final"
+        return kind == self.releases and version_in(version, self.versions)
+
+    def may_hold_newer(self, version: str) -> bool:
+        """Whether its range goes beyond a version."""
+        ends = (Version(one.version) for one in SpecifierSet(self.versions) if one.operator in ("<", "<="))
+        return all(end > Version(version) for end in ends)
+
+
 class Provider(Frozen):
     """A source of ROCm.
 
     `packages` are the base's or AMD's system packages, `wheels` Python packages from an index, `archive` a
     tarball, `source` a recipe of the catalog. `versions` are the versions of ROCm that it has, newest first;
-    `wanted` the Python requirements of wheels ("{version}" is filled in, and one with "{target}" is there for
-    each target), `index` the address of their index by target, or under "any" for all others.
-    `notes` is the address of a version's notes, `listing` that of a page that lists its tarballs.
-    `archive` is the address of a tarball ("{version}" and "{family}" are filled in), `family` the word for
-    each target in it. `setup` are shell commands before those of a recipe that needs ROCm: they make it be
-    found.
+    `shelf` says where tarballs and wheels of which versions are. `wanted` are the Python requirements of
+    wheels ("{version}" is filled in, and one with "{target}" is there for each target), `family` is the word
+    for each target in the address of a tarball. `notes` is the address of a version's notes. `setup` are
+    shell commands before those of a recipe that needs ROCm: they make it be found.
     """
 
     name: str
@@ -50,9 +79,7 @@ class Provider(Frozen):
     versions: tuple[str, ...] = ()
     serves: tuple[Serves, ...] = ()
     wanted: tuple[str, ...] = ()
-    index: dict[str, str] = {}
-    archive: str = ""
-    listing: str = ""
+    shelf: tuple[Shelf, ...] = ()
     notes: str = ""
     family: dict[str, str] = {}
     setup: tuple[str, ...] = ()
@@ -63,13 +90,20 @@ class Provider(Frozen):
         filled = [one.replace("{version}", version) for one in self.wanted]
         return tuple(dict.fromkeys(one.replace("{target}", target) for one in filled for target in targets))
 
-    def indexes(self, targets: Sequence[str]) -> tuple[str, ...]:
-        """The addresses of the indexes that have the wheels for these targets."""
-        found = (self.index.get(target, self.index.get(ANY, "")) for target in targets)
-        return tuple(sorted({one for one in found if one}))
+    def shelf_of(self, version: str) -> Shelf:
+        """Where a version is kept. Raises InputError where nobody knows."""
+        found = next((one for one in self.shelf if one.holds(version)), None)
+        if found is None:
+            held = ", ".join(f"{one.releases} {one.versions}".rstrip() for one in self.shelf)
+            raise InputError(
+                f"where {self.name} keeps ROCm {version} is not known",
+                cause=f"places are known of: {held or 'none'}",
+                next_step="choose another version, or add its place to the catalog",
+            )
+        return found
 
     def archives(self, version: str, targets: Sequence[str]) -> tuple[Address, ...]:
-        """The tarballs of a version for these targets. Raises InputError for a target without a family."""
+        """The tarballs of a version for these targets. Raises InputError where they are not known."""
         missing = [target for target in targets if target not in self.family]
         if missing:
             raise InputError(
@@ -77,8 +111,9 @@ class Provider(Frozen):
                 cause=f"it knows the families of {', '.join(self.family)}",
                 next_step="choose another provider, or add the family to the catalog",
             )
+        at = self.shelf_of(version).archive
         families = dict.fromkeys(self.family[target] for target in targets)
-        return tuple(Address(url=self.archive.format(version=version, family=one)) for one in families)
+        return tuple(Address(url=at.format(version=version, family=one)) for one in families)
 
     def evidence(self, target: str, version: str, base: str) -> Serves | None:
         """What says that this version serves the target on the base, or None where nothing does."""

@@ -205,13 +205,10 @@ class Online:
             return named
         self.on_line(f"lock: ROCm {version} from {provider.name}")
         python = self.release.python
-        found = [
-            index.resolve(named.wanted, python, platform.machine(), self.store, endpoint=endpoint)
-            for endpoint in provider.indexes(targets)
-        ]
-        files = tuple(pin for one in found for pin in one.wheels)
-        sdists = tuple(self._sdist(sdist, python) for one in found for sdist in one.sdists)
-        return named.model_copy(update={"files": files, "sdists": sdists, "pending": ""})
+        endpoint = provider.shelf_of(version).index
+        found = index.resolve(named.wanted, python, platform.machine(), self.store, endpoint=endpoint)
+        sdists = tuple(self._sdist(sdist, python) for sdist in found.sdists)
+        return named.model_copy(update={"files": found.wheels, "sdists": sdists, "pending": ""})
 
 
 def _known_files(before: Lock | None) -> dict[str, str]:

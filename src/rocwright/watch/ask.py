@@ -8,7 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from rocwright.errors import NetworkError, RocwrightError
-from rocwright.watch.questions import Question
+from rocwright.watch.question import Question
 from rocwright.watch.upstream import Answer
 
 AT_ONCE = 16

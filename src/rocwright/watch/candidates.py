@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from urllib.parse import quote
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from rocwright.resolve.settings import Take
 from rocwright.sources.index import Published
-from rocwright.watch.questions import (
-    File,
-    ImageTags,
-    Listing,
-    Project,
-    Question,
-    Refs,
-    TagDay,
-    Watched,
-)
+from rocwright.watch.question import File, ImageTags, Listing, Project, Question, Refs, TagDay
+from rocwright.watch.questions import Watched
 from rocwright.watch.upstream import Answer
 
 MOST = 4
@@ -86,17 +78,19 @@ def _offered(one: Watched, answer: Answer, python: str) -> Iterator[Candidate]:
         case Refs() as question, Mapping():
             for ref, commit in answer.items():
                 if version := one.spelled.version(ref):
-                    yield Candidate(version=version, asks=TagDay(question.url, ref, commit))
+                    yield Candidate(version=version, asks=TagDay(question.url, ref, str(commit)))
         case ImageTags(), Sequence():
             for tag in answer:
                 if isinstance(tag, str) and (version := one.spelled.version(tag)):
                     yield Candidate(version=version)
         case Project(), Sequence():
             yield from _releases([file for file in answer if isinstance(file, Published)], python)
-        case Listing(), str():
-            before, after = re.escape(one.spelled.before), re.escape(one.spelled.after)
-            for version in dict.fromkeys(re.findall(f"{before}([0-9][0-9a-z.]*?){after}", answer)):
-                yield Candidate(version=version, asks=File(one.address.replace("{version}", version)))
+        case Listing(), Mapping():
+            for name, day in answer.items():
+                if version := one.spelled.version(name):
+                    address = one.address.replace("{version}", quote(version))
+                    told = day if isinstance(day, datetime) else None
+                    yield Candidate(version=version, day=told, asks=File(address))
         case _:
             pass
 

@@ -29,16 +29,8 @@ from rocwright.watch.kept import keep
 from rocwright.watch.memory import Memory
 from rocwright.watch.model import Alarm, Caution, News, Report, Silent
 from rocwright.watch.needless import needless
-from rocwright.watch.questions import (
-    Image,
-    ImageDay,
-    PackageSet,
-    Question,
-    Refs,
-    SourcePackage,
-    Watched,
-    watched,
-)
+from rocwright.watch.question import Image, ImageDay, PackageSet, Question, Refs, SourcePackage
+from rocwright.watch.questions import Watched, watched
 from rocwright.watch.standing import Has, standing
 from rocwright.watch.upstream import Answer, Upstream
 

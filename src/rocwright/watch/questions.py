@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from packaging.requirements import Requirement
 
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.place import GitPlace, ImagePlace, IndexPlace
+from rocwright.catalog.provider import Provider
 from rocwright.plan.model import (
     ArchiveOrigin,
     DebianOrigin,
@@ -17,122 +21,18 @@ from rocwright.plan.model import (
 )
 from rocwright.resolve.choose import ROCM
 from rocwright.resolve.like import catalog_for, pattern_of
-from rocwright.resolve.model import Lock, LockedComponent, LockedRoot
-from rocwright.resolve.settings import WatchSettings
-
-# the questions
-
-
-@dataclass(frozen=True, slots=True)
-class Refs:
-    """Branches and tags of a git repository."""
-
-    url: str
-
-    def __str__(self) -> str:
-        return f"git {self.url}"
-
-
-@dataclass(frozen=True, slots=True)
-class TagDay:
-    """When a tag was made."""
-
-    url: str
-    ref: str
-    commit: str
-
-    def __str__(self) -> str:
-        return f"the day of {self.ref} at {self.commit[:12]} in {self.url}"
-
-
-@dataclass(frozen=True, slots=True)
-class Project:
-    """Files of a project on a package index; the one that pip is set up for where `index` is empty."""
-
-    name: str
-    index: str = ""
-
-    def __str__(self) -> str:
-        return f"package index {self.index}: {self.name}".replace(" : ", ": ")
-
-
-@dataclass(frozen=True, slots=True)
-class Image:
-    """What a tag of a registry names now."""
-
-    reference: str
-
-    def __str__(self) -> str:
-        return f"image {self.reference}"
-
-
-@dataclass(frozen=True, slots=True)
-class ImageDay:
-    """When an image was made, by its digest."""
-
-    reference: str
-    digest: str
-
-    def __str__(self) -> str:
-        return f"the day of {self.reference}@{self.digest[:19]}"
-
-
-@dataclass(frozen=True, slots=True)
-class ImageTags:
-    """The tags of an image's name."""
-
-    reference: str
-
-    def __str__(self) -> str:
-        return f"tags of {self.reference.rpartition(':')[0]}"
-
-
-@dataclass(frozen=True, slots=True)
-class PackageSet:
-    """The packages that an archive would install now."""
-
-    suite: str
-    architecture: str
-    wanted: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"packages of {self.suite} ({len(self.wanted)} wanted)"
-
-
-@dataclass(frozen=True, slots=True)
-class SourcePackage:
-    """The newest source package of that name in an archive."""
-
-    suite: str
-    architecture: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"source package {self.name} of {self.suite}"
-
-
-@dataclass(frozen=True, slots=True)
-class File:
-    """How a file at an address stands."""
-
-    url: str
-
-    def __str__(self) -> str:
-        return self.url
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """A page that lists files."""
-
-    url: str
-
-    def __str__(self) -> str:
-        return f"list {self.url}"
-
-
-Question = (
-    Refs | TagDay | Project | Image | ImageDay | ImageTags | PackageSet | SourcePackage | File | Listing
+from rocwright.resolve.model import Lock, LockedComponent, LockedProvider, LockedRoot
+from rocwright.resolve.settings import Take, WatchSettings
+from rocwright.watch.question import (
+    File,
+    Image,
+    ImageTags,
+    Listing,
+    PackageSet,
+    Project,
+    Question,
+    Refs,
+    SourcePackage,
 )
 
 
@@ -156,8 +56,8 @@ class Watched:
     `name` is a component, "rocm", a Python project, or the root with its role; `pins` are its files in the
     lock, `ref` the full tag that the lock has it from, `commit` the commit or digest, `branch` what is
     followed. `spelled` says how its versions are found in the answer; None: only whether it still stands.
-    `rolls` says that a tag is meant to move, `address` is where a version lies ("{version}" is
-    filled in).
+    `rolls` says that a tag is meant to move, `elsewhere` that the lock has it from another place than the
+    one asked, `address` is where a version lies ("{version}" is filled in).
     """
 
     name: str
@@ -169,6 +69,7 @@ class Watched:
     branch: str = ""
     spelled: Spelled | None = None
     rolls: bool = False
+    elsewhere: bool = False
     address: str = ""
     root: LockedRoot | None = None
 
@@ -178,31 +79,30 @@ def watched(lock: Lock, catalog: Catalog, settings: WatchSettings) -> list[Watch
     catalog = catalog_for(lock.request, catalog)
     found: list[Watched] = []
     for component in lock.components:
-        found += _component(component, catalog, settings)
+        found += _component(component, catalog, settings.branches.get(component.name, ""))
     if lock.python is not None:
         wanted = [*lock.python.files, *(pin for one in lock.python.sdists for pin in one.files)]
         wanted += [pin for one in lock.python.sdists for pin in one.requires]
         found += _projects(wanted)
-    found += _rocm(lock, catalog)
+    if lock.rocm is not None:
+        found += _rocm(lock.rocm, lock.request.gpu, catalog.provider(lock.rocm.name), settings.take)
     for root in lock.roots:
         found += _root(root)
     return found
 
 
-def _component(locked: LockedComponent, catalog: Catalog, settings: WatchSettings) -> Iterator[Watched]:
-    recipe = catalog.component(locked.name)
-    releases = {one.version: one for one in recipe.release}
-    release = releases.get(locked.version)
+def _component(locked: LockedComponent, catalog: Catalog, branch: str) -> Iterator[Watched]:
+    about = partial(Watched, name=locked.name, version=locked.version)
+    release = next(
+        (one for one in catalog.component(locked.name).release if one.version == locked.version), None
+    )
     places = release.places if release else ()
-    branch = settings.branches.get(locked.name, "")
-    taken = [pin.origin for pin in locked.files]
     for place in places:
         match place:
             case GitPlace():
-                here = locked.kind == "git" and locked.place.startswith(f"git {place.git} ")
-                yield _repository(locked, place, branch, here)
+                yield _repository(locked, place, branch)
             case IndexPlace():
-                yield Watched(
+                yield about(
                     name=locked.name if place.version == locked.version else place.sdist,
                     version=place.version,
                     question=Project(place.sdist),
@@ -215,21 +115,26 @@ def _component(locked: LockedComponent, catalog: Catalog, settings: WatchSetting
                 pass
     if locked.kind == "git" and not any(isinstance(one, GitPlace) for one in places):
         # a lock of another catalog: its files say where it is from
-        for origin in taken:
-            if url := getattr(origin, "url", ""):
-                yield Watched(
-                    name=locked.name,
-                    version=locked.version,
-                    question=Refs(url),
-                    pins=locked.files,
-                    commit=locked.commit,
-                    branch=branch,
-                )
-    yield from _standing(locked)
+        for pin in locked.files:
+            if url := getattr(pin.origin, "url", ""):
+                yield about(question=Refs(url), pins=locked.files, commit=locked.commit, branch=branch)
+    for pin in (*locked.files, *locked.downloads):
+        match pin.origin:
+            case ArchiveOrigin() as origin:
+                yield about(question=File(origin.url), pins=(pin,))
+            case DebianSourceOrigin() as origin:
+                question = SourcePackage(origin.suite, origin.architecture, origin.package)
+                yield about(version=origin.version, question=question, pins=locked.files)
+                return
+            case ImageOrigin() as origin:
+                yield from _image(locked, origin.reference, origin.digest, (pin,))
+            case _:
+                pass
 
 
-def _repository(locked: LockedComponent, place: GitPlace, branch: str, here: bool) -> Watched:
+def _repository(locked: LockedComponent, place: GitPlace, branch: str) -> Watched:
     found = pattern_of(place.tag, locked.version) if place.tag else None
+    here = locked.kind == "git" and locked.place.startswith(f"git {place.git} ")
     return Watched(
         name=locked.name,
         version=locked.version,
@@ -242,48 +147,17 @@ def _repository(locked: LockedComponent, place: GitPlace, branch: str, here: boo
     )
 
 
-def _standing(locked: LockedComponent) -> Iterator[Watched]:
-    """Whether the files of a component are still what they were."""
-    for pin in (*locked.files, *locked.downloads):
-        match pin.origin:
-            case ArchiveOrigin():
-                yield Watched(
-                    name=locked.name, version=locked.version, question=File(pin.origin.url), pins=(pin,)
-                )
-            case DebianSourceOrigin():
-                question = SourcePackage(pin.origin.suite, pin.origin.architecture, pin.origin.package)
-                yield Watched(
-                    name=locked.name, version=pin.origin.version, question=question, pins=locked.files
-                )
-                return
-            case ImageOrigin():
-                yield from _image(locked, pin.origin.reference, pin.origin.digest, (pin,))
-            case _:
-                pass
-
-
 def _image(
     locked: LockedComponent, reference: str, digest: str, pins: tuple[FilePin, ...]
 ) -> Iterator[Watched]:
+    about = partial(Watched, name=locked.name, version=locked.version)
     found = pattern_of(reference.rpartition(":")[2], locked.version)
-    yield Watched(
-        name=locked.name,
-        version=locked.version,
-        question=Image(reference),
-        pins=pins,
-        commit=digest,
-        rolls=found is None,
-    )
+    yield about(question=Image(reference), pins=pins, commit=digest, rolls=found is None)
     if found is not None:
-        yield Watched(
-            name=locked.name,
-            version=locked.version,
-            question=ImageTags(reference),
-            spelled=Spelled(before=found[0], after=found[1]),
-        )
+        yield about(question=ImageTags(reference), spelled=Spelled(before=found[0], after=found[1]))
 
 
-def _projects(pins: list[FilePin]) -> Iterator[Watched]:
+def _projects(pins: Iterable[FilePin]) -> Iterator[Watched]:
     by_project: dict[tuple[str, str, str], list[FilePin]] = {}
     for pin in pins:
         if isinstance(pin.origin, IndexOrigin):
@@ -296,44 +170,36 @@ def _projects(pins: list[FilePin]) -> Iterator[Watched]:
         )
 
 
-def _rocm(lock: Lock, catalog: Catalog) -> Iterator[Watched]:
-    rocm = lock.rocm
-    if rocm is None:
-        return
-    provider = catalog.provider(rocm.name)
-    named = {one.partition("[")[0].partition("=")[0] for one in rocm.wanted}
-    for one in _projects([*rocm.files, *(pin for sdist in rocm.sdists for pin in sdist.files)]):
-        assert isinstance(one.question, Project)
-        first = one.question.name in named and one.version == rocm.version
-        yield Watched(
-            name=ROCM if first else one.name,
-            version=one.version,
-            question=one.question,
-            pins=one.pins,
-            spelled=Spelled() if first else None,
-        )
+def _rocm(rocm: LockedProvider, targets: Sequence[str], provider: Provider, take: Take) -> Iterator[Watched]:
+    about = partial(Watched, name=ROCM, version=rocm.version)
+    named = list(dict.fromkeys(Requirement(one).name for one in rocm.wanted if "://" not in one))
+    asked = list(_projects([*rocm.files, *(pin for sdist in rocm.sdists for pin in sdist.files)]))
+    for one in asked:
+        first = one.version == rocm.version and one.name in named
+        yield replace(one, name=ROCM) if first else replace(one, spelled=None)
     for pin in rocm.files:
         if isinstance(pin.origin, ArchiveOrigin):
-            yield Watched(name=ROCM, version=rocm.version, question=File(pin.origin.url), pins=(pin,))
-    if provider.listing and provider.archive:
-        filename = provider.archive.rpartition("/")[2]
-        for family in dict.fromkeys(provider.family.get(one, "") for one in lock.request.gpu):
-            before, _, after = filename.format(family=family, version="\0").partition("\0")
-            yield Watched(
-                name=ROCM,
-                version=rocm.version,
-                question=Listing(provider.listing),
-                spelled=Spelled(before=before, after=after),
-                address=provider.archive.replace("{family}", family),
-            )
+            yield about(question=File(pin.origin.url), pins=(pin,))
+    for shelf in provider.shelf:
+        if not shelf.may_hold_newer(rocm.version) or (shelf.releases != "final" and take != "all"):
+            continue
+        for question in (Project(name, shelf.index) for name in named if shelf.index):
+            if all(one.question != question for one in asked):
+                yield about(question=question, spelled=Spelled(), elsewhere=not shelf.holds(rocm.version))
+        if shelf.listing:
+            for family in dict.fromkeys(provider.family.get(one, "") for one in targets):
+                address = shelf.archive.replace("{family}", family)
+                before, _, after = address.rpartition("/")[2].partition("{version}")
+                spelled = Spelled(before=before, after=after)
+                yield about(question=Listing(shelf.listing), spelled=spelled, address=address)
 
 
 def _root(root: LockedRoot) -> Iterator[Watched]:
+    about = partial(Watched, name=f"root/{root.role}", version=root.suite)
     image = next((pin for pin in root.packages if isinstance(pin.origin, ImageOrigin)), None)
     reference, _, digest = root.image.partition("@")
     if root.image and digest and ":" in reference.rpartition("/")[2]:
-        yield Watched(
-            name=f"root/{root.role}",
+        yield about(
             version=reference.rpartition(":")[2],
             question=Image(reference),
             pins=(image,) if image else (),
@@ -342,10 +208,5 @@ def _root(root: LockedRoot) -> Iterator[Watched]:
         )
     packaged = any(isinstance(pin.origin, DebianOrigin) for pin in root.packages)
     if packaged and not root.pending:
-        yield Watched(
-            name=f"root/{root.role}",
-            version=root.suite,
-            question=PackageSet(root.suite, root.architecture, root.wanted),
-            pins=root.packages,
-            root=root,
-        )
+        question = PackageSet(root.suite, root.architecture, root.wanted)
+        yield about(question=question, pins=root.packages, root=root)

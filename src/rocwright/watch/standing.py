@@ -12,7 +12,8 @@ from rocwright.sources.index import Published
 from rocwright.sources.web import Standing
 from rocwright.watch.ask import Told
 from rocwright.watch.model import Alarm, Caution, Kept
-from rocwright.watch.questions import File, Image, Project, Refs, Watched
+from rocwright.watch.question import File, Image, Project, Refs
+from rocwright.watch.questions import Watched
 
 Has = Callable[[FilePin], bool]
 """Whether the store has a file."""
@@ -77,7 +78,7 @@ def _files(
             yield alarm(f"{pin.filename} of the index is another file", pin.sha256, file.sha256)
         elif file.yanked is not None:
             yield caution(f"{pin.filename} was withdrawn (yanked)", file.yanked)
-    if not one.pins and not any(file.version == one.version for file in files):
+    if not (one.pins or one.elsewhere) and not any(file.version == one.version for file in files):
         yield caution(f"{one.question} has no {one.version} any more", "")
 
 

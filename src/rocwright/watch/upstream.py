@@ -17,8 +17,9 @@ from rocwright.plan.model import FilePin
 from rocwright.sources import git, index, web
 from rocwright.sources.debian import DebianArchive
 from rocwright.sources.image import Reference, find_created, find_digest, find_tags
+from rocwright.sources.listing import listed
 from rocwright.sources.pullers import puller_at_hand
-from rocwright.watch.questions import (
+from rocwright.watch.question import (
     File,
     Image,
     ImageDay,
@@ -34,6 +35,7 @@ from rocwright.watch.questions import (
 
 Answer = (
     Mapping[str, str]
+    | Mapping[str, datetime | None]
     | Sequence[index.Published]
     | Sequence[FilePin]
     | Sequence[str]
@@ -83,7 +85,7 @@ class Upstream:
             case File():
                 return web.look(question.url, self.seconds)
             case Listing():
-                return web.read_page(question.url, self.seconds)
+                return listed(web.read_page(question.url, self.seconds))
             case _:
                 assert_never(question)
 
