@@ -136,11 +136,18 @@ def scratch(*stacks: Stack) -> Iterator[Scratch]:
     base = bench_home()
     for stack in stacks:
         _ensure(base, stack)
-    made = Scratch(path=base.path / "bench" / f"scratch-{os.getpid()}")
+    with bare() as made:
+        _share(base, made.home)
+        yield made
+
+
+@contextmanager
+def bare() -> Iterator[Scratch]:
+    """A scratch home with nothing in it."""
+    made = Scratch(path=bench_home().path / "bench" / f"scratch-{os.getpid()}")
     remove_tree(made.path)
     try:
         made.folder.mkdir(parents=True)
-        _share(base, made.home)
         yield made
     finally:
         remove_tree(made.path)

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.measure import Took, paired, processor, seconds, timed
-from benchmarks.place import ENGINE, TORCH, Scratch, scratch
+from benchmarks.own_steps import VARIABLE, lay_in
+from benchmarks.place import ENGINE, TORCH, Scratch, bare, scratch
 from benchmarks.results import Measured
+from rocwright.plan.model import Step
 
 FILES = 1500
 SOURCE = """#include <stdio.h>
@@ -55,14 +59,25 @@ def overhead(runs: int | None) -> Sequence[Measured]:
     ]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Both:
+    """The steps of a place, and what builds them all at once with a shared job server."""
+
+    place: Scratch
+    steps: Sequence[Step]
+    together: Callable[[], Took]
+    what: str
+
+
 def at_once(runs: int | None) -> Sequence[Measured]:
-    """One row: two steps of a real build."""
-    with scratch(TORCH) as place:
-        pairs = paired(lambda: _apart(place), lambda: _together(place), runs or 2)
+    """One row: two steps of a real build, or those that $ROCWRIGHT_BENCH_STEPS holds."""
+    named = os.environ.get(VARIABLE)
+    with _own(Path(named).absolute()) if named else _stack() as both:
+        pairs = paired(lambda: _apart(both), lambda: _together(both), runs or 2)
     return [
         Measured(
             name="jobs:at-once",
-            what=f"{' and '.join(STEPS)} one after the other, against both at once with the shared job "
+            what=f"{both.what} one after the other, against both at once with the shared job "
             "server: times faster",
             values=pairs.ratios,
             least=1.15,
@@ -72,22 +87,38 @@ def at_once(runs: int | None) -> Sequence[Measured]:
     ]
 
 
-def _fresh(place: Scratch) -> None:
-    place.empty_compiler_cache()
-    for name in STEPS:
-        place.unbuild(place.step(TORCH, name))
+@contextmanager
+def _stack() -> Iterator[Both]:
+    with scratch(TORCH) as place:
+        steps = [place.step(TORCH, name) for name in STEPS]
+        yield Both(place=place, steps=steps, together=lambda: place.build(TORCH), what=" and ".join(STEPS))
 
 
-def _apart(place: Scratch) -> Took:
-    _fresh(place)
-    url, jobs = place.store.url, str(os.cpu_count() or 1)
+@contextmanager
+def _own(folder: Path) -> Iterator[Both]:
+    with bare() as place:
+        steps = lay_in(folder, place.home)
+        words = [sys.executable, "-m", "benchmarks.own_steps", place.home.path]
+        what = " and ".join(step.name for step in steps)
+        yield Both(place=place, steps=steps, together=lambda: timed(words, log=place.log), what=what)
+
+
+def _fresh(both: Both) -> None:
+    both.place.empty_compiler_cache()
+    for step in both.steps:
+        both.place.unbuild(step)
+
+
+def _apart(both: Both) -> Took:
+    _fresh(both)
+    url, jobs = both.place.store.url, str(os.cpu_count() or 1)
     words = ("--store", url, "--jobs", jobs, "--engine", ENGINE)
     took = Took(0, 0)
-    for name in STEPS:
-        took += place.rocwright("exec-step", place.step(TORCH, name).key, *words)
+    for step in both.steps:
+        took += both.place.rocwright("exec-step", step.key, *words)
     return took
 
 
-def _together(place: Scratch) -> Took:
-    _fresh(place)
-    return place.build(TORCH)
+def _together(both: Both) -> Took:
+    _fresh(both)
+    return both.together()

@@ -45,8 +45,10 @@ def test_some_places_take_no_mount(target: str, tmp_path: Path) -> None:
         make_layout(job("true", mounts=(Mount(source=tmp_path, target=target),)), tmp_path)
 
 
-def test_the_hosts_data_is_no_part_of_its_root(tmp_path: Path) -> None:
-    layout = make_layout(job("true"), tmp_path)
+@pytest.mark.parametrize("linked", [False, True])
+def test_the_hosts_data_is_no_part_of_its_root(tmp_path: Path, linked: bool) -> None:
+    (tmp_path / "link").symlink_to("/")
+    layout = make_layout(job("true", root=tmp_path / "link" if linked else Path("/")), tmp_path)
     tops = {each.target.split("/")[1] for each in layout.mounts}
     assert {"usr", "etc"} <= tops and not tops & {"home", "root", "var", "srv", "mnt", "place"}
 

@@ -90,7 +90,7 @@ def _cover(root: Path, skeleton: Path, at: PurePosixPath, targets: list[PurePosi
         target = at / entry.name
         point = skeleton / target.relative_to("/")
         top = at == PurePosixPath("/")
-        if top and (entry.name in OWN or (root == Path("/") and entry.name not in SYSTEM)):
+        if top and (entry.name in OWN or (root.samefile("/") and entry.name not in SYSTEM)):
             continue
         if entry.is_symlink():
             point.symlink_to(Path(entry.path).readlink())
