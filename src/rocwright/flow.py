@@ -39,13 +39,22 @@ ROUNDS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """What is asked for, and where its lock and its artifacts lie."""
+    """What is asked for, and where its lock and its artifacts lie.
+
+    `row` is what a person asked for, where the request goes on from there to what upstream has since.
+    """
 
     request: Request
     lock_path: Path
     output: Path
     home: Home = field(default_factory=Home.default)
     catalog: Catalog = field(default_factory=the_catalog)
+    row: Request | None = None
+
+    @property
+    def variant(self) -> str:
+        """What was asked for beside stack, GPUs and base: it tells the rows of a project apart."""
+        return (self.row or self.request).variant
 
     @property
     def store(self) -> LocalStore:
@@ -58,8 +67,10 @@ class Project:
 
     def plan_path(self, name: str) -> Path:
         """Where a plan is kept whose outputs no clean-up takes: the last one, or that of a channel."""
-        request = self.request
+        request = self.row or self.request
         which = sha256_bytes(canonical_json([request.gpu, request.provider, request.extra]))[:8]
+        if self.row is not None and request.versions:
+            which = sha256_bytes(canonical_json([request.gpu, request.variant]))[:8]
         words = (request.stack, request.base.replace(":", "-"), which, name)
         return self.home.path / "plans" / f"{'-'.join(words)}.json"
 
@@ -235,7 +246,14 @@ def build(
     spare_the_users_work(first, project.home, discard=options.discard)
     outcome = Outcome()
     asked = UnderWay(
-        "build", project.request, project.home, progress.say, lock=locked, run_id=run_id, origin=origin
+        "build",
+        project.request,
+        project.home,
+        progress.say,
+        lock=locked,
+        run_id=run_id,
+        origin=origin,
+        variant=project.variant,
     )
     plan = make_plan(locked, project.catalog)
     steps = {step.key: step.name for step in plan.steps}

@@ -33,12 +33,12 @@ def locks_to_watch(folder: Path, stacks: Sequence[str], gpu: str, base: str, hom
     """
     if not stacks:
         project = project_in(folder, home)
-        return {_label(project.request): _lock_there(project)}
+        return {_label(project): _lock_there(project)}
     found: dict[str, Lock] = {}
     for name in stacks:
         projects = [project_of(one, folder, home) for one in _requests(name, gpu, base)]
         there = next((one for one in projects if one.lock_path.exists()), projects[0])
-        found[_label(there.request)] = _lock_there(there)
+        found[_label(there)] = _lock_there(there)
     return found
 
 
@@ -64,15 +64,17 @@ def _lock_there(project: Project) -> Lock:
     shipped = shipped_lock(project.catalog, project.request)
     if shipped is None:
         raise InputError(
-            f"there is no lock of {_label(project.request)} to look after",
+            f"there is no lock of {_label(project)} to look after",
             cause=f"{project.lock_path} is not there, and none comes with rocwright",
             next_step="rocwright lock",
         )
     return shipped
 
 
-def _label(request: Request) -> str:
-    return " \u00b7 ".join((request.stack, ", ".join(request.gpu), request.base))
+def _label(project: Project) -> str:
+    request = project.request
+    words = (request.stack, ", ".join(request.gpu), request.base, project.variant)
+    return " \u00b7 ".join(word for word in words if word)
 
 
 def watch_settings(folder: Path, changes: Mapping[str, object]) -> WatchSettings:
@@ -103,7 +105,7 @@ def _bumped(
     ask: Ask | None = None,
     free: Collection[str] = (),
 ) -> Candidate:
-    report = watch({_label(project.request): before}, settings, project.catalog, project.home, ask, free)
+    report = watch({_label(project): before}, settings, project.catalog, project.home, ask, free)
     for silent in report.silent:
         on_line(f"no answer: {silent.source}: {silent.cause or silent.what}")
     if report.alarms:

@@ -18,7 +18,7 @@ from rocwright.home import Home
 from rocwright.plan.make import make_plan
 from rocwright.records.place import open_records
 from rocwright.resolve.difference import Difference
-from rocwright.resolve.files import read_lock
+from rocwright.resolve.files import read_lock, write_lock
 from rocwright.resolve.model import Lock
 from rocwright.resolve.settings import Channel
 from rocwright.watch.bump import Candidate
@@ -94,6 +94,39 @@ def test_a_row_moves_breaks_and_heals(world: World) -> None:
         assert set(cell.channels) == {"nightly", "candidate"}
         assert cell.said == "checked without a GPU"
         assert len(records.promotions(channel="nightly")) == 3
+
+
+def test_rows_that_differ_only_in_their_pins_stand_apart(world: World) -> None:
+    rows = [world.project.request.model_copy(update={"versions": pins}) for pins in ({}, {"one": "1"})]
+    for row in rows:
+        (world.folder / "locks" / row.name).mkdir(parents=True)
+        lock = world.lock({}).model_copy(update={"request": row})
+        write_lock(world.folder / "locks" / row.name / "trying.lock", lock)
+    options = Options(jobs=2, engine=world.engine)
+    like = replace(world.project, catalog=world.catalog)
+    wheel = Wheel(
+        # upstream has a newer one: what the lock asks for goes on from what the row does
+        follow=lambda _, lock: candidate(
+            lock.model_copy(update={"request": lock.request.model_copy(update={"versions": {"two": "2"}})})
+        ),
+        channels=CHANNELS,
+        options=options,
+        progress=PlainProgress(),
+    )
+    plain, pinned = cycle(world.folder, rows, like, wheel).rows
+    assert (plain.name, pinned.name) == ("tiny_gfx1151_debian-sid", "tiny_gfx1151_debian-sid_one=1")
+    assert [one.promoted for one in (plain, pinned)] == [("nightly", "candidate")] * 2
+    cycle(world.folder, rows, like, wheel)
+    for row in (plain, pinned):
+        assert (world.folder / "locks" / row.name / "nightly.lock").exists()
+        assert (world.folder / "rocwright-out" / row.name / "tiny/product.txt").exists()
+    with open_records(Home(world.home)) as records:
+        cells = records.matrix()
+        assert [(one.variant, sorted(one.channels)) for one in cells] == [
+            ("", ["candidate", "nightly"]),
+            ("one=1", ["candidate", "nightly"]),
+        ]
+        assert {one.variant for one in records.runs()} == {"", "one=1"}
 
 
 def test_what_failed_is_in_no_output_and_is_tried_again_when_its_recipe_is_mended(world: World) -> None:

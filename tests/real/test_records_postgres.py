@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -10,11 +11,14 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from sqlalchemy import create_engine
 from tests.records import test_records as same
 from tests.records.server import postgres, programs
 from tests.records.test_faults import MANY, build
+from tests.records.test_upgrade import config
 from tests.records.test_upkeep import CELL
 
 from rocwright.errors import InputError, NetworkError, RocwrightError
@@ -76,6 +80,22 @@ def test_it_is_as_in_sqlite(test: object, records: Records) -> None:
 def test_its_tables_are_those_of_the_schema(records: Records) -> None:
     with records.database.reading() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+
+
+def test_an_older_one_goes_on_with_what_it_has(url: str) -> None:
+    steps, server = config(), create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    with server.begin() as connection:
+        steps.attributes["connection"] = connection
+        command.upgrade(steps, "0001")
+    server.dispose()
+    words = ", ".join(f"'{name}'" for name in ("run-1", "build", "built", "2026-01-01", "", ""))
+    with psycopg.connect(url) as plain:
+        cell = f"'vllm', 'gfx1151', 'debian:sid', 1, {words}, '{{}}', '{{}}', NULL"
+        plain.execute(f"INSERT INTO cells VALUES ({cell})".encode())
+    with contextlib.closing(database.open_database(url)) as opened:
+        assert [(one.variant, one.run) for one in Records(opened).matrix()] == [("", "run-1")]
+        with opened.reading() as connection:
+            assert compare_metadata(MigrationContext.configure(connection), metadata) == []
 
 
 def test_a_build_writes_there_and_says_nothing(url: str, home: Home) -> None:

@@ -96,6 +96,20 @@ def test_runs_are_filtered_and_read_in_pages(records: Records) -> None:
     assert days(Which(before=first[-1].number), 3) == [4, 3, 2]
 
 
+def test_rows_that_differ_in_what_else_they_ask_for_have_cells_of_their_own(records: Records) -> None:
+    records.put(run(1))
+    records.put(run(2, "failed", variant="torch=2.6.0"))
+    cell = {"stack": "vllm", "gpu": "gfx1151", "base": "debian:sid"}
+    records.promote(Promotion(**cell, channel="nightly", run="run-1"))
+    assert [(one.variant, one.run, list(one.channels)) for one in records.matrix()] == [
+        ("", "run-1", ["nightly"]),
+        ("torch=2.6.0", "run-2", []),
+    ]
+    assert [one.run for one in records.matrix(**cell, variant="")] == ["run-1"]
+    assert records.promotions(**cell, variant="torch=2.6.0") == []
+    assert [one.id for one in records.runs(Which(variant=""))] == ["run-1"]
+
+
 def test_the_matrix_tells_the_newest_run_and_all_that_was_ever_seen(records: Records) -> None:
     def verified(number: int, device: str) -> Run:
         step = StepRun(name="verify/torch/smoke", key="", outcome="ok", kind="check")

@@ -19,8 +19,11 @@ from rocwright.records import migrations
 from rocwright.records.database import open_database
 from rocwright.records.place import open_records
 from rocwright.records.schema import VERSIONS, metadata
+from rocwright.records.upkeep import repair
 
 FOLDER = Path(migrations.__file__).parent
+FIRST = (Path(__file__).parent / "first.sql").read_text()
+"""A database as the first version made it, with a run and a promotion."""
 
 
 def config() -> Config:
@@ -50,6 +53,36 @@ def test_the_steps_one_after_another_give_the_tables_of_a_new_database(home: Hom
     with database.reading() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
     database.close()
+
+
+def test_an_older_one_goes_on_with_all_that_it_has(home: Home) -> None:
+    with sqlite3.connect(home.records) as connection:
+        connection.executescript(FIRST)
+    connection.close()
+    with open_records(home) as records:
+        assert records.database.version() == VERSIONS[-1]
+        (cell,) = records.matrix()
+        assert (cell.variant, cell.outcome, cell.channels["nightly"].run) == ("", "built", "run-1")
+        (promotion,) = records.promotions(variant="")
+        assert promotion.channel == "nightly"
+        (run,) = records.runs()
+        assert (run.id, run.variant) == ("run-1", "")
+        pinned = run.model_copy(update={"id": "run-2", "variant": "torch=2.6.0", "outcome": "failed"})
+        records.put(pinned)
+        assert [(one.variant, one.outcome) for one in records.matrix()] == [
+            ("", "built"),
+            ("torch=2.6.0", "failed"),
+        ]
+
+
+def test_what_is_damaged_of_an_older_one_is_saved(home: Home) -> None:
+    with sqlite3.connect(home.records) as connection:
+        connection.executescript(FIRST)
+    connection.close()
+    saved = repair(home.records)
+    assert (saved.rows["runs"], saved.rows["cells"]) == (1, 1)
+    with open_records(home) as records:
+        assert records.matrix()[0].run == "run-1"
 
 
 def test_one_from_a_newer_version_is_refused_with_a_way_out(home: Home) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 import sqlite3
 
 import pytest
@@ -13,6 +14,7 @@ from rocwright.home import Home
 from rocwright.records.model import Artifact, Finding, Promotion, Sample
 from rocwright.records.read import Records
 from rocwright.web.log_lines import LONGEST, clean_line, read_part
+from rocwright.web.report import report
 from tests.web.serving import Served, a_run, a_step, serve_site, until, write_log
 
 EVIL = "<script>alert('x')</script>\"'&"
@@ -49,6 +51,21 @@ def test_names_and_logs_are_never_markup(served: Served, records: Records, home:
         assert page.status_code == 200, page.url
         assert "<script>alert" not in page.text
         assert html.escape("<script>alert")[:10] in page.text, page.url
+
+
+def test_rows_that_differ_in_their_pins_are_both_shown(served: Served, records: Records) -> None:
+    pin = "torch=2.6.0 +x"
+    records.put(a_run("run-1"))
+    records.put(a_run("run-2", variant=pin, outcome="failed"))
+    client = served.client()
+    matrix = client.get("/").text
+    assert matrix.count('class="cell') == 2 and pin in matrix
+    links = [html.unescape(link) for link in re.findall(r'href="(/cell[^"]+)"', matrix)]
+    for link, mine, other in zip(links, ("run-1", "run-2"), ("run-2", "run-1"), strict=True):
+        page = client.get(link).text
+        assert f"/runs/{mine}" in page and f"/runs/{other}" not in page
+    told = report(records)
+    assert pin in told and told.count('class="cell') == 2
 
 
 @pytest.mark.parametrize("path", ["..%2f..%2ftokens.json", "../../tokens.json", "%2e%2e/tokens.json", "x%00"])

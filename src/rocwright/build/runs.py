@@ -39,9 +39,9 @@ class UnderWay:
     """A run that goes on: what was asked, by whom, and each step as it stands; its logs lie in `folder`.
 
     It is on record from the first step that is noted; a run without steps leaves nothing, unless it has an
-    `origin` or was given its id. Left by its `with`
-    block without having been ended, it is ended as stopped or failed. Nothing of it waits for the records or
-    fails for them.
+    `origin` or was given its id. `variant` is that of the row that the request goes on from, where it does.
+    Left by its `with` block without having been ended, it is ended as stopped or failed. Nothing of it waits
+    for the records or fails for them.
     """
 
     def __init__(
@@ -54,6 +54,7 @@ class UnderWay:
         run_id: str = "",
         origin: str = "",
         lock: Lock | None = None,
+        variant: str | None = None,
     ) -> None:
         self._run = Run(
             id=run_id or new_run_id(),
@@ -63,6 +64,7 @@ class UnderWay:
             stack=request.stack,
             gpu=request.gpu,
             base=request.base,
+            variant=request.variant if variant is None else variant,
             outcome="",
             state="running",
             origin=origin,

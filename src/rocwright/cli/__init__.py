@@ -47,6 +47,7 @@ SECTIONS = {
     },
     "Keep it going": {
         "cycle": "Follow upstream: candidate, build, checks; promote it or keep the old.",
+        "promote": "A row to a channel, by hand; what each channel holds, and what the next asks for.",
         "serve": "In a browser: what stands, what runs, what broke.",
         "report": "What stands, as a table or as one self-contained page.",
         "history": "Earlier runs on this machine.",

@@ -92,7 +92,7 @@ def _show(found: list[Run]) -> None:
                 run.started,
                 run.stack,
                 ",".join(run.gpu),
-                run.base,
+                f"{run.base} {run.variant}".strip(),
                 run.outcome or run.state,
                 duration(run.seconds),
                 ", ".join(f"{one.name} {one.outcome or one.state}" for one in run.steps),
@@ -110,7 +110,7 @@ def _show_one(run: Run, findings: list[Finding], logs: str) -> None:
 
     words: tuple[tuple[str, str], ...] = (
         ("run", run.id),
-        ("what", f"{run.command} {run.stack} {','.join(run.gpu)} {run.base}"),
+        ("what", f"{run.command} {run.stack} {','.join(run.gpu)} {run.base} {run.variant}".rstrip()),
         ("asked by", run.origin),
         ("begun", f"{run.started} on {run.machine}" if run.machine else run.started),
         ("outcome", f"{run.outcome or run.state} after {duration(run.seconds)}"),

@@ -50,7 +50,15 @@ def command(html: Path | None, stack: str, as_json: bool) -> None:
         print_json([one._asdict() | {"said": one.said} for one in cells])
     elif html is None:
         rows = [
-            (one.stack, one.gpu, one.base, one.outcome, one.said, ", ".join(one.channels), ago(one.at))
+            (
+                one.stack,
+                one.gpu,
+                f"{one.base} {one.variant}".strip(),
+                one.outcome,
+                one.said,
+                ", ".join(one.channels),
+                ago(one.at),
+            )
             for one in cells
         ]
         print_table(("stack", "gpu", "base", "newest", "shown", "channels", "ago"), rows)

@@ -64,7 +64,15 @@ class Bench:
         ran = any(one.state is State.RUN for one in decisions)
         if ran:
             check_room(decisions, project.home)
-            asked = UnderWay("build", project.request, project.home, self.say, lock=lock, origin=BISECT)
+            asked = UnderWay(
+                "build",
+                project.request,
+                project.home,
+                self.say,
+                lock=lock,
+                origin=BISECT,
+                variant=project.variant,
+            )
             with asked as under_way:
                 outcome = run_steps(
                     decisions,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Literal, NamedTuple
 
 import re2
 
 from rocwright.catalog.read import Reader, catalog_folders, parse
 from rocwright.models import Frozen
 from rocwright.records.model import SAID, Finding, Promotion
+from rocwright.resolve.files import PROJECT, read_project
 from rocwright.resolve.settings import Channel
 
 CHANNELS = "channels.toml"
@@ -29,6 +32,12 @@ def channels(own: Iterable[Channel] = ()) -> tuple[Channel, ...]:
     return tuple((found | {one.name: one for one in own}).values())
 
 
+def channels_in(where: Path) -> tuple[Channel, ...]:
+    """The channels of the project in a folder; where there is none, the catalog's. Raises InputError."""
+    path = where / PROJECT
+    return channels(read_project(path).channel if path.exists() else ())
+
+
 class Shown(Frozen):
     """What a lock has shown: the most that evidence says of it, and the findings of its checks."""
 
@@ -36,36 +45,50 @@ class Shown(Frozen):
     findings: tuple[Finding, ...] = ()
 
 
+Bring = Literal["evidence", "device", "mend", "before", "time"]
+
+
+class Lack(NamedTuple):
+    """Why a lock has not earned a channel, in words, and what would bring it: evidence, evidence of a
+    device, a check that is mended, the channel before, or time."""
+
+    why: str
+    bring: Bring
+
+
 def missing(
     channel: Channel, shown: Shown, before: Promotion | None, needs_before: bool, now: datetime
-) -> str:
-    """Why a lock is not promoted to a channel, in words; "" where it has earned it.
+) -> Lack | None:
+    """What a lock lacks for a channel; None where it has earned it.
 
     `before` is its promotion to the channel before this one, which it must have where `needs_before`.
     """
     if shown.said not in SAID or SAID.index(shown.said) < SAID.index(channel.said):
-        return f"the evidence says {shown.said or 'nothing'!r}; {channel.said!r} is asked for"
+        bring: Bring = "device" if channel.said == SAID[-1] and shown.said != "built" else "evidence"
+        return Lack(f"the evidence says {shown.said or 'nothing'!r}; {channel.said!r} is asked for", bring)
     wrong = [one.name for one in shown.findings if not one.ok]
     if wrong:
-        return f"not right: {', '.join(wrong[:3])}"
+        return Lack(f"not right: {', '.join(wrong[:3])}", "mend")
     done = {one.check for one in shown.findings if not one.absent}
     lacking = [name for name in channel.checks if name not in done]
     if lacking:
-        return f"did not run: {', '.join(lacking)}"
+        return Lack(f"did not run: {', '.join(lacking)}", "evidence")
     devices = sorted({one.device for one in shown.findings if one.device})
     if channel.device and not any(re2.search(channel.device, one) for one in devices):
-        return f"ran on {', '.join(devices) or 'no device'}; {channel.device} is asked for"
+        return Lack(f"ran on {', '.join(devices) or 'no device'}; {channel.device} is asked for", "device")
     if not needs_before:
-        return ""
+        return None
     if before is None:
-        return "it is not in the channel before"
+        return Lack("it is not in the channel before", "before")
     if not channel.days:
-        return ""
+        return None
     since = now - datetime.fromisoformat(before.at.replace("Z", "+00:00"))
     if since < timedelta(0):
-        return "the clock was set back: it was promoted in the future"
+        return Lack("the clock was set back: it was promoted in the future", "time")
     left = timedelta(days=channel.days) - since
-    return f"it must stand for {channel.days:g} d: {_days(left)} left" if left > timedelta(0) else ""
+    if left <= timedelta(0):
+        return None
+    return Lack(f"it must stand for {channel.days:g} d: {_days(left)} left", "time")
 
 
 def _days(left: timedelta) -> str:
@@ -91,11 +114,11 @@ def earned(
         if holds is not None and holds.lock == lock:
             before = holds
             continue
-        why = missing(channel, shown, before, number > 0, at)
-        found.append((channel, why))
+        lack = missing(channel, shown, before, number > 0, at)
+        found.append((channel, lack.why if lack else ""))
         before = (
             None
-            if why
+            if lack
             else Promotion(
                 stack="", gpu="", base="", channel=channel.name, run="", lock=lock, at=at.isoformat()
             )

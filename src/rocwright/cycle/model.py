@@ -39,7 +39,7 @@ class RowTold(Frozen):
     @property
     def name(self) -> str:
         """The row in a word, as its folder is called."""
-        return row_name(self.request)
+        return self.request.name
 
 
 class CycleTold(Frozen):
@@ -54,9 +54,3 @@ class CycleTold(Frozen):
     def ok(self) -> bool:
         """Whether no candidate failed, and every row could be looked at."""
         return not any(one.state in ("failed", "not tried") for one in self.rows)
-
-
-def row_name(request: Request) -> str:
-    """A name for a row that is a name of a folder too."""
-    words = [request.stack, *request.gpu, request.base.replace(":", "-"), request.provider, *request.extra]
-    return "_".join(word.replace("/", "-") for word in words if word)

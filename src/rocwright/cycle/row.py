@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rocwright.cycle.model import row_name
 from rocwright.files import sha256_bytes, write_atomic
 from rocwright.flow import Project
 from rocwright.models import canonical_json
@@ -31,11 +30,12 @@ class Row:
     @classmethod
     def of(cls, request: Request, where: Path, like: Project) -> Row:
         """The row of a request in the project folder `where`; home and catalog are those of `like`."""
-        folder = where / LOCKS / row_name(request)
+        folder = where / LOCKS / request.name
         project = Project(
             request=request,
+            row=request,
             lock_path=folder / "trying.lock",
-            output=where / "rocwright-out" / row_name(request),
+            output=where / "rocwright-out" / request.name,
             home=like.home,
             catalog=like.catalog,
         )

@@ -74,8 +74,8 @@ def _turned(ident: str, rows: Sequence[Row], wheel: Wheel) -> CycleTold:
     started, begun, told = now(), time.monotonic(), []
     for number, row in enumerate(rows, 1):
         request = row.request
-        where = f"{request.stack}, {', '.join(request.gpu)}, {request.base}"
-        wheel.progress.say(f"cycle: row {number} of {len(rows)}: {where}")
+        where = (request.stack, *request.gpu, request.base, request.variant)
+        wheel.progress.say(f"cycle: row {number} of {len(rows)}: {', '.join(one for one in where if one)}")
         told.append(_Turn(row, wheel, ident).told())
     seconds = round(time.monotonic() - begun, 1)
     return CycleTold(id=ident, started=started, seconds=seconds, rows=tuple(told))
@@ -225,13 +225,16 @@ class _Turn:
 
     def _settled(self, lock: Lock, changes: tuple[str, ...]) -> RowTold:
         """Promote a lock that nothing speaks against to the channels that it has earned."""
-        stack, gpu, base = lock.request.stack, lock.request.gpu[0], lock.request.base
+        stack, gpus, base = lock.request.stack, self.row.request.gpu, lock.request.base
+        variant = self.row.request.variant
         digest = sha256_bytes(lock.model_dump_json(by_alias=True).encode())
         promoted, waits = [], {}
         with open_records(self.row.project.home) as records:
-            runs = records.runs(Which(stack=stack, gpu=gpu, base=base, lock=digest), limit=100, steps=False)
+            runs = records.runs(
+                Which(stack=stack, gpu=gpus[0], base=base, lock=digest), limit=100, steps=False
+            )
             best, evidence = shown(records, runs)
-            held = records.promotions(stack=stack, gpu=gpu, base=base)
+            held = records.promotions(stack=stack, gpu=gpus[0], base=base, variant=variant)
             for channel, why in earned(self.wheel.channels, evidence, held, digest):
                 if why:
                     waits[channel.name] = why
@@ -240,19 +243,21 @@ class _Turn:
                     self._lay_out(lock)
                 # the lock first: a promotion on record has its lock, whenever this is killed
                 self.row.hold(channel.name, lock)
-                records.promote(
-                    Promotion(
-                        stack=stack,
-                        gpu=gpu,
-                        base=base,
-                        channel=channel.name,
-                        run=best,
-                        lock=digest,
-                        at=now(),
-                        by=self.origin,
-                        why=f"the evidence says {evidence.said!r}",
+                for gpu in gpus:
+                    records.promote(
+                        Promotion(
+                            stack=stack,
+                            gpu=gpu,
+                            base=base,
+                            variant=variant,
+                            channel=channel.name,
+                            run=best,
+                            lock=digest,
+                            at=now(),
+                            by=self.origin,
+                            why=f"the evidence says {evidence.said!r}",
+                        )
                     )
-                )
                 promoted.append(channel.name)
         self.row.drop_trial()
         return RowTold(

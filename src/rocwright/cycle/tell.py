@@ -16,7 +16,8 @@ def tell(told: CycleTold) -> Iterator[str]:
 def _row(row: RowTold) -> Iterator[str]:
     request = row.request
     where = f" to {', '.join(row.promoted)}" if row.promoted else ""
-    yield f"{request.stack}  {', '.join(request.gpu)}  {request.base}: {row.state}{where}"
+    words = (request.stack, ", ".join(request.gpu), request.base, request.variant)
+    yield f"{'  '.join(word for word in words if word)}: {row.state}{where}"
     if row.why:
         yield from (f"  {line}" for line in row.why.splitlines())
     for source in row.silent:

@@ -77,9 +77,10 @@ class Run(Frozen):
 
     `number` orders runs by their begin, whatever the clock said; 0 before it is on record. `outcome` is
     built, verified, failed, stopped or killed, "" before the end. `origin` says who asked, where it was not
-    a person at a shell ("cycle ID", ...). `lock` is the lock's sha256, `versions` what it chose. `said` is
-    what the run is evidence of, `device` where it ran. `failure` and `issue` are those of its first failure.
-    `machine` and `process` say who runs it.
+    a person at a shell ("cycle ID", ...). `variant` is what was asked for beside stack, GPUs and base.
+    `lock` is the lock's sha256, `versions` what it chose. `said` is what the run is evidence of, `device`
+    where it ran. `failure` and `issue` are those of its first failure. `machine` and `process` say who runs
+    it.
     """
 
     id: str
@@ -97,6 +98,7 @@ class Run(Frozen):
     ended: str = ""
     origin: str = ""
     lock: str = ""
+    variant: str = ""
     versions: dict[str, str] = {}
     machine: str = ""
     process: str = ""
@@ -154,6 +156,7 @@ class Promotion(Frozen):
     at: str = ""
     by: str = ""
     why: str = ""
+    variant: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,13 +192,15 @@ class Seen(NamedTuple):
 class Cell(NamedTuple):
     """A stack on a GPU and a base: how its newest run ended, what was ever seen, what its channels hold.
 
-    `seen` has the words of evidence, `channels` the names of channels; `whole_seconds` is what the newest
-    build took that found nothing of it in the store.
+    `variant` is what is asked for beside these, "" where that is nothing: the provider, optional components,
+    pins. `seen` has the words of evidence, `channels` the names of channels; `whole_seconds` is what the
+    newest build took that found nothing of it in the store.
     """
 
     stack: str
     gpu: str
     base: str
+    variant: str
     run: str
     command: str
     outcome: str
@@ -214,8 +219,9 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Which:
-    """Which runs: all that is given must hold. `step` is a step's name, or the part before a slash; `since`
-    and `until` are UTC, ISO 8601; `before` is a number: the page after the run that has it."""
+    """Which runs: all that is given must hold. `variant` may be "", that of the plain ones. `step` is a
+    step's name, or the part before a slash; `since` and `until` are UTC, ISO 8601; `before` is a number: the
+    page after the run that has it."""
 
     stack: str = ""
     gpu: str = ""
@@ -231,6 +237,7 @@ class Which:
     since: str = ""
     until: str = ""
     before: int = 0
+    variant: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

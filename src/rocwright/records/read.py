@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Text, and_, cast, func, literal_column, or_, select
+from sqlalchemy import ColumnElement, Connection, Table, Text, and_, cast, func, literal_column, or_, select
 
 from rocwright.records import schema, write
 from rocwright.records.database import Database
@@ -215,15 +215,17 @@ class Records:
 
     # the matrix
 
-    def matrix(self, *, stack: str = "", gpu: str = "", base: str = "") -> list[Cell]:
-        """Every stack, GPU and base that a run was about, in order; a promotion makes one too."""
+    def matrix(
+        self, *, stack: str = "", gpu: str = "", base: str = "", variant: str | None = None
+    ) -> list[Cell]:
+        """Every stack, GPU, variant and base that a run was about, in order; a promotion makes one too."""
         cells = schema.cells
-        given = ((cells.c.stack, stack), (cells.c.gpu, gpu), (cells.c.base, base))
+        given = _given(cells, stack=stack, gpu=gpu, base=base, variant=variant)
         plain = [cells.c[name] for name in Cell._fields[:-2]]
         # parsed all at once: a matrix has thousands of them
         packed = [cast(cells.c[name], Text) for name in Cell._fields[-2:]]
-        query = select(*plain, *packed).where(*(column == value for column, value in given if value))
-        query = query.order_by(cells.c.stack, cells.c.gpu, cells.c.base)
+        query = select(*plain, *packed).where(*given)
+        query = query.order_by(cells.c.stack, cells.c.gpu, cells.c.variant, cells.c.base)
         with self.database.reading() as connection:
             rows = connection.execute(query).all()
         told = json.loads(f"[{','.join(text for row in rows for text in row[-2:])}]")
@@ -231,12 +233,19 @@ class Records:
         return [Cell._make((*row[:-2], next(seen), next(seen))) for row in rows]
 
     def promotions(
-        self, *, stack: str = "", gpu: str = "", base: str = "", channel: str = "", limit: int = 100
+        self,
+        *,
+        stack: str = "",
+        gpu: str = "",
+        base: str = "",
+        variant: str | None = None,
+        channel: str = "",
+        limit: int = 100,
     ) -> list[Promotion]:
         """What channels held, the newest first: the first one of a cell and channel is what it holds."""
         told = schema.promotions
-        given = ((told.c.stack, stack), (told.c.gpu, gpu), (told.c.base, base), (told.c.channel, channel))
-        query = select(told).where(*(column == value for column, value in given if value))
+        given = _given(told, stack=stack, gpu=gpu, base=base, variant=variant, channel=channel)
+        query = select(told).where(*given)
         with self.database.reading() as connection:
             rows = connection.execute(query.order_by(told.c.number.desc()).limit(limit)).mappings().all()
         return [Promotion(**{name: row[name] for name in Promotion.model_fields}) for row in rows]
@@ -269,12 +278,20 @@ class Records:
         self.database.write(lambda connection: write.promote(connection, promotion))
 
 
+def _given(table: Table, variant: str | None, **names: str) -> list[ColumnElement[bool]]:
+    """What is asked of columns: nothing of those that are ""; a variant may be that."""
+    asked = [table.c[name] == value for name, value in names.items() if value]
+    return asked if variant is None else [*asked, table.c.variant == variant]
+
+
 def _conditions(which: Which, *, but_step: bool = False) -> list[ColumnElement[bool]]:
     runs, steps, gpus = schema.runs, schema.steps, schema.run_gpus
     names = ("stack", "base", "command", "state", "outcome", "failure", "issue", "origin", "lock")
     given = {name: getattr(which, name) for name in names if getattr(which, name)}
     found = [runs.c[name] == value for name, value in given.items()]
     found += [_rare(name) for name, usual in schema.RARE.items() if given.get(name, usual) != usual]
+    if which.variant is not None:
+        found.append(runs.c.variant == which.variant)
     if which.gpu:
         found.append(runs.c.number.in_(select(gpus.c.run).where(gpus.c.gpu == which.gpu)))
     if which.step and not but_step:

@@ -18,7 +18,7 @@ from sqlalchemy import (
     text,
 )
 
-VERSIONS = ("0001",)
+VERSIONS = ("0001", "0002")
 """Every version of the schema, the oldest first."""
 
 Number = BigInteger().with_variant(Integer, "sqlite")
@@ -53,6 +53,7 @@ runs = Table(
     Column("cached", Integer, nullable=False),
     Column("origin", Name, nullable=False),
     Column("lock", Name, nullable=False),
+    Column("variant", Name, nullable=False, server_default=""),
     Column("versions", JSON, nullable=False),
     Column("machine", Name, nullable=False),
     Column("process", Name, nullable=False),
@@ -182,6 +183,7 @@ cells = Table(
     metadata,
     Column("stack", Name, primary_key=True),
     Column("gpu", Name, primary_key=True),
+    Column("variant", Name, primary_key=True, server_default=""),
     Column("base", Name, primary_key=True),
     Column("number", Number, nullable=False),
     Column("run", Name, nullable=False),
@@ -194,7 +196,7 @@ cells = Table(
     Column("channels", JSON, nullable=False),
     Column("whole_seconds", Float),
 )
-"""The newest of each stack, GPU and base: the matrix is read from here, whatever the number of runs."""
+"""The newest of each stack, GPU, base and variant: the matrix is read from here, not from all runs."""
 
 promotions = Table(
     "promotions",
@@ -203,6 +205,7 @@ promotions = Table(
     Column("stack", Name, nullable=False),
     Column("gpu", Name, nullable=False),
     Column("base", Name, nullable=False),
+    Column("variant", Name, nullable=False, server_default=""),
     Column("channel", Name, nullable=False),
     Column("run", Name, nullable=False),
     Column("lock", Name, nullable=False),

@@ -105,7 +105,8 @@ def _note_times(connection: Connection, run: Run, number: int, steps: Iterable[S
 def _note_cell(connection: Connection, run: Run, number: int, gpu: str) -> None:
     """The newest run decides, by its number: one that began earlier and ended later changes nothing."""
     cells = schema.cells
-    cell = _locked_cell(connection, run.stack, gpu, run.base)
+    place = (run.stack, gpu, run.base, run.variant)
+    cell = _locked_cell(connection, *place)
     values: dict[str, Any] = {}
     if number >= cell["number"]:
         values = {"number": number, "run": run.id, "command": run.command, "outcome": run.outcome}
@@ -119,7 +120,7 @@ def _note_cell(connection: Connection, run: Run, number: int, gpu: str) -> None:
     if run.said == "built" and not run.cached:
         values["whole_seconds"] = run.seconds
     if values:
-        connection.execute(update(cells).where(_is(cells, run.stack, gpu, run.base)).values(values))
+        connection.execute(update(cells).where(_is(cells, *place)).values(values))
 
 
 def promote(connection: Connection, one: Promotion) -> None:
@@ -128,28 +129,31 @@ def promote(connection: Connection, one: Promotion) -> None:
     number = connection.execute(
         insert(schema.promotions).values(when.model_dump()).returning(schema.promotions.c.number)
     ).scalar_one()
-    cell = _locked_cell(connection, one.stack, one.gpu, one.base)
+    place = (one.stack, one.gpu, one.base, one.variant)
+    cell = _locked_cell(connection, *place)
     holds = Seen(one.run, when.at, "", one.why, number)
     connection.execute(
         update(schema.cells)
-        .where(_is(schema.cells, one.stack, one.gpu, one.base))
+        .where(_is(schema.cells, *place))
         .values(channels=cell["channels"] | {one.channel: holds})
     )
     changed(connection, cells=True)
 
 
-def _locked_cell(connection: Connection, stack: str, gpu: str, base: str) -> dict[str, Any]:
+def _locked_cell(connection: Connection, stack: str, gpu: str, base: str, variant: str) -> dict[str, Any]:
     """The cell, which nobody else changes before the end of the transaction."""
     cells = schema.cells
-    empty = {"stack": stack, "gpu": gpu, "base": base, "number": 0, "seen": {}, "channels": {}}
+    place = {"stack": stack, "gpu": gpu, "base": base, "variant": variant}
+    empty = place | {"number": 0, "seen": {}, "channels": {}}
     words = dict.fromkeys(("run", "command", "outcome", "at", "failure", "issue"), "")
-    upsert(connection, cells, ("stack", "gpu", "base"), [empty | words], keep=True)
-    found = connection.execute(select(cells).where(_is(cells, stack, gpu, base)).with_for_update())
+    upsert(connection, cells, tuple(place), [empty | words], keep=True)
+    found = connection.execute(select(cells).where(_is(cells, **place)).with_for_update())
     return dict(found.mappings().one())
 
 
-def _is(cells: Table, stack: str, gpu: str, base: str) -> Any:
-    return and_(cells.c.stack == stack, cells.c.gpu == gpu, cells.c.base == base)
+def _is(cells: Table, stack: str, gpu: str, base: str, variant: str) -> Any:
+    given = (cells.c.stack == stack, cells.c.gpu == gpu, cells.c.base == base, cells.c.variant == variant)
+    return and_(*given)
 
 
 def changed(connection: Connection, *, cells: bool) -> None:

@@ -87,7 +87,7 @@ def reproduce(
     try:
         _lend(project, other, [first[step.key] for step in needed if step not in again], how)
         options = _otherwise([first[step.key] for step in again], how)
-        with UnderWay("reproduce", project.request, project.home, say) as under_way:
+        with UnderWay("reproduce", project.request, project.home, say, variant=project.variant) as under_way:
             _build(needed, again, other, options, progress, under_way)
             say("comparing")
             second = {step.key: _record(other.store, step) for step in again}

@@ -11,6 +11,7 @@ from rocwright.catalog.place import PlaceKind
 from rocwright.files import sha256_bytes
 from rocwright.models import Frozen
 from rocwright.plan.model import FilePin, Word
+from rocwright.resolve.row import row_name
 
 LOCK_SCHEMA = 2
 """Raised when a lock's form changes; an older one is made anew by `rocwright lock`."""
@@ -31,6 +32,34 @@ class Request(Frozen):
     provider: str = ""
     extra: tuple[str, ...] = ()
     versions: dict[str, str] = {}
+
+    @property
+    def variant(self) -> str:
+        """In words what is asked for beside stack, GPUs and base; "" where that is nothing.
+
+        A commit is told by its first twelve digits.
+        """
+        pins = sorted(
+            f"{name}{pin[:13]}" if pin.startswith("@") else f"{name}={pin}"
+            for name, pin in self.versions.items()
+        )
+        extra = sorted({f"+{name}" for name in self.extra})
+        return " ".join(word for word in (self.provider, *extra, *pins) if word)
+
+    @property
+    def words(self) -> list[str]:
+        """How it is said on the command line, behind a verb."""
+        words = [self.stack, "--base", self.base, *(word for gpu in self.gpu for word in ("--gpu", gpu))]
+        words += ["--provider", self.provider] if self.provider else []
+        words += [word for name in self.extra for word in ("--with", name)]
+        for name, pin in self.versions.items():
+            words += ["--set", f"{name}{pin}" if pin.startswith("@") else f"{name}={pin}"]
+        return words
+
+    @property
+    def name(self) -> str:
+        """What it is called as a row."""
+        return row_name(self.stack, self.gpu, self.base, self.variant)
 
 
 class LockedRoot(Frozen):

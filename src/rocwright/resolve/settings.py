@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from rocwright.models import Frozen, canonical_json
+from rocwright.models import Frozen
 from rocwright.resolve.model import Request
 
 Take = Literal["patch", "stable", "all"]
@@ -83,9 +83,7 @@ class ProjectFile(Request):
     def rows(self) -> tuple[Request, ...]:
         """The rows of the matrix, each once; where there is none, what is asked for itself."""
         found = [row for one in self.matrix for row in one.rows]
-        return tuple({canonical_json(row.model_dump(mode="json")): row for row in found}.values()) or (
-            self.request,
-        )
+        return tuple({row.name: row for row in found}.values()) or (self.request,)
 
     @property
     def request(self) -> Request:

@@ -66,7 +66,16 @@ def verify(
     plan = make_plan(lock, project.catalog)
     artifacts = built_outputs(project, plan)
     findings: list[Finding] = []
-    asked = UnderWay("verify", project.request, project.home, say, lock=lock, run_id=run_id, origin=origin)
+    asked = UnderWay(
+        "verify",
+        project.request,
+        project.home,
+        say,
+        lock=lock,
+        run_id=run_id,
+        origin=origin,
+        variant=project.variant,
+    )
     with asked as under_way:
         root = _check_root(project, plan, engine, under_way, progress or PlainProgress(), say)
         for locked in lock.components:

@@ -9,6 +9,7 @@ from starlette.routing import Route
 
 from rocwright.catalog.load import the_catalog
 from rocwright.cycle.by_hand import promote
+from rocwright.cycle.stands import Place
 from rocwright.errors import RocwrightError
 from rocwright.records.model import Run, Which
 from rocwright.resolve.model import Lock
@@ -95,7 +96,7 @@ class Doing:
     async def promote(self, request: Request) -> Response:
         """Promote a cell's newest lock, where nothing speaks against it."""
         session, fields = await self.site.need_form(request, "promote")
-        cell = tuple(fields.get(name, "") for name in ("stack", "gpu", "base"))
+        place = Place(*(fields.get(name, "") for name in Place._fields))
         site = self.site
         try:
             await asked(
@@ -103,7 +104,7 @@ class Doing:
                     site.records,
                     site.folder,
                     site.home,
-                    (cell[0], cell[1], cell[2]),
+                    place,
                     fields.get("channel", ""),
                     site.channels(),
                     session.name,
@@ -111,8 +112,7 @@ class Doing:
             )
         except RocwrightError as error:
             raise HTTPException(409, f"{error.what}: {error.cause}") from error
-        query = dict(zip(("stack", "gpu", "base"), cell, strict=True))
-        return RedirectResponse(str(request.url_for("cell").include_query_params(**query)), 303)
+        return RedirectResponse(str(request.url_for("cell").include_query_params(**place._asdict())), 303)
 
     async def _put(self, wanted: Asked, own: bool, heal: bool, by: str) -> Response:
         try:

@@ -116,12 +116,17 @@ def _section(cells: Iterable[Cell]) -> str:
     return render("matrix_tables.html", stacks=by_stack(cells), linked=True)
 
 
-def by_stack(cells: Iterable[Cell]) -> list[tuple[str, list[str], list[tuple[str, dict[str, Cell]]]]]:
-    """Stacks with their bases, and for each GPU the cells by base."""
+def by_stack(
+    cells: Iterable[Cell],
+) -> list[tuple[str, list[str], list[tuple[str, str, dict[str, Cell]]]]]:
+    """Stacks with their bases, and for each GPU and variant the cells by base."""
     found = []
     for stack, group in groupby(cells, key=lambda one: one.stack):
         mine = list(group)
         bases = sorted({one.base for one in mine})
-        rows = [(gpu, {one.base: one for one in row}) for gpu, row in groupby(mine, key=lambda one: one.gpu)]
+        rows = [
+            (*key, {one.base: one for one in row})
+            for key, row in groupby(mine, key=lambda one: (one.gpu, one.variant))
+        ]
         found.append((stack, bases, rows))
     return found

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rocwright.catalog.issue import Issue, the_issues
-from rocwright.cycle.by_hand import stands
+from rocwright.cycle.stands import Place, stands
 from rocwright.records.model import Run, Sample, StepRun, Which
 from rocwright.resolve.files import LOCK, lock_text
 from rocwright.resolve.model import Lock
@@ -40,17 +40,15 @@ class Pages:
         return Response(body, status, media_type="text/html")
 
     async def cell(self, request: Request) -> Response:
-        """One stack on one GPU and base: its evidence, its channels, its runs."""
+        """One stack on one GPU and base, as it was asked for: its evidence, its channels, its runs."""
         self.site.need(request, "read")
-        stack, gpu, base = (request.query_params.get(name, "")[:200] for name in ("stack", "gpu", "base"))
-        records = self.site.records
-        cells = await asked(lambda: records.matrix(stack=stack, gpu=gpu, base=base))
+        place = Place(*(request.query_params.get(name, "")[:200] for name in Place._fields))
+        records, where = self.site.records, place._asdict()
+        cells = await asked(lambda: records.matrix(**where))
         if len(cells) != 1:
             raise HTTPException(404, "nothing is on record of that")
-        runs = await asked(
-            lambda: records.runs(Which(stack=stack, gpu=gpu, base=base), limit=PAGE, steps=False)
-        )
-        held = await asked(lambda: records.promotions(stack=stack, gpu=gpu, base=base))
+        runs = await asked(lambda: records.runs(Which(**where), limit=PAGE, steps=False))
+        held = await asked(lambda: records.promotions(**where))
         checked = next((run for run in runs if run.command == "verify"), None)
         findings = await asked(lambda: records.findings(run=checked.id)) if checked else []
         return self.page(
@@ -61,7 +59,7 @@ class Pages:
             promotions=held,
             findings=findings,
             checked=checked,
-            stands=await asked(lambda: stands(records, stack, gpu, base, self.site.channels())),
+            stands=await asked(lambda: stands(records, self.site.folder, place, self.site.channels())),
         )
 
     async def runs(self, request: Request) -> Response:
@@ -132,6 +130,7 @@ class Pages:
             gpu=run.gpu[0] if run.gpu else "",
             base=run.base,
             command=run.command,
+            variant=run.variant,
             before=run.number,
         )
         return next(iter(self.site.records.runs(which, limit=1, steps=False)), None)

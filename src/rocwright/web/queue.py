@@ -52,15 +52,7 @@ class Order:
         words = [sys.executable, "-m", "rocwright", "build", "--run-id", self.run, "--origin", self.origin]
         words += ["--heal"] if self.heal else []
         words += ["--engine", self.engine] if self.engine else []
-        if self.own:
-            return words
-        one = self.request
-        words += [one.stack, "--base", one.base, *(word for gpu in one.gpu for word in ("--gpu", gpu))]
-        words += ["--provider", one.provider] if one.provider else []
-        words += [word for extra in one.extra for word in ("--with", extra)]
-        for name, version in one.versions.items():
-            words += ["--set", f"{name}{version}" if version.startswith("@") else f"{name}={version}"]
-        return words
+        return words if self.own else [*words, *self.request.words]
 
 
 @dataclass(slots=True)
@@ -209,6 +201,7 @@ class Queue:
             stack=order.request.stack,
             gpu=order.request.gpu,
             base=order.request.base,
+            variant=order.request.variant,
             outcome="",
             state="queued" if state == "queued" else "ended",
             origin=order.origin,

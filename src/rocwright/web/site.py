@@ -13,7 +13,7 @@ from anyio.to_thread import run_sync
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from rocwright.cycle.channels import channels
+from rocwright.cycle.channels import channels_in
 from rocwright.home import Home
 from rocwright.records.read import Records
 from rocwright.resolve.files import PROJECT, read_project
@@ -46,8 +46,7 @@ class Site:
 
     def channels(self) -> tuple[Channel, ...]:
         """The channels that locks can be promoted to."""
-        own = self.own()
-        return channels(own.channel if own else ())
+        return channels_in(self.folder)
 
     def session(self, request: Request) -> Session | None:
         """Who asks, where they gave a token: in the page, or as a password, as installers can."""

@@ -1,0 +1,107 @@
+"""`rocwright promote`."""
+
+from __future__ import annotations
+
+import getpass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rocwright.cli.common import json_option, say
+
+if TYPE_CHECKING:
+    from rocwright.cycle.stands import Place, Stand
+
+
+def _rows(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    from rocwright.cycle.stands import places
+    from rocwright.home import Home
+    from rocwright.records.place import read_records
+
+    with read_records(Home.default()) as records:
+        return [name for name in places(records, Path.cwd(), all_=True) if name.startswith(incomplete)]
+
+
+def _channels(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    from rocwright.cycle.channels import channels_in
+
+    return [one.name for one in channels_in(Path.cwd()) if one.name.startswith(incomplete)]
+
+
+@click.command("promote")
+@click.argument("row", required=False, shell_complete=_rows)
+@click.option(
+    "--to", "channel", default="", shell_complete=_channels, help="The channel; otherwise the next one."
+)
+@json_option
+def command(row: str | None, channel: str, as_json: bool) -> None:
+    """Promote the newest lock of ROW that has evidence. Without ROW: what each channel holds, and what the
+    newest lock of each row lacks for it.
+
+    ROW is called as its folder in locks/. Nothing is promoted without the evidence that a channel asks for;
+    only its days are left to you.
+    """
+    from difflib import get_close_matches
+
+    from rocwright.cli.tell import print_json
+    from rocwright.cycle.by_hand import promote
+    from rocwright.cycle.channels import channels_in
+    from rocwright.cycle.stands import places, stands
+    from rocwright.errors import InputError
+    from rocwright.home import Home
+    from rocwright.records.place import open_records, read_records
+
+    folder, home = Path.cwd(), Home.default()
+    wanted = channels_in(folder)
+    if row is None:
+        if channel:
+            raise click.UsageError("--to goes with a ROW.")
+        with read_records(home) as records:
+            told = {
+                name: (place, stands(records, folder, place, wanted))
+                for name, place in places(records, folder).items()
+            }
+        print_json(_data(told)) if as_json else _show(told)
+        return
+    with open_records(home) as records:
+        known = places(records, folder, all_=True)
+        if row not in known:
+            near = get_close_matches(row, known, n=3) or [*known][:3]
+            raise InputError(
+                f"there is no row {row}",
+                cause=f"there are {', '.join(near)}" if near else "nothing is on record, and no project here",
+                next_step="rocwright promote shows all of them",
+            )
+        made = promote(records, folder, home, known[row], channel, wanted, getpass.getuser())
+    if as_json:
+        print_json(made.model_dump(mode="json"))
+    else:
+        say(f"{row} is promoted to {made.channel}, {made.why}")
+
+
+def _data(told: dict[str, tuple[Place, tuple[Stand, ...]]]) -> list[dict[str, object]]:
+    return [
+        {"row": name, **place._asdict(), "channels": [one.model_dump(mode="json") for one in found]}
+        for name, (place, found) in told.items()
+    ]
+
+
+def _show(told: dict[str, tuple[Place, tuple[Stand, ...]]]) -> None:
+    from rocwright.cli.tell import print_table
+
+    if not told:
+        click.echo("nothing is on record, and there is no rocwright.toml here; begin with: rocwright build")
+        return
+    rows = [
+        (
+            name if not at else "",
+            one.channel.name,
+            one.holds[:12] or "nothing",
+            one.since,
+            one.why or "may be promoted",
+        )
+        for name, (_, found) in told.items()
+        for at, one in enumerate(found)
+    ]
+    print_table(("row", "channel", "holds", "since", "its newest lock"), rows)

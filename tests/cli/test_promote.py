@@ -1,0 +1,125 @@
+"""`rocwright promote`: what stands is shown, a row is promoted by hand, and a refusal says what it lacks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.shell_completion import ShellComplete
+from tests.conftest import Command
+from tests.making import lock_of
+from tests.web.serving import a_run
+
+from rocwright.cli import cli
+from rocwright.cycle.by_hand import promote
+from rocwright.cycle.channels import channels_in
+from rocwright.cycle.stands import places
+from rocwright.errors import InputError
+from rocwright.files import sha256_bytes
+from rocwright.home import Home
+from rocwright.records.model import Finding
+from rocwright.records.place import open_records
+from rocwright.resolve.files import read_lock, write_request
+from rocwright.resolve.model import Lock
+
+ROW = "gfx-smoke_gfx1151_debian-sid"
+PINNED = f"{ROW}_gfx-smoke=0.1.0"
+MATRIX = """
+[[matrix]]
+stack = "gfx-smoke"
+gpu = "gfx1151"
+base = "debian:sid"
+
+[[matrix]]
+stack = "gfx-smoke"
+gpu = "gfx1151"
+base = "debian:sid"
+versions = { gfx-smoke = "0.1.0" }
+
+[[channel]]
+name = "lab"
+said = "ran in software"
+device = "gfx1151"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, rocwright: Command) -> Path:
+    """A project with two rows that differ only in their pins."""
+    folder = tmp_path / "project"
+    path = folder / "rocwright.toml"
+    write_request(path, lock_of("gfx-smoke", "gfx1151", base="debian:sid").request)
+    path.write_text(path.read_text() + MATRIX)
+    return folder
+
+
+def put(home: Home, lock: Lock, ident: str, **more: object) -> str:
+    """A run of this lock on record, with a check that was right; gives the lock's sha256."""
+    text, request = lock.model_dump_json(by_alias=True), lock.request
+    about = {"stack": request.stack, "gpu": request.gpu, "base": request.base, "variant": request.variant}
+    right = Finding(component="x", check="imports", name="imports", ok=True, device="llvmpipe")
+    with open_records(home) as records:
+        found = [right] if "command" in more else []
+        digest = sha256_bytes(text.encode())
+        records.put(a_run(ident, lock=digest, **about, **more), findings=found, lock=text)
+    return digest
+
+
+def test_a_row_is_promoted_by_hand_and_never_without_evidence(
+    rocwright: Command, home: Home, folder: Path
+) -> None:
+    def refused(row: str, channel: str = "") -> tuple[str, str]:
+        with open_records(home) as records, pytest.raises(InputError) as caught:
+            promote(records, folder, home, places(records, folder)[row], channel, channels_in(folder), "me")
+        return caught.value.cause, caught.value.next_step
+
+    plain = lock_of("gfx-smoke", "gfx1151", base="debian:sid")
+    asked = plain.request.model_copy(update={"versions": {"gfx-smoke": "0.1.0"}})
+    pinned = plain.model_copy(update={"request": asked})
+    build = "rocwright build gfx-smoke --base debian:sid --gpu gfx1151 --set gfx-smoke=0.1.0 --verify"
+    assert refused(PINNED) == ("no lock with evidence is on record", build)
+
+    digest = put(home, pinned, "run-1", said="built")
+    error = json.loads(rocwright("promote", PINNED, "--to", "candidate", "--json").stdout)["error"]
+    assert error["what"] == f"{PINNED} is not promoted to candidate"
+    assert "'checked without a GPU' is asked for" in error["cause"]
+    assert error["next"] == build
+    assert "no lock with evidence" in refused(ROW)[0], "the other row has none"
+    made = json.loads(rocwright("promote", PINNED, "--json").stdout)
+    assert (made["channel"], made["variant"], made["lock"]) == ("nightly", "gfx-smoke=0.1.0", digest)
+    assert read_lock(folder / "locks" / PINNED / "nightly.lock").request == asked
+
+    put(home, pinned, "run-2", command="verify", outcome="verified", said="ran in software")
+    assert refused(PINNED, "nightly")[0] == "it holds it already"
+    missed = refused(PINNED, "known-good")
+    assert missed == ("it is not in the channel before", f"rocwright promote {PINNED} --to candidate")
+    with open_records(home) as records:
+        for name in ("candidate", "known-good"):  # the day that it should stand is left to the person
+            place = places(records, folder)[PINNED]
+            assert promote(records, folder, home, place, "", channels_in(folder), "me").channel == name
+    why, next_step = refused(PINNED)
+    assert why == "ran on llvmpipe; gfx1151 is asked for"
+    assert next_step.startswith("where such a device is")
+
+    told = json.loads(rocwright("promote", "--json").stdout)
+    assert [one["row"] for one in told] == [ROW, PINNED]
+    assert [one["holds"] for one in told[1]["channels"]] == [digest, digest, digest, ""]
+    table = rocwright("promote").stdout
+    assert digest[:12] in table and "no lock with evidence is on record" in table
+
+
+def test_a_row_or_a_channel_that_is_not_there_is_told_with_those_that_are(
+    rocwright: Command, folder: Path
+) -> None:
+    error = json.loads(rocwright("promote", "gfx-smoke_gfx1151", "--json").stdout)["error"]
+    assert ROW in error["cause"]
+    error = json.loads(rocwright("promote", ROW, "--to", "good", "--json").stdout)["error"]
+    assert "nightly, candidate, known-good, lab" in error["cause"]
+
+
+def test_rows_and_channels_are_completed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    shell = ShellComplete(cli, {}, "rocwright", "_ROCWRIGHT_COMPLETE")
+    assert [one.value for one in shell.get_completions(["promote"], "gfx")] == [ROW, PINNED]
+    assert [one.value for one in shell.get_completions(["promote", ROW, "--to"], "l")] == ["lab"]
