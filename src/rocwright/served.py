@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import signal
 import socket
 from collections.abc import Callable
@@ -10,24 +11,31 @@ from typing import TYPE_CHECKING
 from rocwright.errors import InputError
 
 if TYPE_CHECKING:
+    import uvicorn
     from starlette.types import ASGIApp
 
 GRACE = 3
 """Seconds that answers under way have to end."""
 
+OWN_FILES, FILES_EACH = 512, 2
+"""Files that a server itself has open and those of clients that are turned away, and those of one client: a
+socket, and what it downloads."""
+
 
 def serve(
     made: ASGIApp, host: str, port: int, told: Callable[[str], None], *, most_clients: int = 256
 ) -> None:
-    """Serve; `told` is given the address once it listens. Further clients than `most_clients` are refused.
+    """Serve; `told` is given the address once it listens.
 
-    Raises InputError where it cannot listen there.
+    Further clients than `most_clients`, or than this process may open files for, are told to come again.
+    Raises InputError where it cannot listen there, or may hardly open files.
     """
     import uvicorn
 
+    most = room_for(most_clients)
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        listening = socket.create_server((host, port), family=family, backlog=most_clients)
+        listening = socket.create_server((host, port), family=family, backlog=most)
     except (OSError, OverflowError) as error:
         raise InputError(
             f"cannot listen on {host} port {port}: {error}",
@@ -39,21 +47,50 @@ def serve(
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         name = f"[{host}]" if family == socket.AF_INET6 else host
         told(f"http://{name}:{listening.getsockname()[1]}")
-        config = uvicorn.Config(
-            made,
-            log_config=None,
-            log_level="critical",  # the application tells what goes wrong itself
-            access_log=False,
-            server_header=False,
-            ws="none",
-            limit_concurrency=most_clients,
-            timeout_graceful_shutdown=GRACE,
-        )
         # uvicorn ends in order and then hands the signal on: what the caller has begun must end too
         before = signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
-            uvicorn.Server(config).run(sockets=[listening])
+            uvicorn.Server(settings(made, most)).run(sockets=[listening])
         except KeyboardInterrupt:
             return
         finally:
             signal.signal(signal.SIGTERM, before)
+
+
+def settings(made: ASGIApp, most_clients: int) -> uvicorn.Config:
+    """How uvicorn serves it: with bounds for its clients, and without a word."""
+    import uvicorn
+
+    from rocwright.connection import Connection, Room
+
+    return uvicorn.Config(
+        made,
+        http=type("Bounded", (Connection,), {"room": Room(most_clients)}),
+        log_config=None,
+        log_level="critical",  # the application tells what goes wrong itself
+        access_log=False,
+        server_header=False,
+        ws="none",
+        timeout_graceful_shutdown=GRACE,
+    )
+
+
+def room_for(clients: int) -> int:
+    """How many clients this process may open files for, so many at most; its limit is raised where it can be.
+
+    Raises InputError where that is none.
+    """
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = OWN_FILES + FILES_EACH * clients
+    if now != resource.RLIM_INFINITY and now < wanted:
+        now = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (now, most))
+    if now == resource.RLIM_INFINITY:
+        return clients
+    room = min(clients, (now - OWN_FILES) // FILES_EACH)
+    if room < 1:
+        raise InputError(
+            f"this process may have {now} files open, and a server needs more than {OWN_FILES}",
+            next_step="raise the limit: ulimit -Hn, or LimitNOFILE= of its unit",
+        )
+    return room

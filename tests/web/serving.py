@@ -18,6 +18,7 @@ from starlette.types import ASGIApp
 from rocwright.home import Home
 from rocwright.records.model import Run, StepRun
 from rocwright.records.read import Records
+from rocwright.served import settings
 from rocwright.web.access import Access, Scope, Tokens
 from rocwright.web.app import app
 from rocwright.web.site import Site
@@ -71,10 +72,10 @@ def serve_site(home: Home, records: Records, *, open_: bool = True, hidden: tupl
 
 
 @contextmanager
-def listening(made: ASGIApp) -> Iterator[tuple[str, int]]:
+def listening(made: ASGIApp, most_clients: int = 100) -> Iterator[tuple[str, int]]:
     """The application on a port, in a thread."""
     with socket.create_server(("127.0.0.1", 0)) as bound:
-        server = uvicorn.Server(uvicorn.Config(made, log_config=None, timeout_graceful_shutdown=1))
+        server = uvicorn.Server(settings(made, most_clients))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
         thread.start()
         host, port = bound.getsockname()

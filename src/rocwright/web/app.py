@@ -30,6 +30,7 @@ from rocwright.web.pages import Pages
 from rocwright.web.queue import Queue
 from rocwright.web.site import COOKIE, Site
 from rocwright.web.trends import Trends
+from rocwright.wheels.index.again import Again
 
 STATIC = {
     "site.css": "text/css; charset=utf-8",
@@ -82,7 +83,11 @@ def app(
         ],
         exception_handlers={HTTPException: gate.told, RocwrightError: gate.failed},
     )
-    return Guard(made, names)
+    guarded = Guard(made, names)
+    if index is None or not site.access.open_:
+        return guarded
+    # what everybody may read is the same for all
+    return Again(guarded, lambda: index.shelf.revision)
 
 
 class _Gate:

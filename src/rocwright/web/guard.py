@@ -1,4 +1,4 @@
-"""Around every answer: headers of safety, names that this server answers to, clients that do not listen."""
+"""Around every answer: headers of safety, and names that this server answers to."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import ipaddress
 from collections.abc import Collection
 from urllib.parse import urlsplit
 
-import anyio
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -20,13 +19,6 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
 }
-
-PATIENCE = 60.0
-"""Seconds in which a client must take what is sent; one that does not is left."""
-
-
-AT_ONCE = 32 * 1024
-"""Bytes that are handed over without waiting for the client: less than the server's buffer."""
 
 
 class Guard:
@@ -50,21 +42,13 @@ class Guard:
                 given = {name for name, _ in message["headers"]}
                 added = [header for header in self.headers if header[0] not in given]
                 message["headers"] = [*message["headers"], *added]
-            if len(message.get("body", b"")) <= AT_ONCE and not message.get("more_body"):
-                await send(message)
-                return
-            with anyio.fail_after(PATIENCE):
-                await send(message)
+            await send(message)
 
         wrong = self._wrong(scope["method"], Headers(scope=scope))
         if wrong:
             await PlainTextResponse(f"{wrong}\n", 403)(scope, receive, safely)
             return
-        try:
-            await self.inner(scope, receive, safely)
-        except TimeoutError:
-            # uvicorn closes what was begun and not ended
-            return
+        await self.inner(scope, receive, safely)
 
     def _wrong(self, method: str, headers: Headers) -> str:
         """Why a request is refused before anybody looks at it, or ""."""

@@ -16,10 +16,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
-from starlette.types import ASGIApp, Message
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rocwright.files import sha256_file
 from rocwright.home import Home
+from rocwright.wheels.index.again import Again
 from rocwright.wheels.index.pages import HTML, JSON
 from rocwright.wheels.index.serve import app
 from rocwright.wheels.index.shelf import Shelf
@@ -225,6 +226,37 @@ def test_a_file_that_became_a_link_is_not_followed(wheels: Path, home: Home, tmp
         got = client.get(address)
         assert got.status_code == 404
         assert "nobody" not in got.text
+
+
+def test_the_same_request_is_answered_from_memory_until_a_look_finds_more(wheels: Path, home: Home) -> None:
+    shelf = Shelf(wheels, home)
+    shelf.look()
+    inner, asked = app(shelf, log=False), []
+    assert isinstance(inner, Again)
+
+    async def counted(scope: Scope, receive: Receive, send: Send) -> None:
+        asked.append(scope["path"])
+        await inner.inner(scope, receive, send)
+
+    client = TestClient(Again(counted, lambda: shelf.revision), base_url="http://index")
+    tag = client.get("/simple/").headers["etag"]
+    for headers, status in (
+        ({}, 200), ({"accept": JSON}, 200), ({"if-none-match": tag}, 304), ({"accept": "image/png"}, 406)
+    ):  # fmt: skip
+        asked.clear()
+        first, again = (client.get("/simple/", headers=headers) for _ in range(2))
+        assert first.status_code == status and first.content == again.content
+        assert first.headers == again.headers
+        assert len(asked) == (2 if status == 406 else 1 if headers else 0)
+        assert client.get("/simple/?more", headers=headers).status_code == status
+        assert client.head("/simple/", headers=headers).content == b""
+    for headers in ({"authorization": "Basic eDp4"}, {"cookie": "x" * 5000}):
+        asked.clear()
+        assert {client.get("/simple/", headers=headers).status_code for _ in range(2)} == {200}
+        assert len(asked) == 2
+    make_wheel(wheels, "fresh")
+    shelf.look()
+    assert "fresh" in client.get("/simple/").text
 
 
 def test_new_files_are_seen_without_a_new_start(wheels: Path, home: Home) -> None:

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from io import BufferedReader
 
-import anyio
 from anyio.to_thread import run_sync
 from packaging.utils import canonicalize_name
 from starlette.applications import Starlette
@@ -22,6 +21,7 @@ from rocwright.errors import RocwrightError
 from rocwright.files import sha256_bytes
 from rocwright.served import serve
 from rocwright.wheels.index import http
+from rocwright.wheels.index.again import SAME, Again
 from rocwright.wheels.index.examine import metadata, open_as_seen
 from rocwright.wheels.index.pages import HTML, JSON, METADATA
 from rocwright.wheels.index.scan import PAGES
@@ -30,9 +30,6 @@ from rocwright.wheels.index.write import FILES
 
 CHUNK = 256 * 1024
 """Bytes of a wheel that are in memory for one client."""
-
-PATIENCE = 60.0
-"""Seconds in which a client must take a chunk; one that does not is left."""
 
 MOST_CLIENTS = 256
 
@@ -69,7 +66,8 @@ def app(shelf: Shelf, say: Callable[[str], None] = lambda line: None, *, log: bo
 
     made = Starlette(routes=routes(shelf), lifespan=watching, exception_handlers={HTTPException: _told})
     made.router.redirect_slashes = False
-    return _Logged(made, say) if log else made
+    quick = Again(made, lambda: shelf.revision)
+    return _Logged(quick, say) if log else quick
 
 
 def routes(shelf: Shelf) -> list[Route]:
@@ -134,6 +132,7 @@ def _page(request: Request, shelf: Shelf) -> Response:
     page = shelf.page(view, project, TYPES[kind])
     if page is None:
         raise HTTPException(404, _absent(shelf, view, project))
+    request.scope[SAME] = True
     sent = TYPES[kind] if kind != "text/html" else "text/html; charset=utf-8"
     return _answer(request, page.body, page.etag, sent, {"vary": "Accept", "cache-control": "no-cache"})
 
@@ -205,12 +204,8 @@ class _Part(StreamingResponse):
         self._file = file
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def patiently(message: Message) -> None:
-            with anyio.fail_after(PATIENCE):
-                await send(message)
-
         try:
-            await super().__call__(scope, receive, patiently)
+            await super().__call__(scope, receive, send)
         finally:
             self._file.close()
 

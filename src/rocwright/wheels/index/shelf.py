@@ -95,6 +95,11 @@ class Shelf:
         return self._held
 
     @property
+    def revision(self) -> int:
+        """Another number after each look that found something new."""
+        return self._revision
+
+    @property
     def views(self) -> frozenset[str]:
         """The targets that have a view."""
         return self._views

@@ -1,0 +1,183 @@
+"""What a server bears from its clients, over real sockets."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import uvicorn
+from starlette.responses import PlainTextResponse
+from starlette.types import Receive, Scope, Send
+
+from rocwright import connection, process
+from rocwright.served import settings
+
+GET = b"GET %b HTTP/1.1\r\nHost: here\r\n\r\n"
+FORM = b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 900\r\n\r\n"
+
+
+class Answers:
+    """`/hold` waits for its client to go, `/flood` sends much, all else says hello when it has the body."""
+
+    def __init__(self) -> None:
+        self.begun, self.ended = threading.Semaphore(0), threading.Semaphore(0)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        assert scope["type"] == "http"
+        if scope["path"] in ("/hold", "/flood"):
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            self.begun.release()
+            if scope["path"] == "/flood":
+                for _ in range(64):
+                    await send({"type": "http.response.body", "body": bytes(2**20), "more_body": True})
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            self.ended.release()
+            return
+        while (await receive()).get("more_body"):
+            pass
+        await PlainTextResponse("hello")(scope, receive, send)
+
+
+@contextmanager
+def listening(made: Answers, most_clients: int = 10) -> Iterator[tuple[str, int]]:
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        server = uvicorn.Server(settings(made, most_clients))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
+        thread.start()
+        yield bound.getsockname()
+        server.should_exit = True
+        thread.join(10)
+
+
+def ask(place: tuple[str, int], path: bytes = b"/") -> socket.socket:
+    """A client that has asked for it."""
+    client = socket.create_connection(place, timeout=10)
+    client.sendall(GET % path)
+    return client
+
+
+def rest(client: socket.socket) -> bytes:
+    """All that comes until the server closes."""
+    told = b""
+    with client, contextlib.suppress(ConnectionResetError):
+        while more := client.recv(65536):
+            told += more
+    return told
+
+
+@pytest.mark.parametrize(
+    ("asked", "more", "says"),
+    [
+        pytest.param(b"", b"", b"", id="nothing"),
+        pytest.param(b"GET / HT", b"", b"HTTP/1.1 408 ", id="a head without an end"),
+        pytest.param(b"GET / HTTP/1.1\r\n", b"a: b\r\n", b"HTTP/1.1 408 ", id="a head that dribbles in"),
+        pytest.param(FORM, b"", b"HTTP/1.1 408 ", id="a form without a body"),
+        pytest.param(FORM, b"a", b"HTTP/1.1 408 ", id="a body that dribbles in"),
+    ],
+)
+def test_a_request_must_be_whole_in_time(
+    monkeypatch: pytest.MonkeyPatch, asked: bytes, more: bytes, says: bytes
+) -> None:
+    monkeypatch.setattr(connection, "REQUEST_SECONDS", 0.3)
+    with listening(Answers()) as place:
+        client = socket.create_connection(place, timeout=10)
+        client.sendall(asked)
+        dribbling = threading.Event()
+
+        def dribble() -> None:
+            with contextlib.suppress(OSError):
+                while more and not dribbling.wait(0.02):
+                    client.sendall(more)
+
+        thread = threading.Thread(target=dribble)
+        thread.start()
+        told = rest(client)
+        dribbling.set()
+        thread.join()
+        assert told.startswith(says) and bool(told) == bool(says)
+
+
+def test_a_connection_that_was_used_must_ask_in_time_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "REQUEST_SECONDS", 0.3)
+    with listening(Answers()) as place:
+        client = ask(place)
+        told = b""
+        while not told.endswith(b"hello"):
+            told += client.recv(65536)
+        client.sendall(b"GET / HTTP/1.1\r\nHost:")
+        assert rest(client).startswith(b"HTTP/1.1 408 ")
+
+
+def test_a_head_is_not_endless() -> None:
+    begin = b"GET / HTTP/1.1\r\nlong: "
+    with listening(Answers()) as place, socket.create_connection(place, timeout=10) as client:
+        client.sendall(begin + b"x" * (connection.MOST_HEAD + 1 - len(begin)))
+        assert rest(client).startswith(b"HTTP/1.1 431 ")
+
+
+def test_a_client_that_takes_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "PATIENCE", 0.3)
+    made = Answers()
+    with listening(made) as place, ask(place, b"/flood"):
+        assert made.ended.acquire(timeout=10)
+
+
+def test_where_all_are_answered_the_next_is_told_to_come_again() -> None:
+    made = Answers()
+    with listening(made, most_clients=2) as place:
+        first, second = ask(place, b"/hold"), ask(place, b"/hold")
+        assert made.begun.acquire(timeout=10) and made.begun.acquire(timeout=10)
+        told = rest(ask(place)).lower()
+        assert told.startswith(b"http/1.1 503 ") and b"retry-after: 5\r\n" in told
+        first.close()
+        assert made.ended.acquire(timeout=10)
+        with ask(place) as third:
+            assert third.recv(12) == b"HTTP/1.1 200"
+        second.close()
+
+
+def test_who_waits_makes_room_for_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "FIRST_SECONDS", 0)
+    with listening(Answers(), most_clients=2) as place:
+        idle = [socket.create_connection(place, timeout=10) for _ in range(2)]
+        with ask(place) as client:
+            assert client.recv(12) == b"HTTP/1.1 200"
+        assert rest(idle[0]) == b""
+        idle[1].sendall(GET % b"/")
+        assert idle[1].recv(12) == b"HTTP/1.1 200"
+        idle[1].close()
+
+
+def test_connections_are_bounded_whoever_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "SPARE", 1)
+    monkeypatch.setattr(connection, "FIRST_SECONDS", 60)
+    with listening(Answers(), most_clients=1) as place:
+        clients = [socket.create_connection(place, timeout=10) for _ in range(3)]
+        assert rest(clients[2]) == b""
+        clients[1].sendall(GET % b"/")
+        assert rest(clients[1]).startswith(b"HTTP/1.1 503 ")
+        clients[0].sendall(GET % b"/")
+        assert clients[0].recv(12) == b"HTTP/1.1 200"
+        clients[0].close()
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "room"), [(600, 10_000, "1000 2512"), (600, 700, "94 700"), (600, 512, "InputError")]
+)
+def test_files_are_made_room_for_as_far_as_may_be(soft: int, hard: int, room: str) -> None:
+    words = f"""
+import resource
+from rocwright.served import room_for
+resource.setrlimit(resource.RLIMIT_NOFILE, ({min(soft, hard)}, {hard}))
+try:
+    print(room_for(1000), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+except Exception as error:
+    print(type(error).__name__)
+"""
+    assert process.run([sys.executable, "-c", words]).stdout.strip() == room
