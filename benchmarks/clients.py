@@ -9,13 +9,20 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psutil
 
 from benchmarks.measure import BenchError
+from benchmarks.place import BIN
+
+Place = tuple[str, int]
+
+TOKEN = r"enter with: (http://\S+)"
+"""What the server says of itself."""
 
 _LENGTH = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
 
@@ -65,6 +72,29 @@ def server(
             child.terminate()
 
 
+def serve(folder: Path) -> AbstractContextManager[tuple[str, psutil.Process]]:
+    """The command, on one core; this process on the others."""
+    words = [BIN / "python", "-m", "rocwright", "serve", "--open", "--port", "0"]
+    return server(words, TOKEN, env={"ROCWRIGHT_HOME": str(folder / "home")}, cwd=folder, core=0)
+
+
+@contextmanager
+def elsewhere() -> Iterator[None]:
+    """Not on the server's core."""
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores - {0} or cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
+
+
+def place_of(link: str) -> tuple[Place, str]:
+    """Where to connect to for a link, and what the host is called there."""
+    parts = urlsplit(link)
+    return (parts.hostname or "", parts.port or 80), parts.netloc
+
+
 def answer(connection: socket.socket, request: bytes) -> int:
     """Ask once; the bytes of the body. Raises BenchError where the answer is none."""
     connection.sendall(request)
@@ -92,7 +122,7 @@ def get(host: str, path: str, more: str = "") -> bytes:
     return f"GET {path} HTTP/1.1\r\nHost: {host}\r\n{more}\r\n".encode()
 
 
-def crowd(place: tuple[str, int], request: bytes, process: psutil.Process, clients: int, each: int) -> Asked:
+def crowd(place: Place, request: bytes, process: psutil.Process, clients: int, each: int) -> Asked:
     """So many clients that ask one after the other, each so often."""
     sizes: list[int] = []
 
@@ -112,7 +142,7 @@ def crowd(place: tuple[str, int], request: bytes, process: psutil.Process, clien
     return Asked(answers=len(sizes), wall=wall, processor=_processor(process) - before, size=sizes[0])
 
 
-def first_byte(place: tuple[str, int], request: bytes) -> float:
+def first_byte(place: Place, request: bytes) -> float:
     """Seconds from the request to the first byte of the answer, on a new connection."""
     with socket.create_connection(place) as connection:
         begun = time.perf_counter()

@@ -1,23 +1,18 @@
-"""The pages of a busy machine: the matrix, a live log with many clients, the index beside nginx."""
+"""The pages of a busy machine: the matrix, the index beside nginx."""
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
 import socket
 import sqlite3
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
-from urllib.parse import urlsplit
 
-import psutil
 from tests.wheels.index.making import make_wheel
 
-from benchmarks.clients import Asked, crowd, first_byte, get, server
+from benchmarks.clients import Asked, Place, crowd, elsewhere, first_byte, get, place_of, serve, server
 from benchmarks.many_runs import fill
 from benchmarks.measure import BenchError, middle
 from benchmarks.place import BIN, bench_home
@@ -25,12 +20,8 @@ from benchmarks.results import Measured
 from rocwright import process
 from rocwright.bases.roots import remove_tree
 from rocwright.home import Home
-from rocwright.records.model import Run, StepRun
-from rocwright.records.place import open_records
 
 CELLS, RUNS = 2_000, 100_000
-CLIENTS, LINES = 200, 40
-TOKEN = r"enter with: (http://\S+)"
 PAGE = "/simple/project/"
 
 NGINX = """
@@ -42,43 +33,18 @@ http {{
 }}
 """
 
-Place = tuple[str, int]
-
 
 def measure(runs: int | None) -> Sequence[Measured]:
-    """Six rows."""
+    """Four rows."""
     folder = bench_home().path / "bench" / "web"
     remove_tree(folder)
     try:
         return [
             *_matrix(folder / "matrix", runs or 11),
-            *_log(folder / "log"),
             _index(folder / "index", runs or 5),
         ]
     finally:
         remove_tree(folder)
-
-
-def _serve(folder: Path) -> AbstractContextManager[tuple[str, psutil.Process]]:
-    """The command, on one core; this process on the others."""
-    words = [BIN / "python", "-m", "rocwright", "serve", "--open", "--port", "0"]
-    return server(words, TOKEN, env={"ROCWRIGHT_HOME": str(folder / "home")}, cwd=folder, core=0)
-
-
-@contextmanager
-def _elsewhere() -> Iterator[None]:
-    """Not on the server's core."""
-    cores = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, cores - {0} or cores)
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, cores)
-
-
-def _place(link: str) -> tuple[Place, str]:
-    parts = urlsplit(link)
-    return (parts.hostname or "", parts.port or 80), parts.netloc
 
 
 def _session(place: Place, host: str, link: str) -> str:
@@ -94,8 +60,8 @@ def _matrix(folder: Path, runs: int) -> list[Measured]:
     begun = time.perf_counter()
     fill(Home(folder / "home"), cells=CELLS, runs=RUNS)
     print(f"    {RUNS:,} runs made in {time.perf_counter() - begun:.0f} s", flush=True)
-    with _serve(folder) as (link, child), _elsewhere():
-        place, host = _place(link)
+    with serve(folder) as (link, child), elsewhere():
+        place, host = place_of(link)
         request = get(host, "/")
         cold = first_byte(place, request)
         changed = []
@@ -147,85 +113,6 @@ def _change(records: Path, number: int) -> None:
         connection.commit()
 
 
-def _log(folder: Path) -> list[Measured]:
-    home = Home(folder / "home")
-    step = StepRun(name="torch", key="k", outcome="", state="running", log="torch.log")
-    run = Run(
-        id="run", command="build", started="2026-01-01T00:00:00Z", seconds=0, stack="s", gpu=("g",), base="b",
-        outcome="", state="running", steps=(step,),
-    )  # fmt: skip
-    with open_records(home) as records:
-        records.put(run)
-    path = home.runs / run.id / step.log
-    path.parent.mkdir(parents=True)
-    path.touch()
-    late: list[float] = []
-    with _serve(folder) as (link, child), _elsewhere():
-        place, host = _place(link)
-        first_byte(place, get(host, "/runs"))
-        before = child.memory_info().rss
-        listeners = [
-            _Listener(place, get(host, f"/runs/{run.id}/log/{step.name}/live")) for _ in range(CLIENTS)
-        ]
-        time.sleep(2)
-        with path.open("a") as file:
-            for _ in range(LINES):
-                file.write(f"{time.time()} a line of a compiler, as long as such lines are {'x' * 100}\n")
-                file.flush()
-                time.sleep(0.25)
-        time.sleep(1)
-        memory = child.memory_info().rss - before
-        for one in listeners:
-            late += one.ended()
-    if len(late) != CLIENTS * LINES:
-        raise BenchError(f"{len(late)} of {CLIENTS * LINES} lines came")
-    last = sorted(late)[int(len(late) * 0.99)]
-    return [
-        Measured(
-            name="web:live-log",
-            what=f"a new line of a log until the last of {CLIENTS} clients has it",
-            values=[max(late)],
-            unit="s",
-            most=0.2,
-            note=f"{LINES} lines; the middle client {middle(late) * 1000:.0f} ms, "
-            f"99 of 100 {last * 1000:.0f} ms",
-        ),
-        Measured(
-            name="web:live-memory",
-            what="memory of the server for one client of a live log",
-            values=[memory / CLIENTS / 2**10],
-            unit="KiB",
-            most=1024,
-            note=f"{CLIENTS} clients",
-        ),
-    ]
-
-
-class _Listener:
-    """A client of a live log, which notes how late each line is."""
-
-    def __init__(self, place: Place, request: bytes) -> None:
-        self.late: list[float] = []
-        self.connection = socket.create_connection(place)
-        self.connection.sendall(request)
-        self.thread = threading.Thread(target=self._listen, daemon=True)
-        self.thread.start()
-
-    def _listen(self) -> None:
-        with self.connection.makefile("rb") as lines:
-            for line in lines:
-                if line.startswith(b"data: ["):
-                    now = time.time()
-                    self.late += [now - float(one["text"].split()[0]) for one in json.loads(line[6:])]
-
-    def ended(self) -> list[float]:
-        """How late its lines were."""
-        self.connection.shutdown(socket.SHUT_RDWR)
-        self.thread.join(10)
-        self.connection.close()
-        return self.late
-
-
 def _index(folder: Path, runs: int) -> Measured:
     out = folder / "rocwright-out"
     for number in range(40):
@@ -242,11 +129,11 @@ def _index(folder: Path, runs: int) -> Measured:
     ours, theirs = [], []
     words = ["sh", "-c", f"echo begun; exec {nginx} -p {folder} -c nginx.conf"]
     with (
-        _serve(folder) as (link, child),
+        serve(folder) as (link, child),
         server(words, "(begun)", env={}, cwd=folder / "rocwright-out", core=0) as (_, other),
-        _elsewhere(),
+        elsewhere(),
     ):
-        place, host = _place(link)
+        place, host = place_of(link)
         _wait(place, host)
         time.sleep(1)
         for _ in range(runs):

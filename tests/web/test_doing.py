@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -16,10 +17,11 @@ from rocwright.records.read import Records
 from rocwright.resolve.model import Request
 from rocwright.web.app import app
 from rocwright.web.cycling import Cycling
+from rocwright.web.guard import HEADERS
 from rocwright.web.index import Index
 from rocwright.web.queue import FullError, Order, Queue
 from tests.making import lock_of
-from tests.web.serving import Served, a_run, serve_site, until
+from tests.web.serving import Served, a_run, listening, serve_site, until
 from tests.wheels.index.making import make_wheel
 
 WANTED = Request(stack="gfx-smoke", gpu=("gfx1151",), base="debian:sid")
@@ -189,6 +191,7 @@ def test_wheels_are_served_to_who_may_read(home: Home, records: Records) -> None
         until(lambda: "alpha" in client.get("/simple/", auth=("pip", secret)).text)
         page = client.get("/simple/alpha/", auth=("pip", secret))
         assert page.status_code == 200
+        assert client.get("/simple/alpha/").status_code == 401
         for _ in range(5):
             assert client.get("/simple/", auth=("pip", "wrong")).status_code == 401
         assert client.get("/simple/", auth=("pip", secret)).status_code == 429
@@ -198,6 +201,36 @@ def test_wheels_are_served_to_who_may_read(home: Home, records: Records) -> None
         assert client.post("/leave", auth=("pip", secret), data={"secret": ""}).status_code == 403
     finally:
         index.stop()
+
+
+def test_a_page_of_the_index_has_all_its_headers_whenever_it_is_asked_for(served: Served, home: Home) -> None:
+    folder = home.path / "out"
+    make_wheel(folder, "alpha", "1.0")
+    index = Index(folder, home, lambda line: None)
+    index.shelf.look()
+    made = app(served.site, ("localhost",), index=index)
+    ask = "{} /simple/alpha/ HTTP/1.{}\r\nHost: localhost\r\n{}\r\n"
+    with (
+        listening(made) as place,
+        socket.create_connection(place, timeout=10) as client,
+        socket.create_connection(place, timeout=10) as old,
+    ):
+        # asked for in one breath; the last ends the connection
+        last = "Connection: close\r\n"
+        asked = ask.format("GET", 1, "") * 2 + ask.format("HEAD", 1, "") + ask.format("GET", 1, last)
+        client.sendall(asked.encode())
+        first, again, head, closed = whole(client).split("HTTP/1.1 200 OK")[1:]
+        # but for the second in which it was sent
+        assert first.split("\r\n")[2:] == again.split("\r\n")[2:] and "alpha-1.0" in first
+        assert all(f"{name}: " in first for name in HEADERS)
+        assert head.endswith("\r\n\r\n") and "alpha-1.0" in closed and "connection: close" in closed
+        old.sendall(ask.format("GET", 0, "").encode())
+        assert "connection: close" in whole(old)
+
+
+def whole(client: socket.socket) -> str:
+    """All that comes until the server closes."""
+    return b"".join(iter(lambda: client.recv(65536), b"")).decode()
 
 
 def test_a_cycle_waits_for_its_turn_and_one_that_fails_ends_nothing(home: Home) -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import socket
-import threading
+from contextlib import ExitStack
 
 import httpx
 
 from rocwright.home import Home
 from rocwright.records.model import Run
 from rocwright.records.read import Records
+from rocwright.served import room_for
 from tests.web.serving import Served, a_run, a_step, events, listening, write_log
+
+MANY = 1000
 
 GOING = {"state": "running", "outcome": "", "steps": (a_step(state="running", outcome=""),)}
 
@@ -56,26 +59,39 @@ def test_states_come_until_a_run_is_killed(served: Served, records: Records) -> 
         assert "killed" in httpx.get(f"http://{host}:{port}/runs/{run.id}").text
 
 
-def test_a_client_that_does_not_listen_or_goes_keeps_nobody_waiting(
+def test_a_thousand_read_a_log_beside_some_who_do_not_listen_or_have_gone(
     served: Served, records: Records, home: Home
 ) -> None:
     run = a_run(**GOING)
     records.put(run)
     write_log(home, run, "x" * 100 + "\n" + "a line of the log\n" * 60_000)
-    with listening(served.made) as (host, port):
-        path = f"/runs/{run.id}/log/alpha/live"
-        deaf = [socket.create_connection((host, port)) for _ in range(20)]
-        for one in deaf:
-            one.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-        gone = socket.create_connection((host, port))
-        gone.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-        gone.close()
+    size = (home.runs / run.id / run.steps[0].log).stat().st_size
+    path = f"/runs/{run.id}/log/alpha/live"
+    # both ends of each are in this process
+    assert room_for(2 * MANY) >= MANY
+    with listening(served.made, 2 * MANY) as place, ExitStack() as all_:
+
+        def ask(start: int) -> socket.socket:
+            client = all_.enter_context(socket.create_connection(place, timeout=30))
+            head = f"GET {path}?from={start} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+            client.sendall(head.encode())
+            return client
+
+        for _ in range(20):
+            ask(0)
+            ask(0).close()
+        readers = [ask(size) for _ in range(MANY)]
+        for one in readers:
+            assert b" 200 OK" in one.recv(16)
         counted = 0
-        with httpx.stream("GET", f"http://{host}:{port}{path}", timeout=10) as answer:
-            threading.Timer(0.2, lambda: records.put(ended(run, "built"))).start()
-            for name, data in events(answer):
-                counted += len(json.loads(data)) if name == "lines" else 0
-        assert counted == 60_001
-        assert httpx.get(f"http://{host}:{port}/runs", timeout=10).status_code == 200
-        for one in deaf:
-            one.close()
+        with httpx.stream("GET", f"http://{place[0]}:{place[1]}{path}", timeout=30) as answer:
+            told = events(answer)
+            while counted < 60_001:
+                counted += len(json.loads(next(told)[1]))
+            write_log(home, run, "the last line\n")
+            assert "the last line" in next(told)[1]
+            records.put(ended(run, "built"))
+            assert next(told)[0] == "end"
+        for one in readers:
+            assert b"the last line" in one.makefile("rb").read()
+        assert httpx.get(f"http://{place[0]}:{place[1]}/runs", timeout=10).status_code == 200
