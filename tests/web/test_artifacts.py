@@ -68,6 +68,27 @@ def test_an_artifact_shows_its_components_and_gives_its_proof(
         assert client.get(path).status_code == 404
 
 
+def test_files_come_in_parts_and_what_was_changed_does_not_come(
+    here: Served, records: Records, work: Workplace
+) -> None:
+    at = put(records)
+    laid = work.lay_out()[BETA]
+    client = here.client()
+    for address, data in ((f"{at}/file", WHEEL_BYTES), (f"{at}/proof/laid-out", laid.path.read_bytes())):
+        part = client.get(address, headers={"range": "bytes=5-9"})
+        assert (part.status_code, part.content) == (206, data[5:10])
+        assert part.headers["content-disposition"] == f'attachment; filename="{BETA}"'
+        same = {"if-none-match": part.headers["etag"]}
+        assert client.get(address, headers=same).status_code == 304
+    stored = work.project.store.verified(sha256_bytes(WHEEL_BYTES))
+    for path, address, status in ((stored, f"{at}/file", 503), (laid.path, f"{at}/proof/laid-out", 409)):
+        path.chmod(0o644)
+        data = path.read_bytes()
+        path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+        answer = client.get(address, headers={"range": "bytes=5-9"})
+        assert answer.status_code == status and data[5:10] not in answer.content
+
+
 def test_a_signature_is_checked_when_asked_for(here: Served, records: Records, work: Workplace) -> None:
     key = make_key()
     at = put(records)

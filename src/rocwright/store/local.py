@@ -10,6 +10,7 @@ import os
 import re
 import time
 from collections.abc import Iterator, Sequence
+from io import BufferedReader
 from pathlib import Path
 
 from filelock import FileLock
@@ -17,6 +18,7 @@ from pydantic import ValidationError
 
 from rocwright.errors import InputError, InternalError, OutOfDiskError
 from rocwright.files import CHUNK, sha256_file, write_atomic
+from rocwright.hashes import Hashes
 from rocwright.store.model import SCHEMA, DamagedBlobError, Record
 
 _HEX = re.compile(r"[0-9a-f]{64}")
@@ -109,16 +111,29 @@ class LocalStore:
         _sync_folder(target.parent)
 
     def verified(self, sha256: str) -> Path:
-        path = self._blob(sha256)
+        self.opened(sha256, Hashes()).close()
+        return self._blob(sha256)
+
+    def opened(self, sha256: str, hashes: Hashes) -> BufferedReader:
+        """A file of the store, open; what `hashes` has read of it is not read again.
+
+        Raises KeyError where it is not here, DamagedBlobError.
+        """
         try:
-            found = sha256_file(path)
+            file = self._blob(sha256).open("rb")
         except FileNotFoundError:
             raise KeyError(sha256) from None
         except OSError as error:
             raise self._damaged(sha256, str(error)) from error
+        try:
+            found = hashes.of(file)
+        except OSError as error:
+            file.close()
+            raise self._damaged(sha256, str(error)) from error
         if found != sha256:
+            file.close()
             raise self._damaged(sha256, f"its bytes give {found[:12]}")
-        return path
+        return file
 
     def chunks(self, sha256: str) -> Iterator[bytes]:
         hasher = hashlib.sha256()

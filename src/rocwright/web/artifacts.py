@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import re
 import tarfile
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
+from io import BufferedReader
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
@@ -18,13 +21,15 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
 from rocwright.errors import RocwrightError
+from rocwright.hashes import Hashes
 from rocwright.proof.check import SAYS_NOT
 from rocwright.records.model import Artifact
 from rocwright.store.local import LocalStore, is_key
 from rocwright.web.pages import Pages
-from rocwright.web.proofs import check, has_key, laid_out
+from rocwright.web.proofs import Laid, check, has_key, laid_out
 from rocwright.web.site import asked
 from rocwright.wheels.formats import is_tar
+from rocwright.wheels.index.sent import sent
 
 T = TypeVar("T")
 
@@ -40,6 +45,12 @@ PICTURE = {
 }
 """A picture styles itself; it is shown as an image, in which nothing runs."""
 
+_PLAIN = re.compile(r"[A-Za-z0-9._+!~-]+")
+
+FILE = {"cache-control": "private, no-cache"}
+
+GONE = "the store has it no more: it was cleaned up"
+
 
 class Artifacts:
     """Reads artifacts on record and in the store; each method answers one address."""
@@ -47,7 +58,8 @@ class Artifacts:
     def __init__(self, pages: Pages, views: Callable[[], Collection[str]] = frozenset) -> None:
         """`views` tells the GPUs that have a view of the index."""
         self.pages, self.site, self._views = pages, pages.site, views
-        self._limiter = CapacityLimiter(2)
+        self._limiter, self._downloads = CapacityLimiter(2), CapacityLimiter(8)
+        self._hashes = Hashes()
 
     async def all(self, request: Request) -> Response:
         """The newest of each name."""
@@ -88,10 +100,13 @@ class Artifacts:
         self.site.need(request, "read")
         made = await self._known(request)
         laid = await asked(lambda: laid_out(self.site.folder, made))
+        what = request.path_params["what"]
         path = {"sbom": laid.bill, "provenance": laid.statements, "laid-out": laid.file} if laid else {}
-        found = path.get(request.path_params["what"])
-        if found is None or not found.is_file():
+        found = path.get(what)
+        if laid is None or found is None or not found.is_file():
             raise HTTPException(404, "it is not laid out in the folder of this server any more")
+        if what == "laid-out":
+            return await self._sent(request, partial(self._laid, laid), laid.sha256, found.name)
         return FileResponse(found, filename=found.name, media_type="application/octet-stream")
 
     async def _heavy(self, work: Callable[[], T]) -> T:
@@ -131,14 +146,35 @@ class Artifacts:
         """The file itself, as the step made it; its bytes are checked before they are sent."""
         self.site.need(request, "read")
         made = await self._known(request)
-        path = await self._heavy(partial(self._file, made))
-        return FileResponse(path, filename=Path(made.filename).name, media_type="application/octet-stream")
+        name = Path(made.filename).name
+        return await self._sent(request, partial(self._stored, made), made.sha256, name)
+
+    async def _sent(
+        self, request: Request, opened: Callable[[], BufferedReader], sha256: str, name: str
+    ) -> Response:
+        file = await run_sync(opened, limiter=self._downloads)
+        size = os.fstat(file.fileno()).st_size
+        headers = {"content-disposition": f"attachment; filename{_quoted(name)}", **FILE}
+        return sent(request, file, size, f'"{sha256}"', headers)
+
+    def _laid(self, laid: Laid) -> BufferedReader:
+        file = laid.file.open("rb")
+        if self._hashes.of(file) != laid.sha256:
+            file.close()
+            raise HTTPException(409, "it was changed: it is not the file any more that its statement is of")
+        return file
+
+    def _stored(self, made: Artifact) -> BufferedReader:
+        try:
+            return self._store().opened(made.sha256, self._hashes)
+        except KeyError:
+            raise HTTPException(404, GONE) from None
 
     def _file(self, made: Artifact) -> Path:
         try:
             return self._store().verified(made.sha256)
         except KeyError:
-            raise HTTPException(404, "the store has it no more: it was cleaned up") from None
+            raise HTTPException(404, GONE) from None
 
     def _store(self) -> LocalStore:
         return LocalStore(self.site.home.store)
@@ -151,6 +187,11 @@ class Artifacts:
         if not found:
             raise HTTPException(404, "no such artifact is on record")
         return found[0]
+
+
+def _quoted(name: str) -> str:
+    """A file's name as a header can hold it (RFC 6266)."""
+    return f'="{name}"' if _PLAIN.fullmatch(name) else f"*=utf-8''{quote(name)}"
 
 
 def is_drawn(made: Artifact) -> bool:

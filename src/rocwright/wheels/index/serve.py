@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from io import BufferedReader
 
 from anyio.to_thread import run_sync
 from packaging.utils import canonicalize_name
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -25,11 +23,9 @@ from rocwright.wheels.index.again import SAME, Again
 from rocwright.wheels.index.examine import metadata, open_as_seen
 from rocwright.wheels.index.pages import HTML, JSON, METADATA
 from rocwright.wheels.index.scan import PAGES
+from rocwright.wheels.index.sent import sent
 from rocwright.wheels.index.shelf import Shelf
 from rocwright.wheels.index.write import FILES
-
-CHUNK = 256 * 1024
-"""Bytes of a wheel that are in memory for one client."""
 
 MOST_CLIENTS = 256
 
@@ -167,56 +163,7 @@ async def _file(request: Request, shelf: Shelf) -> Response:
     except (RocwrightError, OSError) as error:
         shelf.look_soon()
         raise HTTPException(404, "the file went or changed a moment ago; ask for its page again") from error
-    return _wheel(request, file, wheel.seen.size, f'"{sha256}"')
-
-
-def _wheel(request: Request, file: BufferedReader, size: int, etag: str) -> Response:
-    headers = {"etag": etag, "accept-ranges": "bytes", **_FOR_EVER}
-    if http.names(request.headers.get("if-none-match", ""), etag):
-        file.close()
-        return Response(status_code=304, headers=headers)
-    wanted = request.headers.get("range", "")
-    if request.headers.get("if-range", etag) != etag:
-        wanted = ""
-    try:
-        part = http.span(wanted, size)
-    except ValueError:
-        file.close()
-        return Response(status_code=416, headers=headers | {"content-range": f"bytes */{size}"})
-    begin, end = part or (0, size)
-    headers |= {"content-length": str(end - begin), "content-type": "application/octet-stream"}
-    if part:
-        headers["content-range"] = f"bytes {begin}-{end - 1}/{size}"
-    status = 206 if part else 200
-    if request.method == "HEAD":
-        file.close()
-        return Response(status_code=status, headers=headers)
-    return _Part(file, begin, end, status, headers)
-
-
-class _Part(StreamingResponse):
-    """Bytes `begin` to `end` of a file, which is closed at the end, whatever the client does."""
-
-    def __init__(
-        self, file: BufferedReader, begin: int, end: int, status: int, headers: Mapping[str, str]
-    ) -> None:
-        super().__init__(self._chunks(file, begin, end), status, headers)
-        self._file = file
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            self._file.close()
-
-    @staticmethod
-    async def _chunks(file: BufferedReader, begin: int, end: int) -> AsyncIterator[bytes]:
-        while begin < end:
-            data = await run_sync(os.pread, file.fileno(), min(CHUNK, end - begin), begin)
-            if not data:
-                raise OSError("the file became shorter")
-            begin += len(data)
-            yield data
+    return sent(request, file, wheel.seen.size, f'"{sha256}"', _FOR_EVER)
 
 
 def _answer(request: Request, body: bytes, etag: str, kind: str, more: Mapping[str, str]) -> Response:
