@@ -6,6 +6,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -242,4 +243,6 @@ def test_a_cycle_waits_for_its_turn_and_one_that_fails_ends_nothing(home: Home) 
         assert (said, cycling.next) == ([], "")
     until(lambda: cycling.next != "")
     assert any("rocwright.toml" in line for line in said)
+    # that was none: the next one comes sooner than in five hours
+    assert datetime.fromisoformat(cycling.next) < datetime.now(UTC) + timedelta(hours=1)
     cycling.stop()

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import os
-import signal
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -20,8 +16,6 @@ from rocwright.home import Home
 from rocwright.plan.model import BaseAction, FetchAction, ImageAction, RunAction, Step, TreeAction
 from rocwright.store.local import LocalStore, is_key
 from rocwright.store.model import Output, Record
-
-PR_SET_PDEATHSIG = 1
 
 
 def execute(
@@ -241,12 +235,3 @@ def _keep(step: Step, made: Made, store: LocalStore) -> tuple[Output, ...]:
         digest, size = store.put_file(path, move=True)
         outputs.append(Output(name=name, filename=filename, sha256=digest, size=size))
     return tuple(outputs)
-
-
-def die_with_parent() -> None:
-    """End this process when the one that started it ends, however that ends."""
-    parent = os.getppid()
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os.kill(os.getpid(), signal.SIGKILL)

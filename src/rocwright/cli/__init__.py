@@ -164,13 +164,18 @@ class DefaultVerb(Verbs):
 )
 @click.version_option(package_name="rocwright", prog_name="rocwright")
 @click.option("--debug", is_flag=True, help="Show tracebacks of failures.")
+@click.option("--stop-with", type=int, metavar="PID", hidden=True, help="Who starts it, and ends it too.")
 @click.pass_context
-def cli(context: click.Context, debug: bool) -> None:
+def cli(context: click.Context, debug: bool, stop_with: int | None) -> None:
     """The ROCm machine-learning stack for AMD GPUs, built reproducibly.
 
     A GPU, a stack, a base: rocwright answers with a lock, a plan, and artifacts that it has checked.
     """
     context.obj = {"debug": debug}
+    if stop_with is not None:
+        from rocwright.parent import stop_with as stop
+
+        stop(stop_with)
 
 
 def main() -> None:

@@ -37,9 +37,10 @@ def command(
     report: Path | None,
 ) -> None:
     """Run one step given nothing but the store; its outputs are put there, if absent."""
-    from rocwright.build.exec_step import die_with_parent, execute
+    from rocwright.build.exec_step import execute
     from rocwright.cli.tell import as_known
     from rocwright.files import write_atomic
+    from rocwright.parent import die_with_parent
     from rocwright.store import open_store
 
     # asked to end, it leaves no sandbox and nothing half-written, as with Ctrl-C

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,7 +13,10 @@ from pathlib import Path
 
 from rocwright import process
 from rocwright.errors import RocwrightError
-from rocwright.web.queue import PATIENCE
+from rocwright.web.queue import PATIENCE, mine
+
+SOON = 0.1
+"""Hours until what was no whole cycle is tried again."""
 
 
 @dataclass(slots=True)
@@ -52,29 +54,28 @@ class Cycling:
         while not self._ended.is_set():
             self.next = ""
             with self.turn:
-                if not self._ended.is_set():
-                    self._once()
-            self.next = (datetime.now(UTC) + timedelta(hours=self.hours)).strftime("%Y-%m-%dT%H:%M:%SZ")
-            self._ended.wait(self.hours * 3600)
+                whole = not self._ended.is_set() and self._once()
+            hours = self.hours if whole else min(self.hours, SOON)
+            self.next = (datetime.now(UTC) + timedelta(hours=hours)).strftime("%Y-%m-%dT%H:%M:%SZ")
+            self._ended.wait(hours * 3600)
 
-    def _once(self) -> None:
+    def _once(self) -> bool:
+        """Whether it was a whole cycle, whatever came of it: not where another one runs still, say."""
+
         def begun(child: subprocess.Popen[bytes]) -> None:
             self._child = child
 
         try:
-            process.stream(
-                [
-                    sys.executable,
-                    "-m",
-                    "rocwright",
-                    "cycle",
-                    *(("--engine", self.engine) if self.engine else ()),
-                ],
+            ended = process.stream(
+                [*mine("cycle"), *(("--engine", self.engine) if self.engine else ())],
                 lambda line: self.say(f"cycle: {line}"),
                 cwd=self.folder,
                 on_start=begun,
             )
         except (RocwrightError, OSError) as error:
             self.say(f"cycle: {error}")
+            return False
+        else:
+            return ended.returncode in (0, 1)
         finally:
             self._child = None

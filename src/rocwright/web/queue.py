@@ -26,6 +26,11 @@ PATIENCE = 20.0
 LAST_LINES = 12
 
 
+def mine(verb: str) -> list[str]:
+    """The command with this verb, as a process that stops where this one ends."""
+    return [sys.executable, "-m", "rocwright", "--stop-with", str(os.getpid()), verb]
+
+
 class FullError(Exception):
     """The queue holds as many as it may."""
 
@@ -49,7 +54,7 @@ class Order:
     @property
     def words(self) -> list[str]:
         """The command."""
-        words = [sys.executable, "-m", "rocwright", "build", "--run-id", self.run, "--origin", self.origin]
+        words = [*mine("build"), "--run-id", self.run, "--origin", self.origin]
         words += ["--heal"] if self.heal else []
         words += ["--engine", self.engine] if self.engine else []
         return words if self.own else [*words, *self.request.words]
