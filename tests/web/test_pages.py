@@ -144,7 +144,7 @@ def test_what_says_how_long_ago_grows_old_and_is_drawn_anew(
     with served.client() as client:
         first = client.get("/").text
         monkeypatch.setattr("rocwright.web.matrix.OLD_SECONDS", -1.0)
-        monkeypatch.setattr("rocwright.web.matrix._section", lambda cells: "<p>anew</p>")
+        monkeypatch.setattr("rocwright.web.matrix._section", lambda cells, order: "<p>anew</p>")
         assert client.get("/").text == first
         until(lambda: "anew" in client.get("/").text)
 

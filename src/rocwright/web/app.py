@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from urllib.parse import urlsplit
 
@@ -18,6 +18,7 @@ from rocwright.errors import RocwrightError
 from rocwright.files import sha256_bytes
 from rocwright.web.access import TooManyError
 from rocwright.web.artifacts import Artifacts
+from rocwright.web.cells import Cells
 from rocwright.web.cycling import Cycling
 from rocwright.web.doing import Doing
 from rocwright.web.following import Following
@@ -36,6 +37,7 @@ STATIC = {
     "site.css": "text/css; charset=utf-8",
     "live.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
+    "icon-bad.svg": "image/svg+xml",
 }
 
 
@@ -51,15 +53,17 @@ def app(
     pages = Pages(site)
     live = Live(pages)
     trends = Trends(pages)
-    artifacts = Artifacts(pages, lambda: index.shelf.views if index else ())
+    views = partial(_views, index)
+    artifacts, cells = Artifacts(pages, views), Cells(pages, views)
     following = Following(pages)
     gate = _Gate(pages)
     more = Doing(pages, queue, cycling).routes() if queue else []
     made = Starlette(
         routes=[
             *(index.routes(site) if index else []),
-            Route("/", Matrix(site).page),
-            Route("/cell", pages.cell),
+            Route("/", Matrix(site, cycling).page),
+            Route("/gpu/{gpu}", cells.gpu),
+            Route("/cell", cells.cell),
             Route("/runs", pages.runs),
             Route("/runs/{run}", pages.run),
             Route("/runs/{run}/lock", pages.lock),
@@ -88,6 +92,10 @@ def app(
         return guarded
     # what everybody may read is the same for all
     return Again(guarded, lambda: index.shelf.revision)
+
+
+def _views(index: Index | None) -> Collection[str]:
+    return index.shelf.views if index else ()
 
 
 class _Gate:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -15,9 +15,10 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
 from rocwright.errors import RocwrightError
-from rocwright.records.model import Run, StepRun
+from rocwright.records.model import Run, StepRun, StepTime
 from rocwright.web.bells import Bells, size_of
 from rocwright.web.graph import look_of
+from rocwright.web.left import going, in_a_word
 from rocwright.web.log_lines import read_part
 from rocwright.web.pages import Pages, step_of
 from rocwright.web.site import asked
@@ -57,12 +58,12 @@ class Live:
         return _stream(self._states(run))
 
     async def _states(self, run: Run) -> AsyncIterator[str]:
-        last = ""
+        last, times = "", await asked(self.site.records.times)
         with anyio.move_on_after(LONGEST_SECONDS), self.bells.heard(self.site.home.runs) as bell:
             while True:
                 bell.clear()
                 run = await self._now(run)
-                told = json.dumps(_told(run))
+                told = json.dumps(_told(run, times))
                 if told != last:
                     last = told
                     yield _event("state", told)
@@ -165,9 +166,12 @@ def _event(name: str, data: str, ident: int | None = None) -> str:
     return f"event: {name}\n{mark}data: {data}\n\n"
 
 
-def _told(run: Run) -> dict[str, object]:
-    latest = {one.name: one for one in run.steps}
+def _told(run: Run, times: Sequence[StepTime]) -> dict[str, object]:
+    latest, how_far = {one.name: one for one in run.steps}, going(run, times)
     return {
+        "title": in_a_word(run),
+        "words": how_far.words,
+        "share": round(how_far.share, 3),
         "state": run.state,
         "outcome": run.outcome,
         "steps": {

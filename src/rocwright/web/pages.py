@@ -12,13 +12,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rocwright.catalog.issue import Issue, the_issues
-from rocwright.cycle.stands import Place, stands
 from rocwright.records.model import Run, Sample, StepRun, Which
 from rocwright.resolve.files import LOCK, lock_text
 from rocwright.resolve.model import Lock
 from rocwright.units import duration, size
 from rocwright.web.charts import Chart, chart
 from rocwright.web.graph import graph, look_of
+from rocwright.web.left import going, in_a_word
 from rocwright.web.log_lines import CHUNK, Part, masked, phases, read_part
 from rocwright.web.render import render
 from rocwright.web.site import Site, asked
@@ -38,29 +38,6 @@ class Pages:
         session = self.site.session(request)
         body = render(template, session=session, here=request.url.path, **told)
         return Response(body, status, media_type="text/html")
-
-    async def cell(self, request: Request) -> Response:
-        """One stack on one GPU and base, as it was asked for: its evidence, its channels, its runs."""
-        self.site.need(request, "read")
-        place = Place(*(request.query_params.get(name, "")[:200] for name in Place._fields))
-        records, where = self.site.records, place._asdict()
-        cells = await asked(lambda: records.matrix(**where))
-        if len(cells) != 1:
-            raise HTTPException(404, "nothing is on record of that")
-        runs = await asked(lambda: records.runs(Which(**where), limit=PAGE, steps=False))
-        held = await asked(lambda: records.promotions(**where))
-        checked = next((run for run in runs if run.command == "verify"), None)
-        findings = await asked(lambda: records.findings(run=checked.id)) if checked else []
-        return self.page(
-            request,
-            "cell.html",
-            cell=cells[0],
-            runs=runs,
-            promotions=held,
-            findings=findings,
-            checked=checked,
-            stands=await asked(lambda: stands(records, self.site.folder, place, self.site.channels())),
-        )
 
     async def runs(self, request: Request) -> Response:
         """Runs, the newest first."""
@@ -87,7 +64,7 @@ class Pages:
         lock, before = await asked(lambda: self.lock_of(run)), await asked(lambda: self._before(run))
         tries = await asked(lambda: self.site.records.runs(Which(origin=run.origin), limit=20, steps=False))
         tries = tries if run.origin.startswith("page ") and len(tries) > 1 else []
-        going = run.state == "ended" and self.site.working(run.origin)
+        worked_on = run.state == "ended" and self.site.working(run.origin)
         return self.page(
             request,
             "run.html",
@@ -96,12 +73,14 @@ class Pages:
             failed=failed,
             error=error,
             runs=tries,
-            follow=(tries[0].id if tries else run.id) if going else "",
+            follow=(tries[0].id if tries else run.id) if worked_on else "",
             issue=issue,
             charts=charts(samples),
             artifacts=artifacts,
             findings=findings,
             look_of=look_of,
+            in_a_word=in_a_word,
+            going=going(run, await asked(self.site.records.times)) if run.state == "running" else None,
             lock=lock,
             before=before,
         )

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib.resources import files
 
 from markupsafe import Markup
 
 from rocwright import __version__
-from rocwright.catalog.issue import the_issues
+from rocwright.cycle.channels import channels
 from rocwright.records.model import now
 from rocwright.records.read import Records
-from rocwright.web.matrix import by_stack
+from rocwright.web.broken import BROKEN, broken
+from rocwright.web.matrix import by_stack, highest
 from rocwright.web.render import render
-
-BROKEN = ("failed", "killed")
 
 
 def report(records: Records, stack: str = "") -> str:
     """The page: every cell, what is broken and known of it, what channels hold."""
-    cells, issues = records.matrix(stack=stack), the_issues()[0]
+    cells = records.matrix(stack=stack)
     style = files("rocwright.web").joinpath("static", "site.css").read_text(encoding="utf-8")
     return render(
         "report.html",
@@ -27,6 +27,10 @@ def report(records: Records, stack: str = "") -> str:
         wanted=stack,
         style=Markup(style),  # noqa: S704 - a file of ours
         stacks=by_stack(cells),
-        broken=[(one, issues.get(one.issue)) for one in cells if one.outcome in BROKEN],
+        count=len(cells),
+        bad=sum(one.outcome in BROKEN for one in cells),
+        broken=broken(records, cells),
+        mask=str,
+        highest=partial(highest, [one.name for one in channels()]),
         promotions=records.promotions(stack=stack, limit=200),
     )

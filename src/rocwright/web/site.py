@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hmac
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,7 +14,8 @@ from anyio.to_thread import run_sync
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from rocwright.cycle.channels import channels_in
+from rocwright.cycle.channels import channels, channels_in
+from rocwright.errors import InputError
 from rocwright.home import Home
 from rocwright.records.read import Records
 from rocwright.resolve.files import PROJECT, read_project
@@ -47,6 +49,12 @@ class Site:
     def channels(self) -> tuple[Channel, ...]:
         """The channels that locks can be promoted to."""
         return channels_in(self.folder)
+
+    def order(self) -> tuple[str, ...]:
+        """The names of channels in their order; the catalog's, where the project cannot be read."""
+        with contextlib.suppress(InputError):
+            return tuple(one.name for one in self.channels())
+        return tuple(one.name for one in channels())
 
     def session(self, request: Request) -> Session | None:
         """Who asks, where they gave a token: in the page, or as a password, as installers can."""

@@ -18,6 +18,7 @@ from rocwright.resolve.tell_difference import tell_difference
 from rocwright.units import duration, size
 from rocwright.web.charts import Chart, Point, chart
 from rocwright.web.pages import Pages
+from rocwright.web.render import day
 from rocwright.web.site import asked
 
 MOST = 400
@@ -98,7 +99,7 @@ def figures(steps: Sequence[StepAt], made: Sequence[Artifact]) -> list[Chart]:
     )
     found = [chart(title, _curves(_told(built, of)), _ends(built), unit) for title, of, unit in told]
     rows = [(f"{one.component} {', '.join(one.gpu)}", one.at, float(one.size)) for one in made]
-    ends = (min((one.at for one in made), default="")[:10], max((one.at for one in made), default="")[:10])
+    ends = _between([one.at for one in made])
     found.append(chart("Size of what is built, by GPU", _curves(rows), ends, size))
     return [one for one in found if one is not None]
 
@@ -123,4 +124,10 @@ def _curves(rows: Iterable[tuple[str, str, float]]) -> dict[str, list[Point]]:
 
 
 def _ends(steps: Sequence[StepAt]) -> tuple[str, str]:
-    return min((one.at for one in steps), default="")[:10], max((one.at for one in steps), default="")[:10]
+    return _between([one.at for one in steps])
+
+
+def _between(times: Sequence[str]) -> tuple[str, str]:
+    """The first and the last day of these times, with the time of day where that is one day."""
+    first, last = day(min(times, default="")), day(max(times, default=""))
+    return (first, last) if first[:10] == last[:10] else (first[:10], last[:10])

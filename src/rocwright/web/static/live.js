@@ -7,6 +7,12 @@ function watchRun(place) {
   let shown = new Set([...place.querySelectorAll("[data-row]")].map((row) => row.dataset.row));
   events.addEventListener("state", (event) => {
     const told = JSON.parse(event.data);
+    document.title = `${told.title} · rocwright`;
+    const share = document.getElementById("share");
+    if (share) {
+      share.value = told.share;
+      document.getElementById("left").textContent = told.words;
+    }
     for (const [name, step] of Object.entries(told.steps)) {
       if (!shown.has(name)) return location.reload();
       for (const box of place.querySelectorAll(`[data-step="${CSS.escape(name)}"]`)) box.setAttribute("class", `step ${step.look}`);
@@ -69,5 +75,35 @@ function append(place, line) {
   (place.querySelector("details:last-of-type") || place).append(row);
 }
 
+// A page that is left open: what is new is put in its place, unless somebody is reading there with the keyboard.
+function stayFresh(place) {
+  const stale = document.getElementById("stale");
+  let last = null;
+  const look = async () => {
+    try {
+      const answer = await fetch(location.href, { credentials: "same-origin" });
+      if (answer.redirected || !answer.ok) throw new Error(answer.status);
+      const text = await answer.text();
+      stale.hidden = true;
+      if (text === last) return;
+      last = text;
+      show(new DOMParser().parseFromString(text, "text/html"), place);
+    } catch {
+      stale.hidden = false;
+    }
+  };
+  setInterval(look, place.dataset.fresh * 1000);
+}
+
+function show(page, place) {
+  document.title = page.title;
+  const icon = document.querySelector("link[rel=icon]"), next = page.querySelector("link[rel=icon]");
+  if (icon.getAttribute("href") !== next.getAttribute("href")) icon.replaceWith(next);
+  const busy = place.contains(document.activeElement) && place !== document.activeElement;
+  if (!busy && getSelection().isCollapsed) place.replaceChildren(...page.getElementById(place.id).childNodes);
+}
+
+document.querySelector(".top [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+for (const place of document.querySelectorAll("[data-fresh]")) stayFresh(place);
 for (const place of document.querySelectorAll("[data-run]")) watchRun(place);
 for (const place of document.querySelectorAll("#log")) watchLog(place);

@@ -1,0 +1,115 @@
+"""A cell of the matrix, and all of a GPU: what stands there, and the line that installs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from rocwright.cycle.run import last_cycle
+from rocwright.cycle.stands import Place, stands
+from rocwright.records.model import Artifact, Cell, Run, Seen, Which
+from rocwright.records.read import Records
+from rocwright.web.artifacts import install_line
+from rocwright.web.broken import broken
+from rocwright.web.log_lines import masked
+from rocwright.web.matrix import highest
+from rocwright.web.pages import PAGE, Pages
+from rocwright.web.proofs import laid_out
+from rocwright.web.site import asked
+
+MOST_FILES = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """What there is of a cell: the highest channel that holds something of it ("" for none: then it is the
+    newest run), since when, the run that showed it, its files, and the lines that install its wheels."""
+
+    cell: Cell
+    channel: str
+    held: Seen
+    run: Run
+    files: tuple[Artifact, ...]
+    lines: tuple[str, ...]
+
+
+class Cells:
+    """Each method answers one address; `views` tells the GPUs that have a view of the index."""
+
+    def __init__(self, pages: Pages, views: Callable[[], Collection[str]] = frozenset) -> None:
+        self.pages, self.site, self._views = pages, pages.site, views
+
+    async def cell(self, request: Request) -> Response:
+        """One stack on one GPU and base, as it was asked for: its evidence, its channels, its runs."""
+        self.site.need(request, "read")
+        place = Place(*(request.query_params.get(name, "")[:200] for name in Place._fields))
+        records, where = self.site.records, place._asdict()
+        cells = await asked(lambda: records.matrix(**where))
+        if len(cells) != 1:
+            raise HTTPException(404, "nothing is on record of that")
+        runs = await asked(lambda: records.runs(Which(**where), limit=PAGE, steps=False))
+        held = await asked(lambda: records.promotions(**where))
+        checked = next((run for run in runs if run.command == "verify"), None)
+        findings = await asked(lambda: records.findings(run=checked.id)) if checked else []
+        return self.pages.page(
+            request,
+            "cell.html",
+            cell=cells[0],
+            offer=await asked(lambda: self.offer(cells[0], request)),
+            broken=await asked(lambda: broken(records, cells, last_cycle(self.site.folder, self.site.home))),
+            linked=True,
+            mask=lambda text: masked(text, self.site.hidden),
+            runs=runs,
+            promotions=held,
+            findings=findings,
+            checked=checked,
+            stands=await asked(lambda: stands(records, self.site.folder, place, self.site.channels())),
+        )
+
+    async def gpu(self, request: Request) -> Response:
+        """Every stack that was built for a GPU."""
+        self.site.need(request, "read")
+        gpu = request.path_params["gpu"][:100]
+        cells = await asked(lambda: self.site.records.matrix(gpu=gpu))
+        if not cells:
+            raise HTTPException(404, "nothing is on record of that GPU")
+        offers = await asked(lambda: [self.offer(one, request) for one in cells])
+        return self.pages.page(
+            request,
+            "gpu.html",
+            gpu=gpu,
+            offers=sorted((one for one in offers if one is not None), key=self._rank),
+            without=[cell for cell, one in zip(cells, offers, strict=True) if one is None],
+        )
+
+    def _rank(self, one: Offer) -> tuple[str, int, str, str]:
+        order = self.site.order()
+        rank = order.index(one.channel) if one.channel in order else -1
+        return one.cell.stack, -rank, one.cell.base, one.cell.variant
+
+    def offer(self, cell: Cell, request: Request) -> Offer | None:
+        """The best that stands of a cell, None where nothing was built of it."""
+        server = f"{request.url.scheme}://{request.url.netloc}"
+        return offer(self.site.records, cell, self.site.order(), self.site.folder, server, self._views())
+
+
+def offer(
+    records: Records, cell: Cell, order: Sequence[str], folder: Path, server: str, views: Collection[str]
+) -> Offer | None:
+    """The best that stands of a cell by the order of channels, as laid out below a folder."""
+    channel = highest(order, cell.channels)
+    held = cell.channels[channel] if channel else cell.seen.get(cell.said) if cell.said else None
+    run = records.run(held.run) if held else None
+    if held is None or run is None:
+        return None
+    # a verification makes no files: those are of the build with the same lock
+    which = Which(stack=cell.stack, gpu=cell.gpu, base=cell.base, variant=cell.variant, lock=run.lock)
+    files = {one.filename: one for one in reversed(records.artifacts(which, limit=MOST_FILES))}
+    laid = [one for one in files.values() if laid_out(folder, one) is not None]
+    lines = tuple(filter(None, (install_line(one, server, views) for one in laid)))
+    return Offer(cell=cell, channel=channel, held=held, run=run, files=tuple(files.values()), lines=lines)

@@ -1,0 +1,107 @@
+"""How far a run is, and how long it still takes where its steps were built here before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from rocwright.records.model import Run, StepRun, StepTime
+from rocwright.units import duration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Going:
+    """A run under way: how many of its steps have ended, the names of those that run, the time that is
+    left in words, "" where nobody can tell, and the share that is done, 0 to 1: of the time, or else of the
+    steps."""
+
+    run: Run
+    ended: int
+    steps: int
+    now: tuple[str, ...]
+    left: str
+    share: float
+
+    @property
+    def words(self) -> str:
+        """How far it is, in words."""
+        now = f"now {', '.join(self.now)}" if self.now else ""
+        return " · ".join(filter(None, (f"{self.ended} of {self.steps} steps", now, self.left)))
+
+
+def in_a_word(run: Run) -> str:
+    """A run for the title of a tab that is left open: how it stands comes first."""
+    latest = {one.name: one for one in run.steps}
+    stands = run.outcome or run.state
+    if run.state == "running" and latest:
+        stands = f"{sum(one.state == 'ended' for one in latest.values())} of {len(latest)}"
+    return f"{stands}: {run.command} {run.stack} {', '.join(run.gpu)}"
+
+
+def going(run: Run, times: Sequence[StepTime], at: datetime | None = None) -> Going:
+    """A run as it stands; `times` say what steps took when they were last built."""
+    latest = {one.name: one for one in run.steps}
+    at = at or datetime.now(UTC)
+    left = seconds_left(run, times, at)
+    ended = sum(one.state == "ended" for one in latest.values())
+    gone = seconds_since(run.started, at)
+    return Going(
+        run=run,
+        ended=ended,
+        steps=len(latest),
+        now=tuple(name for name, one in latest.items() if one.state == "running"),
+        left=_words(left),
+        share=gone / (gone + left) if left and gone is not None else ended / (len(latest) or 1),
+    )
+
+
+def seconds_left(run: Run, times: Sequence[StepTime], at: datetime) -> float | None:
+    """Seconds to the end along the longest way through the steps that wait for each other; None where a step
+    was never built here, or takes longer than it did."""
+    # the last that is told stands: the newest, and of this stack where it has one
+    told = sorted(times, key=lambda one: one.stack != run.stack)
+    took = {one.name: one.seconds for one in reversed(told)}
+    latest = {one.name: one for one in run.steps}
+    ends: dict[str, float] = {}
+    open_ = [one for one in latest.values() if one.state != "ended"]
+    while open_:
+        # those whose needs are known; where they wait for each other in a circle there is no telling
+        ready = [one for one in open_ if all(name in ends or _over(latest, name) for name in one.needs)]
+        if not ready:
+            return None
+        for one in ready:
+            wants = _remaining(one, took, at)
+            if wants is None:
+                return None
+            ends[one.name] = wants + max((ends.get(name, 0.0) for name in one.needs), default=0.0)
+        open_ = [one for one in open_ if one.name not in ends]
+    return max(ends.values(), default=None)
+
+
+def _over(latest: dict[str, StepRun], name: str) -> bool:
+    return name not in latest or latest[name].state == "ended"
+
+
+def _remaining(step: StepRun, took: dict[str, float], at: datetime) -> float | None:
+    whole = took.get(step.name)
+    if whole is None:
+        return None
+    if step.state != "running" or not step.started:
+        return whole
+    gone = seconds_since(step.started, at) or 0.0
+    return whole - gone if gone <= whole else None
+
+
+def seconds_since(started: str, at: datetime) -> float | None:
+    """Seconds from a time on record on, None where that is no time."""
+    try:
+        return max(0.0, (at - datetime.fromisoformat(started)).total_seconds())
+    except (ValueError, TypeError):
+        return None
+
+
+def _words(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    return f"about {duration(seconds)} left" if seconds >= 60 else "less than a minute left"
