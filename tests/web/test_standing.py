@@ -92,7 +92,9 @@ def under_way(name: str, **more: object) -> StepRun:
 
 
 def took(name: str, seconds: float, stack: str = "tiny") -> StepTime:
-    return StepTime(stack, name, seconds, 1, None, 0, 0)
+    return StepTime(
+        stack=stack, name=name, seconds=seconds, jobs=1, peak_memory=None, cached=0, counted=0
+    )
 
 
 def test_what_is_left_goes_along_the_longest_way() -> None:
@@ -106,7 +108,7 @@ def test_what_is_left_goes_along_the_longest_way() -> None:
     times = [took("alpha", 100), took("alpha", 9000, "other"), took("beta", 200), took("gamma", 30)]
     told = going(run, times, AT)
     # alpha has run for 60 of its 100 seconds, and beta waits for it
-    assert (told.words, told.share) == ("1 of 4 steps · now alpha · about 4 min 00 s left", 120 / 360)
+    assert (told.words, told.share) == ("1 of 4 steps · now alpha · about 4 min left", 120 / 360)
     assert in_a_word(run) == "1 of 4: build tiny gfx1151"
     assert going(run, times[:2], AT).left == ""
     assert going(run, [took("alpha", 59), *times[2:]], AT).left == ""

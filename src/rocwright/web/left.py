@@ -104,4 +104,6 @@ def seconds_since(started: str, at: datetime) -> float | None:
 def _words(seconds: float | None) -> str:
     if seconds is None:
         return ""
-    return f"about {duration(seconds)} left" if seconds >= 60 else "less than a minute left"
+    if seconds < 60:
+        return "less than a minute left"
+    return f"about {duration(seconds) if seconds >= 3600 else f'{seconds / 60:.0f} min'} left"
