@@ -60,7 +60,7 @@ def test_rows_that_differ_in_their_pins_are_both_shown(served: Served, records: 
     client = served.client()
     matrix = client.get("/").text
     assert matrix.count('class="cell') == 2 and pin in matrix
-    links = [html.unescape(link) for link in re.findall(r'href="(/cell[^"]+)"', matrix)]
+    links = [html.unescape(link) for link in re.findall(r'data-base="[^"]+"><a href="(/cell[^"]+)"', matrix)]
     for link, mine, other in zip(links, ("run-1", "run-2"), ("run-2", "run-1"), strict=True):
         page = client.get(link).text
         assert f"/runs/{mine}" in page and f"/runs/{other}" not in page

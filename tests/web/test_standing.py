@@ -92,9 +92,7 @@ def under_way(name: str, **more: object) -> StepRun:
 
 
 def took(name: str, seconds: float, stack: str = "tiny") -> StepTime:
-    return StepTime(
-        stack=stack, name=name, seconds=seconds, jobs=1, peak_memory=None, cached=0, counted=0
-    )
+    return StepTime(stack=stack, name=name, seconds=seconds, jobs=1, peak_memory=None, cached=0, counted=0)
 
 
 def test_what_is_left_goes_along_the_longest_way() -> None:

@@ -58,7 +58,9 @@ def broken(records: Records, cells: Iterable[Cell], told: CycleTold | None = Non
     bad = sorted((one for one in cells if one.outcome in BROKEN), key=lambda one: one.at, reverse=True)
     for at, cell in enumerate(bad):
         since, good, changes = _before(records, cell) if at < MOST else (cell.at, None, ())
-        one = _Told(cell, since, good, changes, culprits.get(Place(cell.stack, cell.gpu, cell.base, cell.variant), ""))
+        one = _Told(
+            cell, since, good, changes, culprits.get(Place(cell.stack, cell.gpu, cell.base, cell.variant), "")
+        )
         alike.setdefault(one.alike, []).append(one)
     return [
         Broken(
