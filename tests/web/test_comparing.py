@@ -116,7 +116,7 @@ def test_trends_are_of_one_stack_and_need_two_builds(served: Served, records: Re
     # each as a line and as dots
     assert page.count(",8.0") == 2 * (1 + 2)
     assert "Time of each component" in page and "2 min 01 s" in page and EVIL not in page
-    assert "Nothing is on record yet" in client.get("/trends?stack=none").text
+    assert "Two builds of a stack make a trend" in client.get("/trends?stack=none").text
     records.put(a_run("elsewhere", stack=EVIL, base="debian:trixie"))
     assert "<form" not in page.split("<main")[1]
     one = client.get("/trends", params={"stack": EVIL, "base": "debian:trixie"}).text
