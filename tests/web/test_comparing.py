@@ -120,7 +120,7 @@ def test_trends_are_of_one_stack_and_need_two_builds(served: Served, records: Re
     records.put(a_run("elsewhere", stack=EVIL, base="debian:trixie"))
     assert "<form" not in page.split("<main")[1]
     one = client.get("/trends", params={"stack": EVIL, "base": "debian:trixie"}).text
-    assert "<option selected>debian:trixie</option>" in one and "Two builds make a trend" in one
+    assert "<option selected>debian:trixie</option>" in one and "Two builds of a stack make a trend" in one
 
 
 def test_issues_are_found_by_words_class_and_component(served: Served) -> None:
