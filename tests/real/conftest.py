@@ -14,6 +14,26 @@ from tests.sources.conftest import index as index
 from rocwright.bases.roots import remove_tree
 from rocwright.home import Home
 
+LONGEST = (
+    "test_torch_extensions",
+    "test_llama_vulkan",
+    "test_gfx_smoke",
+    "test_heal",
+    "test_cycle",
+    "test_managers",
+    "test_image_base",
+    "test_standalone",
+    "test_browser",
+    "test_job_server",
+    "test_patches",
+)
+"""Files that take longest, the longest first: begun early, they do not keep one worker busy at the end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path.stem, len(places)))
+
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:

@@ -49,20 +49,28 @@ def test_the_same_bytes_are_told_as_such(
     told = rocwright("reproduce", env=env)
     assert told.returncode == 0, told.stderr
     assert "same     alpha  alpha-1.0.tar.gz" in told.stdout
-    assert "an empty compiler cache, another folder" in told.stdout
+    assert "bit for bit the same: 2 of 2" in told.stdout
+    assert "in another folder, no compiler cache" in told.stdout
     assert not any((home.path / "reproduce").iterdir()), "the second build's folder is gone"
-    artifact = tmp_path / "project/rocwright-out/tiny/alpha-1.0.tar.gz"
-    told = rocwright("reproduce", "--file", str(artifact), "--json", env=env)
-    assert told.returncode == 0, told.stderr
-    assert json.loads(told.stdout)["same"] is True
+    for file in ("rocwright-out/tiny/alpha-1.0.tar.gz", "rocwright.lock"):
+        told = rocwright("reproduce", file, "--json", env=env)
+        assert told.returncode == 0, told.stderr
+        found = json.loads(told.stdout)
+        assert (found["same"], len(found["outputs"])) == (True, 2)
+    told = rocwright("reproduce", file, "--base", "debian:sid", env=env)
+    assert told.returncode == 2
+    assert "no options beside it" in told.stderr
 
 
 @pytest.mark.usefixtures("engine")
 def test_what_differs_is_named(tmp_path: Path, home: Home, tiny_root: Path, rocwright: Command) -> None:
     env = built(tmp_path, home, tiny_root, rocwright, "alpha", "beta")
-    told = rocwright("reproduce", env=env)
+    told = rocwright("reproduce", "--keep", env=env)
     assert told.returncode == 12, told.stderr
     lines = told.stdout.splitlines()
+    (kept,) = [line.split()[1] for line in lines if line.startswith("kept ")]
+    assert (Path(kept) / "store").is_dir()
+    assert any(line.endswith("look at beta first") for line in lines), told.stdout
     assert any(line.startswith("same     alpha") for line in lines)
     assert any(line.startswith("DIFFERS  beta") for line in lines)
     assert any("b/when" in line for line in lines), told.stdout
@@ -71,6 +79,9 @@ def test_what_differs_is_named(tmp_path: Path, home: Home, tiny_root: Path, rocw
 
 def test_what_was_built_nowhere_here_is_refused(tmp_path: Path, rocwright: Command) -> None:
     (tmp_path / "project/elsewhere.whl").write_bytes(b"x")
-    told = rocwright("reproduce", "--file", "elsewhere.whl")
+    told = rocwright("reproduce", "elsewhere.whl")
     assert told.returncode == 2
     assert "no build on this machine made this file" in told.stderr
+    told = rocwright("reproduce", "nowhere.whl")
+    assert told.returncode == 2
+    assert "nowhere.whl is neither a stack nor a file" in told.stderr

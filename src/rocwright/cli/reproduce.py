@@ -3,65 +3,39 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from rocwright.cli.common import Asked, json_option, project_options, say, the_project
 
+if TYPE_CHECKING:
+    from rocwright.flow import Project
+    from rocwright.plan.model import Plan
+
 
 @click.command("reproduce")
 @project_options
-@click.option(
-    "--file",
-    "artifact",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="An artifact that was built here, in place of a project's own.",
-)
-@click.option(
-    "--lock",
-    "lock_file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A lock whose artifacts were built here, in place of a project's own.",
-)
 @click.option("--jobs", "-j", type=click.IntRange(min=1), help="Most processes at once; one less by default.")
 @click.option("--engine", help="Another sandbox engine, by name; the one of before by default.")
 @click.option("--roots", is_flag=True, help="Make the root file systems again too.")
 @click.option("--keep", is_flag=True, help="Leave the second build's folder in place.")
 @json_option
 def command(
-    asked: Asked,
-    artifact: Path | None,
-    lock_file: Path | None,
-    jobs: int | None,
-    engine: str | None,
-    roots: bool,
-    keep: bool,
-    as_json: bool,
+    asked: Asked, jobs: int | None, engine: str | None, roots: bool, keep: bool, as_json: bool
 ) -> None:
-    """Build again in another folder, with other jobs and an empty compiler cache: are the bytes the same?
+    """Build again in another folder, with other jobs and no compiler cache: are the bytes the same?
 
-    The sources, and the root file systems unless --roots says otherwise, are those of the first build. Exit
-    code 0: bit for bit the same; 12: something differs, and it is told what.
+    In place of STACK there may be a lock, or a file that was built here. The sources, and the root file
+    systems unless --roots says otherwise, are those of the first build. Exit code 0: bit for bit the same;
+    12: something differs, and it is told what.
     """
     from rocwright.build.progress import choose_progress
     from rocwright.cli.tell import print_json
-    from rocwright.files import sha256_file
-    from rocwright.flow import current_lock, project_of
-    from rocwright.home import Home
-    from rocwright.plan.make import make_plan
-    from rocwright.proof.known import as_built
-    from rocwright.reproduce.again import How, plan_of, reproduce, request_of
-    from rocwright.resolve.files import read_lock
-    from rocwright.store.local import LocalStore
+    from rocwright.reproduce.again import How, reproduce
+    from rocwright.reproduce.text import lines
 
-    if artifact is not None:
-        home = Home.default()
-        plan = plan_of(LocalStore(home.store), as_built(home, sha256_file(artifact)))
-        project = project_of(request_of(plan), Path.cwd())
-    else:
-        lock = read_lock(lock_file) if lock_file else None
-        project = project_of(lock.request, Path.cwd()) if lock else the_project(asked)
-        plan = make_plan(lock or current_lock(project, say), project.catalog)
+    project, plan = _what(asked)
     with choose_progress() as progress:
         found = reproduce(
             project, plan, How(jobs=jobs, engine=engine, roots=roots, keep=keep), progress, progress.say
@@ -69,10 +43,41 @@ def command(
     if as_json:
         print_json(found.model_dump(mode="json") | {"same": found.same})
     else:
-        for one in found.outputs:
-            click.echo(f"{'same' if one.same else 'DIFFERS':<8} {one.step}  {one.filename}  {one.after[:16]}")
-            for line in one.says:
-                click.echo(f"         {line}")
-        many, where = (" then ".join(map(str, pair)) for pair in (found.jobs, found.engines))
-        click.echo(f"jobs: {many}; sandbox: {where}; an empty compiler cache, another folder")
+        for line in lines(found, Path(found.folders[1]).parent if keep else None):
+            click.echo(line)
     raise SystemExit(0 if found.same else 12)
+
+
+def _what(asked: Asked) -> tuple[Project, Plan]:
+    """The project and the steps that the words name: a stack, a lock, or a file that was built here."""
+    from rocwright.catalog.load import the_catalog
+    from rocwright.errors import InputError
+    from rocwright.files import sha256_file
+    from rocwright.flow import current_lock, project_of
+    from rocwright.home import Home
+    from rocwright.plan.make import make_plan
+    from rocwright.proof.known import as_built
+    from rocwright.reproduce.again import plan_of, request_of
+    from rocwright.resolve.files import read_lock
+    from rocwright.store.local import LocalStore
+
+    if asked.stack is None or asked.stack in the_catalog().stacks:
+        project = the_project(asked)
+        return project, make_plan(current_lock(project, say), project.catalog)
+    path = Path(asked.stack)
+    if not path.is_file():
+        raise InputError(
+            f"{path} is neither a stack nor a file",
+            next_step="name a stack (rocwright stacks lists them), a lock, or a file that was built here",
+        )
+    if asked.gpus or asked.base or asked.changes:
+        raise click.UsageError(
+            f"{path} is a file, which says by itself for what it is: no options beside it."
+        )
+    if ".lock" in path.suffixes:
+        lock = read_lock(path)
+        project = project_of(lock.request, Path.cwd())
+        return project, make_plan(lock, project.catalog)
+    home = Home.default()
+    plan = plan_of(LocalStore(home.store), as_built(home, sha256_file(path)))
+    return project_of(request_of(plan), Path.cwd()), plan

@@ -32,13 +32,15 @@ LENT = frozenset({"fetch", "base"})
 
 
 class Compared(Frozen):
-    """An output and what came of it the second time; `says` tells what differs, in lines."""
+    """An output and what came of it the second time: sha256 of both, bytes of the second; `says` tells what
+    differs, in lines."""
 
     step: str
     component: str
     filename: str
     before: str
     after: str
+    size: int
     says: tuple[str, ...] = ()
 
     @property
@@ -47,12 +49,14 @@ class Compared(Frozen):
 
 
 class Reproduced(Frozen):
-    """What was built again: how it was the first time and the second, and every output compared."""
+    """What was built again: how it was the first time and the second, and every output compared. `jobs`,
+    `engines` and `started` are those of the last step, `seconds` of all of them together."""
 
     jobs: tuple[int, int]
     engines: tuple[str, str]
     folders: tuple[str, str]
     started: tuple[str, str]
+    seconds: tuple[float, float]
     outputs: tuple[Compared, ...]
 
     @property
@@ -145,6 +149,7 @@ def _told(
         engines=_both(pairs, lambda one: one.engine, ""),
         folders=(str(project.home.work), str(other.home.work)),
         started=_both(pairs, lambda one: one.started, ""),
+        seconds=(sum(then.seconds for _, then, _ in pairs), sum(now.seconds for *_, now in pairs)),
         outputs=tuple(
             _compared(step, one, two, project.store, other.store)
             for step, then, now in pairs
@@ -253,5 +258,6 @@ def _compared(step: Step, one: Output, two: Output, first: LocalStore, second: L
         filename=one.filename,
         before=one.sha256,
         after=two.sha256,
+        size=two.size,
         says=says,
     )

@@ -1,0 +1,39 @@
+"""What was built again, in lines for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from rocwright.reproduce.again import Compared, Reproduced
+from rocwright.units import duration, size
+
+
+def lines(found: Reproduced, kept: Path | None) -> Iterator[str]:
+    """Each output, what differs in it, a verdict, and how the two builds were made; `kept` is the folder of
+    the second one, where it stays."""
+    for one in found.outputs:
+        word = "same" if one.same else "DIFFERS"
+        yield f"{word:<8} {one.step}  {one.filename}  {size(one.size)}  {_digest(one)}"
+        yield from (f"         {line}" for line in one.says)
+    yield _verdict(found)
+    for name, place in (("first", 0), ("again", 1)):
+        jobs = found.jobs[place]
+        many = f"{jobs} job{'' if jobs == 1 else 's'}"
+        when = found.started[place][:16].replace("T", " ")
+        how = f"{many} in {found.engines[place]}, {duration(found.seconds[place])}"
+        yield f"{name}    {when}  {how}{', in another folder, no compiler cache' if place else ''}"
+    if kept is not None:
+        yield f"kept     {kept}"
+
+
+def _digest(one: Compared) -> str:
+    return one.after[:16] if one.same else f"{one.before[:16]} then {one.after[:16]}"
+
+
+def _verdict(found: Reproduced) -> str:
+    wrong = [one for one in found.outputs if not one.same]
+    if not wrong:
+        return f"bit for bit the same: {len(found.outputs)} of {len(found.outputs)}"
+    first = f"look at {wrong[0].step} first" + (", the others may follow from it" if wrong[1:] else "")
+    return f"not the same: {len(wrong)} of {len(found.outputs)}; {first}"
