@@ -33,6 +33,9 @@ from rocwright.resolve.tell_difference import tell_difference
 from rocwright.verify.run import verify
 from rocwright.watch.bump import Candidate
 
+OF_OTHERS = MACHINE | {FailureClass.FETCH}
+"""Failures that are the machine's, or those of who serves a source: they say nothing of the candidate."""
+
 Follow = Callable[[Project, Lock], Candidate]
 """The newest lock that upstream and the rules admit, from the one there is."""
 
@@ -185,7 +188,7 @@ class _Turn:
         options, progress = self.wheel.options, self.wheel.progress
         built = build(project, candidate, options, progress, origin=self.origin, lay=False)
         for _, error in built.failures:
-            if error.failure in MACHINE:
+            if error.failure in OF_OTHERS:
                 raise error
         if built.failures:
             name, error = built.failures[0]

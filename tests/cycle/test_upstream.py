@@ -1,0 +1,164 @@
+"""Cycles that follow a package index which moves, lies, deletes, is slow or down; records that are locked."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import socket
+import sqlite3
+import tarfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from rocwright.build.progress import PlainProgress
+from rocwright.build.scheduler import Options
+from rocwright.cycle.model import RowTold
+from rocwright.cycle.run import Wheel, cycle
+from rocwright.flow import Project, project_of
+from rocwright.follow import newest
+from rocwright.home import Home
+from rocwright.records import database
+from rocwright.records.place import open_records
+from rocwright.resolve.files import read_lock
+from rocwright.resolve.model import Lock
+from rocwright.resolve.settings import Channel, WatchSettings
+from rocwright.store.local import LocalStore
+from rocwright.watch.bump import Candidate
+from tests.sources.conftest import Index
+from tests.sources.conftest import index as index
+from tests.watch.conftest import catalog_of, component, release, request_of
+
+CHANNELS = (Channel(name="nightly", said="built"),)
+
+
+@dataclass
+class Field:
+    """A row that follows one project of an index."""
+
+    index: Index
+    home: Home
+    folder: Path
+    rows: dict[str, bytes] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.rows = self.index.files.setdefault("hello", {})
+        self.publish("1.0.0")
+
+    def publish(self, version: str) -> bytes:
+        """A release of it, honestly listed."""
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+            data = f"{version}\n".encode()
+            member = tarfile.TarInfo(f"hello-{version}/hello.txt")
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+        self.rows[f"hello-{version}.tar.gz"] = packed.getvalue()
+        return packed.getvalue()
+
+    def turn(self, seconds: float = 20) -> RowTold:
+        place = {"sdist": "hello", "version": "1.0.0"}
+        catalog = catalog_of(component("hello", release("1.0.0", place), kind="file"))
+        settings, progress = WatchSettings(cool_down=0, seconds=seconds), PlainProgress()
+
+        def follow(project: Project, lock: Lock) -> Candidate:
+            return newest(project, lock, settings, progress.say)
+
+        like = project_of(request_of(), self.folder, self.home)
+        like = Project(
+            request=like.request,
+            lock_path=like.lock_path,
+            output=like.output,
+            home=self.home,
+            catalog=catalog,
+        )
+        wheel = Wheel(follow=follow, channels=CHANNELS, options=Options(jobs=1), progress=progress)
+        [row] = cycle(self.folder, [request_of()], like, wheel).rows
+        return row
+
+    @property
+    def nightly(self) -> str:
+        """The version that the channel holds."""
+        [lock] = [read_lock(path) for path in self.folder.glob("locks/*/nightly.lock")]
+        return lock.components[0].version
+
+
+@pytest.fixture
+def row(index: Index, home: Home, tmp_path: Path) -> Field:
+    (tmp_path / "project").mkdir()
+    return Field(index, home, tmp_path / "project")
+
+
+def test_an_index_that_moves_lies_and_deletes(row: Field) -> None:
+    assert row.turn().promoted == ("nightly",)
+    assert row.nightly == "1.0.0"
+    row.publish("1.0.1")
+    moved = row.turn()
+    assert (moved.state, row.nightly) == ("promoted", "1.0.1"), moved
+    assert any("hello 1.0.0 -> 1.0.1" in line for line in moved.changes)
+
+    honest = row.rows["hello-1.0.1.tar.gz"]
+    row.rows["hello-1.0.1.tar.gz"] = b"another under the same name"
+    lying = row.turn()
+    assert lying.state == "not tried"
+    assert "nothing is bumped" in lying.why
+    row.rows["hello-1.0.1.tar.gz"] = honest
+
+    row.publish("1.0.2")
+    row.index.wrong = b"not what the page says it is"
+    assert row.turn().state == "not tried"
+    assert row.nightly == "1.0.1"
+    row.index.wrong = None
+    assert row.turn().state == "promoted"
+    assert row.nightly == "1.0.2"
+
+    # deleted upstream: the copy that is kept is what it is built from
+    del row.rows["hello-1.0.2.tar.gz"], row.rows["hello-1.0.1.tar.gz"]
+    assert row.turn().state == "unchanged"
+    store = LocalStore(row.home.store)
+    built = [one for one in store.records() if one.step == "file/hello"]
+    assert built
+    for one in built:
+        store.forget(one.key)
+    again = row.turn()
+    assert (again.state, again.why) == ("unchanged", ""), again
+    assert {one.key for one in store.records()} >= {built[-1].key}
+    assert row.nightly == "1.0.2"
+
+
+def test_an_index_that_is_slow_or_down_is_told_and_the_next_cycle_goes_on(
+    row: Field, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row.turn()
+    row.publish("1.0.1")
+    told = []
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        # it takes the call and never says a word
+        monkeypatch.setenv("PIP_INDEX_URL", f"http://127.0.0.1:{silent.getsockname()[1]}/simple")
+        told.append(row.turn(seconds=0.5))
+    told.append(row.turn())
+    for one in told:
+        assert one.state == "not tried", one
+        assert any("hello" in line for line in one.silent)
+    assert row.nightly == "1.0.0"
+    monkeypatch.setenv("PIP_INDEX_URL", f"{row.index.url}/simple")
+    assert row.turn().state == "promoted"
+    assert row.nightly == "1.0.1"
+
+
+def test_a_cycle_whose_records_are_locked_promotes_nothing_and_the_next_one_does(
+    row: Field, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row.turn()
+    row.publish("1.0.1")
+    monkeypatch.setattr(database, "WAIT", 0.05)
+    with contextlib.closing(sqlite3.connect(row.home.records, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        held = row.turn()
+    assert held.promoted == (), held
+    assert row.nightly == "1.0.0"
+    assert row.turn().promoted == ("nightly",)
+    assert row.nightly == "1.0.1"
+    with open_records(row.home) as records:
+        assert len(records.promotions()) == 2
