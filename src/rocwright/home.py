@@ -50,6 +50,11 @@ class Home:
         return self.path / "work"
 
     @property
+    def second(self) -> Path:
+        """Home folders of second builds, by process: under way, kept, or left by kills."""
+        return self.path / "reproduce"
+
+    @property
     def runs(self) -> Path:
         """One folder a run: the logs of its steps."""
         return self.path / "runs"

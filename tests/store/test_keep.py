@@ -124,10 +124,11 @@ def test_an_unpacked_root_goes_when_its_archive_does(store: LocalStore, tmp_path
 
 
 def test_what_killed_builds_left_behind_is_found_once_it_is_old(home: Home) -> None:
-    for folder in (home.work / "abc", home.roots / ".unpacking-x", home.roots / ("f" * 64)):
+    old = [home.second / "7", home.roots / ".unpacking-x", home.work / "abc"]
+    for folder in (*old, home.roots / ("f" * 64)):
         folder.mkdir(parents=True)
     assert leftovers(home, 1) == []
     then = time.time() - 2 * 86400
-    for folder in (home.work / "abc", home.roots / ".unpacking-x"):
+    for folder in old:
         os.utime(folder, (then, then))
-    assert leftovers(home, 1) == [home.roots / ".unpacking-x", home.work / "abc"]
+    assert leftovers(home, 1) == old

@@ -6,6 +6,7 @@ import os
 import platform
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 from rocwright.bases.roots import remove_tree
@@ -22,6 +23,7 @@ from rocwright.plan.model import Plan, Step
 from rocwright.records.model import Finding, now
 from rocwright.reproduce.differ import differences
 from rocwright.resolve.model import Request
+from rocwright.store.held import holding
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output, Record
 
@@ -86,12 +88,19 @@ def reproduce(
     needed = _needed(plan, lent_kinds)
     first = {step.key: _record(project.store, step) for step in needed}
     again = [step for step in needed if step.kind not in lent_kinds]
-    folder = project.home.path / "reproduce" / f"{os.getpid()}"
+    folder = project.home.second / f"{os.getpid()}"
     other = replace(project, home=Home(folder))
+    lent = [first[step.key] for step in needed if step not in again]
+    options = _otherwise([first[step.key] for step in again], how)
+    steps = {step.key: step.name for step in needed}
+    wait = partial(say, "waiting for a clean-up to end")
     try:
-        _lend(project, other, [first[step.key] for step in needed if step not in again], how)
-        options = _otherwise([first[step.key] for step in again], how)
-        with UnderWay("reproduce", project.request, project.home, say, variant=project.variant) as under_way:
+        # no clean-up takes what is lent, nor the second build's folder
+        with (
+            holding(project.store, steps, wait),
+            UnderWay("reproduce", project.request, project.home, say, variant=project.variant) as under_way,
+        ):
+            _lend(project, other, lent, how)
             _build(needed, again, other, options, progress, under_way)
             say("comparing")
             second = {step.key: _record(other.store, step) for step in again}

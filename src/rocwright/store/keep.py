@@ -87,9 +87,10 @@ class Rubbish(Frozen):
 
 
 def leftovers(home: Home, days: float) -> list[Path]:
-    """What failures and kills left, older than `days`: build folders, half-unpacked roots, damaged files."""
+    """What failures and kills left, older than `days`: build folders, second builds, half-unpacked roots,
+    damaged files."""
     oldest = time.time() - days * DAY
-    found = [*home.work.glob("*"), *home.roots.glob(".unpacking-*")]
+    found = [*home.work.glob("*"), *home.second.glob("*"), *home.roots.glob(".unpacking-*")]
     found += [*(home.store / "tmp").glob("*"), *(home.store / "damaged").glob("*")]
     return sorted(path for path in found if not path.is_symlink() and path.lstat().st_mtime < oldest)
 
