@@ -80,6 +80,7 @@ ORDER = (
     "watch",
     "bisect",
     "records",
+    "web",
     "wheel-bundle",
     "wheel-index",
     "wheel-inspect",
