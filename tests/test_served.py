@@ -114,6 +114,16 @@ def test_a_connection_that_was_used_must_ask_in_time_too(monkeypatch: pytest.Mon
         assert rest(client).startswith(b"HTTP/1.1 408 ")
 
 
+@pytest.mark.parametrize("size", [1, 7, 50, 1000])
+def test_requests_are_answered_however_they_are_cut(size: int) -> None:
+    asked = GET % b"/" + FORM + b"a" * 900 + GET % b"/" + b"GET / HTTP/1.0\r\n\r\n"
+    with listening(Answers()) as place, socket.create_connection(place, timeout=10) as client:
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for at in range(0, len(asked), size):
+            client.sendall(asked[at : at + size])
+        assert rest(client).count(b"hello") == 4
+
+
 def test_a_head_is_not_endless() -> None:
     begin = b"GET / HTTP/1.1\r\nlong: "
     with listening(Answers()) as place, socket.create_connection(place, timeout=10) as client:
