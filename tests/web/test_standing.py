@@ -60,11 +60,13 @@ def test_a_build_that_its_checks_found_wrong_was_never_good(records: Records) ->
 def test_a_culprit_that_a_cycle_found_is_named(records: Records) -> None:
     put(records, 1, "gfx803", "1.0", ok=False)
     request = Request(stack="tiny", gpu=("gfx803",), base="debian:sid")
-    culprit = Culprit(says=("alpha: the first bad commit", "abcdef  a change"), report="")
+    culprit = Culprit(
+        says=("alpha fails: x", "tried 1", "culprit", "  alpha 1 -> 2", "  abcdef  a change"), report=""
+    )
     row = RowTold(request=request, state="failed", culprit=culprit)
     told = CycleTold(id="1", started="", seconds=1, rows=(row,))
     (one,) = broken(records, records.matrix(), told)
-    assert one.culprit == "alpha: the first bad commit abcdef  a change"
+    assert one.culprit == "alpha 1 -> 2 · abcdef  a change"
     assert one.good is None
 
 

@@ -37,6 +37,8 @@ from rocwright.units import size
 GUARDS = "/rocwright"
 ENVIRONMENT = f"{BUILD}/env"
 """Where the wheels among the inputs are installed: an environment on top of the root's own Python."""
+BEGINS = "rocwright begins command "
+"""What a step's shell prints before each command, with its number."""
 COMPILER_CACHE_SIZE = "20GiB"
 
 _CACHE_OUTCOMES = {
@@ -131,12 +133,15 @@ def run_run(action: RunAction, context: Context) -> Made:
         guard(engine, job, package, context)
     if context.server is not None:
         job = share(engine, job, action, context, context.server)
-    for command in action.commands:
-        context.on_line(f"$ {command}")
+    job = replace(job, argv=(*job.argv[:-1], announced(job.argv[-1], action.commands)))
     last: deque[str] = deque(maxlen=12)
     watch = Watch(where_of(context.step) if context.step else Where())
 
     def note(line: str) -> None:
+        command = begun(line, action.commands)
+        if command is not None:
+            context.on_line(f"$ {command}")
+            return
         last.append(line)
         watch.line(line)
         context.on_line(line)
@@ -151,6 +156,19 @@ def run_run(action: RunAction, context: Context) -> Made:
         peak_memory=outcome.peak_memory,
         compiler_cache=_cache_statistics(context.workspace.build / "ccache.log"),
     )
+
+
+def announced(script: str, commands: Sequence[str]) -> str:
+    """The script, which ends with these commands, with each told as it begins."""
+    told = (f"printf '{BEGINS}%s\\n' {number}\n{command}" for number, command in enumerate(commands))
+    return script.removesuffix("\n".join(commands)) + "\n".join(told)
+
+
+def begun(line: str, commands: Sequence[str]) -> str | None:
+    """The command that begins with this line of output, None for any other line."""
+    number = line.removeprefix(BEGINS)
+    known = number != line and number.isdecimal() and int(number) < len(commands)
+    return commands[int(number)] if known else None
 
 
 def share(engine: sandbox.Engine, job: Job, action: RunAction, context: Context, server: Path) -> Job:

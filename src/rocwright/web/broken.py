@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -106,9 +106,16 @@ def _changes(good: Run, bad: Run) -> Iterator[str]:
     yield from (f"{name} (gone)" for name in good.versions if name not in bad.versions)
 
 
+def culprit_of(says: Sequence[str]) -> str:
+    """What a bisection found, in a line, out of all that it says."""
+    heads = [at for at, line in enumerate(says) if line.startswith("culprit")]
+    found = [line for line in says[heads[0] + 1 :] if line.startswith(" ")] if heads else says[:1]
+    return " · ".join(line.strip() for line in found)
+
+
 def _culprits(told: CycleTold | None) -> Iterator[tuple[Place, str]]:
     for row in told.rows if told else ():
         if row.culprit is not None and row.culprit.says:
             for gpu in row.request.gpu:
                 asked = row.request
-                yield Place(asked.stack, gpu, asked.base, asked.variant), " ".join(row.culprit.says[:2])
+                yield Place(asked.stack, gpu, asked.base, asked.variant), culprit_of(row.culprit.says)

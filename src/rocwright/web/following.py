@@ -14,6 +14,7 @@ from rocwright.cycle.run import last_cycle
 from rocwright.records.model import Run, Which
 from rocwright.watch.kept import kept
 from rocwright.watch.tell import KEPT
+from rocwright.web.broken import culprit_of
 from rocwright.web.log_lines import masked
 from rocwright.web.pages import Pages
 from rocwright.web.site import asked
@@ -24,10 +25,11 @@ MOST_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turned:
-    """A row of a cycle, with the text of the report on its culprit, "" where there is none."""
+    """A row of a cycle, with its culprit in a line and the report on it, "" where there is none."""
 
     row: RowTold
     report: str
+    culprit: str
 
 
 class Following:
@@ -53,7 +55,14 @@ class Following:
         return self.pages.page(request, "cycle.html", told=told, rows=rows, running=running, mask=self._mask)
 
     def _turned(self, told: CycleTold | None) -> list[Turned]:
-        return [Turned(row=one, report=self._report(one)) for one in (told.rows if told else ())]
+        return [
+            Turned(
+                row=one,
+                report=self._report(one),
+                culprit=culprit_of(one.culprit.says) if one.culprit else "",
+            )
+            for one in (told.rows if told else ())
+        ]
 
     def _report(self, row: RowTold) -> str:
         if row.culprit is None or not row.culprit.report:
