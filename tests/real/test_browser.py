@@ -174,7 +174,11 @@ def test_a_build_is_started_watched_healed_and_installed(
 ) -> None:
     with watching(browser, server) as watched:
         page = watched.page
-        page.get_by_role("link", name="Queue").click()
+        left = Watched(page.context.new_page())
+        left.page.clock.install()
+        left.page.goto("/")
+        expect(left.page).to_have_title("Nothing yet · rocwright")
+        page.get_by_role("link", name="Queue", exact=True).click()
         page.get_by_role("button", name="Build the project").click()
         row = page.locator('tr[data-row="beta"]')
         expect(row.locator(".look")).to_have_text("running", timeout=PATIENCE)
@@ -190,6 +194,13 @@ def test_a_build_is_started_watched_healed_and_installed(
         trouble = page.locator(".trouble")
         expect(trouble).to_contain_text("Set MINIMUM=3.5.", timeout=PATIENCE)
         failed = page.url
+        expect(page).to_have_title("failed: build tiny gfx1151 · rocwright")
+        # a tab that is left open says so too, and what is to be done
+        left.page.clock.fast_forward(31_000)
+        expect(left.page).to_have_title("1 broken · rocwright")
+        expect(left.page.locator(".broken")).to_contain_text("rocwright build --heal mends it")
+        assert left.wrong == []
+        left.page.close()
         page.get_by_role("button", name="Heal").click()
         server.let_go()
         expect(page.locator("#outcome")).to_have_text("built", timeout=PATIENCE)
@@ -206,7 +217,13 @@ def test_a_build_is_started_watched_healed_and_installed(
 def check_pages(watched: Watched, run: str) -> None:
     """Every page: fit for a keyboard and a screen reader, and for a telephone."""
     page = watched.page
-    for path in (*PAGES, run, f"{run}/log/beta", "/cell?stack=tiny&gpu=gfx1151&base=debian:sid"):
+    for path in (
+        *PAGES,
+        run,
+        f"{run}/log/beta",
+        "/cell?stack=tiny&gpu=gfx1151&base=debian:sid",
+        "/gpu/gfx1151",
+    ):
         page.set_viewport_size({"width": 1280, "height": 900})
         page.goto(path)
         assert_fit(page)
