@@ -43,6 +43,7 @@ MANAGER = PackageManager(
     ask=("sh", "-c", 'head -n1 "$1" | sed "s/ of.*/=1/"', "sh", "{file}"),
     files="*.pkg",
     list=("ls", "/opt/installed"),
+    lists=("sh", "-c", "echo http://archive.example/list; echo cdrom:[x]; echo of $FRONTEND"),
     env={"FRONTEND": "none"},
     forget=("/var/log/*.log", "/opt/no such thing"),
     source="this test",

@@ -21,10 +21,13 @@ from rocwright.catalog.model import Base, BaseRelease
 from rocwright.errors import ConflictError, FetchError
 from rocwright.home import Home
 from rocwright.plan.make import _root_steps
+from rocwright.resolve.difference import name_and_version
 from rocwright.resolve.online import Online
 from rocwright.sources.fetch import fetch
 from rocwright.sources.image import machine_architecture
+from rocwright.sources.package_lists import newest
 from rocwright.store.local import LocalStore
+from rocwright.watch.packages import lists_of, newer
 
 pytestmark = pytest.mark.real
 
@@ -134,7 +137,7 @@ def catalog_of(manager: str, release: str) -> tuple[Catalog, Base]:
     catalog = builtin_catalog()
     told = catalog.managers[manager]
     if manager == "dnf":
-        words = {"refresh", "download", "fetch", "install"}
+        words = {"refresh", "download", "fetch", "install", "lists"}
         told = told.model_copy(
             update={name: tuple(_dnf5(one) for one in getattr(told, name)) for name in words}
         )
@@ -175,6 +178,14 @@ def test_a_base_is_locked_fetched_and_made_by_its_own_package_manager(
             online.root("build", base, base.release[0], ("absent",))
     names = {pin.filename.partition("-")[0] for pin in root.packages[1:]}
     assert names == {"greeter", "demo", "tool"} | ({"brought"} if manager == "pacman" else set())
+
+    lists = lists_of(root, catalog.managers, "2025-10-29")
+    assert lists
+    found = newer(root.packages, newest(lists.form, lists.addresses, lists.architecture, seconds=30))
+    later = {name_and_version(pin) for pin in found} - {name_and_version(pin) for pin in root.packages}
+    assert later == ({("demo", "3-1"), ("brought", "3-1")} if manager == "pacman" else set()) | {
+        ("tool", "3-1")
+    }
 
     packages, made = _root_steps(root, catalog)
     digests = []

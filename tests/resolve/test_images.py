@@ -112,6 +112,7 @@ def test_a_root_is_locked_by_digest_and_its_packages_by_hash(
     image, *packages = root.packages
     assert image.origin == ImageOrigin(reference=f"{NAME}:1", digest=ONE)
     assert (root.image, root.env, root.manager) == (f"{NAME}:1@{ONE}", {"GREETING": "hello"}, "tiny")
+    assert root.lists == ("http://archive.example/list",)
     assert [pin.filename for pin in packages] == ["a-1.pkg", "b-1.pkg"]
     assert all(isinstance(pin.origin, PackageOrigin) and pin.origin.image == image.sha256 for pin in packages)
     assert all(store.verified(pin.sha256) for pin in root.packages)

@@ -15,6 +15,7 @@ from tests.making import lock_of
 from tests.sources.conftest import Index, Repository, make_repository
 from tests.sources.conftest import index as index
 from tests.sources.conftest import repository as repository
+from tests.watch.answering import upstream as upstream
 
 from rocwright.catalog.issue import Issue
 from rocwright.catalog.load import Catalog, builtin_catalog
@@ -140,4 +141,4 @@ def other(tmp_path: Path, repository: Repository) -> Iterator[Repository]:
     yield make_repository(tmp_path / "other")
 
 
-__all__ = ["Index", "index", "repository"]
+__all__ = ["Index", "index", "repository", "upstream"]

@@ -96,6 +96,11 @@ class Packages:
         found = (line.split() for line in said)
         return next((words[1] for words in found if len(words) > 1 and words[0] == package), "")
 
+    def lists(self) -> tuple[str, ...]:
+        """The addresses of the package lists that packages are chosen from, as far as the manager tells."""
+        _, said = self._run(self.manager.lists) if self.manager.lists else (0, [])
+        return tuple(dict.fromkeys(line for line in said if line.startswith(("http://", "https://"))))
+
     def fetch(self, pins: Sequence[FilePin], target: Path) -> None:
         """Download exactly these files into `target`; the caller checks the hashes. Raises FetchError."""
         asked = [pin.origin.package for pin in pins if isinstance(pin.origin, PackageOrigin)]

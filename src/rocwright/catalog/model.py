@@ -244,6 +244,10 @@ class Provided(Frozen):
         return self
 
 
+ListForm = Literal["deb", "rpm", "alpm"]
+"""How an archive writes its lists of packages."""
+
+
 class PackageManager(Frozen):
     """A package manager as commands to run in a root file system.
 
@@ -253,6 +257,8 @@ class PackageManager(Frozen):
     `snapshot` is, `ask` prints what `fetch` is to be asked for to get a file again. In an argument,
     `{folder}`, `{file}` and `{snapshot}` are filled in, in the address `{year}`, `{month}` and `{day}`; the
     argument `{packages}` becomes one for each.
+    `lists` prints the addresses of the package lists that a root reads, a line each; `dated_lists` are those
+    of a `{snapshot}` for an `{architecture}`; `form` is how they are written.
     `files` is a glob of package files; `env` is the commands' environment; `forget` are globs of what an
     installation leaves in the root that is no part of it. `bootstrap` makes a root in the empty folder
     `{root}` on a machine that has the program `bootstrap_with`, with `settings` as the file `{settings}` and
@@ -269,6 +275,9 @@ class PackageManager(Frozen):
     env: dict[str, str] = {}
     forget: tuple[str, ...] = ()
     list: tuple[str, ...]
+    lists: tuple[str, ...] = ()
+    dated_lists: tuple[str, ...] = ()
+    form: ListForm | None = None
     snapshot: str = ""
     repository: tuple[str, ...] = ()
     bootstrap: tuple[str, ...] = ()
@@ -280,6 +289,10 @@ class PackageManager(Frozen):
         """The address of the snapshot of a release that is a day, or nothing."""
         day = _DAY.fullmatch(release)
         return _fill(self.snapshot, day.groupdict()) if day else ""
+
+    def lists_of(self, day: str, architecture: str) -> tuple[str, ...]:
+        """The addresses of the package lists of a day's snapshot."""
+        return filled(self.dated_lists, snapshot=self.snapshot_of(day), architecture=architecture)
 
 
 _DAY = re.compile(r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)")

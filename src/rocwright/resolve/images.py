@@ -107,6 +107,7 @@ class ImageRoots:
             wanted=wanted,
             image=f"{self.release.image.partition('@')[0]}@{image.digest}",
             env=image.env,
+            lists=self.packages().lists() if wanted else (),
             packages=(image.pin, *self._choose(wanted, kept)),
         )
 

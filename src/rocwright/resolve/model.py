@@ -66,8 +66,9 @@ class LockedRoot(Frozen):
     """A root file system: the exact packages of `suite`. `role` is build, run or check.
 
     `wanted` are the packages that recipes ask for; the rest of `packages` is what these need, and, where the
-    root is made from an image, the root of that image, whose own environment `env` is. Where `pending` says
-    something, the packages (and the image, where it starts from one) are not known exactly yet.
+    root is made from an image, the root of that image, whose own environment `env` is; `lists` are then the
+    addresses of the package lists that they were chosen from. Where `pending` says something, the packages
+    (and the image, where it starts from one) are not known exactly yet.
     """
 
     role: Role
@@ -78,6 +79,7 @@ class LockedRoot(Frozen):
     wanted: tuple[str, ...] = ()
     image: str = ""
     env: dict[str, str] = {}
+    lists: tuple[str, ...] = ()
     packages: tuple[FilePin, ...] = ()
     pending: str = ""
 

@@ -101,7 +101,7 @@ def look(url: str, seconds: float) -> Standing:
         if answer.status_code in (requests.codes.method_not_allowed, requests.codes.not_implemented):
             with requests.get(where, headers=headers, stream=True, timeout=seconds) as answer:
                 pass
-        _check_answer(url, answer)
+        _check_answer(where, answer)
     except requests.RequestException as error:
         raise _silent(url, type(error).__name__) from error
     except FetchError as error:
@@ -133,13 +133,18 @@ def _look_here(path: Path) -> Standing:
 
 def read_page(url: str, seconds: float) -> str:
     """The text of a page, such as a list of files. Raises FetchError, NetworkError."""
+    return read_bytes(url, seconds).decode(errors="replace")
+
+
+def read_bytes(url: str, seconds: float) -> bytes:
+    """A page as it is. Raises FetchError, NetworkError."""
     import requests
 
     where = mirrors().at(url)
     try:
         with requests.get(where, stream=True, timeout=seconds) as answer:
-            _check_answer(url, answer)
-            return read_whole(answer, seconds).decode(errors="replace")
+            _check_answer(where, answer)
+            return read_whole(answer, seconds)
     except requests.RequestException as error:
         raise _silent(url, type(error).__name__) from error
 

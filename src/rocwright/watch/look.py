@@ -13,11 +13,10 @@ from rocwright.errors import FetchError
 from rocwright.home import Home
 from rocwright.plan.model import FilePin
 from rocwright.resolve.choose import ROCM
-from rocwright.resolve.difference import SHORT, difference
+from rocwright.resolve.difference import SHORT
 from rocwright.resolve.like import catalog_for
 from rocwright.resolve.model import Lock
 from rocwright.resolve.settings import WatchSettings
-from rocwright.resolve.tell_difference import tell_difference
 from rocwright.resolve.versions import step_between
 from rocwright.sources.debian import upstream_version
 from rocwright.sources.web import Standing
@@ -29,7 +28,9 @@ from rocwright.watch.kept import keep
 from rocwright.watch.memory import Memory
 from rocwright.watch.model import Alarm, Caution, News, Report, Silent
 from rocwright.watch.needless import needless
-from rocwright.watch.question import Image, ImageDay, PackageSet, Question, Refs, SourcePackage
+from rocwright.watch.packages import changes, unseen
+from rocwright.watch.packages import newer as newer_packages
+from rocwright.watch.question import Image, ImageDay, PackageLists, PackageSet, Question, Refs, SourcePackage
 from rocwright.watch.questions import Watched, watched
 from rocwright.watch.standing import Has, standing
 from rocwright.watch.upstream import Answer, Upstream
@@ -82,7 +83,9 @@ class Eyes:
     def look(self, locks: Mapping[str, Lock], ask: Callable[[Question], Answer]) -> tuple[Report, Memory]:
         """The report, and what to remember of this look."""
         begun = time.monotonic()
-        things = {label: watched(lock, self.catalog, self.settings) for label, lock in locks.items()}
+        things = {
+            label: watched(lock, self.catalog, self.settings, self.now) for label, lock in locks.items()
+        }
         by_question: dict[Question, list[tuple[Lock, Watched]]] = {}
         for label, some in things.items():
             for one in some:
@@ -110,6 +113,7 @@ class Eyes:
             cautions=tuple(dict.fromkeys(one for one in found if isinstance(one, Caution))),
             news=_once([one for one in found if isinstance(one, News)]),
             silent=tuple(_silent(answers, by_question)),
+            unseen=tuple(dict.fromkeys(unseen(locks.values(), self.catalog))),
         )
         seconds = {str(question): told.seconds for question, told in answers.items()}
         return report, self.memory.and_more(seconds, days)
@@ -150,6 +154,13 @@ class Eyes:
             case PackageSet(), Sequence():
                 pins = tuple(pin for pin in answer if isinstance(pin, FilePin))
                 yield from self._packages(one, pins, lock, label, catalog)
+            case PackageLists() as lists, Mapping() if one.root is not None:
+                told = changes(lock, one.root, newer_packages(one.root.packages, answer))
+                day = f"{lists.day}T00:00:00Z" if lists.day else ""
+                row = self._row(one, label, f"{len(one.pins)} packages", told, day)
+                held = f"the base is the archive of {one.version}; one of a later day has them" if day else ""
+                if told:
+                    yield row.model_copy(update={"step": "packages", "admitted": not held, "why": held})
             case SourcePackage(), str() as version if version != one.version:
                 row = self._row(one, label, one.version, version)
                 same = upstream_version(version) == upstream_version(one.version)
@@ -216,11 +227,8 @@ class Eyes:
         self, one: Watched, now: tuple[FilePin, ...], lock: Lock, label: str, catalog: Catalog
     ) -> Iterator[News]:
         assert one.root is not None
-        new = one.root.model_copy(update={"packages": now})
-        roots = tuple(new if root.role == new.role else root for root in lock.roots)
-        found = difference(lock, lock.model_copy(update={"roots": roots}))
-        if found:
-            row = self._row(one, label, f"{len(one.pins)} packages", "; ".join(tell_difference(found)))
+        if told := changes(lock, one.root, now):
+            row = self._row(one, label, f"{len(one.pins)} packages", told)
             yield row.model_copy(update={"step": "packages"})
         for name, version in _brought(lock, catalog, now):
             verdict: Verdict = admit_brought(lock, catalog, name, version)

@@ -71,7 +71,8 @@ class Silent(Frozen):
 
 
 class Report(Frozen):
-    """All that was found. `asked` are the sources, `seconds` how long it took."""
+    """All that was found. `asked` are the sources, `seconds` how long it took; `unseen` are bases whose
+    packages are seen through their image alone."""
 
     asked: int
     seconds: float
@@ -79,6 +80,7 @@ class Report(Frozen):
     cautions: tuple[Caution, ...] = ()
     news: tuple[News, ...] = ()
     silent: tuple[Silent, ...] = ()
+    unseen: tuple[str, ...] = ()
 
     def exit_code(self, *, news_counts: bool = False) -> int:
         """What the command ends with: an alarm goes before silence, silence before news."""

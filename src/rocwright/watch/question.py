@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import ClassVar
 
+from rocwright.catalog.model import ListForm
+
 
 @dataclass(frozen=True)
 class Said:
@@ -79,6 +81,18 @@ class PackageSet(Said):
 
 
 @dataclass(frozen=True)
+class PackageLists(Said):
+    """The newest version of each package in lists of an archive: of a `day` (ISO 8601), or as they are."""
+
+    words = "package lists of {base} {day}"
+    base: str
+    form: ListForm
+    architecture: str
+    addresses: tuple[str, ...]
+    day: str = ""
+
+
+@dataclass(frozen=True)
 class SourcePackage(Said):
     """The newest source package of that name in an archive."""
 
@@ -105,5 +119,15 @@ class Listing(Said):
 
 
 Question = (
-    Refs | TagDay | Project | Image | ImageDay | ImageTags | PackageSet | SourcePackage | File | Listing
+    Refs
+    | TagDay
+    | Project
+    | Image
+    | ImageDay
+    | ImageTags
+    | PackageSet
+    | PackageLists
+    | SourcePackage
+    | File
+    | Listing
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from functools import partial
 
 from packaging.requirements import Requirement
@@ -23,11 +24,13 @@ from rocwright.resolve.choose import ROCM
 from rocwright.resolve.like import catalog_for, pattern_of
 from rocwright.resolve.model import Lock, LockedComponent, LockedProvider, LockedRoot
 from rocwright.resolve.settings import Take, WatchSettings
+from rocwright.watch.packages import lists_of, on_top
 from rocwright.watch.question import (
     File,
     Image,
     ImageTags,
     Listing,
+    PackageLists,
     PackageSet,
     Project,
     Question,
@@ -74,7 +77,7 @@ class Watched:
     root: LockedRoot | None = None
 
 
-def watched(lock: Lock, catalog: Catalog, settings: WatchSettings) -> list[Watched]:
+def watched(lock: Lock, catalog: Catalog, settings: WatchSettings, now: datetime) -> list[Watched]:
     """Everything of a lock that upstream can be asked about."""
     catalog = catalog_for(lock.request, catalog)
     found: list[Watched] = []
@@ -86,8 +89,9 @@ def watched(lock: Lock, catalog: Catalog, settings: WatchSettings) -> list[Watch
         found += _projects(wanted)
     if lock.rocm is not None:
         found += _rocm(lock.rocm, lock.request.gpu, catalog.provider(lock.rocm.name), settings.take)
+    day = (now - timedelta(days=settings.cool_down)).date().isoformat()
     for root in lock.roots:
-        found += _root(root)
+        found += _root(root, lists_of(root, catalog.managers, day))
     return found
 
 
@@ -194,19 +198,22 @@ def _rocm(rocm: LockedProvider, targets: Sequence[str], provider: Provider, take
                 yield about(question=Listing(shelf.listing), spelled=spelled, address=address)
 
 
-def _root(root: LockedRoot) -> Iterator[Watched]:
-    about = partial(Watched, name=f"root/{root.role}", version=root.suite)
+def _root(root: LockedRoot, lists: PackageLists | None) -> Iterator[Watched]:
     image = next((pin for pin in root.packages if isinstance(pin.origin, ImageOrigin)), None)
     reference, _, digest = root.image.partition("@")
     if root.image and digest and ":" in reference.rpartition("/")[2]:
-        yield about(
+        yield Watched(
+            name=f"root/{root.role}",
             version=reference.rpartition(":")[2],
             question=Image(reference),
             pins=(image,) if image else (),
             commit=digest,
             rolls=True,
         )
-    packaged = any(isinstance(pin.origin, DebianOrigin) for pin in root.packages)
-    if packaged and not root.pending:
-        question = PackageSet(root.suite, root.architecture, root.wanted)
-        yield about(question=question, pins=root.packages, root=root)
+    if root.pending:
+        return
+    about = partial(Watched, name=f"root/{root.role}", version=root.suite, root=root)
+    if any(isinstance(pin.origin, DebianOrigin) for pin in root.packages):
+        yield about(question=PackageSet(root.suite, root.architecture, root.wanted), pins=root.packages)
+    if lists:
+        yield about(question=lists, pins=on_top(root))

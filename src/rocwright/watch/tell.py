@@ -32,6 +32,10 @@ def tell_report(report: Report, *, quiet: bool = False) -> list[str]:
         lines.append("the lock names nothing that can be asked: rocwright lock fills in what is open")
     elif not told:
         lines.append("nothing new" + (" from those that answered" if report.silent else ""))
+    lines += [
+        f"{base}: packages of this image are seen through its digest; rocwright lock notes their lists"
+        for base in report.unseen
+    ]
     lines.append(f"{report.asked} questions asked in {duration(report.seconds)}")
     if admitted:
         lines.append("rocwright bump writes a candidate lock with what may be taken")

@@ -18,6 +18,7 @@ from rocwright.sources import git, index, web
 from rocwright.sources.debian import DebianArchive
 from rocwright.sources.image import Reference, find_created, find_digest, find_tags
 from rocwright.sources.listing import listed
+from rocwright.sources.package_lists import newest
 from rocwright.sources.pullers import puller_at_hand
 from rocwright.watch.question import (
     File,
@@ -25,6 +26,7 @@ from rocwright.watch.question import (
     ImageDay,
     ImageTags,
     Listing,
+    PackageLists,
     PackageSet,
     Project,
     Question,
@@ -79,6 +81,8 @@ class Upstream:
                 return find_tags(Reference.parse(question.reference), self._folder(), self.seconds)
             case PackageSet():
                 return self._archive(question.suite, question.architecture).resolve(question.wanted)
+            case PackageLists():
+                return newest(question.form, question.addresses, question.architecture, self.seconds)
             case SourcePackage():
                 archive = self._archive(question.suite, question.architecture)
                 return archive.source(question.name).version
