@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from rocwright.bases.roots import remove_tree
+from rocwright.build.built import Built
 from rocwright.build.progress import PlainProgress
 from rocwright.build.scheduler import Options
 from rocwright.errors import FailureClass, OutOfDiskError
 from rocwright.files import sha256_file
-from rocwright.flow import Built, build, kept_keys, planned
+from rocwright.flow import build, kept_keys, planned
 from rocwright.home import Home
 from rocwright.plan.decide import State
 from rocwright.records.model import Run

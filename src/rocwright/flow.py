@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from rocwright.build.built import Built
 from rocwright.build.disk import check_room
 from rocwright.build.expect import Expected, expect
 from rocwright.build.progress import Progress
@@ -23,7 +24,7 @@ from rocwright.home import Home
 from rocwright.models import canonical_json
 from rocwright.plan.decide import Decision, State, decide
 from rocwright.plan.make import make_plan
-from rocwright.plan.model import Plan, Step
+from rocwright.plan.model import Plan
 from rocwright.records.model import Artifact as Made
 from rocwright.records.model import Run
 from rocwright.resolve.files import LOCK, PROJECT, read_lock, read_request, write_lock
@@ -182,33 +183,6 @@ def last_plan(project: Project) -> Plan | None:
     with contextlib.suppress(OSError, ValidationError):
         return Plan.model_validate_json(project.last_plan.read_bytes())
     return None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Artifact:
-    """A finished output of a plan: the step that made it, the output as the step made it, and where it was
-    laid out.
-
-    `sha256` and `size` (bytes) are of the file there: a wheel has its SBOM in it by then. `beside` are its
-    SBOM and its statement; `keyid` is the key that signed that, "" where none did.
-    """
-
-    step: Step
-    output: Output
-    path: Path
-    sha256: str
-    size: int
-    beside: tuple[Path, ...] = ()
-    keyid: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Built:
-    """What a build did."""
-
-    run: Run
-    artifacts: tuple[Artifact, ...]
-    failures: tuple[tuple[str, RocwrightError], ...]
 
 
 def build(

@@ -8,9 +8,10 @@ import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from rocwright.build.built import Artifact
 from rocwright.build.layout import lay_out
 from rocwright.catalog.load import Catalog
-from rocwright.flow import Artifact, Project
+from rocwright.flow import Project
 from rocwright.home import Home
 from rocwright.plan.make import make_plan
 from rocwright.plan.model import (

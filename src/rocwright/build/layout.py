@@ -13,6 +13,7 @@ from packaging.utils import canonicalize_name
 from pydantic import ValidationError
 
 from rocwright import __version__
+from rocwright.build.built import Artifact
 from rocwright.errors import InputError
 from rocwright.files import sha256_bytes, sha256_file, write_atomic
 from rocwright.home import Home
@@ -21,7 +22,7 @@ from rocwright.plan.model import Plan
 from rocwright.resolve.model import Lock
 
 if TYPE_CHECKING:
-    from rocwright.flow import Artifact, Project
+    from rocwright.flow import Project
     from rocwright.proof.beside import Laid
 
 
@@ -37,8 +38,6 @@ def lay_out(
     Gives them in the plan's order. What is already there and was checked before (same size and time) is left
     alone. Raises InputError where the key to sign with cannot be used.
     """
-    from rocwright.flow import Artifact
-
     folder = project.output / project.request.stack
     stamps = _Stamps(project.home)
     artifacts = []

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rocwright.build.built import Built
 from rocwright.build.outlook import outlook_here, outlook_line
 from rocwright.cli.tell import print_table, tell
 from rocwright.errors import RocwrightError
-from rocwright.flow import Built, Project, expected
+from rocwright.flow import Project, expected
 from rocwright.plan.decide import Decision, State
 from rocwright.resolve.model import Lock
 from rocwright.units import duration, size

@@ -113,7 +113,7 @@ def open_database(place: str | Path) -> Database:
             )
         if database.read_only:
             raise read_only(database.place, "their schema is older, and cannot be brought up to date")
-        bring_up_to_date(database)
+        bring_up_to_date(database.engine, database.place, database.write)
     except BaseException:
         database.close()
         raise

@@ -4,33 +4,32 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, insert, inspect, text
+from sqlalchemy import Connection, Engine, insert, inspect, text
 
 from rocwright.errors import InternalError
 from rocwright.records.schema import VERSIONS, about, metadata
-
-if TYPE_CHECKING:
-    from rocwright.records.database import Database
 
 LOCK = 7_623_108_221
 """The number of the lock under which a PostgreSQL server is brought up to date; any will do."""
 
 
-def bring_up_to_date(database: Database) -> None:
-    """Make the tables, or take all steps to their newest version: all in one transaction."""
-    with _alone(database):
-        if database.engine.dialect.name == "sqlite":
+def bring_up_to_date(
+    engine: Engine, place: str, write: Callable[[Callable[[Connection], None]], None]
+) -> None:
+    """Make the tables of the database at `place`, or take all steps to their newest version: all in one
+    transaction, which `write` does."""
+    with _alone(engine, place):
+        if engine.dialect.name == "sqlite":
             # not within a transaction, and without waiting for anybody: hence the lock
-            raw = database.engine.raw_connection()
+            raw = engine.raw_connection()
             try:
                 raw.cursor().execute("PRAGMA journal_mode = WAL")
             finally:
                 raw.close()
-        database.write(_upgrade)
+        write(_upgrade)
 
 
 def make_tables(connection: Connection) -> None:
@@ -58,19 +57,19 @@ def _upgrade(connection: Connection) -> None:
 
 
 @contextlib.contextmanager
-def _alone(database: Database) -> Iterator[None]:
+def _alone(engine: Engine, place: str) -> Iterator[None]:
     """No other process does the same meanwhile."""
-    if database.engine.dialect.name != "sqlite":
+    if engine.dialect.name != "sqlite":
         yield
         return
     from filelock import FileLock, Timeout
 
     try:
-        with FileLock(f"{database.place}.lock", timeout=60):
+        with FileLock(f"{place}.lock", timeout=60):
             yield
     except Timeout as error:
         raise InternalError(
-            f"the records at {database.place} are being brought up to date by somebody else",
+            f"the records at {place} are being brought up to date by somebody else",
             cause="another rocwright has been at it for a minute",
             next_step="wait for it, or end it, then run again",
         ) from error

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from rocwright.build.built import Built
 from rocwright.catalog import issue as issues
 from rocwright.catalog.issue import ErrorLines, Issue
 from rocwright.catalog.load import builtin_catalog
 from rocwright.errors import CompileError, ConflictError, InputError, NetworkError, RocwrightError
-from rocwright.flow import Built
 from rocwright.plan.make import make_plan
 from rocwright.records.model import Run, StepRun
 from rocwright.resolve.files import read_lock, write_lock

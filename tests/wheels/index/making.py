@@ -12,8 +12,9 @@ from typing import Any
 
 from rocwright.home import Home
 from rocwright.wheels.index.cache import opened
+from rocwright.wheels.index.place import open_tree
 from rocwright.wheels.index.refresh import Look, refresh
-from rocwright.wheels.index.tree import Tree, open_tree
+from rocwright.wheels.index.tree import Tree
 from rocwright.wheels.index.write import Written, write
 from tests.wheels.fatbin import entry_id, fatbin, gpu_elf, host_elf, plain_bundle
 

@@ -12,7 +12,7 @@ import pytest
 from rocwright.errors import InputError
 from rocwright.home import Home
 from rocwright.wheels.index.check import check
-from rocwright.wheels.index.tree import open_tree
+from rocwright.wheels.index.place import open_tree
 from rocwright.wheels.index.yanks import yank
 from tests.wheels.index.making import index, make_wheel
 

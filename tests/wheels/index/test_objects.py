@@ -18,7 +18,8 @@ from rocwright.errors import InputError, NetworkError
 from rocwright.home import Home
 from rocwright.wheels.index.objects import ObjectTree
 from rocwright.wheels.index.pages import JSON
-from rocwright.wheels.index.tree import FolderTree, open_tree
+from rocwright.wheels.index.place import open_tree
+from rocwright.wheels.index.tree import FolderTree
 from tests.wheels.index.making import index, make_wheel
 
 

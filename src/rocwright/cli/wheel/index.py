@@ -36,8 +36,8 @@ def build(folder: Path, out: str | None, everything: bool, as_json: bool) -> Non
 
     from rocwright.cli.tell import print_json
     from rocwright.wheels.index.cache import opened
+    from rocwright.wheels.index.place import open_tree
     from rocwright.wheels.index.refresh import refresh
-    from rocwright.wheels.index.tree import open_tree
     from rocwright.wheels.index.write import write
 
     tree = open_tree(out or str(folder))
@@ -138,7 +138,7 @@ def check(place: str, quick: bool, as_json: bool) -> None:
     """
     from rocwright.cli.tell import print_json
     from rocwright.wheels.index.check import check as find_faults
-    from rocwright.wheels.index.tree import open_tree
+    from rocwright.wheels.index.place import open_tree
 
     found = find_faults(open_tree(place), hashes=not quick)
     if as_json:

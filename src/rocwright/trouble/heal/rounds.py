@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
+from rocwright.build.built import Built
 from rocwright.catalog.load import Catalog
 from rocwright.errors import CompileError, FailureClass, RocwrightError
 from rocwright.plan.model import Plan
@@ -17,9 +17,6 @@ from rocwright.trouble.heal.aside import Aside
 from rocwright.trouble.heal.choose import Case, Offer, added, choose
 from rocwright.trouble.heal.settle import Went, settled
 from rocwright.trouble.heal.words import does
-
-if TYPE_CHECKING:
-    from rocwright.flow import Built
 
 ROUNDS = 24
 """How often a build is begun anew with another remedy, at most."""

@@ -1,4 +1,4 @@
-"""Where a written index lies: a folder, or an object store by its URL. Keys are paths with slashes."""
+"""Where a written index lies, and the kind that is a folder. Keys are paths with slashes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from io import FileIO
 from pathlib import Path
 from typing import Protocol
-from urllib.parse import unquote, urlsplit
 
 from rocwright.errors import InputError
 from rocwright.wheels.index.examine import Seen, open_as_seen
@@ -62,17 +61,6 @@ class Tree(Protocol):
 def content_type(key: str) -> str:
     """The content type of a file of the tree."""
     return next((kind for end, kind in PAGE_TYPES.items() if key.endswith(end)), FILE_TYPE)
-
-
-def open_tree(place: str) -> Tree:
-    """The tree at a folder's path, a file:// URL, or the URL of an object store. Raises InputError."""
-    if "://" not in place:
-        return FolderTree(Path(place))
-    if place.startswith("file:///"):
-        return FolderTree(Path(unquote(urlsplit(place).path)))
-    from rocwright.wheels.index.objects import ObjectTree
-
-    return ObjectTree(place)
 
 
 class FolderTree:

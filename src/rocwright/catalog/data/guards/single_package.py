@@ -14,6 +14,8 @@ Every probe is a child of the same interpreter in that directory and environment
 process was started with. `python -c`, `python -m build` and `setup.py` all put the working directory first;
 so does the probe. Needs the standard library of Python 3.9 or later; prints text, or one JSON object with
 --json. Exits with 0, with 2 for wrong usage, and with 12 where something is not as it should be.
+
+It is one file, long as it is, because it goes alone into sandboxes, exports and other people's machines.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Checks of an unpacked llama.cpp with Vulkan, on this machine's GPU or, without one, on Mesa's lavapipe.
 
-Needs Python 3.11 and nothing else. For each check one line on standard output:
+Needs Python 3.11 and nothing else, and is one file: it goes alone to where the archive is tried. For each
+check one line on standard output:
 
     ROCWRIGHT-CHECK {"name": ..., "ok": ..., "detail": ..., "device": ...}
 
