@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -53,6 +54,19 @@ def machines() -> Mapping[int, str]:
             )
         found |= {value: name for name, value in table.items()}
     return found
+
+
+@cache
+def machines_of(word: str) -> frozenset[str]:
+    """The processors that a word of a path stands for: a name, or a family such as gfx115x."""
+    digits = word.lower().removeprefix("gfx").replace("x", "[0-9a-f]")
+    return frozenset(name for name in machines().values() if re.fullmatch(f"gfx{digits}", name))
+
+
+@cache
+def any_machine() -> str:
+    """A regular expression of any processor's name, the longest first: gfx90a68 is gfx90a with 0x68 units."""
+    return "|".join(map(re.escape, sorted(set(machines().values()), key=lambda name: (-len(name), name))))
 
 
 def is_gpu_elf(header: bytes) -> bool:

@@ -12,7 +12,7 @@ from pydantic import AfterValidator
 
 from rocwright.catalog.read import Reader, catalog_folders, parse
 from rocwright.models import Frozen
-from rocwright.wheels.gpu import machines
+from rocwright.wheels.gpu import any_machine, machines_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,11 +81,10 @@ def loose(path: str) -> Loose | None:
     for kind, pattern in _patterns():
         if match := pattern.search(path):
             groups = match.groupdict()
-            named = re.compile("gfx" + groups["target"].removeprefix("gfx").replace("x", "[0-9a-f]"))
             return Loose(
                 kind=kind.name,
                 named=groups["target"],
-                targets=frozenset(name for name in machines().values() if named.fullmatch(name)),
+                targets=machines_of(groups["target"]),
                 features=tuple(sorted(re.findall(r"[a-z]+[+-]", groups.get("features") or ""))),
                 needed=kind.needed,
             )
@@ -100,10 +99,8 @@ def kinds() -> tuple[Kind, ...]:
 @cache
 def _patterns() -> tuple[tuple[Kind, re.Pattern[str]], ...]:
     reader = Reader(catalog_folders())
-    names = sorted(set(machines().values()), key=lambda name: (-len(name), name))
     words = {
-        # The longest first: gfx90a68 is gfx90a with 0x68 units, gfx115128 is gfx1151 with 0x28.
-        "{target}": f"(?P<target>{'|'.join(map(re.escape, names))})",
+        "{target}": f"(?P<target>{any_machine()})",
         "{targets}": "(?P<target>gfx[0-9a-fx]+)",
         "{features}": r"(?P<features>(?:[-:][a-z]+[+-])*)",
     }

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import cache
 
 from rocwright.wheels.generic import covers
-from rocwright.wheels.gpu import machines
+from rocwright.wheels.gpu import any_machine, machines_of
 
 _FAMILY = re.compile(r"gfx[0-9a-f]*[xX]+")
 
@@ -15,9 +14,8 @@ _FAMILY = re.compile(r"gfx[0-9a-f]*[xX]+")
 def targets_named(path: str) -> tuple[str, ...]:
     """The targets in a path: gfx90a in gfx90a68.kdb (68 counts compute units), gfx11xx for a family."""
     families = _FAMILY.findall(path)
-    return tuple(
-        dict.fromkeys((*(one.lower() for one in families), *_known().findall(_FAMILY.sub("", path))))
-    )
+    known = re.findall(any_machine(), _FAMILY.sub("", path))
+    return tuple(dict.fromkeys((*(one.lower() for one in families), *known)))
 
 
 def is_for(path: str, wanted: Iterable[str]) -> bool:
@@ -35,12 +33,4 @@ def covered(paths: Iterable[str], target: str) -> bool:
 
 
 def _serves(named: str, target: str) -> bool:
-    if "x" in named.removeprefix("gfx"):
-        return re.fullmatch("gfx" + named.removeprefix("gfx").replace("x", "[0-9a-f]"), target) is not None
-    return named == target or target in covers(named)
-
-
-@cache
-def _known() -> re.Pattern[str]:
-    longest = sorted(machines().values(), key=len, reverse=True)
-    return re.compile("|".join(re.escape(name) for name in longest))
+    return target in machines_of(named) or target in covers(named)
