@@ -15,7 +15,7 @@ from rocwright.watch.model import Report
 
 
 class Kept(Frozen):
-    """What the look `at` (UTC, ISO 8601) found of the lock of that label. `asked`, `seconds` and `silent` of
+    """What the look `at` (UTC, ISO 8601) found of the lock of that label. `asked`, `silent`, `unseen`, ... of
     the report are those of the whole look."""
 
     lock: str
