@@ -109,6 +109,16 @@ def test_a_row_is_promoted_by_hand_and_never_without_evidence(
     assert digest[:12] in table and "no lock with evidence is on record" in table
 
 
+def test_a_lock_for_two_gpus_is_promoted_for_both(home: Home, tmp_path: Path) -> None:
+    put(home, lock_of("gfx-smoke", "gfx803", "gfx1151", base="debian:sid"), "run-1", said="built")
+    with open_records(home) as records:
+        known = places(records, tmp_path)
+        assert [*known] == [ROW, "gfx-smoke_gfx803_debian-sid"], "without a project: what is on record"
+        promote(records, tmp_path, home, known[ROW], "", channels_in(tmp_path), "me")
+        assert {one.gpu for one in records.promotions(channel="nightly")} == {"gfx803", "gfx1151"}
+    assert (tmp_path / "locks/gfx-smoke_gfx803_gfx1151_debian-sid/nightly.lock").exists()
+
+
 def test_a_row_or_a_channel_that_is_not_there_is_told_with_those_that_are(
     rocwright: Command, folder: Path
 ) -> None:

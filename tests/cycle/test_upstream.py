@@ -16,11 +16,13 @@ from rocwright.build.progress import PlainProgress
 from rocwright.build.scheduler import Options
 from rocwright.cycle.model import RowTold
 from rocwright.cycle.run import Wheel, cycle
+from rocwright.errors import OutOfDiskError
 from rocwright.flow import Project, project_of
 from rocwright.follow import newest
 from rocwright.home import Home
 from rocwright.records import database
 from rocwright.records.place import open_records
+from rocwright.records.read import Records
 from rocwright.resolve.files import read_lock
 from rocwright.resolve.model import Lock
 from rocwright.resolve.settings import Channel, WatchSettings
@@ -162,3 +164,29 @@ def test_a_cycle_whose_records_are_locked_promotes_nothing_and_the_next_one_does
     assert row.nightly == "1.0.1"
     with open_records(row.home) as records:
         assert len(records.promotions()) == 2
+
+
+def test_a_disk_that_is_full_for_a_promotion_and_records_of_a_newer_version_lose_nothing(
+    row: Field, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OutOfDiskError("the disk of the records is full")
+
+    row.turn()
+    row.publish("1.0.1")
+    with monkeypatch.context() as patched:
+        patched.setattr(Records, "promote", full)
+        held = row.turn()
+    assert (held.state, held.promoted) == ("not tried", ())
+    assert "is full" in held.why
+    with contextlib.closing(sqlite3.connect(row.home.records, isolation_level=None)) as other:
+        (version,) = other.execute("SELECT version_num FROM alembic_version").fetchone()
+        other.execute("UPDATE alembic_version SET version_num = '9999'")
+        newer = row.turn()
+        assert newer.state == "not tried"
+        assert "written by a newer rocwright" in newer.why
+        other.execute("UPDATE alembic_version SET version_num = ?", (version,))
+    assert row.turn().promoted == ("nightly",)
+    with open_records(row.home) as records:
+        newest = records.lock(records.promotions()[0].lock)
+        assert newest is not None and '"version":"1.0.1"' in newest

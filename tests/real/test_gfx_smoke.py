@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,15 +15,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.build.test_kill import processes_of
 from tests.proof.official import faults
+from tests.real.followed import GPUS, SMOKE, TALLY, Matrix, Upstream, states, until
 from tests.real.healing import CATALOG, Case
 from tests.real.stacks import build_and_verify, rocwright
 
 from rocwright.bases.roots import remove_tree
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.read import DATA
+from rocwright.cycle.run import last_cycle
 from rocwright.files import sha256_file
 from rocwright.home import Home
+from rocwright.records.place import open_records
 from rocwright.resolve.files import read_lock
 from rocwright.sandbox import ENGINES, cgroup, probe_all
 from rocwright.store.local import LocalStore
@@ -294,3 +300,137 @@ def test_an_override_by_which_a_build_succeeds_is_found_in_its_code(
     (finding, *_) = a_leak(home, tmp_path, "11.0.0", monkeypatch).fails_checks()
     assert finding["name"] == "machine-code"
     assert "gfx1100" in finding["detail"]
+
+
+# followed upstream
+
+
+@pytest.fixture
+def upstream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Upstream:
+    made = Upstream(tmp_path / "upstream")
+    monkeypatch.setenv("ROCWRIGHT_CATALOG", str(made.catalog))
+    return made
+
+
+def test_four_rows_move_break_and_heal(home: Home, upstream: Upstream, tmp_path: Path) -> None:
+    matrix = Matrix(home, tmp_path / "matrix", upstream, (SMOKE, TALLY))
+    first = matrix.turn()
+    assert states(first) == {SMOKE: {"promoted"}, TALLY: {"promoted"}}, first
+    for row in first[SMOKE]:
+        assert row["promoted"] == ["nightly", "candidate", "known-good"], row
+    for row in first[TALLY]:
+        assert row["promoted"] == ["nightly", "candidate"], row
+        assert row["waits"]["known-good"] == "did not run: machine-code"
+    assert matrix.version(SMOKE, "known-good") == {"0.1.0"}
+
+    upstream.smoke("0.1.1")
+    moved = matrix.turn()
+    assert states(moved) == {SMOKE: {"promoted"}, TALLY: {"unchanged"}}
+    for row in moved[SMOKE]:
+        assert any("gfx-smoke 0.1.0 -> 0.1.1" in line for line in row["changes"]), row
+    assert matrix.version(SMOKE, "known-good") == {"0.1.1"}
+
+    bad = {SMOKE: upstream.smoke("0.1.2", "int broken = nothing_of_this_name;\n")}
+    bad[TALLY] = upstream.tally("1.0.1", "nothing", "nothing + 1")
+    failed = matrix.turn("--bisect")
+    assert states(failed) == {SMOKE: {"failed"}, TALLY: {"failed"}}
+    for name, rows in failed.items():
+        for row in rows:
+            said = "\n".join(row["culprit"]["says"])
+            assert f"{name}: the first bad commit\n    {bad[name][:12]}" in said, said
+            assert bad[name][:12] in Path(row["culprit"]["report"]).read_text()
+    assert matrix.version(SMOKE, "nightly") == {"0.1.1"}
+    assert matrix.version(TALLY, "nightly") == {"1.0.0"}
+    assert any(run.outcome == "failed" and run.origin.startswith("cycle ") for run in matrix.runs(TALLY))
+    before = len(matrix.runs(TALLY))
+    assert {row["why"] for row in matrix.turn()[TALLY]} == {"the same candidate failed before"}
+    assert len(matrix.runs(TALLY)) == before
+
+    upstream.smoke("0.1.3")
+    upstream.tally("1.0.2", '"healed"')
+    with matrix.serving("--cycle", "1") as server:
+        until(lambda: "Under way" in server.page("/cycle"))
+        server.process.terminate()
+        assert server.process.wait(60) == 0
+    until(lambda: not processes_of(home))
+    assert (matrix.folder / f"locks/{SMOKE}-followed_gfx1151_debian-sid/trying.lock").exists()
+    before = last_cycle(matrix.folder, home)
+    with matrix.serving("--cycle", "1") as server:
+        until(lambda: last_cycle(matrix.folder, home) != before)
+        told = last_cycle(matrix.folder, home)
+        assert told is not None
+        assert {row.state for row in told.rows} == {"promoted"}, told
+        page = server.page("/cycle")
+        assert "gfx-smoke 0.1.1 -> 0.1.3" in page and "tally 1.0.0 -> 1.0.2" in page
+        assert page.count('<span class="channel nightly">') == 4
+        until(lambda: "The next one at" in server.page("/queue"))
+        assert 'class="channel known-good"' in server.page(f"/?stack={SMOKE}-followed")
+        into = tmp_path / "installed"
+        pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-deps")
+        index = ("--index-url", f"{server.address}/gfx1151/simple/", "--target", str(into))
+        subprocess.run([*pip, *index, SMOKE], check=True)
+    assert (into / "gfx_smoke-0.1.3.dist-info").is_dir()
+    assert matrix.version(SMOKE, "known-good") == {"0.1.3"}
+    assert matrix.version(TALLY, "candidate") == {"1.0.2"}
+    with open_records(home) as records:
+        held = records.promotions(stack=f"{SMOKE}-followed", channel="known-good")
+        newest, older = (records.lock(one.lock) for one in held[:2])
+        assert newest is not None
+        assert older is not None
+        assert ("0.1.3" in newest, "0.1.1" in older) == (True, True)
+        assert {one.by.split()[0] for one in held} == {"cycle"}
+
+    # what failed was never laid out
+    laid = {path.name.split("-")[1] for path in matrix.folder.glob("rocwright-out/*/*/*.whl")}
+    assert laid == {"0.1.0", "0.1.1", "0.1.3"}
+
+
+def test_kills_moved_tags_and_upstreams_that_are_down(home: Home, upstream: Upstream, tmp_path: Path) -> None:
+    matrix = Matrix(home, tmp_path / "matrix", upstream, (TALLY,))
+    with matrix.running() as process:
+        assert process.stderr is not None
+        process.stderr.readline()
+        os.killpg(process.pid, signal.SIGSTOP)
+        refused = json.loads(rocwright(home, matrix.folder, "cycle", "--json", check=False))
+        assert "running already" in refused["error"]["what"]
+    # killed when it has said so many lines: chosen once and for all, over what a cycle of three rows says
+    for lines in random.Random(20).sample(range(2, 14), 3):
+        with matrix.running() as process:
+            assert process.stderr is not None
+            for _ in range(lines):
+                process.stderr.readline()
+    whole = matrix.turn()[TALLY]
+    assert all(row["state"] in ("promoted", "unchanged") for row in whole), whole
+    assert matrix.version(TALLY, "nightly") == matrix.version(TALLY, "candidate") == {"1.0.0"}
+    assert not list(matrix.folder.glob("locks/*/trying.lock"))
+    with open_records(home) as records:
+        for gpu in GPUS[TALLY]:
+            (held,) = records.promotions(stack=f"{TALLY}-followed", gpu=gpu, channel="nightly")[:1]
+            kept = records.lock(held.lock)
+            assert kept is not None
+            assert '"1.0.0"' in kept
+
+    before = len(matrix.runs(TALLY))
+    repository = upstream.repositories[TALLY]
+    away = repository.path.rename(tmp_path / "away")
+    for row in matrix.turn()[TALLY]:
+        assert row["state"] == "not tried", row
+        assert "tally.git" in "".join(row["silent"])
+    away.rename(repository.path)
+
+    was = repository.git("rev-parse", "v1.0.0")
+    upstream.tally("1.0.0", '"another under the same name"')
+    for row in matrix.turn()[TALLY]:
+        assert row["state"] == "not tried", row
+        assert "nothing is bumped" in row["why"]
+        assert was[:12] in row["why"]
+    repository.git("tag", "--force", "v1.0.0", was)
+
+    upstream.tally("1.0.1", '"the next"')
+    told = json.loads(rocwright(home, matrix.folder, "cycle", "--dry-run", "--json"))
+    assert {row["state"] for row in told["rows"]} == {"to try"}
+    assert "tally 1.0.0 -> 1.0.1 (patch)" in told["rows"][0]["changes"]
+    assert matrix.version(TALLY, "nightly") == {"1.0.0"}
+    assert len(matrix.runs(TALLY)) == before
+    assert states(matrix.turn()) == {TALLY: {"promoted"}}
+    assert matrix.version(TALLY, "candidate") == {"1.0.1"}

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from rocwright.cycle.channels import missing
+from rocwright.cycle.channels import Bring, missing
 from rocwright.cycle.shown import shown
 from rocwright.models import Frozen
 from rocwright.records.model import Promotion, Which
@@ -70,7 +70,7 @@ def stands(records: Records, where: Path, place: Place, channels: Sequence[Chann
     mine = [run for run in runs if run.lock == lock]
     best, evidence = shown(records, mine)
     broken = bool(lock) and mine[0].outcome in ("failed", "killed")
-    words = shlex.join(_asked(records, where, place, lock).words)
+    build = f"rocwright build {shlex.join(_asked(records, where, place, lock).words)} --verify"
     found: list[Stand] = []
     for number, channel in enumerate(channels):
         before = held.get(channels[number - 1].name) if number else None
@@ -82,22 +82,15 @@ def stands(records: Records, where: Path, place: Place, channels: Sequence[Chann
             number > 0,
             datetime.now(UTC),
         )
-        why, next_step = lack.why if lack else "", ""
-        match lack.bring if lack else "":
-            case "evidence":
-                next_step = f"rocwright build {words} --verify"
-            case "device":
-                next_step = f"where such a device is, with the same records: rocwright verify {words}"
-            case "mend":
-                next_step = f"mend it, then rocwright build {words} --verify"
-            case "before":
-                next_step = f"rocwright promote {place.name} --to {channels[number - 1].name}"
         if not lock:
-            why, next_step = "no lock with evidence is on record", f"rocwright build {words} --verify"
+            why, next_step = "no lock with evidence is on record", build
         elif holds is not None and holds.lock == lock:
             why, next_step = "it holds it already", "rocwright promote shows what each channel holds"
-        elif broken and not why:
-            why, next_step = "its newest run failed", f"rocwright build {words} --verify"
+        elif lack is not None:
+            first = f"rocwright promote {place.name} --to {channels[number - 1].name}"
+            why, next_step = lack.why, first if lack.bring == "before" else _brings(lack.bring, build)
+        else:
+            why, next_step = ("its newest run failed", build) if broken else ("", "")
         found.append(
             Stand(
                 channel=channel,
@@ -111,6 +104,17 @@ def stands(records: Records, where: Path, place: Place, channels: Sequence[Chann
             )
         )
     return tuple(found)
+
+
+def _brings(bring: Bring, build: str) -> str:
+    """What to do for what a lock lacks; `build` is the command that builds and verifies it."""
+    match bring:
+        case "device":
+            return f"where such a device is, with the same records: {build}"
+        case "mend":
+            return f"mend it, then {build}"
+        case _:
+            return build
 
 
 def _asked(records: Records, where: Path, place: Place, lock: str) -> Request:
