@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import io
 import socket
 import sqlite3
@@ -48,16 +49,15 @@ class Field:
         self.rows = self.index.files.setdefault("hello", {})
         self.publish("1.0.0")
 
-    def publish(self, version: str) -> bytes:
+    def publish(self, version: str) -> None:
         """A release of it, honestly listed."""
         packed = io.BytesIO()
-        with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+        with tarfile.open(fileobj=packed, mode="w") as tar:
             data = f"{version}\n".encode()
             member = tarfile.TarInfo(f"hello-{version}/hello.txt")
             member.size = len(data)
             tar.addfile(member, io.BytesIO(data))
-        self.rows[f"hello-{version}.tar.gz"] = packed.getvalue()
-        return packed.getvalue()
+        self.rows[f"hello-{version}.tar.gz"] = gzip.compress(packed.getvalue(), mtime=0)
 
     def turn(self, seconds: float = 20) -> RowTold:
         place = {"sdist": "hello", "version": "1.0.0"}
@@ -125,7 +125,7 @@ def test_an_index_that_moves_lies_and_deletes(row: Field) -> None:
         store.forget(one.key)
     again = row.turn()
     assert (again.state, again.why) == ("unchanged", ""), again
-    assert {one.key for one in store.records()} >= {built[-1].key}
+    assert {one.key for one in store.records()} & {one.key for one in built}
     assert row.nightly == "1.0.2"
 
 
@@ -133,7 +133,6 @@ def test_an_index_that_is_slow_or_down_is_told_and_the_next_cycle_goes_on(
     row: Field, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row.turn()
-    row.publish("1.0.1")
     told = []
     with socket.create_server(("127.0.0.1", 0)) as silent:
         # it takes the call and never says a word
@@ -143,30 +142,11 @@ def test_an_index_that_is_slow_or_down_is_told_and_the_next_cycle_goes_on(
     for one in told:
         assert one.state == "not tried", one
         assert any("hello" in line for line in one.silent)
-    assert row.nightly == "1.0.0"
     monkeypatch.setenv("PIP_INDEX_URL", f"{row.index.url}/simple")
-    assert row.turn().state == "promoted"
-    assert row.nightly == "1.0.1"
+    assert row.turn().state == "unchanged"
 
 
-def test_a_cycle_whose_records_are_locked_promotes_nothing_and_the_next_one_does(
-    row: Field, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    row.turn()
-    row.publish("1.0.1")
-    monkeypatch.setattr(database, "WAIT", 0.05)
-    with contextlib.closing(sqlite3.connect(row.home.records, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
-        held = row.turn()
-    assert held.promoted == (), held
-    assert row.nightly == "1.0.0"
-    assert row.turn().promoted == ("nightly",)
-    assert row.nightly == "1.0.1"
-    with open_records(row.home) as records:
-        assert len(records.promotions()) == 2
-
-
-def test_a_disk_that_is_full_for_a_promotion_and_records_of_a_newer_version_lose_nothing(
+def test_records_that_are_locked_or_full_or_of_a_newer_version_lose_nothing(
     row: Field, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
@@ -174,19 +154,26 @@ def test_a_disk_that_is_full_for_a_promotion_and_records_of_a_newer_version_lose
 
     row.turn()
     row.publish("1.0.1")
+    with contextlib.closing(sqlite3.connect(row.home.records, isolation_level=None)) as other:
+        with monkeypatch.context() as patched:
+            patched.setattr(database, "WAIT", 0.05)
+            other.execute("BEGIN IMMEDIATE")
+            locked = row.turn()
+            other.execute("ROLLBACK")
+        (version,) = other.execute("SELECT version_num FROM alembic_version").fetchone()
+        other.execute("UPDATE alembic_version SET version_num = '9999'")
+        newer = row.turn()
+        other.execute("UPDATE alembic_version SET version_num = ?", (version,))
+    assert (locked.promoted, newer.state, row.nightly) == ((), "not tried", "1.0.0")
+    assert "written by a newer rocwright" in newer.why
     with monkeypatch.context() as patched:
         patched.setattr(Records, "promote", full)
         held = row.turn()
     assert (held.state, held.promoted) == ("not tried", ())
     assert "is full" in held.why
-    with contextlib.closing(sqlite3.connect(row.home.records, isolation_level=None)) as other:
-        (version,) = other.execute("SELECT version_num FROM alembic_version").fetchone()
-        other.execute("UPDATE alembic_version SET version_num = '9999'")
-        newer = row.turn()
-        assert newer.state == "not tried"
-        assert "written by a newer rocwright" in newer.why
-        other.execute("UPDATE alembic_version SET version_num = ?", (version,))
     assert row.turn().promoted == ("nightly",)
+    assert row.nightly == "1.0.1"
     with open_records(row.home) as records:
-        newest = records.lock(records.promotions()[0].lock)
+        newest, first = (records.lock(one.lock) for one in records.promotions())
         assert newest is not None and '"version":"1.0.1"' in newest
+        assert first is not None and '"version":"1.0.0"' in first
