@@ -111,7 +111,7 @@ class Doing:
                 )
             )
         except RocwrightError as error:
-            raise HTTPException(409, f"{error.what}: {error.cause}") from error
+            raise HTTPException(409, f"{error.what}: {error.cause}; {error.next_step}") from error
         return RedirectResponse(str(request.url_for("cell").include_query_params(**place._asdict())), 303)
 
     async def _put(self, wanted: Asked, own: bool, heal: bool, by: str) -> Response:
