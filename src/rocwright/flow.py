@@ -73,7 +73,7 @@ class Project:
         if self.row is not None and request.versions:
             which = sha256_bytes(canonical_json([request.gpu, request.variant]))[:8]
         words = (request.stack, request.base.replace(":", "-"), which, name)
-        return self.home.path / "plans" / f"{'-'.join(words)}.json"
+        return self.home.plans / f"{'-'.join(words)}.json"
 
 
 def project_in(folder: Path, home: Home | None = None) -> Project:
@@ -97,7 +97,7 @@ def project_of(request: Request, folder: Path, home: Home | None = None) -> Proj
     name = "-".join(words)
     return Project(
         request=request,
-        lock_path=home.path / "locks" / f"{name}.lock",
+        lock_path=home.locks / f"{name}.lock",
         output=folder / "rocwright-out",
         home=home,
         catalog=catalog_for(request, the_catalog()),
@@ -377,7 +377,7 @@ def expected(project: Project, decisions: Sequence[Decision]) -> dict[str, Expec
 def kept_keys(home: Home) -> set[str]:
     """The keys of every plan that was built last or that a channel holds: a clean-up leaves them alone."""
     keys: set[str] = set()
-    for path in (home.path / "plans").glob("*.json"):
+    for path in home.plans.glob("*.json"):
         with contextlib.suppress(OSError, ValidationError):
             keys |= {step.key for step in Plan.model_validate_json(path.read_bytes()).steps}
     return keys

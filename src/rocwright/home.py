@@ -69,9 +69,59 @@ class Home:
         """Locks put aside while a remedy is on trial."""
         return self.path / "heal"
 
+    @property
+    def plans(self) -> Path:
+        """The plan that was built last for each stack, GPU and base, and those that channels hold."""
+        return self.path / "plans"
+
+    @property
+    def locks(self) -> Path:
+        """Locks of builds without a project file."""
+        return self.path / "locks"
+
+    @property
+    def proofs(self) -> Path:
+        """How each file was built that was laid out here."""
+        return self.path / "proofs"
+
     def statement(self, sha256: str) -> Path:
         """How a file was built that was laid out here, by its sha256."""
-        return self.path / "proofs" / f"{sha256}.json"
+        return self.proofs / f"{sha256}.json"
+
+    @property
+    def laid_out(self) -> Path:
+        """Which artifacts were laid out and checked."""
+        return self.path / "laid-out.json"
+
+    @property
+    def watched(self) -> Path:
+        """What the last look at upstream found, a file for each lock."""
+        return self.path / "watched"
+
+    @property
+    def watch_memory(self) -> Path:
+        """What upstream said before, to see what it changes."""
+        return self.path / "watch.json"
+
+    @property
+    def cycles(self) -> Path:
+        """What the last cycle of each project did."""
+        return self.path / "cycle"
+
+    @property
+    def bisects(self) -> Path:
+        """Answers of searches that have not ended."""
+        return self.path / "bisect"
+
+    @property
+    def tokens(self) -> Path:
+        """Who may do what from a browser."""
+        return self.path / "tokens.json"
+
+    @property
+    def old_evidence(self) -> Path:
+        """Findings of before there were records, which took them over."""
+        return self.path / "evidence"
 
     @property
     def apt(self) -> Path:

@@ -10,7 +10,7 @@ from tests.making import small_plan
 from rocwright.build.again import Tries, again_line
 from rocwright.build.jobs.learn import Learnt
 from rocwright.build.jobs.processes import Kind
-from rocwright.build.jobs.server import JobServer
+from rocwright.build.jobs.server import Alone, JobServer
 from rocwright.build.killed import killed
 from rocwright.errors import CompileError, FailureClass, OutOfMemoryError
 from rocwright.home import Home
@@ -55,6 +55,17 @@ def test_a_second_try_that_fails_otherwise_tells_its_own_error() -> None:
     tries, other = Tries(), CompileError("no semicolon")
     tries.grant(failed(2), SHORT)
     assert tries.told(failed(1), other) is other
+
+
+def test_where_one_process_alone_was_too_large_there_is_no_second_try() -> None:
+    tries, alone = Tries(), Alone(Kind.COMPILE, 2**29, 2**29 + 2**20)
+    assert not tries.grant(failed(8), SHORT, alone)
+    told = tries.told(failed(8), SHORT, alone)
+    assert told.what == "one process by itself wants more memory than there is for all"
+    assert "a single process (compile) had taken 512.0 MiB of at most 513.0 MiB" in told.cause
+    assert "a larger --memory" in told.next_step
+    assert told.no_heal
+    assert "--jobs" not in told.next_step + told.mend
 
 
 def test_what_jobs_wanted_when_memory_ran_out_is_learnt(home: Home) -> None:

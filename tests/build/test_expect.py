@@ -8,6 +8,9 @@ from hypothesis import strategies as st
 from tests.making import small_plan
 
 from rocwright.build.expect import Expected, Source, expect, machine_pace, whole
+from rocwright.build.jobs.learn import Learnt
+from rocwright.build.jobs.processes import Kind
+from rocwright.build.jobs.room import Room
 from rocwright.build.outlook import outlook, outlook_line
 from rocwright.build.took import Took, took
 from rocwright.build.whole import Whole
@@ -147,9 +150,16 @@ def test_where_nothing_is_known_only_steps_are_counted() -> None:
 # what it needs
 
 
-def needs(*steps: Step, expected: dict[str, Expected], disk: int = 100 * GIB, memory: int = 28 * GIB) -> str:
+def needs(
+    *steps: Step,
+    expected: dict[str, Expected],
+    disk: int = 100 * GIB,
+    memory: int = 29 * GIB,
+    learnt: Learnt | None = None,
+) -> str:
     decisions = [Decision(step=one, state=State.RUN) for one in steps]
-    return outlook_line(outlook(decisions, expected, 16, disk=disk, memory=memory))
+    room = Room(total=64 * GIB, used=64 * GIB - memory, available=memory)
+    return outlook_line(outlook(decisions, expected, 16, disk=disk, room=room, learnt=learnt or Learnt()))
 
 
 @pytest.mark.parametrize(
@@ -162,6 +172,14 @@ def test_the_line_tells_time_disk_memory_and_jobs(source: Source, more: str) -> 
         f"about 1 h 00 min{more}, 1.00 GiB disk, 28.00 GiB memory      "
         "this machine: ok, 14 jobs of 16 (memory)"
     )
+
+
+def test_the_line_reckons_with_the_memory_that_jobs_took_here() -> None:
+    learnt = Learnt()
+    for _ in range(200):
+        learnt.note("torch", "torch", Kind.COMPILE, 4 * GIB)
+    said = needs(TORCH, expected={}, learnt=learnt)
+    assert "27.93 GiB memory      this machine: ok, 7 jobs of 16 (memory)" in said
 
 
 def test_the_line_says_what_there_is_too_little_of_and_what_has_no_history() -> None:

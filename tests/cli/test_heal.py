@@ -161,6 +161,7 @@ def test_known_failures_are_mended_one_after_the_other_and_remembered(
     ]
     assert rows[4]["told"] == "tree/alpha failed with it: edits: the edit of gone finds no such file"
     assert rows[0]["told"] == "alpha failed in the same way"
+    assert rows[1]["told"] == "alpha got past old-minimum, then failed by second-failure"
     assert rows[1]["failed"] == "error: minimum is too old"
     assert rows[1]["before"] == rows[0]["before"] != rows[1]["after"] == rows[2]["before"]
 
@@ -174,4 +175,6 @@ def test_known_failures_are_mended_one_after_the_other_and_remembered(
 
     forgotten = rocwright("heal", "--forget", "leak", env=env)
     assert forgotten.returncode == 0, forgotten.stderr
+    assert "built anew without by the next build:\n  rocwright build\n" in forgotten.stderr
+    assert "rocwright lock" not in forgotten.stderr, "its action chose nothing in the lock"
     assert rocwright("build", *words, env=env).returncode == 6

@@ -67,11 +67,22 @@ class Case:
         assert told["findings"], told
         return [one for one in told["findings"] if not one["ok"]]
 
-    def builds_elsewhere(self) -> None:
-        """From the lock alone, in a store that never saw the component built, it is built at once."""
+    def builds(self, *words: str) -> dict[str, Any]:
+        """Build the component, also where the store has it; gives what `build --json` tells."""
+        self.forget()
+        code, told = self._build(self.folder, *words)
+        assert code == 0, told
+        return told
+
+    def forget(self) -> None:
+        """Leave the store as if the component had never been built."""
         for path in (self.home.store / "records").glob("??/*.json"):
             if json.loads(path.read_text())["step"] == self.stack:
                 path.unlink()
+
+    def builds_elsewhere(self) -> None:
+        """From the lock alone, in a store that never saw the component built, it is built at once."""
+        self.forget()
         elsewhere = self.folder.with_name(f"{self.folder.name}-elsewhere")
         elsewhere.mkdir()
         for name in ("rocwright.toml", "rocwright.lock"):

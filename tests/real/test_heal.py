@@ -76,3 +76,31 @@ def test_compilers_that_want_more_memory_than_there_is_are_run_with_fewer_at_onc
     assert remedy.memory >= 175 * 1024**2
     forget_jobs(home)
     case.builds_elsewhere()
+
+
+def test_a_whole_build_holds_its_memory_by_pausing_compilers(home: Home, tmp_path: Path) -> None:
+    """The same compilers under the same limit: with the job server all are built at the first try."""
+    options = ("--jobs", "4", "--memory", "350MiB")
+    case = Case(home=home, folder=tmp_path / "paused", stack="tables", options=options)
+    case.begin()
+    forget_jobs(home)
+    read_compilers(home)
+    run = case.builds()["run"]
+    (step,) = (one for one in run["steps"] if one["name"] == "tables")
+    assert (step["outcome"], step["jobs"]) == ("built", 4)
+    assert 250 * 2**20 < step["peak_memory"] <= 350 * 2**20
+    assert step["paused"] > 0
+
+
+def test_a_compiler_that_alone_is_larger_than_all_there_is_is_told_at_once(
+    home: Home, tmp_path: Path
+) -> None:
+    options = ("--jobs", "4", "--memory", "200MiB")
+    case = Case(home=home, folder=tmp_path / "alone", stack="tables", options=options)
+    case.begin()
+    case.forget()
+    read_compilers(home)
+    failure = case.fails()
+    assert failure["what"] == "one process by itself wants more memory than there is for all"
+    assert "of at most 200.0 MiB" in failure["cause"]
+    assert (failure["heal"], failure["no_heal"]) == ("", "no number of jobs gives one process more memory")

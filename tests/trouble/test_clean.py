@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from filelock import FileLock
 
 from rocwright.cli import cli
 from rocwright.home import Home
@@ -23,6 +25,7 @@ from rocwright.trouble.clean.model import the_kinds
 from rocwright.trouble.clean.room import clear, look
 from tests.making import put_output, record_of, small_plan
 
+REPOSITORY = Path(__file__).parents[2]
 INSIDE = tuple(kind.name for kind in the_kinds().kind)
 
 
@@ -45,6 +48,24 @@ def old(store: LocalStore, tmp_path: Path) -> dict[str, str]:
 def run(*words: str) -> tuple[int, str]:
     done = CliRunner().invoke(cli, ["clean", *words])
     return done.exit_code, done.stdout
+
+
+def test_each_place_in_the_home_folder_goes_by_a_kind_or_stays_for_a_reason(home: Home) -> None:
+    places = [name for name, one in vars(Home).items() if isinstance(one, property)]
+    named = {getattr(home, name).relative_to(home.path).parts[0] for name in places}
+    kinds = {part for kind in the_kinds().kind for part in kind.lies}
+    stays = {one.name for one in the_kinds().kept}
+    assert named == kinds | stays
+    assert not kinds & stays
+    page = (REPOSITORY / "docs/files.md").read_text()
+    assert {name for name in named if f"`{name}`" not in page and f"`{name}/`" not in page} == set()
+
+
+def test_nothing_but_home_names_places_in_the_home_folder() -> None:
+    """So that the test above knows of all."""
+    own = re.compile(r"""(?:home|Home\.default\(\))\.path / f?["']""")
+    code = (REPOSITORY / "src/rocwright").rglob("*.py")
+    assert [path.name for path in code if own.search(path.read_text())] == []
 
 
 def test_without_words_it_shows_every_kind_and_removes_nothing(
@@ -186,6 +207,17 @@ def test_an_unpacked_root_goes_by_its_name_first(home: Home, store: LocalStore) 
     (root / "file").write_text("x")
     assert run("roots", "--yes")[0] == 0
     assert [path.name for path in home.roots.iterdir() if path.is_dir()] == []
+
+
+def test_package_lists_go_unless_apt_is_at_work_in_them(home: Home, store: LocalStore) -> None:
+    lists = home.apt / "sid-amd64"
+    (lists / "var").mkdir(parents=True)
+    (lists / "var/list").write_text("x")
+    with FileLock(home.apt / "sid-amd64.lock"):
+        run("package-lists", "--keep", "0d", "--yes")
+        assert lists.exists()
+    run("package-lists", "--keep", "0d", "--yes")
+    assert not lists.exists()
 
 
 @pytest.mark.skipif(shutil.which("ccache") is None, reason="ccache is not installed")

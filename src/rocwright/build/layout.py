@@ -99,7 +99,7 @@ class _Stamps:
     """Which laid-out file was checked as what; a changed size or time makes it be checked again."""
 
     def __init__(self, home: Home) -> None:
-        self.home, self.path = home, home.path / "laid-out.json"
+        self.home, self.path = home, home.laid_out
         self.changed = False
         try:
             self.known: dict[str, object] = dict(json.loads(self.path.read_text()))

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from rocwright.build.expect import Expected, Left, compiles, most_jobs, whole
-from rocwright.build.jobs.room import read_room
+from rocwright.build.jobs.learn import Learnt
+from rocwright.build.jobs.policy import fitting, per_job
+from rocwright.build.jobs.room import Room, read_room
+from rocwright.home import Home
 from rocwright.models import Frozen
 from rocwright.plan.decide import Decision, State
 from rocwright.units import duration, size
@@ -32,21 +34,37 @@ class Outlook(Frozen):
 
 
 def outlook(
-    decisions: Sequence[Decision], expected: Mapping[str, Expected], jobs: int, *, disk: int, memory: int
+    decisions: Sequence[Decision],
+    expected: Mapping[str, Expected],
+    jobs: int,
+    *,
+    disk: int,
+    room: Room,
+    learnt: Learnt,
 ) -> Outlook:
-    """Of the steps to run, where `disk` and `memory` bytes are free."""
+    """Of the steps to run, where `disk` bytes are free: with the memory that jobs were found to take here,
+    else with what the recipes say."""
     steps = [one.step for one in decisions if one.state is State.RUN]
     building = [step for step in steps if compiles(step)]
-    fits = {step.key: max(1, memory // step.needs.memory) for step in building if step.needs.memory}
-    most = min(jobs, *fits.values()) if fits else jobs
+    reckoned = [step for step in building if step.needs.memory]
+    most = min(
+        (fitting(room, learnt, one.component, one.name, one.needs.memory, jobs) for one in reckoned),
+        default=jobs,
+    )
     seconds = {
         step.key: expected.get(step.name, Expected()).seconds(most_jobs(step, most)) or None for step in steps
     }
     left = whole(steps, seconds, most)
     wanted_disk = sum(step.needs.disk for step in steps)
-    wanted_memory = max((step.needs.memory * min(most, step.needs.cores) for step in building), default=0)
+    wanted_memory = max(
+        (
+            per_job(learnt, one.component, one.name, one.needs.memory) * min(most, one.needs.cores)
+            for one in reckoned
+        ),
+        default=0,
+    )
     short = [f"{size(disk)} of disk are free"] if wanted_disk > disk else []
-    short += [f"{size(memory)} of memory are available"] if wanted_memory > memory else []
+    short += [f"{size(room.available)} of memory are available"] if wanted_memory > room.available else []
     return Outlook(
         left=left.model_copy(
             update={"unknown": tuple(step.name for step in building if seconds[step.key] is None)}
@@ -64,18 +82,19 @@ def outlook(
 def outlook_here(
     decisions: Sequence[Decision],
     expected: Mapping[str, Expected],
-    home: Path,
+    home: Home,
     jobs: int | None = None,
     memory: int | None = None,
 ) -> Outlook:
     """The same on this machine, with what the user allows of it: all cores, and what memory there is."""
-    existing = next(path for path in (home, *home.parents) if path.exists())
+    existing = next(path for path in (home.path, *home.path.parents) if path.exists())
     return outlook(
         decisions,
         expected,
         jobs or os.cpu_count() or 1,
         disk=shutil.disk_usage(existing).free,
-        memory=read_room(memory, None).available,
+        room=read_room(memory, None),
+        learnt=Learnt.load(home),
     )
 
 

@@ -167,7 +167,7 @@ class _Scheduler:
                         break
                     ended, _ = wait(running, timeout=AGAIN, return_when=FIRST_COMPLETED)
                     for future in ended:
-                        self._take(running.pop(future)[0], future.result())
+                        self._take(*running.pop(future), future.result())
                     if self.under_way is not None and time.monotonic() - sampled >= SAMPLE:
                         sampled = time.monotonic()
                         for step, seat in running.values():
@@ -344,7 +344,7 @@ class _Scheduler:
                 folder.remove()
         return stopped(volume, step, taken, kept=folder.path if self.options.keep_stopped else None)
 
-    def _take(self, step: Step, run: StepRun) -> None:
+    def _take(self, step: Step, seat: Seat, run: StepRun) -> None:
         if run.outcome != "failed":
             self._ended(run)
             self.done.add(step.key)
@@ -353,14 +353,14 @@ class _Scheduler:
         error = from_dict(run.error)
         if error.failure is FailureClass.OUT_OF_MEMORY and run.peak_memory:
             self.server.ran_out(step, run.jobs, run.peak_memory)
-        if self.tries.grant(run, error):
+        if self.tries.grant(run, error, seat.alone):
             self._ended(run.model_copy(update={"outcome": "again"}))
             self.progress.say(again_line(run))
             self.whole.again(step)
             self.waiting[step.key] = step
             return
         self.whole.failed(step)
-        error = self.tries.told(run, error)
+        error = self.tries.told(run, error, seat.alone)
         self._ended(run.model_copy(update={"error": error.as_dict()}))
         self.outcome.failures.append((step.name, error))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -100,6 +101,7 @@ def command(
 
 def _show(room: Room, where: str) -> None:
     from rocwright.cli.tell import print_table
+    from rocwright.trouble.clean.model import staying
     from rocwright.units import size
 
     print_table(
@@ -122,10 +124,14 @@ def _show(room: Room, where: str) -> None:
     for one in room.found:
         if one.why:
             click.echo(f"{one.kind}: {one.why}")
+    stays = staying(Path(where))
+    if stays:
+        names = ", ".join(kept.name for kept, _ in stays)
+        click.echo(f"\n{size(sum(taken for _, taken in stays))} more are no cache and stay: {names}")
     own = [one for one in room.found if not one.outside]
     free = sum(piece.size for one in own for piece in one.pieces)
     click.echo(
-        f"\n{size(sum(one.size for one in own))} in {where}; {size(free)} of it was not used for "
+        f"{size(sum(one.size for one in own))} in {where}; {size(free)} of it was not used for "
         f"{room.days:.0f} days and is not needed: rocwright clean --dry-run lists it"
     )
 

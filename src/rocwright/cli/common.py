@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -62,6 +63,16 @@ class Asked:
     @property
     def names_a_stack(self) -> bool:
         return self.stack is not None or bool(self.gpus) or self.base is not None
+
+    def after(self, verb: str) -> str:
+        """The command line that asks another verb for the same."""
+        words = ["rocwright", verb, *([self.stack] if self.stack else [])]
+        words += [word for gpu in self.gpus for word in ("--gpu", gpu)]
+        words += ["--base", self.base] if self.base else []
+        words += ["--provider", self.provider] if self.provider else []
+        words += [word for name in self.extra for word in ("--with", name)]
+        pins = (f"{name}{'' if to.startswith('@') else '='}{to}" for name, to in self.versions.items())
+        return shlex.join([*words, *(word for pin in pins for word in ("--set", pin))])
 
     @property
     def changes(self) -> dict[str, Any]:

@@ -26,6 +26,7 @@ def command(asked: Asked, explain: bool, forget: str | None, as_json: bool) -> N
     from rocwright.resolve.files import read_lock, write_lock
     from rocwright.resolve.lock import relocks
     from rocwright.trouble.heal.trail import as_data, lines, without
+    from rocwright.trouble.heal.words import does
 
     if explain and forget:
         raise click.UsageError("--explain shows, --forget takes out: one of them.")
@@ -37,8 +38,13 @@ def command(asked: Asked, explain: bool, forget: str | None, as_json: bool) -> N
         gone = [one for one in locked.remedies if one not in left.remedies]
         locked = left
         say(f"{len(gone)} taken out of {project.lock_path}")
-        if any(one.in_force and relocks(one.action) for one in gone):
-            say("its versions and packages stay as they are until they are chosen anew: rocwright lock")
+        chose = [does(one.action, one.component) for one in gone if one.in_force and relocks(one.action)]
+        if chose:
+            say(f"the lock still has what they chose ({'; '.join(chose)}); to choose anew without:")
+            say(f"  {asked.after('lock')}")
+        if any(one.in_force for one in gone):
+            say("what was built with them is built anew without by the next build:")
+            say(f"  {asked.after('build')}")
         if not as_json:
             return
     if as_json:

@@ -50,7 +50,7 @@ def show_needs(
     """What the steps to run need, and what this machine can do, in a line."""
     if any(one.state is State.RUN for one in decisions):
         label = click.style("needs", bold=True)
-        found = outlook_here(decisions, expected(project, decisions), project.home.path, jobs, memory)
+        found = outlook_here(decisions, expected(project, decisions), project.home, jobs, memory)
         click.echo(f"{label}  {outlook_line(found)}", err=True)
 
 

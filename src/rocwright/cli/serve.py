@@ -64,7 +64,7 @@ def command(
 
     home = Home.default()
     with open_records(home) as records:
-        access = Access(Tokens(home.path / "tokens.json"), open_)
+        access = Access(Tokens(home.tokens), open_)
         queue = Queue(records, Path.cwd(), say, engine)
         site = Site(home=home, records=records, access=access, folder=queue.folder, working=queue.working)
 
@@ -104,7 +104,7 @@ def add(name: str, scopes: tuple[str, ...]) -> None:
     from rocwright.web.access import Tokens
 
     wanted = [one for one in KNOWN if one in scopes]
-    click.echo(Tokens(Home.default().path / "tokens.json").add(name, wanted, now()))
+    click.echo(Tokens(Home.default().tokens).add(name, wanted, now()))
 
 
 @token.command("list")
@@ -115,7 +115,7 @@ def list_(as_json: bool) -> None:
     from rocwright.home import Home
     from rocwright.web.access import Tokens
 
-    known = Tokens(Home.default().path / "tokens.json").all()
+    known = Tokens(Home.default().tokens).all()
     if as_json:
         print_json([one.model_dump(mode="json", exclude={"sha256"}) for one in known])
         return
@@ -132,5 +132,5 @@ def remove(name: str) -> None:
     from rocwright.home import Home
     from rocwright.web.access import Tokens
 
-    Tokens(Home.default().path / "tokens.json").remove(name)
+    Tokens(Home.default().tokens).remove(name)
     click.echo(f"{name} is forgotten")

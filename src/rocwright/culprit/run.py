@@ -36,7 +36,7 @@ class _Search:
     def __init__(self, good: Lock, bad: Lock, bench: Bench) -> None:
         self.good, self.bad, self.bench = good, bad, bench
         name = sha256_bytes(canonical_json([good.model_dump(mode="json"), bad.model_dump(mode="json")]))
-        self.folder = bench.project.home.path / "bisect" / name[:16]
+        self.folder = bench.project.home.bisects / name[:16]
         self.trail = Trail(self.folder / "trail.json")
         self.known: dict[str, Try] = {}
         self.tries: list[Try] = []

@@ -93,7 +93,7 @@ def last_cycle(where: Path, home: Home) -> CycleTold | None:
 
 
 def _place(where: Path, home: Home) -> Path:
-    return home.path / "cycle" / sha256_bytes(str(where.resolve()).encode())[:16]
+    return home.cycles / sha256_bytes(str(where.resolve()).encode())[:16]
 
 
 @contextmanager

@@ -79,7 +79,7 @@ def _completed(run: Run, findings: Iterable[Finding]) -> Run:
 def _evidence(home: Home) -> dict[str, list[Path]]:
     """The files of findings, by the run that left them."""
     found: defaultdict[str, list[Path]] = defaultdict(list)
-    for path in sorted((home.path / "evidence").glob("*/*.json")):
+    for path in sorted(home.old_evidence.glob("*/*.json")):
         found[path.stem].append(path)
     return found
 

@@ -87,6 +87,12 @@ def issue_of(error: RocwrightError) -> Issue | None:
     )
 
 
+def first_line(error: RocwrightError) -> str:
+    """What an error looks like, in a line: the first one that is worth seeing."""
+    lines = [line.strip() for line in error.detail.splitlines() if line.strip()]
+    return lines[0] if lines else error.what
+
+
 def where_of(step: Step) -> Where:
     """What a step tells of the place where it fails."""
     runs = Phase.PREPARE if step.name.startswith(PREPARE) else Phase.BUILD

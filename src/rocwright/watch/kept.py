@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
-from pathlib import Path
 
 from pydantic import ValidationError
 
@@ -28,7 +27,7 @@ def keep(report: Report, labels: Iterable[str], home: Home, at: str) -> None:
     for label in labels:
         with contextlib.suppress(OSError):
             write_atomic(
-                _folder(home) / f"{sha256_bytes(label.encode())[:16]}.json",
+                home.watched / f"{sha256_bytes(label.encode())[:16]}.json",
                 Kept(lock=label, at=at, report=_of(report, label)).model_dump_json(),
             )
 
@@ -36,14 +35,10 @@ def keep(report: Report, labels: Iterable[str], home: Home, at: str) -> None:
 def kept(home: Home) -> list[Kept]:
     """The last look at each lock, the newest first; what cannot be read is left out."""
     found = []
-    for path in _folder(home).glob("*.json"):
+    for path in home.watched.glob("*.json"):
         with contextlib.suppress(OSError, ValidationError):
             found.append(Kept.model_validate_json(path.read_bytes()))
     return sorted(found, key=lambda one: (one.at, one.lock), reverse=True)
-
-
-def _folder(home: Home) -> Path:
-    return home.path / "watched"
 
 
 def _of(report: Report, label: str) -> Report:

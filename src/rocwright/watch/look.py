@@ -52,7 +52,7 @@ def watch(
 
     What does not answer is in the report, never raised. The report is kept (`watch.kept`).
     """
-    store, kept = LocalStore(home.store), home.path / "watch.json"
+    store, kept = LocalStore(home.store), home.watch_memory
     eyes = Eyes(
         settings=settings,
         catalog=catalog,

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from multiprocessing import get_context
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocwright.build.jobs import learn
 from rocwright.build.jobs.learn import MOST_WEIGHT, Learnt, Peaks
 from rocwright.build.jobs.processes import Kind
 from rocwright.home import Home
@@ -92,6 +95,23 @@ def test_two_builds_at_once_lose_nothing(tmp_path: Path) -> None:
         one.join()
     sorts = json.loads(Home(tmp_path).job_memory.read_text())["sorts"]
     assert sum(sorts["a\tstep\tcompile"]["bins"].values()) == 20
+
+
+def test_what_a_thread_notes_while_another_asks_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    learnt, noting = Learnt(), []
+
+    def asked(rows: Iterable[tuple[int, float]]) -> Peaks:
+        known = [*rows]
+        noting.append(Thread(target=learnt.note, args=("part", "step", Kind.COMPILE, 8 * GIB)))
+        noting[-1].start()
+        noting[-1].join(0.2)
+        return Peaks(known)
+
+    monkeypatch.setattr(learn, "Peaks", asked)
+    learnt.peaks("part", "step", Kind.COMPILE, GIB)
+    monkeypatch.undo()
+    noting[0].join()
+    assert learnt.peaks("part", "step", Kind.COMPILE, GIB).usual() > GIB
 
 
 @pytest.mark.parametrize(

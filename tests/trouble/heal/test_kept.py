@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from rocwright.catalog import issue as issues
 from rocwright.catalog.issue import ErrorLines, FixedIn, the_issues
 from rocwright.catalog.load import builtin_catalog
+from rocwright.cli import cli
 from rocwright.errors import ConflictError
-from rocwright.flow import Project, lock
+from rocwright.flow import Project, lock, project_of
 from rocwright.home import Home
 from rocwright.plan.make import make_plan
 from rocwright.resolve import online
@@ -72,6 +74,23 @@ def test_a_remedy_that_no_lock_can_have_any_more_is_told_with_the_way_out(
         lock(project, lambda _: None)
     assert "rocwright lock --forget-remedies" in error.value.next_step
     assert read_lock(path) == before, "the old lock stays"
+
+
+def test_what_a_forgotten_remedy_chose_is_chosen_anew_by_the_command_that_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(tmp_path)
+    monkeypatch.setenv("ROCWRIGHT_HOME", str(home.path))
+    words = ("llama-vulkan", "--gpu", "gfx1151", "--base", "debian:sid")
+    before = mended(
+        lock_of("llama-vulkan", "gfx1151", base="debian:sid"),
+        remedy("llama.cpp", action(kind="packages", names=["python-headers"]), outcome="helped"),
+    )
+    write_lock(project_of(before.request, tmp_path, home).lock_path, before)
+    done = CliRunner().invoke(cli, ["heal", *words, "--forget", before.remedies[0].issue])
+    assert done.exit_code == 0, done.output
+    assert f"\n  rocwright lock {' '.join(words)}\n" in done.stderr
+    assert "adds python-headers to the packages that builds have" in done.stderr
 
 
 def wanted(made: Lock) -> set[str]:

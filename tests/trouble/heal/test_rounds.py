@@ -112,6 +112,19 @@ def test_a_version_that_did_not_help_is_given_back_exactly_and_the_next_action_t
     assert rounds.saved[-1] == lock
 
 
+def test_one_that_got_past_a_failure_to_one_that_nobody_knows_is_kept_and_tells_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known(monkeypatch, VARIABLE)
+    other = CompileError("it broke", detail="y.c:1: no such thing\nmore")
+    rounds = Rounds(tmp_path, lambda lock: other if lock.in_force else failure())
+    lock, built = healed(start(), rounds.world)
+    assert [name for name, _ in built.failures] == [STEP]
+    told = "pytorch got past known, then failed by something that is not known: y.c:1: no such thing"
+    assert (lock.remedies[0].outcome, lock.remedies[0].told) == ("helped", told)
+    assert f"heal: known: kept, {told}" in rounds.said
+
+
 def on_trial(lock: Lock) -> bool:
     return lock.in_force[-1].action.kind == "version"
 

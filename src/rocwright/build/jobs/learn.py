@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import accumulate
 from pathlib import Path
+from threading import Lock
 from typing import Annotated
 
 from filelock import FileLock
@@ -95,13 +96,14 @@ class _File(Frozen):
 
 
 class Learnt:
-    """What is known, and what this build adds. Not for two threads at once.
+    """What is known, and what this build adds. Any thread may ask and add: it has a lock of its own.
 
     `set_aside` is where a file that could not be read was moved.
     """
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
+        self._lock = Lock()
         self._known: Mapping[str, _Sort] = {}
         self._new: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(float))
         self._made: dict[tuple[str, int], Peaks] = {}
@@ -117,31 +119,34 @@ class Learnt:
     def peaks(self, component: str, step: str, kind: Kind, otherwise: int) -> Peaks:
         """Peaks of a sort; `otherwise` bytes count as one more that was seen, which is all where none was."""
         name = _name(component, step, kind)
-        found = self._made.get((name, otherwise))
-        if found is None:
-            kept = self._known.get(name, _Sort()).bins
-            rows = [*kept.items(), *self._new.get(name, {}).items()]
-            found = Peaks([(otherwise, 1.0), *((_size(number), weight) for number, weight in rows)])
-            self._made[name, otherwise] = found
-        return found
+        with self._lock:
+            found = self._made.get((name, otherwise))
+            if found is None:
+                kept = self._known.get(name, _Sort()).bins
+                rows = [*kept.items(), *self._new.get(name, {}).items()]
+                found = Peaks([(otherwise, 1.0), *((_size(number), weight) for number, weight in rows)])
+                self._made[name, otherwise] = found
+            return found
 
     def note(self, component: str, step: str, kind: Kind, peak: int) -> None:
         """A job has ended that had held `peak` bytes at most."""
         name = _name(component, step, kind)
-        self._new[name][_bin(peak)] += 1
-        for key in [key for key in self._made if key[0] == name]:
-            del self._made[key]
+        with self._lock:
+            self._new[name][_bin(peak)] += 1
+            for key in [key for key in self._made if key[0] == name]:
+                del self._made[key]
 
     def save(self) -> None:
         """Add what is new to the file: also to what other builds wrote there meanwhile."""
-        if self._path is None or not self._new:
-            return
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(f"{self._path}.lock"):
-            self._known = _merged(self._read(), self._new, datetime.now(UTC))
-            write_atomic(self._path, _File(sorts=dict(self._known)).model_dump_json() + "\n")
-        self._new.clear()
-        self._made.clear()
+        with self._lock:
+            if self._path is None or not self._new:
+                return
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(f"{self._path}.lock"):
+                self._known = _merged(self._read(), self._new, datetime.now(UTC))
+                write_atomic(self._path, _File(sorts=dict(self._known)).model_dump_json() + "\n")
+            self._new.clear()
+            self._made.clear()
 
     def _read(self) -> Mapping[str, _Sort]:
         assert self._path is not None

@@ -141,8 +141,14 @@ def fitting(room: Room, learnt: Learnt, component: str, step: str, memory: int, 
 
     Where more is wanted at times, some of them are paused.
     """
-    usual = learnt.peaks(component, step, Kind.COMPILE, memory or UNKNOWN).usual()
+    usual = per_job(learnt, component, step, memory)
     return max(1, min(most, (room.available - margin(room)) // max(1, usual)))
+
+
+def per_job(learnt: Learnt, component: str, step: str, memory: int) -> int:
+    """Bytes that a compilation of a step usually comes to: as was learnt here, of which what its recipe says
+    (`memory`, 0 where it does not) is a part, and the whole where nothing was."""
+    return learnt.peaks(component, step, Kind.COMPILE, memory or UNKNOWN).usual()
 
 
 def margin(room: Room) -> int:
@@ -266,7 +272,7 @@ def _hopeless(room: Room, active: Sequence[Seen], goes: Sequence[bool]) -> Seen 
     if len(going) != 1 or room.available > margin(room):
         return None
     least = room.used - sum(one.memory for one in active)
-    return going[0] if going[0].memory + max(0, least) > room.total - 2 * margin(room) else None
+    return going[0] if going[0].memory + max(0, least) > room.total - margin(room) else None
 
 
 def _words(tokens: int, most: int, waiting: int) -> str:

@@ -40,12 +40,21 @@ class Held:
     most: int
 
 
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """A process that by itself filled all that there was: what it is, what it had, and the limit (bytes)."""
+
+    kind: Kind
+    memory: int
+    limit: int
+
+
 @dataclass(slots=True)
 class Seat:
     """A step's place at the server. `jobs` is the number for tools that know no job server.
 
     `cap` is the most that all may have while it runs. `working` and `memory` are as last seen: processes that
-    compile or link, and bytes of all.
+    compile or link, and bytes of all. `alone` is one for which no number of jobs would have left enough.
     """
 
     name: str
@@ -64,6 +73,7 @@ class Seat:
     memory: int = 0
     peak: int = 0
     paused: float = 0
+    alone: Alone | None = None
 
     def describe(self) -> str:
         """What it has now, for people."""
@@ -123,7 +133,6 @@ class JobServer:
         self.decision = Decision(tokens=jobs)
         self._home = home
         self._seats: list[Seat] = []
-        self._short: list[tuple[Step, int]] = []
         self._lock = Lock()
         self._wake = Event()
         self._stopped = False
@@ -155,7 +164,6 @@ class JobServer:
         if self.sharing:
             self._thread.join()
         self._circulation.tokens.close()
-        self._learn_short()
         self._learnt.save()
         state.dispose(self.folder)
 
@@ -190,8 +198,8 @@ class JobServer:
     def ran_out(self, step: Step, jobs: int, peak: int) -> None:
         """A step was ended for memory at `peak` bytes, with so many jobs: each wanted more than its share of
         them, and is known from now on to take twice that."""
-        with self._lock:
-            self._short += [(step, 2 * peak // max(jobs, 1))] * max(jobs, 1)
+        for _ in range(max(jobs, 1)):
+            self._learnt.note(step.component, step.name, Kind.COMPILE, 2 * peak // max(jobs, 1))
 
     def leave(self, seat: Seat) -> None:
         """Take a place back."""
@@ -254,28 +262,24 @@ class JobServer:
         self._circulation.settle(self.decision.tokens - len(seats))
         self._pause(self.decision)
         if self.decision.hopeless is not None:
-            self._too_large(self.decision.hopeless, room)
+            self._too_large(self.decision.hopeless, room, seats)
 
-    def _too_large(self, one: Seen, room: Room) -> None:
-        """Say once that no number of jobs would help."""
+    def _too_large(self, one: Seen, room: Room, seats: Sequence[Seat]) -> None:
+        """Say once that no number of jobs would help, and keep it for when the kernel has ended it."""
+        for seat in seats:
+            if seat.name == one.step:
+                seat.alone = Alone(one.kind, one.memory, room.total)
         if one.pid not in self._told:
             self._told.add(one.pid)
             self._say(
-                f"{one.step}: one process ({one.kind.value}) has {size(one.memory)} by itself, where all may "
-                f"have {size(room.total)}: fewer jobs do not help"
+                f"  {one.step}: one process ({one.kind.value}) has {size(one.memory)} by itself, where all "
+                f"may have {size(room.total)}: fewer jobs do not help"
             )
 
     def _learn(self, sight: Sight, components: Mapping[str, str]) -> None:
         for one in sight.ended:
             if one.kind is not Kind.OTHER and one.step in components:
                 self._learnt.note(components[one.step], one.step, one.kind, one.peak)
-        self._learn_short()
-
-    def _learn_short(self) -> None:
-        with self._lock:
-            short, self._short = self._short, []
-        for step, peak in short:
-            self._learnt.note(step.component, step.name, Kind.COMPILE, peak)
 
     def _pause(self, decision: Decision) -> None:
         self._paused |= {each.pid: each for each in decision.pause}

@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from rocwright import process
@@ -59,7 +59,7 @@ def _needs(store: LocalStore, keys: set[str]) -> set[str]:
 
 
 def _unpacked(home: Home) -> list[Path]:
-    return [path for path in home.roots.glob("*") if path.is_dir() and not path.is_symlink()]
+    return _folders(home.roots)
 
 
 def find_kept(kind: Kind, home: Home, store: LocalStore, gone: Rubbish) -> Found:
@@ -185,6 +185,38 @@ def log_files(home: Home) -> dict[Path, list[Path]]:
 
 def _is_log(path: Path) -> bool:
     return path.name != RUN and path.is_file() and not path.is_symlink()
+
+
+def find_folders(kind: Kind, folders: Iterable[Path], days: float) -> Found:
+    """Folders that go whole; each was used when a file in it was last written."""
+    told = {folder: [*file_stats(folder)] for folder in folders}
+    pieces = tuple(
+        Piece(
+            kind=kind.name,
+            name=str(folder),
+            size=sum(one.st_size for one in stats),
+            used=max((one.st_ctime for one in stats), default=folder.lstat().st_ctime),
+        )
+        for folder, stats in told.items()
+    )
+    return Found(
+        kind=kind.name,
+        holds=kind.holds,
+        again=kind.again,
+        size=sum(one.size for one in pieces),
+        count=len(pieces),
+        used=max((one.used for one in pieces), default=0),
+        pieces=tuple(one for one in pieces if one.used < oldest(days)),
+    )
+
+
+def package_lists(home: Home) -> list[Path]:
+    """The private apt folders, one a suite."""
+    return _folders(home.apt)
+
+
+def _folders(place: Path) -> list[Path]:
+    return [path for path in sorted(place.glob("*")) if path.is_dir() and not path.is_symlink()]
 
 
 def index_files(home: Home) -> dict[Path, list[Path]]:

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import time
 from functools import cache
+from pathlib import Path
 
 from rocwright.catalog.read import Reader, catalog_folders
 from rocwright.models import Frozen
-from rocwright.store.keep import DAY, Rubbish
+from rocwright.store.keep import DAY, Rubbish, folder_size
 
 
 class Kind(Frozen):
-    """Things in the home folder; `steps` are the kinds of steps whose outputs they are."""
+    """Things in the home folder, in the parts of it where it `lies`; `steps` are the kinds of steps whose
+    outputs they are."""
 
     name: str
     holds: str
+    lies: tuple[str, ...]
     again: str
     steps: tuple[str, ...] = ()
+
+
+class Kept(Frozen):
+    """A part of the home folder that no clean-up touches, and why."""
+
+    name: str
+    why: str
 
 
 class Tool(Frozen):
@@ -49,6 +59,7 @@ class Kinds(Frozen):
     """All that `clean` knows."""
 
     kind: tuple[Kind, ...] = ()
+    kept: tuple[Kept, ...] = ()
     tool: tuple[Tool, ...] = ()
     engine: tuple[Engine, ...] = ()
 
@@ -114,6 +125,7 @@ def the_kinds() -> Kinds:
     known = [one for one in tables if one]
     return Kinds(
         kind=tuple(each for one in known for each in one.kind),
+        kept=tuple(each for one in known for each in one.kept),
         tool=tuple(each for one in known for each in one.tool),
         engine=tuple(each for one in known for each in one.engine),
     )
@@ -122,6 +134,12 @@ def the_kinds() -> Kinds:
 def oldest(days: float) -> float:
     """The time, in seconds since 1970, before which things are older than `days`."""
     return time.time() - days * DAY
+
+
+def staying(home: Path) -> tuple[tuple[Kept, int], ...]:
+    """What no clean-up touches of what is in the home folder now, with its bytes."""
+    there = ((one, home / one.name) for one in the_kinds().kept)
+    return tuple((one, folder_size(path)) for one, path in there if path.exists())
 
 
 def chosen(room: Room, at_most: int | None) -> tuple[Piece, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable
+from math import inf
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -41,6 +42,10 @@ def _found(kind: Kind, home: Home, store: LocalStore, gone: Rubbish, days: float
             found = inside.find_files(kind, inside.log_files(home), days, spare=bool(under_way(store)))
         case "indexes":
             found = inside.find_files(kind, inside.index_files(home), days, spare=False)
+        case "package-lists":
+            # steps that fetch work in them
+            age = inf if under_way(store) else days
+            found = inside.find_folders(kind, inside.package_lists(home), age)
         case _:
             found = inside.find_kept(kind, home, store, gone)
     return found.model_copy(update={"command": command})
@@ -85,6 +90,9 @@ def clear(
     for piece in (*by_kind.get("logs", ()), *by_kind.get("indexes", ())):
         say(f"clean: {piece.name}")
         _remove_files(piece, home)
+    for piece in by_kind.get("package-lists", ()):
+        say(f"clean: {piece.name}")
+        _remove_folder(Path(piece.name))
     commands = [(tool.name, tool.clear) for tool in known.tool if tool.name in by_kind]
     commands += [
         (engine.name, (*engine.remove, piece.name))
@@ -122,6 +130,12 @@ def _remove_files(piece: Piece, home: Home) -> None:
         if not is_open(paths):
             for path in paths:
                 path.unlink(missing_ok=True)
+
+
+def _remove_folder(folder: Path) -> None:
+    """Remove it, unless apt is at work in it by now."""
+    with contextlib.suppress(Timeout), FileLock(folder.with_suffix(".lock")).acquire(blocking=False):
+        remove_tree(folder)
 
 
 def is_open(paths: Iterable[Path]) -> bool:

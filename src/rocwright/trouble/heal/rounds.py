@@ -12,7 +12,7 @@ from rocwright.errors import CompileError, FailureClass, RocwrightError
 from rocwright.plan.model import Plan
 from rocwright.resolve.lock import relocks
 from rocwright.resolve.model import Lock, Remedy
-from rocwright.trouble.explain import issue_of
+from rocwright.trouble.explain import first_line, issue_of
 from rocwright.trouble.heal.aside import Aside
 from rocwright.trouble.heal.choose import Case, Offer, added, choose
 from rocwright.trouble.heal.settle import Went, settled
@@ -109,11 +109,12 @@ def offers(
     found = []
     for name, error in built.failures:
         issue = issue_of(error)
-        if issue is not None and issue.mend and name in steps:
+        # a failure may say by itself why nothing can be done
+        if issue is not None and issue.mend and name in steps and not error.no_heal:
             case = Case(
                 issue=issue,
                 step=steps[name],
-                failed=_line(error),
+                failed=first_line(error),
                 lock=lock,
                 plan=plan,
                 jobs=runs[name].jobs if name in runs else 0,
@@ -180,11 +181,6 @@ def _taken(lock: Lock, remedy: Remedy, world: World) -> Lock:
     }
     *others, last = taken.remedies
     return taken.model_copy(update={"remedies": (*others, last.model_copy(update=trail))})
-
-
-def _line(error: RocwrightError) -> str:
-    lines = [line.strip() for line in error.detail.splitlines() if line.strip()]
-    return lines[0] if lines else error.what
 
 
 def _now() -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rocwright.errors import FailureClass, RocwrightError
 from rocwright.plan.model import Plan
 from rocwright.resolve.model import Lock, Remedy
-from rocwright.trouble.explain import issue_of
+from rocwright.trouble.explain import first_line, issue_of
 
 MACHINES = frozenset(
     {
@@ -56,8 +56,8 @@ def _verdict(remedy: Remedy, went: Went) -> tuple[str, str] | None:
         known = issue_of(error)
         if known is not None and known.name == remedy.issue:
             return "useless", f"{remedy.step} failed in the same way"
-        then = f"the issue {known.name}" if known is not None else "something that nobody knows"
-        return "helped", f"{remedy.step} got past it, and failed with {then}"
+        then = known.name if known is not None else f"something that is not known: {first_line(error)}"
+        return "helped", f"{remedy.step} got past {remedy.issue}, then failed by {then}"
     if remedy.step in went.skipped:
         return _before_it(remedy, went)
     names = {one.name for one in went.plan.steps}
