@@ -13,7 +13,11 @@ from typing import Any
 
 from tests.real.stacks import rocwright
 
+from rocwright.bases.roots import unpacked_root
+from rocwright.build.exec_step import execute
+from rocwright.flow import project_in
 from rocwright.home import Home
+from rocwright.plan.make import make_plan
 from rocwright.resolve.files import read_lock
 from rocwright.resolve.model import Lock
 
@@ -38,6 +42,18 @@ class Case:
         words = ("--stack", self.stack, "--gpu", "gfx1151", "--base", self.base)
         rocwright(self.home, self.folder, "init", *words)
         rocwright(self.home, self.folder, "lock")
+
+    def stands(self) -> None:
+        """Make all that the component's step is made from, its root file system unpacked."""
+        project = project_in(self.folder, self.home)
+        steps = make_plan(self.lock, project.catalog).steps
+        for step in steps:
+            project.store.put_step(step.key, step.model_dump_json(by_alias=True).encode())
+        for step in steps:
+            if step.name != self.stack:
+                record = execute(step.key, project.store, self.home, print)
+                if step.kind == "base":
+                    unpacked_root(project.store, record.outputs[0].sha256, self.home.roots, print)
 
     @property
     def lock(self) -> Lock:

@@ -57,10 +57,12 @@ def forget_jobs(home: Home) -> None:
 def test_compilers_that_want_more_memory_than_there_is_are_run_with_fewer_at_once(
     home: Home, tmp_path: Path
 ) -> None:
-    # four compilers of 250 MiB do not fit, nor do two, which is what the second try of any build has
-    options = ("--jobs", "4", "--memory", "350MiB", "--no-job-server")
+    # four compilers of 250 MiB do not fit, and the second try of any build, with half the jobs, has four too
+    options = ("--jobs", "8", "--memory", "350MiB", "--no-job-server")
     case = Case(home=home, folder=tmp_path / "tables", stack="tables", options=options)
     case.begin()
+    case.stands()
+    forget_jobs(home)
     read_compilers(home)
     failure = case.fails()
     assert (failure["class"], failure["issue"]) == ("out of memory", "killed")
@@ -80,14 +82,15 @@ def test_compilers_that_want_more_memory_than_there_is_are_run_with_fewer_at_onc
 
 def test_a_whole_build_holds_its_memory_by_pausing_compilers(home: Home, tmp_path: Path) -> None:
     """The same compilers under the same limit: with the job server all are built at the first try."""
-    options = ("--jobs", "4", "--memory", "350MiB")
+    options = ("--jobs", "8", "--memory", "350MiB")
     case = Case(home=home, folder=tmp_path / "paused", stack="tables", options=options)
     case.begin()
+    case.stands()
     forget_jobs(home)
     read_compilers(home)
     run = case.builds()["run"]
     (step,) = (one for one in run["steps"] if one["name"] == "tables")
-    assert (step["outcome"], step["jobs"]) == ("built", 4)
+    assert (step["outcome"], step["jobs"]) == ("built", 8)
     assert 250 * 2**20 < step["peak_memory"] <= 350 * 2**20
     assert step["paused"] > 0
 
@@ -98,6 +101,8 @@ def test_a_compiler_that_alone_is_larger_than_all_there_is_is_told_at_once(
     options = ("--jobs", "4", "--memory", "200MiB")
     case = Case(home=home, folder=tmp_path / "alone", stack="tables", options=options)
     case.begin()
+    case.stands()
+    forget_jobs(home)
     case.forget()
     read_compilers(home)
     failure = case.fails()

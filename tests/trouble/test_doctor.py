@@ -267,6 +267,13 @@ def test_too_little_memory_for_one_compiler_is_an_error_for_that_stack(tmp_path:
     assert named(machine(tmp_path / "more", memory=64 * GIB), "memory", "pytorch") == []
 
 
+def test_what_is_too_little_for_some_stacks_is_told_for_those_alone(tmp_path: Path) -> None:
+    found = named(machine(tmp_path, memory=2 * GIB), "memory")
+    names = [name.split(" (")[0] for name in found[0].what.split("too little for ")[1].split(", ")]
+    assert found[0].stacks == tuple(names)
+    assert set(names) < set(EVERY)
+
+
 def test_engines_are_judged_where_they_were_tried(tmp_path: Path) -> None:
     with Tree(machine(tmp_path)) as tree:
         found = here(tree, CATALOG, FACTS, Home(tmp_path), {"podman": "not installed", "bubblewrap": ""})

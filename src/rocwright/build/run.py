@@ -28,6 +28,7 @@ from rocwright.errors import (
 from rocwright.plan.environment import BUILD, FIXED, IN, OUT, SOURCE
 from rocwright.plan.model import OutputSpec, RunAction
 from rocwright.sandbox.model import Ended, Job, Mount, Outcome
+from rocwright.sandbox.stall import SECONDS as STALL
 from rocwright.sources.archive import unpack
 from rocwright.trouble.diagnose import Diagnosis, Where
 from rocwright.trouble.explain import Watch, add_known, excerpt, where_of
@@ -40,6 +41,8 @@ ENVIRONMENT = f"{BUILD}/env"
 BEGINS = "rocwright begins command "
 """What a step's shell prints before each command, with its number."""
 COMPILER_CACHE_SIZE = "20GiB"
+
+_STALLED = f"; it stood there for {STALL:.0f} s and only read again what had been dropped for room"
 
 _CACHE_OUTCOMES = {
     "direct_cache_hit": "hit",
@@ -255,7 +258,7 @@ def cut_short(outcome: Outcome, job: Job, last: Sequence[str]) -> RocwrightError
             took = f"it took up to {size(outcome.peak_memory)}, " if outcome.peak_memory else ""
             error = OutOfMemoryError(
                 "the step was ended because it wanted more memory than it may have",
-                cause=f"{had}{took}with {job.env['JOBS']} jobs",
+                cause=f"{had}{took}with {job.env['JOBS']} jobs{_STALLED if outcome.stalled else ''}",
                 detail="\n".join(list(last)[-MOST_LINES:]),
                 next_step=f"rocwright build --jobs {max(1, int(job.env['JOBS']) // 2)}",
             )

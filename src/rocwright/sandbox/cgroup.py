@@ -73,6 +73,24 @@ class Cgroup:
         tables = (_table(Path(at) / "memory.oom_control") for at, _, _ in os.walk(self.folder))
         return sum(table.get("oom_kill", 0) for table in tables)
 
+    def major_faults(self) -> int:
+        """Pages that had to be read from a disk so far, here and below."""
+        stat = _table(self.folder / "memory.stat")
+        return stat.get("total_pgmajfault" if self.version == 1 else "pgmajfault", 0)
+
+    def members(self) -> frozenset[int]:
+        """The processes here and below."""
+        return frozenset(
+            int(word)
+            for at, _, _ in os.walk(self.folder)
+            for word in _text(Path(at) / "cgroup.procs").split()
+        )
+
+    def most_allowed(self) -> int | None:
+        """The limit in bytes, None where there is none."""
+        text = _text(self.folder / ("memory.limit_in_bytes" if self.version == 1 else "memory.max")).strip()
+        return int(text) if text.isdigit() else None
+
     def met_limit(self) -> bool:
         """Whether it ever was as large as its own limit, but for some pages (version 1)."""
         most, limit = (_number(self.folder / f"memory.{name}_in_bytes") for name in ("max_usage", "limit"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event, Thread
@@ -11,16 +12,19 @@ from threading import Event, Thread
 import psutil
 
 from rocwright.sandbox.cgroup import Cgroup
+from rocwright.sandbox.stall import Stall
 
 VMSTAT = Path("/proc/vmstat")
 _PERIOD = 0.1
+_STALL_PERIOD = 1.0
 
 
 class MemoryWatch:
     """Samples until left. `peak` is in bytes; `exhausted` tells that a process was ended for memory.
 
     With a cgroup the kernel enforces the limit and counts whom it killed; without one, `on_excess` is called
-    when `limit` is passed. `elsewhere` tells that the kernel killed some process of the machine meanwhile.
+    when `limit` is passed; with one, where it is `stalled` at its limit (sandbox/stall.py). `elsewhere` tells
+    that the kernel killed some process of the machine meanwhile.
     """
 
     def __init__(
@@ -41,6 +45,7 @@ class MemoryWatch:
         self._thread = Thread(target=self._sample, daemon=True)
         self.peak: int | None = None
         self.exhausted = False
+        self.stalled = False
         self.elsewhere = False
 
     def __enter__(self) -> MemoryWatch:
@@ -62,7 +67,16 @@ class MemoryWatch:
             os.close(self._event)
 
     def _sample(self) -> None:
+        stall = Stall(self._group) if self._group is not None else None
+        looked = 0.0
         while not self._stop.wait(_PERIOD):
+            now = time.monotonic()
+            if stall is not None and now - looked >= _STALL_PERIOD:
+                looked = now
+                if stall.stuck(now):
+                    self.exhausted = self.stalled = True
+                    self._on_excess()
+                    return
             used = self._group.used() if self._group is not None else total(self._pids(), self._limit)
             self._note(used)
             if self._group is not None:

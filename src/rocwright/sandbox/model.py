@@ -50,13 +50,15 @@ class Ended(StrEnum):
 class Outcome:
     """How a job ended. `code` is the exit status, or the signal's number where `ended` says signalled.
 
-    `peak_memory` is in bytes, None where nothing could measure it.
+    `peak_memory` is in bytes, None where nothing could measure it. `stalled` tells that it was ended where
+    it stood at its limit of memory and got nothing done.
     """
 
     ended: Ended
     code: int
     seconds: float
     peak_memory: int | None = None
+    stalled: bool = False
 
     @property
     def ok(self) -> bool:

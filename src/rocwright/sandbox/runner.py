@@ -186,6 +186,7 @@ def _run(box: _Box, job: Job, reader: inside.Reader) -> Outcome:
         code=code - 128 if _signal(code) else code,
         seconds=time.monotonic() - begun,
         peak_memory=watch.peak,
+        stalled=watch.stalled,
     )
 
 

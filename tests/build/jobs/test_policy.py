@@ -9,7 +9,7 @@ from tests.build.jobs.simulated import GIB, MIB, Compiler, best_fixed, build, co
 
 from rocwright.build.jobs.learn import Learnt
 from rocwright.build.jobs.order import Job, may_run, order
-from rocwright.build.jobs.policy import Decision, StepNow, decide, fitting, margin
+from rocwright.build.jobs.policy import PATIENCE, Decision, StepNow, decide, fitting, margin
 from rocwright.build.jobs.processes import Kind, Seen
 from rocwright.build.jobs.room import Pressure, Room
 
@@ -110,6 +110,27 @@ def test_a_process_that_alone_wants_more_than_there_is_is_named() -> None:
     told = build([Compiler(6 * GIB, 20), Compiler(GIB, 5)], 4 * GIB, 2, 2)
     assert told.killed
     assert told.hopeless
+
+
+def test_a_process_is_too_large_by_its_own_memory_alone() -> None:
+    """Not by what others have, also such as wait for something."""
+
+    def told(*memory: int) -> Seen | None:
+        processes = [seen(pid, each, cpu=1.0) for pid, each in enumerate(memory)]
+        used = room(4 * GIB - sum(memory))
+        past = decide(0, used, processes, [STEP], Learnt(), None, 8)
+        now = [replace(processes[0], cpu=2.0), *processes[1:]]
+        return decide(PATIENCE + 1, used, now, [STEP], Learnt(), past, 8).hopeless
+
+    assert told(2200 * MIB, 1800 * MIB) is None
+    assert told(4000 * MIB) is not None
+
+
+def test_one_that_gets_no_processor_is_held_as_one_that_works() -> None:
+    pair = [seen(1, 1000 * MIB), replace(seen(2, 1000 * MIB), ready=True)]
+    before = look(2 * GIB, pair)
+    now = [replace(pair[0], cpu=1.0), pair[1]]
+    assert [one.pid for one in look(100 * MIB, now, before, at=PATIENCE + 1).pause] == [2]
 
 
 # --- single looks

@@ -25,7 +25,8 @@ UNKNOWN = 1024**3
 """Bytes that a job is reckoned with where neither its recipe nor an earlier one tells."""
 
 PATIENCE = 5.0
-"""Seconds without any work done after which a process is held to wait for another."""
+"""Seconds asleep without any work done after which a process is held to wait for another. One that wants a
+processor and gets none, on a machine that others use too, may grow at any time."""
 
 STALLED = (0.1, 0.4)
 """Shares of time in which all wait for memory: from the first on the room counts less, at the second not."""
@@ -131,7 +132,7 @@ def decide(
         resume=resume,
         why=_words(tokens, most, len(stays)),
         next=wait,
-        hopeless=_hopeless(room, active, goes),
+        hopeless=_hopeless(room, workers, active, goes),
         past=replace(past, stopped=frozenset(stays), waits=wait),
     )
 
@@ -185,7 +186,7 @@ def _remember(now: float, room: Room, seen: Sequence[Seen], before: Decision | N
     ]
     progress = {
         _name(one): past.progress.get(_name(one), now)
-        if old is not None and old.cpu == one.cpu and not one.paused
+        if old is not None and old.cpu == one.cpu and not one.paused and not one.ready
         else now
         for one, old in pairs
     }
@@ -266,12 +267,14 @@ def _next(available: int, fastest: float, running: int) -> float:
     return min(PERIOD, max(SHORTEST, available / (4 * fastest * max(1, running))))
 
 
-def _hopeless(room: Room, active: Sequence[Seen], goes: Sequence[bool]) -> Seen | None:
+def _hopeless(
+    room: Room, workers: Sequence[Seen], active: Sequence[Seen], goes: Sequence[bool]
+) -> Seen | None:
     """The process that alone has filled what there would be without all others."""
     going = [one for one, may in zip(active, goes, strict=True) if may]
     if len(going) != 1 or room.available > margin(room):
         return None
-    least = room.used - sum(one.memory for one in active)
+    least = room.used - sum(one.memory for one in workers)
     return going[0] if going[0].memory + max(0, least) > room.total - margin(room) else None
 
 

@@ -45,7 +45,7 @@ class Seen:
     """A process inside a step's sandbox. `started` is in clock ticks since boot (with `pid` it tells a
     process from a later one with its number), `memory` (anonymous and shared) and its `peak` in bytes,
     `parent` is who started it, `threads` their number, `cpu` the seconds that it worked, `paused` whether a
-    signal stopped it.
+    signal stopped it, `ready` whether it wants a processor, or a disk, at this moment.
     """
 
     pid: int
@@ -56,6 +56,7 @@ class Seen:
     parent: int = 0
     threads: int = 1
     paused: bool = False
+    ready: bool = False
     peak: int = 0
     cpu: float = 0
 
@@ -155,6 +156,7 @@ class Watch:
             parent=stat.parent,
             threads=stat.threads,
             paused=stat.state == "T",
+            ready=stat.state in {"R", "D"},
             peak=peak if kind is Kind.OTHER else max(peak, _peak(pid)),
             cpu=stat.cpu,
         )

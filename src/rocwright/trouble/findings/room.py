@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from rocwright.trouble.facts import HostFacts
+from rocwright.trouble.facts import Grade, HostFacts
 from rocwright.trouble.findings.model import Finding, Say, speaker
 from rocwright.trouble.machine.model import Machine, Memory, Room
 from rocwright.trouble.needs import Need
@@ -19,27 +19,33 @@ BUSY = 10.0
 
 def room(machine: Machine, facts: HostFacts, needs: tuple[Need, ...]) -> Iterator[Finding]:
     """Memory, cgroups, swap and pressure; bytes and inodes of each place that is written to."""
-    say = speaker(facts, tuple(need.stack for need in needs))
+    say = _speaker(facts, needs)
     if machine.memory is None:
         yield say("no-memory-told", "warning", "how much memory there is cannot be read")
     else:
-        yield from _memory(machine.memory, machine.processors, needs, say)
+        yield from _memory(machine.memory, machine.processors, needs, facts)
     for one in _each_device(machine.rooms):
-        yield from _disk(one, needs, say)
+        yield from _disk(one, needs, facts)
 
 
-def _memory(memory: Memory, processors: int, needs: tuple[Need, ...], say: Say) -> Iterator[Finding]:
+def _speaker(facts: HostFacts, needs: Iterable[Need]) -> Say:
+    return speaker(facts, tuple(need.stack for need in needs))
+
+
+def _memory(memory: Memory, processors: int, needs: tuple[Need, ...], facts: HostFacts) -> Iterator[Finding]:
+    say = _speaker(facts, needs)
     usable = min(memory.total, memory.limit or memory.total)
     least = [need for need in needs if need.memory > usable]
     told = f"{size(memory.total)} of memory, {size(memory.available)} available"
     if least:
         names = ", ".join(f"{need.stack} ({size(need.memory)})" for need in least)
-        yield say("memory", "error" if len(needs) == 1 else "warning", f"{told}: too little for {names}")
+        grade: Grade = "error" if len(needs) == 1 else "warning"
+        yield _speaker(facts, least)("memory", grade, f"{told}: too little for {names}")
     else:
         most = max((need.memory_per_job for need in needs), default=0)
         jobs = min(processors, usable // most) if most else processors
-        grade = f"{jobs} of {processors} jobs at once for the largest" if most else f"{processors} processors"
-        yield Finding(name="memory", grade="ok", what=f"{told}; {grade}")
+        can = f"{jobs} of {processors} jobs at once for the largest" if most else f"{processors} processors"
+        yield Finding(name="memory", grade="ok", what=f"{told}; {can}")
     if memory.limit is not None:
         yield say(
             "cgroup",
@@ -65,18 +71,17 @@ def _each_device(rooms: tuple[Room, ...]) -> Iterator[Room]:
         yield same[0].model_copy(update={"what": ", ".join(one.what for one in same)})
 
 
-def _disk(one: Room, needs: tuple[Need, ...], say: Say) -> Iterator[Finding]:
+def _disk(one: Room, needs: tuple[Need, ...], facts: HostFacts) -> Iterator[Finding]:
     told = f"{size(one.free)} of {size(one.total)} free for {one.what} ({one.path})"
     short = [need for need in needs if need.disk > one.free]
     if short:
         names = ", ".join(f"{need.stack} ({size(need.disk)})" for need in short)
-        yield say(
-            "disk", "error" if len(short) == len(needs) else "warning", f"{told}: too little for {names}"
-        )
+        grade: Grade = "error" if len(short) == len(needs) else "warning"
+        yield _speaker(facts, short)("disk", grade, f"{told}: too little for {names}")
     else:
         yield Finding(name="disk", grade="ok", what=told)
     if one.inodes_free is not None and one.inodes_free < FEW_INODES:
-        yield say(
+        yield _speaker(facts, needs)(
             "inodes",
             "error" if one.inodes_free < FEW_INODES // 10 else "warning",
             f"{one.inodes_free:,} inodes are free for {one.what} ({one.path})",

@@ -1,0 +1,80 @@
+"""Is a sandbox full, and does nothing but read again what it had to drop?
+
+At its limit the kernel takes the pages of the programs themselves, which they then fault in again: nothing
+ends them, and nothing goes on. Seen with compilers whose own memory came to 99 % of the limit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from rocwright.sandbox.cgroup import MOUNT, Cgroup
+
+SECONDS = 30.0
+"""How long it is left so."""
+
+FULL = 0.95
+"""The share of a limit that cannot be dropped from which on a cgroup is full."""
+
+WORK = 0.01
+"""The share of one processor that is less than any work."""
+
+FAULTS = 1.0
+"""Pages a second that are read again, at least."""
+
+_TICK = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """How it stood: seconds, who lived, seconds that they worked, pages that they had to read."""
+
+    at: float
+    pids: frozenset[int]
+    worked: float
+    faults: int
+
+
+class Stall:
+    """Asked from time to time. `stuck` tells whether it has been so for `SECONDS`."""
+
+    def __init__(self, group: Cgroup) -> None:
+        self._group = group
+        self._since: _Mark | None = None
+
+    def stuck(self, now: float) -> bool:
+        """Look, at `now` seconds of a clock that only goes on. A process that came or ended is work done."""
+        pids = self._group.members()
+        mark = _Mark(now, pids, sum(map(_worked, pids)), self._group.major_faults())
+        since = self._since
+        if (
+            since is None
+            or since.pids != pids
+            or mark.worked - since.worked > WORK * SECONDS
+            or not any(_full(group) for group in _above(self._group))
+        ):
+            self._since = mark
+            return False
+        passed = now - since.at
+        return passed >= SECONDS and mark.faults - since.faults >= FAULTS * passed
+
+
+def _above(group: Cgroup) -> list[Cgroup]:
+    """It and those whose limits hold for it."""
+    folders = [group.folder, *(one for one in group.folder.parents if one.is_relative_to(MOUNT))]
+    return [Cgroup(folder=one, path="", version=group.version) for one in folders]
+
+
+def _full(group: Cgroup) -> bool:
+    most = group.most_allowed()
+    return most is not None and group.used() >= FULL * most
+
+
+def _worked(pid: int) -> float:
+    """Seconds in a program's own code, without what the kernel did for it (proc(5), utime)."""
+    with contextlib.suppress(OSError, IndexError, ValueError):
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11]) / _TICK
+    return 0.0
