@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import click
 import pytest
+from click.shell_completion import ShellComplete
 from tests.conftest import Command
 from tests.making import lock_of, put_output, small_plan
 
@@ -82,7 +83,14 @@ def test_an_unknown_verb_is_answered_with_the_nearest(rocwright: Command, word: 
 
 
 @pytest.mark.parametrize(
-    "words", [("build", "--nope"), ("why",), ("build", "-j", "0"), ("completion", "tcsh")]
+    "words",
+    [
+        ("build", "--nope"),
+        ("why",),
+        ("build", "-j", "0"),
+        ("build", "--memory", "1MiB"),
+        ("completion", "tcsh"),
+    ],
 )
 def test_a_wrong_use_is_answered_with_the_usage(rocwright: Command, words: tuple[str, ...]) -> None:
     done = rocwright(*words)
@@ -122,6 +130,25 @@ def test_names_of_verbs_and_of_the_catalog_are_completed(
     code = "from rocwright.cli import cli; cli.main(prog_name='rocwright')"
     done = rocwright(env=env, before=(sys.executable, "-c", code, "--"))
     assert f"plain,{expected}" in done.stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("doctor", "llama-h"), "llama-hip"),
+        (("issues", "cmake-m"), "cmake-minimum"),
+        (("issues", "--component", "torchv"), "torchvision"),
+        (("diagnose", "--phase", "bu"), "build"),
+        (("clean", "package"), "package-lists"),
+        (("heal", "--forget", "gloo"), "gloo-cstdint"),
+        (("build", "--engine", "bubble"), "bubblewrap"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else value,
+)
+def test_what_the_verbs_for_trouble_take_is_completed(words: tuple[str, ...], expected: str) -> None:
+    *before, begun = words
+    found = ShellComplete(cli, {}, "rocwright", "_ROCWRIGHT_COMPLETE").get_completions(before, begun)
+    assert expected in [one.value for one in found]
 
 
 # reports

@@ -54,6 +54,15 @@ def test_standard_input_is_read_and_told_as_json() -> None:
     assert data["known"][0]["issue"]["mend"][0]["kind"] == "edit"
 
 
+def test_a_log_without_an_error_is_told_with_its_end(tmp_path: Path) -> None:
+    whole = gzip.compress(b"fine\n" * 9999 + LOG.encode(), mtime=0)
+    (tmp_path / "log.gz").write_bytes(whole[:60])
+    told = CliRunner().invoke(cli, ["diagnose", str(tmp_path / "log.gz"), "--phase", "build"])
+    assert told.exit_code == 0, told.output
+    assert "no error found" in told.output
+    assert "ends    (the compressed log ends here" in told.output
+
+
 def test_what_nobody_knows_is_said_to_be_unknown() -> None:
     told = CliRunner().invoke(cli, ["diagnose", "-"], input="a.c:1:1: error: nobody saw this before\n")
     assert "no known issue explains this" in told.output

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from rocwright.cli.common import Asked, json_option, project_options, say, the_project
+from rocwright.cli.common import Asked, complete_engine, json_option, project_options, say, the_project
 
 _LOCK_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -24,7 +24,11 @@ _LOCK_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option(
     "--jobs", "-j", type=click.IntRange(min=1), help="Most processes at once; all cores by default."
 )
-@click.option("--engine", help="The sandbox engine, by name; otherwise the first that works here.")
+@click.option(
+    "--engine",
+    shell_complete=complete_engine,
+    help="The sandbox engine, by name; otherwise the first that works here.",
+)
 @json_option
 def command(
     asked: Asked,

@@ -6,7 +6,15 @@ import os
 
 import click
 
-from rocwright.cli.common import Asked, json_option, project_options, say, size_option, the_project
+from rocwright.cli.common import (
+    Asked,
+    complete_engine,
+    json_option,
+    memory_option,
+    project_options,
+    say,
+    the_project,
+)
 
 
 @click.command("build")
@@ -17,7 +25,7 @@ from rocwright.cli.common import Asked, json_option, project_options, say, size_
 @click.option(
     "--memory",
     metavar="SIZE",
-    callback=size_option,
+    callback=memory_option,
     help="Most memory that the whole build may take, such as 12GiB; what the machine has by default.",
 )
 @click.option(
@@ -27,7 +35,11 @@ from rocwright.cli.common import Asked, json_option, project_options, say, size_
     default=True,
     help="Give each step a number of jobs of its own, and never pause a process.",
 )
-@click.option("--engine", help="The sandbox engine, by name; otherwise the first that works here.")
+@click.option(
+    "--engine",
+    shell_complete=complete_engine,
+    help="The sandbox engine, by name; otherwise the first that works here.",
+)
 @click.option("--verify", "verify_too", is_flag=True, help="Check and try what is built.")
 @click.option(
     "--keep-stopped",

@@ -88,6 +88,8 @@ def command(
         total = room.size - look(home, store, kept_keys(home), room.days, wanted).size
     if as_json:
         print_json(_as_data(room, going) | {"removed": removed, "size": total, "refused": refused})
+    elif not going:
+        click.echo(f"nothing of these kinds can go; {size(room.size)} stay")
     else:
         verb = "freed" if removed else "would be freed"
         click.echo(f"{size(total)} {verb}; {size(room.size - total)} of these kinds stay")

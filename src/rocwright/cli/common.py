@@ -38,6 +38,17 @@ def complete(kind: str) -> Callable[[click.Context, click.Parameter, str], list[
     return names
 
 
+LEAST_MEMORY = 64 * 2**20
+"""Bytes with which not even one compiler starts."""
+
+
+def complete_engine(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """Shell completion with names of sandbox engines."""
+    from rocwright.sandbox import ENGINES
+
+    return [name for name in ENGINES if name.startswith(incomplete)]
+
+
 _BYTES = {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
 
@@ -137,6 +148,14 @@ def _versions(sets: tuple[str, ...]) -> dict[str, str]:
             )
         found[match[1]] = match[2] or match[3]
     return found
+
+
+def memory_option(context: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
+    """The bytes that a build may have."""
+    memory = size_option(context, parameter, text)
+    if memory is not None and memory < LEAST_MEMORY:
+        raise click.BadParameter(f"{text!r} is too little for any step; 512MiB, or some GiB, may do.")
+    return memory
 
 
 def json_option(function: F) -> F:

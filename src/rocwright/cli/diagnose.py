@@ -26,7 +26,7 @@ MOST_KNOWN = 4
 @click.option("--version", default="", help="The version of the component.")
 @click.option("--gpu", "gpus", multiple=True, shell_complete=complete("gpu"), help="The GPU that it is for.")
 @click.option("--base", default="", shell_complete=complete("base"), help="The base that it was built on.")
-@click.option("--phase", type=click.Choice([*Phase]), help="What was being done.")
+@click.option("--phase", type=click.Choice([one.value for one in Phase]), help="What was being done.")
 @json_option
 def command(
     log: Path | None,
@@ -76,15 +76,19 @@ def _data(found: Diagnosis) -> dict[str, Any]:
         "ruled_out": [one.model_dump(mode="json") for one in found.ruled_out],
         "lines": found.lines,
         "size": found.size,
+        "last": found.last,
     }
 
 
 def _tell(found: Diagnosis) -> None:
+    from rocwright.trouble.heal.words import shown
     from rocwright.units import size
 
     read = f"{found.lines:,} line{'' if found.lines == 1 else 's'}, {size(found.size)}"
     if found.first is None and not found.known:
         click.echo(f"no error found in {read}")
+        if found.last.strip():
+            _label("ends", shown(found.last))
         _label("next", "the log may end before the failure, or be of another step")
         return
     if found.first is not None:

@@ -23,6 +23,7 @@ def command(asked: Asked, explain: bool, forget: str | None, as_json: bool) -> N
     that changed, and whether it helped. A plain build uses the remedies and changes none.
     """
     from rocwright.cli.tell import print_json
+    from rocwright.errors import InputError
     from rocwright.resolve.files import read_lock, write_lock
     from rocwright.resolve.lock import relocks
     from rocwright.trouble.heal.trail import as_data, lines, without
@@ -31,6 +32,12 @@ def command(asked: Asked, explain: bool, forget: str | None, as_json: bool) -> N
     if explain and forget:
         raise click.UsageError("--explain shows, --forget takes out: one of them.")
     project = the_project(asked)
+    if not project.lock_path.exists():
+        raise InputError(
+            "there is no lock yet, and so no remedy",
+            cause=f"{project.lock_path} is not there: nothing was locked or built",
+            next_step=asked.after("build"),
+        )
     locked = read_lock(project.lock_path, project.request)
     if forget:
         left = without(locked, forget)

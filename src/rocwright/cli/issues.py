@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwright.cli.common import json_option
+from rocwright.cli.common import complete, json_option
 
 if TYPE_CHECKING:
     from rocwright.catalog.issue import Issue
@@ -21,7 +21,12 @@ def _names(context: click.Context, parameter: click.Parameter, incomplete: str) 
 @click.command("issues")
 @click.argument("ident", metavar="[ISSUE]", required=False, shell_complete=_names)
 @click.option("--search", default="", help="Only those in which these words stand, in any order.")
-@click.option("--component", default="", help="Only those that may concern a component.")
+@click.option(
+    "--component",
+    default="",
+    shell_complete=complete("component"),
+    help="Only those that may concern a component.",
+)
 @click.option("--markdown", is_flag=True, help="As the page of the documentation.")
 @json_option
 def command(ident: str | None, search: str, component: str, markdown: bool, as_json: bool) -> None:

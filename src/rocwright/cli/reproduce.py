@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwright.cli.common import Asked, json_option, project_options, say, the_project
+from rocwright.cli.common import Asked, complete_engine, json_option, project_options, say, the_project
 
 if TYPE_CHECKING:
     from rocwright.flow import Project
@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 @click.command("reproduce")
 @project_options
 @click.option("--jobs", "-j", type=click.IntRange(min=1), help="Most processes at once; one less by default.")
-@click.option("--engine", help="Another sandbox engine, by name; the one of before by default.")
+@click.option(
+    "--engine",
+    shell_complete=complete_engine,
+    help="Another sandbox engine, by name; the one of before by default.",
+)
 @click.option("--roots", is_flag=True, help="Make the root file systems again too.")
 @click.option("--keep", is_flag=True, help="Leave the second build's folder in place.")
 @json_option

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rocwright.cli.common import json_option, say
+from rocwright.cli.common import complete_engine, json_option, say
 
 MOST_CLIENTS = 2048
 """Many look on at a log: each costs little."""
@@ -33,7 +33,12 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
     metavar="HOURS",
     help="Run `rocwright cycle` here, now and each so many hours.",
 )
-@click.option("--engine", default="", help="The sandbox engine of what is built, by name.")
+@click.option(
+    "--engine",
+    default="",
+    shell_complete=complete_engine,
+    help="The sandbox engine of what is built, by name.",
+)
 @click.pass_context
 def command(
     context: click.Context,

@@ -12,6 +12,9 @@ from rocwright.errors import FailureClass
 from rocwright.models import Frozen
 from rocwright.trouble.scan import Hit, Scan
 
+MOST_LAST = 500
+"""Characters of a log's last line that are kept."""
+
 _ROLES = ("cause", "follows", "warns")
 
 
@@ -52,13 +55,14 @@ class RuledOut(Frozen):
 
 class Diagnosis(Frozen):
     """What a log tells: its `first` error (None: none was found), the known issues in it, the likeliest
-    first, those ruled out, and how much was read, in lines and bytes."""
+    first, those ruled out, how much was read, in lines and bytes, and its `last` line."""
 
     first: Place | None
     known: tuple[Known, ...]
     ruled_out: tuple[RuledOut, ...]
     lines: int
     size: int
+    last: str = ""
 
     @property
     def cause(self) -> Known | None:
@@ -80,11 +84,14 @@ class Search:
     def __init__(self, where: Where | None = None) -> None:
         issues, lines = the_issues()
         self._where = where or Where()
+        self._last = b""
         self._scan = Scan((*issues.values(), *lines.error_line), lines.before)
 
     def feed(self, piece: bytes) -> None:
         """Read one more piece."""
         self._scan.feed(piece)
+        if not piece.isspace():
+            self._last = piece
 
     def told(self) -> Diagnosis:
         """What was found so far."""
@@ -104,6 +111,7 @@ class Search:
             ruled_out=tuple(out),
             lines=self._scan.lines,
             size=self._scan.size,
+            last=self._last.rstrip().rpartition(b"\n")[2].decode(errors="replace")[:MOST_LAST],
         )
 
 

@@ -12,7 +12,7 @@ from rocwright.catalog import issue as issues
 from rocwright.catalog.issue import ErrorLines, FixedIn, the_issues
 from rocwright.catalog.load import builtin_catalog
 from rocwright.cli import cli
-from rocwright.errors import ConflictError
+from rocwright.errors import ConflictError, InputError
 from rocwright.flow import Project, lock, project_of
 from rocwright.home import Home
 from rocwright.plan.make import make_plan
@@ -91,6 +91,15 @@ def test_what_a_forgotten_remedy_chose_is_chosen_anew_by_the_command_that_is_tol
     assert done.exit_code == 0, done.output
     assert f"\n  rocwright lock {' '.join(words)}\n" in done.stderr
     assert "adds python-headers to the packages that builds have" in done.stderr
+
+
+def test_where_nothing_is_locked_yet_heal_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROCWRIGHT_HOME", str(tmp_path))
+    done = CliRunner().invoke(cli, ["heal", "llama-vulkan", "--gpu", "gfx1151", "--base", "debian:sid"])
+    assert isinstance(done.exception, InputError)
+    assert done.exception.next_step == "rocwright build llama-vulkan --gpu gfx1151 --base debian:sid"
 
 
 def wanted(made: Lock) -> set[str]:
