@@ -50,7 +50,7 @@ def command(asked: Asked, explain: bool, forget: str | None, as_json: bool) -> N
             say(f"the lock still has what they chose ({'; '.join(chose)}); to choose anew without:")
             say(f"  {asked.after('lock')}")
         if any(one.in_force for one in gone):
-            say("what was built with them is built anew without by the next build:")
+            say("the next build makes anew, without them, what was built with them:")
             say(f"  {asked.after('build')}")
         if not as_json:
             return
