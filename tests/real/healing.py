@@ -60,11 +60,12 @@ class Case:
         return read_lock(self.folder / "rocwright.lock")
 
     def fails(self, *words: str) -> dict[str, Any]:
-        """Build; gives the failure of the component's step."""
+        """Build; gives the failure of the component's step, and how often that was tried."""
         code, told = self._build(self.folder, *words)
         (failure,) = told["failures"]
         assert (failure["step"], code != 0) == (self.stack, True), told
-        return dict(failure)
+        tries = sum(one["name"] == self.stack for one in told["run"]["steps"])
+        return {**failure, "tries": tries}
 
     def heals(self, *issues: str) -> Path:
         """Build with --heal; gives the artifact, with the remedies of these issues kept in the lock."""

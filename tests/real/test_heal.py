@@ -81,8 +81,8 @@ def test_compilers_that_want_more_memory_than_there_is_are_run_with_fewer_at_onc
 
 
 def test_a_whole_build_holds_its_memory_by_pausing_compilers(home: Home, tmp_path: Path) -> None:
-    """The same compilers under the same limit: with the job server all are built at the first try."""
-    options = ("--jobs", "8", "--memory", "350MiB")
+    """Of the same compilers no more than two fit: with the job server all are built at the first try."""
+    options = ("--jobs", "8", "--memory", "600MiB")
     case = Case(home=home, folder=tmp_path / "paused", stack="tables", options=options)
     case.begin()
     case.stands()
@@ -91,14 +91,14 @@ def test_a_whole_build_holds_its_memory_by_pausing_compilers(home: Home, tmp_pat
     run = case.builds()["run"]
     (step,) = (one for one in run["steps"] if one["name"] == "tables")
     assert (step["outcome"], step["jobs"]) == ("built", 8)
-    assert 250 * 2**20 < step["peak_memory"] <= 350 * 2**20
+    assert 250 * 2**20 < step["peak_memory"] <= 600 * 2**20
     assert step["paused"] > 0
 
 
 def test_a_compiler_that_alone_is_larger_than_all_there_is_is_told_at_once(
     home: Home, tmp_path: Path
 ) -> None:
-    options = ("--jobs", "4", "--memory", "200MiB")
+    options = ("--jobs", "1", "--memory", "200MiB")
     case = Case(home=home, folder=tmp_path / "alone", stack="tables", options=options)
     case.begin()
     case.stands()
@@ -107,5 +107,6 @@ def test_a_compiler_that_alone_is_larger_than_all_there_is_is_told_at_once(
     read_compilers(home)
     failure = case.fails()
     assert failure["what"] == "one process by itself wants more memory than there is for all"
+    assert failure["tries"] == 1
     assert "of at most 200.0 MiB" in failure["cause"]
     assert (failure["heal"], failure["no_heal"]) == ("", "no number of jobs gives one process more memory")

@@ -126,6 +126,13 @@ def test_a_process_is_too_large_by_its_own_memory_alone() -> None:
     assert told(4000 * MIB) is not None
 
 
+def test_a_process_is_not_too_large_for_the_memory_of_one_that_was_just_killed() -> None:
+    """It is gone from the processes before the kernel has its memory back."""
+    pair = [seen(1, 1900 * MIB), seen(2, 2100 * MIB)]
+    before = decide(0, room(90 * MIB), pair, [STEP], Learnt(), None, 8)
+    assert decide(0.02, room(90 * MIB), pair[:1], [STEP], Learnt(), before, 8).hopeless is None
+
+
 def test_one_that_gets_no_processor_is_held_as_one_that_works() -> None:
     pair = [seen(1, 1000 * MIB), replace(seen(2, 1000 * MIB), ready=True)]
     before = look(2 * GIB, pair)

@@ -31,6 +31,9 @@ processor and gets none, on a machine that others use too, may grow at any time.
 STALLED = (0.1, 0.4)
 """Shares of time in which all wait for memory: from the first on the room counts less, at the second not."""
 
+_NEARLY = 0.1
+"""The share of all that a process may lack, and be held to have had all."""
+
 _FAST, _SLOW = 512 * 1024**2, 128 * 1024**2
 """Bytes a second by which a process may grow: as long as none was seen, and at least, whatever was seen."""
 
@@ -63,6 +66,7 @@ class Past:
     `fastest` is the quickest growth of a process in bytes a second, `late` by how many seconds looks came
     later than the `waits` asked for. `stalled` is the pressure's total, `calm` the share of the room that
     counts under it. `progress` is when each process last did something; `stopped` are those paused here.
+    `others` is the least, in bytes by bound, that was ever used by what is no compiler.
     """
 
     time: float | None = None
@@ -74,6 +78,7 @@ class Past:
     seen: Mapping[tuple[int, int], Seen] = field(default_factory=dict)
     progress: Mapping[tuple[int, int], float] = field(default_factory=dict)
     stopped: frozenset[tuple[int, int]] = frozenset()
+    others: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +137,7 @@ def decide(
         resume=resume,
         why=_words(tokens, most, len(stays)),
         next=wait,
-        hopeless=_hopeless(room, workers, active, goes),
+        hopeless=_hopeless(room, active, goes, past.others[room.bound]),
         past=replace(past, stopped=frozenset(stays), waits=wait),
     )
 
@@ -191,6 +196,7 @@ def _remember(now: float, room: Room, seen: Sequence[Seen], before: Decision | N
         for one, old in pairs
     }
     stall = room.pressure
+    others = max(0, room.used - sum(one.memory for one in seen if one.kind is not Kind.OTHER))
     return Past(
         time=now,
         fastest=max(_SLOW, past.fastest * 0.5 ** (passed / 20), *grown),
@@ -198,6 +204,7 @@ def _remember(now: float, room: Room, seen: Sequence[Seen], before: Decision | N
         seen={_name(one): one for one in seen},
         progress=progress,
         stopped=past.stopped & progress.keys(),
+        others={**past.others, room.bound: min(others, past.others.get(room.bound, others))},
         stalled=stall.total if stall is not None else 0,
         calm=_calm(stall, past, passed),
     )
@@ -267,15 +274,16 @@ def _next(available: int, fastest: float, running: int) -> float:
     return min(PERIOD, max(SHORTEST, available / (4 * fastest * max(1, running))))
 
 
-def _hopeless(
-    room: Room, workers: Sequence[Seen], active: Sequence[Seen], goes: Sequence[bool]
-) -> Seen | None:
-    """The process that alone has filled what there would be without all others."""
+def _hopeless(room: Room, active: Sequence[Seen], goes: Sequence[bool], others: int) -> Seen | None:
+    """The process that alone has filled what there would be without all others.
+
+    What is used now would not tell: a process that was killed is gone before its memory is.
+    """
     going = [one for one, may in zip(active, goes, strict=True) if may]
     if len(going) != 1 or room.available > margin(room):
         return None
-    least = room.used - sum(one.memory for one in workers)
-    return going[0] if going[0].memory + max(0, least) > room.total - margin(room) else None
+    nearly_all = room.total - min(margin(room), round(room.total * _NEARLY))
+    return going[0] if going[0].memory + others > nearly_all else None
 
 
 def _words(tokens: int, most: int, waiting: int) -> str:
