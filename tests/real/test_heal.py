@@ -81,8 +81,8 @@ def test_compilers_that_want_more_memory_than_there_is_are_run_with_fewer_at_onc
 
 
 def test_a_whole_build_holds_its_memory_by_pausing_compilers(home: Home, tmp_path: Path) -> None:
-    """Of the same compilers no more than two fit: with the job server all are built at the first try."""
-    options = ("--jobs", "8", "--memory", "600MiB")
+    """The same compilers, all four begun at once, since the recipe thinks that they are small."""
+    options = ("--jobs", "8", "--memory", "900MiB")
     case = Case(home=home, folder=tmp_path / "paused", stack="tables", options=options)
     case.begin()
     case.stands()
@@ -91,7 +91,7 @@ def test_a_whole_build_holds_its_memory_by_pausing_compilers(home: Home, tmp_pat
     run = case.builds()["run"]
     (step,) = (one for one in run["steps"] if one["name"] == "tables")
     assert (step["outcome"], step["jobs"]) == ("built", 8)
-    assert 250 * 2**20 < step["peak_memory"] <= 600 * 2**20
+    assert 500 * 2**20 < step["peak_memory"] <= 900 * 2**20
     assert step["paused"] > 0
 
 

@@ -215,6 +215,23 @@ def test_a_pause_is_not_taken_back_for_the_room_that_it_just_saved() -> None:
     assert turns <= 2
 
 
+def test_where_none_fits_one_goes_on_to_its_end() -> None:
+    """What each wants is a guess that grows with it: by that alone they take turns, and none would end."""
+    memory, stopped, went = [200 * MIB] * 4, set[int](), set[int]()
+    decision: Decision | None = None
+    for tick in range(60):
+        four = [
+            seen(pid, each, paused=pid in stopped, cpu=float(tick * (pid not in stopped)))
+            for pid, each in enumerate(memory)
+        ]
+        free = room(880 * MIB - sum(memory), 880 * MIB)
+        decision = decide(tick * 0.02, free, four, [replace(STEP, memory=MIB)], Learnt(), decision, 8)
+        stopped = (stopped | {one.pid for one in decision.pause}) - {one.pid for one in decision.resume}
+        went |= set(range(4)) - stopped
+        memory = [each + MIB * (pid not in stopped) for pid, each in enumerate(memory)]
+    assert len(went) == 1
+
+
 def test_waiting_for_memory_counts_as_no_room() -> None:
     four = [seen(pid, 100 * MIB) for pid in (1, 2, 3, 4)]
     calm = Pressure(full=0.0, total=10)

@@ -13,10 +13,14 @@ from math import inf
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Bytes that a process holds, and that it may still want before it ends."""
+    """Bytes that a process holds, and that it may still want before it ends.
+
+    `behind` is by how many bytes it must lack less than one that goes on, to take its turn.
+    """
 
     holds: int
     wants: int
+    behind: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +37,14 @@ class Place:
 def order(available: int, jobs: Sequence[Job]) -> list[Place]:
     """All jobs, the next one to finish first: of those that find what they want, the first in `jobs`.
 
-    Where none does, the one that lacks least comes next. `jobs` come as they are wished to end.
+    Where none does, the one that lacks least comes next, and keeps its turn (`behind`): else all would grow
+    alike, and none would end. `jobs` come as they are wished to end.
     """
     waiting = list(range(len(jobs)))
     places = []
     while waiting:
         fits = next((job for job in waiting if jobs[job].wants <= available), None)
-        chosen = min(waiting, key=lambda job: jobs[job].wants) if fits is None else fits
+        chosen = min(waiting, key=lambda job: jobs[job].wants + jobs[job].behind) if fits is None else fits
         waiting.remove(chosen)
         places.append(Place(chosen, available - jobs[chosen].wants))
         available += jobs[chosen].holds

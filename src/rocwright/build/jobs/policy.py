@@ -223,7 +223,14 @@ def _going(
     available: int, room: Room, active: Sequence[Seen], sorts: _Sorts, past: Past, cores: int
 ) -> list[bool]:
     """Which of the processes, the oldest first, may go on."""
-    jobs = [Job(one.memory, sorts.of(one).most(one.memory) - one.memory) for one in active]
+    jobs = [
+        Job(
+            one.memory,
+            sorts.of(one).most(one.memory) - one.memory,
+            margin(room) if _name(one) in past.stopped else 0,
+        )
+        for one in active
+    ]
     if not jobs or sum(job.wants for job in jobs) <= available:
         return [True] * len(jobs)
     ahead = past.fastest * (2 * SHORTEST + _SIGNAL + past.late)
