@@ -1,9 +1,11 @@
 """The pictures of `rocwright serve` in docs/pictures, of what this machine really builds for it.
 
-    python -m tools.pictures FOLDER      # FOLDER keeps the home and the project; half an hour the first time
+    PYTHONPATH=. .venv/bin/python tools/pictures.py FOLDER
 
-Small projects are followed through a few releases, one of which is broken, and a real one is built that fails
-in a known way and is mended from the page. Nothing here runs on a GPU, and no picture says that it did.
+FOLDER is new, and keeps the home and the project: it takes half an hour. gfx-smoke is followed through two
+releases, of which the second uses an instruction that one of its four GPUs has not; two real parts of torch's
+third-party trees do not build as they are, and one is mended from the page. Nothing here runs on a GPU, and
+no picture says that it did.
 """
 
 from __future__ import annotations
@@ -11,48 +13,57 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
+from playwright.sync_api import FloatRect, Page, sync_playwright
 from tests.making import write_tree
 from tests.real.stacks import rocwright
 from tests.sources.conftest import Repository, make_repository
 
 from rocwright.catalog.read import DATA
 from rocwright.home import Home
+from rocwright.records.model import Which
+from rocwright.records.place import open_records
 
+PICTURES = Path(__file__).parents[1] / "docs/pictures"
 HEAL = Path(__file__).parents[1] / "tests/real/heal_catalog"
-SMOKE, TALLY = "gfx-smoke", "tally"
-ROWS = (
-    (SMOKE, ("gfx803", "gfx1030", "gfx1103", "gfx1151"), "debian:sid"),
-    (TALLY, ("gfx803", "gfx1103"), "debian:trixie"),
-)
+SMOKE, BASE = "gfx-smoke", "debian:sid"
+GPUS = ("gfx803", "gfx1030", "gfx1103", "gfx1151")
 STACK = """\
-name = "{0}"
-summary = "{1}"
+name       = "{0}"
+summary    = "{1}"
 components = ["{0}"]
-bases = ["debian:sid", "debian:trixie"]
-source = "tools/pictures.py"
+bases      = ["debian:sid", "debian:trixie"]
+source     = "tools/pictures.py"
 """
-RECIPE = """\
-name    = "tally"
-summary = "Counts: a small program"
-license = "MIT"
-kind    = "archive"
-run     = ["g++ -O2 tally.cpp -o $OUT/tally", "$OUT/tally"]
-output  = [{ name = "archive", pattern = "tally" }]
-system  = { build = ["c++", "cmake", "ninja", "ccache"] }
-release = [{ version = "1.0.0", places = [{ git = "TALLY", tag = "v1.0.0" }], source = "tools/pictures.py" }]
-"""
-PROGRAM = "#include <cstdio>\nint main() { return std::printf(%s) < 0; }\n"
-PROJECT = """\
+SUMMARIES = {
+    SMOKE: "The first thing to build for a new card",
+    "psimd": "A header of torch's third-party trees",
+    "gloo": "A part of torch's third-party trees",
+}
+PROJECT = f"""\
 stack = "psimd"
 gpu   = ["gfx1151"]
-base  = "debian:sid"
+base  = "{BASE}"
 
 [watch]
 cool-down = 0
+
+[[matrix]]
+stack = "{SMOKE}"
+gpu   = {json.dumps(GPUS)}
+base  = "{BASE}"
+"""
+NEW = """
+__global__ void swap_lanes(int *at) {
+  at[threadIdx.x] = __builtin_amdgcn_permlane16(at[threadIdx.x], at[threadIdx.x], 0, 0, false, false);
+}
 """
 
 
@@ -78,67 +89,99 @@ class Place:
         return rocwright(self.home, self.project, *words, check=False)
 
 
-def write_catalog(place: Place, smoke: Repository, tally: Repository) -> None:
+def write_catalog(place: Place, smoke: Repository) -> None:
     recipe = (DATA / f"components/{SMOKE}.toml").read_text()
-    found = f'{{ git = "{smoke.path}", tag = "v0.1.0" }}'
     shutil.copytree(HEAL, place.catalog)
-    write_tree(
-        place.catalog,
-        {
-            f"components/{SMOKE}.toml": recipe.replace(f'{{ builtin = "{SMOKE}" }}', found),
-            f"components/{TALLY}.toml": RECIPE.replace("TALLY", tally.url),
-            **{
-                f"stacks/{name}.toml": STACK.format(name, summary)
-                for name, summary in (
-                    (SMOKE, "The first thing to build for a new card"),
-                    (TALLY, "A small program"),
-                    ("psimd", "A header of torch's third-party trees"),
-                    ("gloo", "A part of torch's third-party trees"),
-                )
-            },
-        },
-    )
+    found = f'{{ git = "{smoke.path}", tag = "v0.1.0" }}'
+    files = {f"components/{SMOKE}.toml": recipe.replace(f'{{ builtin = "{SMOKE}" }}', found)}
+    files |= {f"stacks/{name}.toml": STACK.format(name, says) for name, says in SUMMARIES.items()}
+    write_tree(place.catalog, files)
 
 
-def release(repository: Repository, version: str) -> None:
-    repository.git("add", ".")
-    repository.git("commit", "--quiet", "--allow-empty", "-m", f"Release {version}")
-    repository.git("tag", f"v{version}")
-
-
-def smoke_release(repository: Repository, version: str, more: str = "") -> None:
+def release(repository: Repository, version: str, subject: str, more: str = "") -> None:
+    """A release of gfx-smoke with more in one of its kernels."""
     source = DATA / "sources" / SMOKE
+    shutil.copytree(source, repository.path, dirs_exist_ok=True)
     lines = (source / "pyproject.toml").read_text().replace('version = "0.1.0"', f'version = "{version}"')
     (repository.path / "pyproject.toml").write_text(lines)
-    (repository.path / "hip/report.cpp").write_text((source / "hip/report.cpp").read_text() + more)
-    release(repository, version)
-
-
-def tally_release(repository: Repository, version: str, text: str) -> None:
-    (repository.path / "tally.cpp").write_text(PROGRAM % text)
-    release(repository, version)
+    kernel = "hip/vector_add.hip"
+    (repository.path / kernel).write_text((source / kernel).read_text() + more)
+    repository.git("add", ".")
+    repository.git("commit", "--quiet", "-m", subject)
+    repository.git("tag", f"v{version}")
 
 
 def build(place: Place) -> None:
     """What is on record in the pictures."""
     place.project.mkdir(parents=True)
-    smoke, tally = (make_repository(place.folder / f"{name}.git") for name in (SMOKE, TALLY))
-    shutil.copytree(DATA / "sources" / SMOKE, smoke.path, dirs_exist_ok=True)
-    smoke_release(smoke, "0.1.0")
-    tally_release(tally, "1.0.0", '"one"')
-    write_catalog(place, smoke, tally)
-    rows = "".join(
-        f'\n[[matrix]]\nstack = "{stack}"\ngpu   = {json.dumps(gpus)}\nbase  = "{base}"\n'
-        for stack, gpus, base in ROWS
-    )
-    (place.project / "rocwright.toml").write_text(PROJECT + rows)
+    smoke = make_repository(place.folder / f"{SMOKE}.git")
+    release(smoke, "0.1.0", "The first release")
+    write_catalog(place, smoke)
+    (place.project / "rocwright.toml").write_text(PROJECT)
     place.run("attest", "key")
     place.run("cycle")
-    for base in ("debian:trixie", "debian:sid"):
-        for stack in ("gloo", "psimd"):
-            place.run("build", stack, "--base", base, "--gpu", "gfx1151")
-    tally_release(tally, "1.0.1", "three")
+    for stack, base in (("psimd", "debian:trixie"), ("gloo", BASE), ("psimd", BASE)):
+        place.run("build", stack, "--base", base, "--gpu", "gfx1151")
+    release(smoke, "0.1.1", "Swap lanes without LDS", NEW)
     place.run("cycle", "--bisect")
+
+
+@contextmanager
+def serving(place: Place) -> Iterator[tuple[str, str]]:
+    """`rocwright serve` in the project: its address, and a token."""
+    words = [sys.executable, "-m", "rocwright", "serve"]
+    env = os.environ | {"ROCWRIGHT_HOME": str(place.home.path)}
+    with subprocess.Popen(words, cwd=place.project, env=env, stderr=subprocess.PIPE, text=True) as child:
+        assert child.stderr
+        try:
+            found = re.search(
+                r"(http:\S+)/enter\?token=(\S+)", child.stderr.readline() + child.stderr.readline()
+            )
+            assert found
+            yield found[1], found[2]
+        finally:
+            child.terminate()
+
+
+def draw(place: Place) -> None:
+    """The pictures; gloo is mended meanwhile."""
+    with serving(place) as (address, token), sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        schemes: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+        light, dark = (browser.new_page(color_scheme=one, base_url=address) for one in schemes)
+        for page in (light, dark):
+            page.set_viewport_size({"width": 1180, "height": 600})
+            page.set_default_timeout(600_000)
+            page.goto(f"/enter?token={token}")
+        with open_records(place.home) as records:
+            newest = {
+                one.stack: one.id for one in reversed(records.runs(Which(outcome="failed"), steps=False))
+            }
+            wheel = next(one for one in records.artifacts() if one.filename.endswith(".whl"))
+        take(dark, f"/runs/{newest['psimd']}", "run")
+        take(dark, f"/runs/{newest[SMOKE]}/log/{SMOKE}", "log", 560)
+        take(light, "/gpu/gfx803", "gpu")
+        take(light, "/cycle", "cycle")
+        take(light, f"/artifacts/{wheel.sha256}?check=yes", "artifact", 1000)
+        light.goto(f"/runs/{newest['gloo']}")
+        light.get_by_role("button", name="Heal").click()
+        light.locator('tr[data-row="gloo"] .look.running').wait_for()
+        take(dark, "/", "matrix-dark")
+        other = light.context.new_page()
+        other.set_viewport_size({"width": 1180, "height": 600})
+        take(other, "/", "matrix")
+        light.locator("#outcome .built").wait_for()
+        take(light, light.url, "healed")
+        browser.close()
+
+
+def take(page: Page, to: str, name: str, most: int = 0) -> None:
+    """A picture of a page, or of so many pixels of it from the top."""
+    page.goto(to)
+    page.wait_for_timeout(500)
+    height = page.evaluate("document.querySelector('main').getBoundingClientRect().bottom + scrollY")
+    clip = {"x": 0, "y": 0, "width": 1180, "height": min(height - 30, most or height)}
+    page.screenshot(path=PICTURES / f"{name}.png", full_page=True, clip=FloatRect(**clip))
 
 
 if __name__ == "__main__":
@@ -146,3 +189,4 @@ if __name__ == "__main__":
     os.environ["ROCWRIGHT_CATALOG"] = str(place.catalog)
     os.environ["XDG_CONFIG_HOME"] = str(place.folder / "config")
     build(place)
+    draw(place)
