@@ -14,10 +14,10 @@ from rocwright.records.read import Records
 
 BROKEN = ("failed", "killed")
 
-MOST = 40
+MOST = 24
 """Cells of which it is looked up since when; a machine on which more are broken has one cause, or many."""
 
-MOST_RUNS = 50
+MOST_RUNS = 30
 """Runs back to which the first failure is looked for."""
 
 
@@ -29,7 +29,6 @@ class Broken:
 
     cell: Cell
     gpus: tuple[str, ...]
-    outcome: str
     since: str
     good: Run | None
     changes: tuple[str, ...]
@@ -37,53 +36,56 @@ class Broken:
     culprit: str
 
 
-class _Told(NamedTuple):
-    cell: Cell
+class Begin(NamedTuple):
+    """When what is broken began: the first failure, the run that went well before it, what changed between
+    the two."""
+
     since: str
-    good: Run | None
-    changes: tuple[str, ...]
-    culprit: str
-
-    @property
-    def alike(self) -> tuple[object, ...]:
-        cell = self.cell
-        where, how = (cell.stack, cell.base, cell.variant), (cell.outcome, cell.failure, cell.issue)
-        return where, how, self.changes, self.culprit
+    good: Run | None = None
+    changes: tuple[str, ...] = ()
 
 
-def broken(records: Records, cells: Iterable[Cell], told: CycleTold | None = None) -> list[Broken]:
-    """The broken of these cells, what broke last first; the last cycle (`told`) may know a culprit."""
+def broken(
+    records: Records,
+    cells: Iterable[Cell],
+    told: CycleTold | None = None,
+    known: dict[str, Begin] | None = None,
+) -> list[Broken]:
+    """The broken of these cells, what broke last first; the last cycle (`told`) may know a culprit. `known`
+    keeps from one time to the next what was looked up, by the run that failed."""
     issues, culprits = the_issues()[0], dict(_culprits(told))
-    alike: dict[object, list[_Told]] = {}
     bad = sorted((one for one in cells if one.outcome in BROKEN), key=lambda one: one.at, reverse=True)
-    for at, cell in enumerate(bad):
-        since, good, changes = _before(records, cell) if at < MOST else (cell.at, None, ())
-        one = _Told(
-            cell, since, good, changes, culprits.get(Place(cell.stack, cell.gpu, cell.base, cell.variant), "")
-        )
-        alike.setdefault(one.alike, []).append(one)
+    before = known if known is not None else {}
+    begins = {one.run: before.get(one.run) or _begin(records, one) for one in bad[:MOST]}
+    before.clear()
+    before.update(begins)
+    alike: dict[object, list[Cell]] = {}
+    for cell in bad:
+        begin = begins.get(cell.run) or Begin(cell.at)
+        where, how = (cell.stack, cell.base, cell.variant), (cell.outcome, cell.failure, cell.issue)
+        alike.setdefault((where, how, begin.changes, culprits.get(_place(cell), "")), []).append(cell)
     return [
         Broken(
-            cell=found[0].cell,
-            gpus=tuple(sorted((one.cell.gpu for one in found), key=lambda name: (len(name), name))),
-            outcome=found[0].cell.outcome,
-            since=min(one.since for one in found),
-            good=found[0].good,
-            changes=found[0].changes,
-            issue=issues.get(found[0].cell.issue),
-            culprit=found[0].culprit,
+            cell=found[0],
+            gpus=tuple(sorted((one.gpu for one in found), key=lambda name: (len(name), name))),
+            since=min((begins.get(one.run) or Begin(one.at)).since for one in found),
+            good=begins[found[0].run].good if found[0].run in begins else None,
+            changes=begins[found[0].run].changes if found[0].run in begins else (),
+            issue=issues.get(found[0].issue),
+            culprit=culprits.get(_place(found[0]), ""),
         )
         for found in alike.values()
     ]
 
 
-def _before(records: Records, cell: Cell) -> tuple[str, Run | None, tuple[str, ...]]:
-    """Since when a cell is broken, its last run that went well, and what changed from that to the first that
-    failed."""
+def _place(cell: Cell) -> Place:
+    return Place(cell.stack, cell.gpu, cell.base, cell.variant)
+
+
+def _begin(records: Records, cell: Cell) -> Begin:
     which = Which(stack=cell.stack, gpu=cell.gpu, base=cell.base, variant=cell.variant)
-    runs = records.runs(which, limit=MOST_RUNS, steps=False)
     first, good = None, None
-    for run in runs:
+    for run in records.runs(which, limit=MOST_RUNS, steps=False):
         if run.origin.startswith(BISECT):
             continue
         # what was built, and then found wrong, was never good
@@ -94,8 +96,8 @@ def _before(records: Records, cell: Cell) -> tuple[str, Run | None, tuple[str, .
         if run.outcome in BROKEN:
             first = run
     if first is None:
-        return cell.at, good, ()
-    return first.started, good, tuple(_changes(good, first)) if good else ()
+        return Begin(cell.at, good)
+    return Begin(first.started, good, tuple(_changes(good, first)) if good else ())
 
 
 def _changes(good: Run, bad: Run) -> Iterator[str]:

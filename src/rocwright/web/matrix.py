@@ -16,7 +16,7 @@ from rocwright.cycle.run import last_cycle
 from rocwright.errors import RocwrightError
 from rocwright.files import sha256_bytes
 from rocwright.records.model import Cell
-from rocwright.web.broken import BROKEN, broken
+from rocwright.web.broken import BROKEN, Begin, broken
 from rocwright.web.cycling import Cycling
 from rocwright.web.log_lines import masked
 from rocwright.web.now import Now
@@ -53,6 +53,7 @@ class Matrix:
     cycling: Cycling | None = None
     clock: Callable[[], float] = time.monotonic
     _now: Now = field(init=False)
+    _begins: dict[str, dict[str, Begin]] = field(default_factory=dict)
     _kept: dict[str, Drawn] = field(default_factory=dict)
     _drawing: set[asyncio.Task[Drawn]] = field(default_factory=set)
 
@@ -102,6 +103,7 @@ class Matrix:
         made = await asked(lambda: self._render(stack, counter, known))
         if len(self._kept) > MOST_KEPT:
             self._kept.clear()
+            self._begins.clear()
         self._kept[stack] = made
         return made
 
@@ -123,7 +125,7 @@ class Matrix:
             wanted=stack,
             count=len(every),
             bad=sum(one.outcome in BROKEN for one in every),
-            broken=broken(self.site.records, every, told),
+            broken=broken(self.site.records, every, told, self._begins.setdefault(stack, {})),
             gpus=sorted({one.gpu for one in every}, key=by_number),
             linked=True,
             mask=lambda text: masked(text, self.site.hidden),
