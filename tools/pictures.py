@@ -159,27 +159,27 @@ def draw(place: Place) -> None:
                 one.stack: one.id for one in reversed(records.runs(Which(outcome="failed"), steps=False))
             }
             wheel = next(one for one in records.artifacts() if one.filename.endswith(".whl"))
-        take(dark, f"/runs/{newest['psimd']}", "run")
-        take(dark, f"/runs/{newest[SMOKE]}/log/{SMOKE}", "log", 560)
+        take(light, f"/runs/{newest['psimd']}", "run")
+        take(dark, f"/runs/{newest[SMOKE]}/log/{SMOKE}#first-error", "log", full=False)
         take(light, "/gpu/gfx803", "gpu")
         take(light, "/cycle", "cycle")
         take(light, f"/artifacts/{wheel.sha256}?check=yes", "artifact", 1000)
         light.goto(f"/runs/{newest['gloo']}")
         light.get_by_role("button", name="Heal").click()
         light.locator('tr[data-row="gloo"] .look.running').wait_for()
-        take(dark, "/", "matrix-dark")
-        other = light.context.new_page()
-        other.set_viewport_size({"width": 1180, "height": 600})
-        take(other, "/", "matrix")
+        take(dark, "/", "matrix")
         light.locator("#outcome .built").wait_for()
         take(light, light.url, "healed")
         browser.close()
 
 
-def take(page: Page, to: str, name: str, most: int = 0) -> None:
-    """A picture of a page, or of so many pixels of it from the top."""
+def take(page: Page, to: str, name: str, most: int = 0, *, full: bool = True) -> None:
+    """A picture of a page, of so many pixels of it from the top, or of what a window shows."""
     page.goto(to)
     page.wait_for_timeout(500)
+    if not full:
+        page.screenshot(path=PICTURES / f"{name}.png")
+        return
     height = page.evaluate("document.querySelector('main').getBoundingClientRect().bottom + scrollY")
     clip = {"x": 0, "y": 0, "width": 1180, "height": min(height - 30, most or height)}
     page.screenshot(path=PICTURES / f"{name}.png", full_page=True, clip=FloatRect(**clip))

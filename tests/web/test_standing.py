@@ -44,7 +44,7 @@ def test_what_broke_alike_is_told_once_with_its_first_failure_and_what_changed(r
     assert one.since == "2026-01-01T02:00:00Z"
     assert one.good is not None
     assert one.good.started == "2026-01-01T01:00:00Z"
-    assert one.changes == ("alpha 1.0 → 1.1",)
+    assert (one.changes, one.says) == (("alpha 1.0 → 1.1",), "it does not configure")
     assert one.issue is not None
     assert one.issue.name == "cmake-minimum"
 

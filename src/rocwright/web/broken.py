@@ -24,12 +24,14 @@ MOST_RUNS = 30
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broken:
     """Cells of a stack and base whose newest run failed in the same way: `cell` is one of them, `gpus` are
-    those of all. `since` is when the first such run began, `good` the last that went well, None where there
-    was none; `changes` is what differs in versions between the two, `culprit` what a cycle found out."""
+    those of all. `since` is when the first such run began, `says` what the newest one says, `good` the last
+    that went well, None where there was none; `changes` is what differs in versions between the two, `culprit`
+    what a cycle found out."""
 
     cell: Cell
     gpus: tuple[str, ...]
     since: str
+    says: str
     good: Run | None
     changes: tuple[str, ...]
     issue: Issue | None
@@ -38,9 +40,10 @@ class Broken:
 
 class Begin(NamedTuple):
     """When what is broken began: the first failure, the run that went well before it, what changed between
-    the two."""
+    the two; and what the newest failure says."""
 
     since: str
+    says: str = ""
     good: Run | None = None
     changes: tuple[str, ...] = ()
 
@@ -64,17 +67,19 @@ def broken(
         begin = begins.get(cell.run) or Begin(cell.at)
         where, how = (cell.stack, cell.base, cell.variant), (cell.outcome, cell.failure, cell.issue)
         alike.setdefault((where, how, begin.changes, culprits.get(_place(cell), "")), []).append(cell)
+    groups = [(found, begins.get(found[0].run) or Begin(found[0].at)) for found in alike.values()]
     return [
         Broken(
             cell=found[0],
             gpus=tuple(sorted((one.gpu for one in found), key=lambda name: (len(name), name))),
             since=min((begins.get(one.run) or Begin(one.at)).since for one in found),
-            good=begins[found[0].run].good if found[0].run in begins else None,
-            changes=begins[found[0].run].changes if found[0].run in begins else (),
+            says=begin.says,
+            good=begin.good,
+            changes=begin.changes,
             issue=issues.get(found[0].issue),
             culprit=culprits.get(_place(found[0]), ""),
         )
-        for found in alike.values()
+        for found, begin in groups
     ]
 
 
@@ -95,9 +100,12 @@ def _begin(records: Records, cell: Cell) -> Begin:
             break
         if run.outcome in BROKEN:
             first = run
+    newest = records.run(cell.run)
+    error = next((one.error for one in newest.steps if one.outcome == "failed"), {}) if newest else {}
+    says = error.get("cause") or error.get("what", "")
     if first is None:
-        return Begin(cell.at, good)
-    return Begin(first.started, good, tuple(_changes(good, first)) if good else ())
+        return Begin(cell.at, says, good)
+    return Begin(first.started, says, good, tuple(_changes(good, first)) if good else ())
 
 
 def _changes(good: Run, bad: Run) -> Iterator[str]:

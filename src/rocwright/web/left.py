@@ -26,8 +26,9 @@ class Going:
     @property
     def words(self) -> str:
         """How far it is, in words."""
+        ended = f"{self.ended} of {self.steps} step{'s' * (self.steps != 1)}"
         now = f"now {', '.join(self.now)}" if self.now else ""
-        return " · ".join(filter(None, (f"{self.ended} of {self.steps} steps", now, self.left)))
+        return " · ".join(filter(None, (ended, now, self.left)))
 
 
 def in_a_word(run: Run) -> str:

@@ -12,6 +12,7 @@ from rocwright.cycle.channels import channels
 from rocwright.records.model import now
 from rocwright.records.read import Records
 from rocwright.web.broken import BROKEN, broken
+from rocwright.web.log_lines import masked, secrets_of_environment
 from rocwright.web.matrix import by_stack, highest
 from rocwright.web.render import render
 
@@ -30,7 +31,7 @@ def report(records: Records, stack: str = "") -> str:
         count=len(cells),
         bad=sum(one.outcome in BROKEN for one in cells),
         broken=broken(records, cells),
-        mask=str,
+        mask=partial(masked, hidden=secrets_of_environment()),
         highest=partial(highest, [one.name for one in channels()]),
         promotions=records.promotions(stack=stack, limit=200),
     )
