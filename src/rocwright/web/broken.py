@@ -25,8 +25,8 @@ MOST_RUNS = 30
 class Broken:
     """Cells of a stack and base whose newest run failed in the same way: `cell` is one of them, `gpus` are
     those of all. `since` is when the first such run began, `says` what the newest one says, `good` the last
-    that went well, None where there was none; `changes` is what differs in versions between the two, `culprit`
-    what a cycle found out."""
+    that went well, None where there was none; `changes` is what differs in versions between the two,
+    `culprit` what a cycle found out."""
 
     cell: Cell
     gpus: tuple[str, ...]
