@@ -16,6 +16,8 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
+from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,6 +34,16 @@ from rocwright.home import Home
 from rocwright.records.model import Which
 from rocwright.records.place import open_records
 
+PACK = """async (address) => {
+  const picture = new Image();
+  picture.src = address;
+  await picture.decode();
+  const canvas = document.createElement("canvas");
+  canvas.width = picture.width;
+  canvas.height = picture.height;
+  canvas.getContext("2d").drawImage(picture, 0, 0);
+  return canvas.toDataURL("image/webp", 0.92);
+}"""
 PICTURES = Path(__file__).parents[1] / "docs/pictures"
 HEAL = Path(__file__).parents[1] / "tests/real/heal_catalog"
 SMOKE, BASE = "gfx-smoke", "debian:sid"
@@ -135,17 +147,16 @@ def serving(place: Place) -> Iterator[tuple[str, str]]:
     with subprocess.Popen(words, cwd=place.project, env=env, stderr=subprocess.PIPE, text=True) as child:
         assert child.stderr
         try:
-            found = re.search(
-                r"(http:\S+)/enter\?token=(\S+)", child.stderr.readline() + child.stderr.readline()
-            )
-            assert found
+            lines = iter(child.stderr)
+            found = next(filter(None, (re.search(r"(http:\S+)/enter\?token=(\S+)", line) for line in lines)))
+            threading.Thread(target=list, args=(lines,), daemon=True).start()
             yield found[1], found[2]
         finally:
             child.terminate()
 
 
 def draw(place: Place) -> None:
-    """The pictures; gloo is mended meanwhile."""
+    """The pictures; psimd is mended meanwhile."""
     with serving(place) as (address, token), sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
         schemes: tuple[Literal["light", "dark"], ...] = ("light", "dark")
@@ -164,11 +175,11 @@ def draw(place: Place) -> None:
         take(light, "/gpu/gfx803", "gpu")
         take(light, "/cycle", "cycle")
         take(light, f"/artifacts/{wheel.sha256}?check=yes", "artifact", 1000)
-        light.goto(f"/runs/{newest['gloo']}")
+        light.goto(f"/runs/{newest['psimd']}")
         light.get_by_role("button", name="Heal").click()
-        light.locator('tr[data-row="gloo"] .look.running').wait_for()
+        light.locator('tr[data-row="psimd"] .look.running').wait_for()
         take(dark, "/", "matrix")
-        light.locator("#outcome .built").wait_for()
+        light.get_by_role("button", name="Build again").wait_for()
         take(light, light.url, "healed")
         browser.close()
 
@@ -177,12 +188,18 @@ def take(page: Page, to: str, name: str, most: int = 0, *, full: bool = True) ->
     """A picture of a page, of so many pixels of it from the top, or of what a window shows."""
     page.goto(to)
     page.wait_for_timeout(500)
-    if not full:
-        page.screenshot(path=PICTURES / f"{name}.png")
-        return
     height = page.evaluate("document.querySelector('main').getBoundingClientRect().bottom + scrollY")
-    clip = {"x": 0, "y": 0, "width": 1180, "height": min(height - 30, most or height)}
-    page.screenshot(path=PICTURES / f"{name}.png", full_page=True, clip=FloatRect(**clip))
+    clip = FloatRect(x=0, y=0, width=1180, height=min(height - 30, most or height))
+    taken = page.screenshot(full_page=full, clip=clip if full else None)
+    (PICTURES / f"{name}.webp").write_bytes(packed(page, taken))
+
+
+def packed(page: Page, png: bytes) -> bytes:
+    """A picture as WebP, which is smaller: the browser has the encoder."""
+    blank = page.context.browser.new_page() if page.context.browser else page
+    made: str = blank.evaluate(PACK, f"data:image/png;base64,{b64encode(png).decode()}")
+    blank.close()
+    return b64decode(made.partition(",")[2])
 
 
 if __name__ == "__main__":
