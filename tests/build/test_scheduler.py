@@ -135,7 +135,8 @@ def test_a_log_has_every_line_with_its_time(workshop: Workshop) -> None:
     lines = log(workshop, "hello")
     assert all(line[:10].count("-") == 2 and line[23] == "Z" for line in lines)
     told = [line[25:] for line in lines]
-    assert told[-3:] == ["one", "two", "no newline"]
+    commands = ("$ echo one; echo two >&2", "$ printf 'no newline'", "$ touch $OUT/result")
+    assert told[-6:] == [commands[0], "one", "two", commands[1], "no newline", commands[2]]
 
 
 def test_a_step_whose_inputs_are_identical_is_told_as_reused(workshop: Workshop) -> None:
@@ -366,7 +367,7 @@ def test_a_step_that_runs_out_of_memory_twice_has_failed_and_tells_of_both(
     assert (error.failure, error.what) == (FailureClass.OUT_OF_MEMORY, "the step ran out of memory twice")
     assert error.cause.startswith("first 1 job and at most ")
     assert "; then, alone, 1 job and at most " in error.cause
-    assert error.next_step.startswith("more memory or swap, a larger --memory")
+    assert error.next_step.startswith("more memory, a larger --memory")
 
 
 @pytest.fixture

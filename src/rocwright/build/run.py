@@ -141,13 +141,13 @@ def run_run(action: RunAction, context: Context) -> Made:
     watch = Watch(where_of(context.step) if context.step else Where())
 
     def note(line: str) -> None:
-        command = begun(line, action.commands)
+        text, command = begun(line, action.commands)
+        if text or command is None:
+            last.append(text)
+            watch.line(text)
+            context.on_line(text)
         if command is not None:
             context.on_line(f"$ {command}")
-            return
-        last.append(line)
-        watch.line(line)
-        context.on_line(line)
 
     outcome = sandbox.run(engine, job, note)
     if not outcome.ok:
@@ -167,11 +167,14 @@ def announced(script: str, commands: Sequence[str]) -> str:
     return script.removesuffix("\n".join(commands)) + "\n".join(told)
 
 
-def begun(line: str, commands: Sequence[str]) -> str | None:
-    """The command that begins with this line of output, None for any other line."""
-    number = line.removeprefix(BEGINS)
-    known = number != line and number.isdecimal() and int(number) < len(commands)
-    return commands[int(number)] if known else None
+def begun(line: str, commands: Sequence[str]) -> tuple[str, str | None]:
+    """A line of output, and the command that begins with it: None for any other line.
+
+    What the command before said last may stand in the same line, where no newline ended it.
+    """
+    text, mark, number = line.rpartition(BEGINS)
+    known = bool(mark) and number.isdecimal() and int(number) < len(commands)
+    return (text, commands[int(number)]) if known else (line, None)
 
 
 def share(engine: sandbox.Engine, job: Job, action: RunAction, context: Context, server: Path) -> Job:
