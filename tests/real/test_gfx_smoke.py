@@ -320,7 +320,7 @@ def test_four_rows_move_break_and_heal(home: Home, upstream: Upstream, tmp_path:
         assert row["promoted"] == ["nightly", "candidate", "known-good"], row
     for row in first[TALLY]:
         assert row["promoted"] == ["nightly", "candidate"], row
-        assert row["waits"]["known-good"] == "did not run: machine-code"
+        assert row["waits"]["known-good"] == "the evidence says 'built'; 'checked without a GPU' is asked for"
     assert matrix.version(SMOKE, "known-good") == {"0.1.0"}
 
     upstream.smoke("0.1.1")

@@ -113,7 +113,8 @@ def test_rows_that_differ_in_what_else_they_ask_for_have_cells_of_their_own(reco
 def test_the_matrix_tells_the_newest_run_and_all_that_was_ever_seen(records: Records) -> None:
     def verified(number: int, device: str) -> Run:
         step = StepRun(name="verify/torch/smoke", key="", outcome="ok", kind="check")
-        about = {"command": "verify", "device": device, "said": said_of("verify", "verified", [device])}
+        found = Finding(component="torch", check="smoke", name="adds", ok=True, device=device)
+        about = {"command": "verify", "device": device, "said": said_of("verify", "verified", [found])}
         return run(number, "verified", **about, steps=(step,))
 
     for one in (run(1), verified(2, ""), verified(3, "llvmpipe"), verified(4, "RX 580"), run(5, "failed")):
@@ -130,6 +131,21 @@ def test_the_matrix_tells_the_newest_run_and_all_that_was_ever_seen(records: Rec
     assert cell.said == "ran on a GPU"
     assert cell.seen["ran on a GPU"].device == "RX 580"
     assert cell.whole_seconds == 7
+
+
+def test_a_verification_that_looked_at_nothing_is_evidence_of_nothing() -> None:
+    absent = Finding(component="torch", check="smoke", name="adds", ok=True, absent=True)
+    for found in ((), (absent,)):
+        assert said_of("verify", "verified", found) == ""
+
+
+def test_a_run_that_was_stopped_takes_nothing_back(records: Records) -> None:
+    for one in (run(1, "stopped"), run(2, "failed"), run(3, "stopped")):
+        records.put(one)
+    assert records.matrix()[0].outcome == "failed"
+    records.put(run(4))
+    records.put(run(5, "stopped"))
+    assert records.matrix()[0].outcome == "built"
 
 
 def test_a_run_of_several_gpus_counts_for_each_and_a_suite_or_a_trial_for_none(records: Records) -> None:

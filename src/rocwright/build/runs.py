@@ -106,7 +106,7 @@ class UnderWay:
         if self._wanted and not self._steps:
             self._tell_of_the_lock()
         devices = sorted({one.device for one in findings if one.device})
-        said: Said | str = said_of(self._run.command, outcome, devices)
+        said: Said | str = said_of(self._run.command, outcome, findings)
         about = {
             "seconds": round(time.monotonic() - self._begun, 3),
             "ended": now(),

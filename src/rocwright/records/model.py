@@ -289,13 +289,16 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def said_of(command: str, outcome: str, devices: Iterable[str]) -> Said | Literal[""]:
-    """What a run that ended so is evidence of; `devices` are those on which its checks ran."""
+def said_of(command: str, outcome: str, findings: Iterable[Finding]) -> Said | Literal[""]:
+    """What a run that ended so is evidence of: of nothing, where no check found anything to look at."""
     match command, outcome:
         case "build", "built":
             return "built"
         case "verify", "verified":
-            named = [one for one in devices if one]
+            looked = [one for one in findings if not one.absent]
+            if not looked:
+                return ""
+            named = [one.device for one in looked if one.device]
             if not named:
                 return "checked without a GPU"
             return "ran in software" if all(_software(one) for one in named) else "ran on a GPU"

@@ -69,10 +69,11 @@ def _read(paths: Iterable[Path]) -> Iterator[Told]:
 
 def _completed(run: Run, findings: Iterable[Finding]) -> Run:
     """An old record knows neither what it is evidence of nor why it failed."""
-    devices = sorted({one.device for one in findings if one.device})
+    found = tuple(findings)
+    devices = sorted({one.device for one in found if one.device})
     suite = any(one.name.startswith("verify/suite/") for one in run.steps)
     command = SUITE if suite else run.command
-    about = {"command": command, "said": said_of(command, run.outcome, devices), "device": ", ".join(devices)}
+    about = {"command": command, "said": said_of(command, run.outcome, found), "device": ", ".join(devices)}
     return with_failure(run.model_copy(update=about) if not run.said else run)
 
 

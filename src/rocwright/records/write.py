@@ -103,12 +103,13 @@ def _note_times(connection: Connection, run: Run, number: int, steps: Iterable[S
 
 
 def _note_cell(connection: Connection, run: Run, number: int, gpu: str) -> None:
-    """The newest run decides, by its number: one that began earlier and ended later changes nothing."""
+    """The newest run decides, by its number: one that began earlier and ended later changes nothing, and one
+    that was stopped takes nothing back of what was found before."""
     cells = schema.cells
     place = (run.stack, gpu, run.base, run.variant)
     cell = _locked_cell(connection, *place)
     values: dict[str, Any] = {}
-    if number >= cell["number"]:
+    if number >= cell["number"] and (run.outcome != "stopped" or not cell["run"]):
         values = {"number": number, "run": run.id, "command": run.command, "outcome": run.outcome}
         values |= {"at": run.started, "failure": run.failure, "issue": run.issue}
     before = cell["seen"].get(run.said)
