@@ -278,7 +278,7 @@ def _build(
     cached = sum(one.state is State.CACHED for one in decisions)
     if outcome.failures:
         return under_way.ended("failed", cached)
-    return under_way.ended("built", cached, artifacts=_made(project, plan) if outcome.steps else ())
+    return under_way.ended("built", cached, artifacts=_made(project, plan) if under_way.on_record else ())
 
 
 def _made(project: Project, plan: Plan) -> list[Made]:

@@ -128,6 +128,8 @@ def test_rows_that_differ_only_in_their_pins_stand_apart(world: World) -> None:
             ("one=1", ["candidate", "nightly"]),
         ]
         assert {one.variant for one in records.runs()} == {"", "one=1"}
+        # the second row came from the store whole, and has its artifacts on record all the same
+        assert all(records.artifacts(run=one.run) for one in (plain, pinned))
 
 
 def test_what_failed_is_in_no_output_and_is_tried_again_when_its_recipe_is_mended(world: World) -> None:

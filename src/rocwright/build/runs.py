@@ -94,6 +94,11 @@ class UnderWay:
         one = Sample(step=step, at=at, memory=memory, processes=processes)
         self._keeper.put(self._run, {}, [one])
 
+    @property
+    def on_record(self) -> bool:
+        """Whether it is kept: it did something, or somebody asked for it by name."""
+        return bool(self._steps or self._wanted)
+
     def ended(
         self,
         outcome: str,
@@ -116,7 +121,7 @@ class UnderWay:
             "steps": tuple(self._steps),
         }
         self._run = with_failure(ended_as(outcome, self._run.model_copy(update=about)))
-        if self._steps or self._wanted:
+        if self.on_record:
             told = Told(
                 run=self._run, lock=self._locked, findings=tuple(findings), artifacts=tuple(artifacts)
             )
