@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import sys
 import threading
@@ -79,6 +80,16 @@ def test_each_deed_needs_its_scope_and_a_form_of_ours(doing: Served, records: Re
     assert records.count() == 1
 
 
+@pytest.fixture(params=["heard", "ignored"])
+def interrupts(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Ctrl-C as a shell in front has it, and as one lets what it starts in the background inherit it."""
+    ignored = request.param == "ignored"
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN if ignored else signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
 def test_builds_run_one_after_the_other_and_are_cancelled(
     doing: Served, queue: Queue, records: Records
 ) -> None:

@@ -44,7 +44,7 @@ class Cycling:
         self._ended.set()
         child = self._child
         if child is not None and child.poll() is None:
-            os.kill(child.pid, signal.SIGINT)
+            os.kill(child.pid, signal.SIGTERM)
         if self._thread is not None:
             self._thread.join(PATIENCE)
         if child is not None and child.poll() is None:

@@ -138,7 +138,8 @@ class Queue:
         child = self._child
         if child is None or child.poll() is not None:
             return
-        os.kill(child.pid, signal.SIGINT)
+        # a shell may have let the server's children ignore Ctrl-C
+        os.kill(child.pid, signal.SIGTERM)
         threading.Thread(target=self._kill_later, args=(child,), daemon=True).start()
 
     def _kill_later(self, child: subprocess.Popen[bytes]) -> None:
@@ -183,7 +184,11 @@ class Queue:
         run = self.records.run(order.run)
         if run is not None and run.state != "ended":
             # it never came to its first step: what it said is all that there is
-            stopped = ended.returncode in (130, -signal.SIGINT)
+            stopped = order.run in self._cancelled or ended.returncode in (
+                130,
+                -signal.SIGINT,
+                -signal.SIGTERM,
+            )
             self._put_ended(order, "stopped" if stopped else "failed", "\n".join(last))
 
     def _put_ended(self, order: Order, outcome: str, says: str = "") -> None:
