@@ -101,7 +101,7 @@ def wheels(index: Index, monkeypatch: pytest.MonkeyPatch) -> Index:
         },
         "rocm-sdk-devel": {f"rocm_sdk_devel-{VERSION}-py3-none-any.whl": wheel("rocm_sdk_devel", devel)},
     }
-    [endpoint] = builtin_catalog().provider("therock-wheels").indexes((TARGET,))
+    endpoint = builtin_catalog().provider("therock-wheels").shelf_of(VERSION).index
     monkeypatch.setenv("ROCWRIGHT_MIRRORS", f"{endpoint}={index.url}/simple/")
     return index
 

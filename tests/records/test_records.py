@@ -133,12 +133,6 @@ def test_the_matrix_tells_the_newest_run_and_all_that_was_ever_seen(records: Rec
     assert cell.whole_seconds == 7
 
 
-def test_a_verification_that_looked_at_nothing_is_evidence_of_nothing() -> None:
-    absent = Finding(component="torch", check="smoke", name="adds", ok=True, absent=True)
-    for found in ((), (absent,)):
-        assert said_of("verify", "verified", found) == ""
-
-
 def test_a_run_that_was_stopped_takes_nothing_back(records: Records) -> None:
     for one in (run(1, "stopped"), run(2, "failed"), run(3, "stopped")):
         records.put(one)
