@@ -149,6 +149,15 @@ def test_what_says_how_long_ago_grows_old_and_is_drawn_anew(
         until(lambda: "anew" in client.get("/").text)
 
 
+def test_who_watched_a_try_end_is_shown_the_next_one(served: Served, records: Records) -> None:
+    for name, outcome in (("one", "failed"), ("two", "built")):
+        records.put(a_run(name, origin="page run 1", outcome=outcome))
+    client = served.client()
+    assert 'content="2; url=/runs/two?live"' in client.get("/runs/one?live").text
+    assert "refresh" not in client.get("/runs/one").text
+    assert "refresh" not in client.get("/runs/two?live").text
+
+
 def test_pages_of_runs_follow_each_other(served: Served, records: Records) -> None:
     for number in range(60):
         records.put(a_run(f"run-{number:03}", stack=f"stack-{number:03}"))

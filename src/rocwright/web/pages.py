@@ -26,6 +26,9 @@ from rocwright.web.site import Site, asked
 PAGE = 50
 """Runs on a page."""
 
+LIVE = "live"
+"""In the address of a run's page: it was looked at while it ran."""
+
 
 class Pages:
     """Reads for a site; each method answers one address."""
@@ -64,7 +67,10 @@ class Pages:
         lock, before = await asked(lambda: self.lock_of(run)), await asked(lambda: self._before(run))
         tries = await asked(lambda: self.site.records.runs(Which(origin=run.origin), limit=20, steps=False))
         tries = tries if run.origin.startswith("page ") and len(tries) > 1 else []
-        worked_on = run.state == "ended" and self.site.working(run.origin)
+        newest = tries[0].id if tries else run.id
+        # who watched it end is shown the next try, also where that one has ended meanwhile
+        watched = LIVE in request.query_params and newest != run.id
+        follow = newest if run.state == "ended" and (watched or self.site.working(run.origin)) else ""
         return self.page(
             request,
             "run.html",
@@ -73,7 +79,7 @@ class Pages:
             failed=failed,
             error=error,
             runs=tries,
-            follow=(tries[0].id if tries else run.id) if worked_on else "",
+            follow=follow and f"/runs/{follow}?{LIVE}",
             issue=issue,
             charts=charts(samples),
             artifacts=artifacts,

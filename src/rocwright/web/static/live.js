@@ -32,7 +32,7 @@ function watchRun(place) {
     }
     if (told.state === "ended") {
       events.close();
-      location.reload();
+      location.replace("?live");
     }
   });
   events.addEventListener("end", () => events.close());
