@@ -14,12 +14,16 @@ from sqlalchemy import Connection, insert, update
 
 from rocwright.home import Home
 from rocwright.records import schema
-from rocwright.records.model import Seen, said_of
+from rocwright.records.model import Finding, Seen, said_of
 from rocwright.records.place import open_records
 
 STEPS = ("source/torch", "tree/torch", "root/build", "torch", "torchvision")
 ISSUES = ("cmake-minimum", "template-depth", "missing-header", "")
 BEGIN = datetime(2020, 1, 1, tzinfo=UTC)
+CARD = "AMD Radeon RX 580"
+FOUND = {
+    one: Finding(component="torch", check="smoke", name="adds", ok=True, device=one) for one in ("", CARD)
+}
 DAY = 8
 """Runs a cell has in a week, more or less."""
 
@@ -79,8 +83,8 @@ def _rows(
         command = "verify" if number % 3 == 0 else "build"
         bad = dice.random() < 0.1
         outcome = "failed" if bad else {"verify": "verified", "build": "built"}[command]
-        device = "AMD Radeon RX 580" if command == "verify" and dice.random() < 0.5 else ""
-        said = said_of(command, outcome, [device])
+        device = CARD if command == "verify" and dice.random() < 0.5 else ""
+        said = said_of(command, outcome, [FOUND[device]])
         at = (BEGIN + timedelta(hours=number * 6 // DAY)).strftime("%Y-%m-%dT%H:%M:%SZ")
         failure, issue = ("compile", dice.choice(ISSUES)) if bad else ("", "")
         name = f"{at.translate({45: None, 58: None})}-{number:06x}"
