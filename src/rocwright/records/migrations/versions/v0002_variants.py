@@ -29,8 +29,9 @@ def upgrade() -> None:
         sa.Column("channels", sa.JSON, nullable=False),
         sa.Column("whole_seconds", sa.Float),
     )
-    names = ", ".join(f'"{name}"' for name in (*KEY, "number", *WORDS, "seen", "channels", "whole_seconds"))
-    op.execute(f"INSERT INTO cells ({names}) SELECT {names} FROM cells_before")  # noqa: S608 - names of ours
+    names = (*KEY, "number", *WORDS, "seen", "channels", "whole_seconds")
+    before, cells = (sa.table(name, *map(sa.column, names)) for name in ("cells_before", "cells"))
+    op.execute(sa.insert(cells).from_select(names, sa.select(*before.c)))
     op.drop_table("cells_before")
 
 
