@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from rocwright.cli.common import Asked, complete_engine, json_option, project_options, say, the_project
+from rocwright.cli.common import Asked, engine_option, json_option, project_options, say, the_project
 
 _LOCK_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -24,11 +24,7 @@ _LOCK_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option(
     "--jobs", "-j", type=click.IntRange(min=1), help="Most processes at once; all cores by default."
 )
-@click.option(
-    "--engine",
-    shell_complete=complete_engine,
-    help="The sandbox engine, by name; otherwise the first that works here.",
-)
+@engine_option
 @json_option
 def command(
     asked: Asked,

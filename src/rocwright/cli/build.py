@@ -8,7 +8,7 @@ import click
 
 from rocwright.cli.common import (
     Asked,
-    complete_engine,
+    engine_option,
     json_option,
     memory_option,
     project_options,
@@ -35,11 +35,7 @@ from rocwright.cli.common import (
     default=True,
     help="Give each step a number of jobs of its own, and never pause a process.",
 )
-@click.option(
-    "--engine",
-    shell_complete=complete_engine,
-    help="The sandbox engine, by name; otherwise the first that works here.",
-)
+@engine_option
 @click.option("--verify", "verify_too", is_flag=True, help="Check and try what is built.")
 @click.option(
     "--keep-stopped",

@@ -163,6 +163,15 @@ def json_option(function: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="As JSON on standard output.")(function)
 
 
+def engine_option(function: F) -> F:
+    """--engine on every verb that runs sandboxes."""
+    return click.option(
+        "--engine",
+        shell_complete=complete_engine,
+        help="The sandbox engine, by name; otherwise the first that works here.",
+    )(function)
+
+
 def the_project(asked: Asked) -> Project:
     """The project in this folder, or the one that the options name. Raises InputError."""
     from rocwright.catalog.detect import chosen_targets

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from rocwright.cli.common import complete_engine, json_option
+from rocwright.cli.common import engine_option, json_option
 from rocwright.cli.watch import settings_options
 
 
@@ -18,11 +18,7 @@ from rocwright.cli.watch import settings_options
 @click.option(
     "--jobs", "-j", type=click.IntRange(min=1), help="Most processes at once; all cores by default."
 )
-@click.option(
-    "--engine",
-    shell_complete=complete_engine,
-    help="The sandbox engine, by name; otherwise the first that works here.",
-)
+@engine_option
 @json_option
 def command(
     take: str | None,

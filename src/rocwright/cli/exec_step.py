@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from rocwright.cli.common import complete_engine
+from rocwright.cli.common import engine_option
 from rocwright.errors import RocwrightError
 from rocwright.home import Home
 
@@ -18,7 +18,7 @@ from rocwright.home import Home
 @click.option("--store", "url", required=True, help="The store's URL: file:///...")
 @click.option("--jobs", default=1, type=click.IntRange(min=1), help="Processes at once.")
 @click.option("--memory", type=click.IntRange(min=1), help="Most memory in bytes.")
-@click.option("--engine", shell_complete=complete_engine, help="The sandbox engine, by name.")
+@engine_option
 @click.option(
     "--job-server",
     "server",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from rocwright.cli.common import Asked, complete_engine, not_a_stack, project_options, say, the_project
+from rocwright.cli.common import Asked, engine_option, not_a_stack, project_options, say, the_project
 
 
 @click.command("shell")
 @click.argument("step")
 @project_options
-@click.option("--engine", shell_complete=complete_engine, help="The sandbox engine, by name.")
+@engine_option
 @click.option("--command", "-c", "script", help="Run this in the sandbox instead of an interactive shell.")
 def command(
     step: str,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from rocwright.cli.common import Asked, complete_engine, json_option, project_options, say, the_project
+from rocwright.cli.common import Asked, engine_option, json_option, project_options, say, the_project
 from rocwright.verify.suites import SIZES, SUITES, Order
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.command("verify")
 @project_options
-@click.option("--engine", shell_complete=complete_engine, help="The sandbox engine, by name.")
+@engine_option
 @click.option(
     "--suite",
     "suites",
