@@ -6,11 +6,13 @@ import json
 import os
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -127,3 +129,12 @@ def index(monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
     yield served
     server.shutdown()
     server.server_close()
+
+
+@pytest.fixture(autouse=True)
+def waited(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How many seconds were waited between tries of a download, instead of the waiting."""
+    found: list[float] = []
+    clock = SimpleNamespace(time=time.time, sleep=found.append)
+    monkeypatch.setattr("urllib3.util.retry.time", clock)
+    return found

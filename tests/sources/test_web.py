@@ -15,7 +15,8 @@ from rocwright.catalog.address import Address, ArchivePlace, Download
 from rocwright.errors import FetchError, NetworkError
 from rocwright.plan.model import ArchiveOrigin, FilePin
 from rocwright.sources.fetch import fetch
-from rocwright.sources.web import READ, TRIES, download, find_file
+from rocwright.sources.session import MOST_WAIT, TRIES
+from rocwright.sources.web import READ, download, find_file
 from rocwright.store.local import LocalStore
 
 DATA = bytes(range(256)) * 4096
@@ -32,6 +33,8 @@ class Host:
     cut: int = 0
     ranges: bool = True
     endless: bool = False
+    busy: int = 0
+    headers: dict[str, str] = field(default_factory=dict)
     asked: list[tuple[str, str]] = field(default_factory=list)
 
 
@@ -45,6 +48,13 @@ def host() -> Iterator[Host]:
             if self.path in served.moved:
                 self.send_response(302)
                 self.send_header("Location", served.moved[self.path])
+                self.end_headers()
+                return
+            if served.busy:
+                served.busy -= 1
+                self.send_response(503)
+                for name, value in served.headers.items():
+                    self.send_header(name, value)
                 self.end_headers()
                 return
             if served.status or self.path not in served.files:
@@ -71,6 +81,43 @@ def host() -> Iterator[Host]:
     yield served
     server.shutdown()
     server.server_close()
+
+
+def test_a_host_that_is_busy_is_asked_again_later_and_later(
+    host: Host, tmp_path: Path, waited: list[float]
+) -> None:
+    host.busy = TRIES - 1
+    download(host.url, tmp_path / "x")
+    assert (tmp_path / "x").read_bytes() == DATA
+    assert waited == [2, 4], "the second try is made at once"
+
+
+def test_a_host_is_asked_again_when_it_says_and_no_later_than_a_minute(
+    host: Host, tmp_path: Path, waited: list[float]
+) -> None:
+    host.busy, host.headers = 1, {"Retry-After": "7"}
+    download(host.url, tmp_path / "x")
+    host.busy, host.headers = 1, {"Retry-After": "86400"}
+    download(host.url, tmp_path / "x")
+    assert waited == [7, MOST_WAIT]
+
+
+def test_a_host_that_stays_busy_is_given_up_with_what_it_asks_for(
+    host: Host, tmp_path: Path, waited: list[float]
+) -> None:
+    host.busy, host.headers = 100, {"Retry-After": "600"}
+    with pytest.raises(NetworkError) as caught:
+        download(host.url, tmp_path / "x")
+    assert caught.value.cause == "the host answers 503, and asks to wait (Retry-After: 600)"
+    assert len(host.asked) == TRIES
+
+
+def test_between_two_tries_of_a_line_that_breaks_there_is_a_pause(
+    host: Host, tmp_path: Path, waited: list[float]
+) -> None:
+    host.cut = 6 * READ
+    download(host.url, tmp_path / "x")
+    assert waited == [2]
 
 
 def test_a_file_is_found_with_hash_and_size_and_kept(host: Host, store: LocalStore) -> None:

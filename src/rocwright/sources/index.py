@@ -27,6 +27,7 @@ from rocwright.sources.front import Front, served
 from rocwright.sources.mirrors import mirrors
 from rocwright.sources.pins import check_pin
 from rocwright.sources.sdist import Sdist, read_sdist
+from rocwright.sources.session import patient
 from rocwright.store.model import Store
 
 if TYPE_CHECKING:
@@ -51,12 +52,13 @@ _SOURCES = ("index-url", "extra-index-url", "find-links", "no-index")
 def _client(endpoint: str = "") -> PyPISimple:
     from pypi_simple import PYPI_SIMPLE_ENDPOINT, PyPISimple
 
-    if endpoint:
-        return PyPISimple(endpoint=mirrors().at(endpoint))
-    found = {section: value for section, name, value in _settings() if name == "index-url"}
-    # the environment goes before pip's files
-    endpoint = found.get(":env:") or next(reversed(found.values()), PYPI_SIMPLE_ENDPOINT)
-    return PyPISimple(endpoint=mirrors().at(endpoint))
+    if not endpoint:
+        found = {section: value for section, name, value in _settings() if name == "index-url"}
+        # the environment goes before pip's files
+        endpoint = found.get(":env:") or next(reversed(found.values()), PYPI_SIMPLE_ENDPOINT)
+    client = PyPISimple(endpoint=mirrors().at(endpoint))
+    patient(client.s)
+    return client
 
 
 def _settings() -> list[tuple[str, str, str]]:
@@ -191,8 +193,6 @@ def download(pin: FilePin, folder: Path) -> None:
 
     Raises FetchError, NetworkError.
     """
-    import requests
-
     assert isinstance(pin.origin, IndexOrigin)
     client = _client(pin.origin.index)
     page = _page(client, pin.origin.project)
@@ -207,11 +207,7 @@ def download(pin: FilePin, folder: Path) -> None:
     if where.startswith("file:"):
         web.download(package.url, folder / pin.filename, size=pin.size or None)
         return
-    try:
-        there = replace(package, url=where)
-        client.download_package(there, folder / pin.filename, verify=False, timeout=120)
-    except requests.RequestException as error:
-        raise _unreachable(error) from error
+    web.read(where, folder / pin.filename, pin.size or web.MOST_BYTES, package.url)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,12 +18,12 @@ from rocwright.files import sha256_file
 from rocwright.plan.model import ArchiveOrigin, FilePin
 from rocwright.sources.bounded import read_whole
 from rocwright.sources.mirrors import mirrors
+from rocwright.sources.session import patient, retries
 from rocwright.store.model import Store
 
 if TYPE_CHECKING:
     import requests
 
-TRIES = 4
 SECONDS = 60
 """How long a host may be silent."""
 
@@ -101,7 +101,7 @@ def look(url: str, seconds: float) -> Standing:
         if answer.status_code in (requests.codes.method_not_allowed, requests.codes.not_implemented):
             with requests.get(where, headers=headers, stream=True, timeout=seconds) as answer:
                 pass
-        _check_answer(where, answer)
+        _check_answer(where, answer, url)
     except requests.RequestException as error:
         raise _silent(url, type(error).__name__) from error
     except FetchError as error:
@@ -143,7 +143,7 @@ def read_bytes(url: str, seconds: float) -> bytes:
     where = mirrors().at(url)
     try:
         with requests.get(where, stream=True, timeout=seconds) as answer:
-            _check_answer(where, answer)
+            _check_answer(where, answer, url)
             return read_whole(answer, seconds)
     except requests.RequestException as error:
         raise _silent(url, type(error).__name__) from error
@@ -158,16 +158,36 @@ def download(url: str, target: Path, *, size: int | None = None) -> None:
     if where.startswith(("/", "file:")):
         _copy(Path(unquote(urlsplit(where).path) if where.startswith("file:") else where), target, url)
         return
+    read(where, target, MOST_BYTES if size is None else size, url)
+
+
+def read(where: str, target: Path, most: int, url: str) -> None:
+    """Bring at most `most` bytes from `where` to `target`, taken up again where the line breaks.
+
+    Messages name `url`: `where` may hold a login. Raises FetchError, NetworkError.
+    """
+    import requests
+    from urllib3.exceptions import MaxRetryError, ProtocolError
+
     part = target.with_name(f"{target.name}.part")
     part.unlink(missing_ok=True)
-    for left in reversed(range(TRIES)):
-        try:
-            _read_on(where, part, MOST_BYTES if size is None else size)
-            break
-        except NetworkError:
-            if not left:
-                raise
+    left = retries()
+    with patient(requests.Session()) as session:
+        while True:
+            try:
+                _read_on(session, where, part, most, url)
+                break
+            except BrokenOffError as error:
+                try:
+                    left = left.increment("GET", url, error=ProtocolError(error.cause))
+                except MaxRetryError:
+                    raise error from None
+            left.sleep()
     part.replace(target)
+
+
+class BrokenOffError(NetworkError):
+    """The host began to answer, and did not end: what came is kept, and taken up."""
 
 
 def _copy(source: Path, target: Path, url: str) -> None:
@@ -181,7 +201,7 @@ def _copy(source: Path, target: Path, url: str) -> None:
     shutil.copyfile(source, target)
 
 
-def _read_on(url: str, part: Path, most: int) -> None:
+def _read_on(session: requests.Session, where: str, part: Path, most: int, url: str) -> None:
     """Read what is missing of a file, from the byte on that is not there yet."""
     import requests
 
@@ -189,28 +209,32 @@ def _read_on(url: str, part: Path, most: int) -> None:
     # the bytes of the file itself: a host that packs what it sends would give others
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
     try:
-        with requests.get(url, headers=headers, stream=True, timeout=SECONDS) as answer:
-            if have and answer.status_code == requests.codes.range_not_satisfiable:
-                part.unlink()
-                raise NetworkError(f"{url} cannot be taken up again", next_step="try again")
-            _check_answer(url, answer)
-            resumed = answer.status_code == requests.codes.partial_content
-            wanted = answer.headers.get("Content-Length", "")
-            read = have = have if resumed else 0
+        answer = session.get(where, headers=headers, stream=True, timeout=SECONDS)
+    except requests.RequestException as error:
+        raise _silent(url, type(error).__name__) from error
+    with answer:
+        if have and answer.status_code == requests.codes.range_not_satisfiable:
+            part.unlink()
+            raise _silent(url, "it cannot be taken up again", BrokenOffError)
+        _check_answer(where, answer, url)
+        resumed = answer.status_code == requests.codes.partial_content
+        wanted = answer.headers.get("Content-Length", "")
+        read = have = have if resumed else 0
+        try:
             with part.open("ab" if resumed else "wb") as file:
                 for chunk in answer.iter_content(READ):
                     read += len(chunk)
                     if read > most:
                         raise _too_long(url, most)
                     file.write(chunk)
-    except requests.RequestException as error:
-        raise _silent(url, type(error).__name__) from error
+        except requests.RequestException as error:
+            raise _silent(url, type(error).__name__, BrokenOffError) from error
     if wanted.isdecimal() and read - have != int(wanted):
-        raise _silent(url, f"the answer ended after {read - have} of {wanted} bytes")
+        raise _silent(url, f"the answer ended after {read - have} of {wanted} bytes", BrokenOffError)
 
 
-def _check_answer(url: str, answer: requests.Response) -> None:
-    if url.startswith("https:") and not answer.url.startswith("https:"):
+def _check_answer(where: str, answer: requests.Response, url: str) -> None:
+    if where.startswith("https:") and not answer.url.startswith("https:"):
         raise FetchError(
             f"{url} leads to an address that anybody on the way may change",
             cause=f"it was sent on to {answer.url[:200]}",
@@ -225,7 +249,9 @@ def _check_answer(url: str, answer: requests.Response) -> None:
             subject=url,
         )
     if not answer.ok:
-        raise _silent(url, f"the host answers {answer.status_code}")
+        wait = answer.headers.get("Retry-After", "")[:40]
+        asks = f", and asks to wait (Retry-After: {wait})" if wait else ""
+        raise _silent(url, f"the host answers {answer.status_code}{asks}")
 
 
 def _too_long(url: str, most: int) -> RocwrightError:
@@ -237,7 +263,7 @@ def _too_long(url: str, most: int) -> RocwrightError:
     )
 
 
-def _silent(url: str, cause: str) -> NetworkError:
-    return NetworkError(
+def _silent(url: str, cause: str, kind: type[NetworkError] = NetworkError) -> NetworkError:
+    return kind(
         f"{url} cannot be had", cause=cause, next_step="check the network and the mirrors, then try again"
     )
