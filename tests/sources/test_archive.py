@@ -428,3 +428,45 @@ def test_a_hard_linked_file_is_packed_as_any_other(tmp_path: Path) -> None:
     pack(linked, tmp_path / "linked.tar.zst", epoch=EPOCH)
     pack(plain, tmp_path / "plain.tar.zst", epoch=EPOCH)
     assert (tmp_path / "linked.tar.zst").read_bytes() == (tmp_path / "plain.tar.zst").read_bytes()
+
+
+def sparse_tar(path: Path, size: int) -> Path:
+    """A tar of one sparse file (GNU's old form) that holds one byte and stands for `size`."""
+    header = tarfile.TarInfo("x-1/hole")
+    header.type, header.size, header.mode = tarfile.GNUTYPE_SPARSE, 512, 0o644
+    raw = bytearray(header.tobuf(tarfile.GNU_FORMAT))
+
+    def number(value: int) -> bytes:
+        return b"\x80" + value.to_bytes(11, "big")
+
+    raw[386:410] = number(size - 512) + number(512)
+    raw[483:495] = number(size)
+    raw[148:156] = b" " * 8
+    raw[148:156] = b"%06o\0 " % sum(raw)
+    path.write_bytes(bytes(raw) + b"x" * 512 + bytes(10240 - 1024))
+    return path
+
+
+def test_a_small_sparse_tar_that_stands_for_thirty_gigabytes_is_refused(tmp_path: Path) -> None:
+    path = sparse_tar(tmp_path / "x.tar", 30 * 1024**3)
+    assert path.stat().st_size < 20_000
+    with pytest.raises(FetchError, match="hole") as caught:
+        unpack(path, tmp_path / "out")
+    assert "unpacks to more than any source tree" in caught.value.cause
+    assert not any((tmp_path / "out").rglob("hole"))
+
+
+def test_a_small_sparse_file_is_unpacked_as_what_it_stands_for(tmp_path: Path) -> None:
+    unpack(sparse_tar(tmp_path / "x.tar", 1024**2), tmp_path / "out")
+    (hole,) = (tmp_path / "out").rglob("hole")
+    assert hole.read_bytes() == bytes(1024**2 - 512) + b"x" * 512
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME])
+def test_a_header_that_would_fill_the_memory_is_refused(tmp_path: Path, kind: bytes) -> None:
+    header = tarfile.TarInfo("x")
+    header.type, header.size = kind, 8 * 1024**3
+    (tmp_path / "x.tar").write_bytes(header.tobuf(tarfile.GNU_FORMAT) + bytes(10240))
+    with pytest.raises(FetchError, match="not a whole archive") as caught:
+        unpack(tmp_path / "x.tar", tmp_path / "out")
+    assert "a header of 8589934592 bytes" in caught.value.cause

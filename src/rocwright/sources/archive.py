@@ -12,6 +12,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
+from typing import Self
 
 import zstandard
 
@@ -21,12 +22,23 @@ from rocwright.files import CHUNK
 MOST_BYTES = 40 * 1024**3
 """Unpacked size past which an archive is refused as a bomb."""
 
+FREE_BYTES, MOST_RATIO = 1024**3, 200
+"""An archive that unpacks to more than both, bytes and times its own size, is refused as a bomb: the densest
+sources known unpack to 30 times their size."""
+
 MOST_MEMBERS = 2_000_000
+
+MOST_HEADER = 1024**2
+"""Bytes of a long name or of extended attributes, which are held in memory."""
 
 _BROKEN = (
     *(tarfile.TarError, zipfile.BadZipFile, zstandard.ZstdError, lzma.LZMAError, zlib.error, EOFError),
     # encrypted members, unknown methods, names that are no text, links to nothing
     *(RuntimeError, ValueError, KeyError, OverflowError),
+)
+_HEADERS = (
+    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
+    *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
 )
 _SENSELESS = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EINVAL)
 """What the system answers to a file that is a folder too, an overlong name, a place before the start."""
@@ -75,10 +87,10 @@ def _not_whole(name: str, error: Exception) -> FetchError:
 def _unpack_tar(archive: Path, target: Path, name: str, subdir: str, wrapped: bool) -> None:
     with _tar_stream(archive) as tar:
         wrapper = "" if wrapped else None
-        size = 0
+        size, most = 0, _most_bytes(archive)
         for count, member in enumerate(tar):
             size += max(member.size, 0)
-            if count >= MOST_MEMBERS or size > MOST_BYTES:
+            if count >= MOST_MEMBERS or size > most:
                 raise _hostile(name, member.name, "it unpacks to more than any source tree")
             parts = _parts(name, member.name)
             if not parts:
@@ -167,19 +179,34 @@ def _kept(parts: list[str], wrapper: str | None, subdir: str) -> list[str] | Non
     return _below(parts, subdir) or None
 
 
+def _most_bytes(archive: Path) -> int:
+    return min(MOST_BYTES, max(FREE_BYTES, MOST_RATIO * archive.stat().st_size))
+
+
+class _Member(tarfile.TarInfo):
+    """A header that does not make tarfile hold more in memory than any honest one."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        member = super().frombuf(buf, encoding, errors)
+        if member.type in _HEADERS and member.size > MOST_HEADER:
+            raise tarfile.ReadError(f"a header of {member.size} bytes")
+        return member
+
+
 def _tar_stream(archive: Path) -> tarfile.TarFile:
     with archive.open("rb") as file:
         magic = file.read(4)
     if magic == b"\x28\xb5\x2f\xfd":
         reader = zstandard.ZstdDecompressor().stream_reader(archive.open("rb"), closefd=True)
-        return tarfile.open(fileobj=io.BufferedReader(reader, CHUNK), mode="r|")
-    return tarfile.open(archive, mode="r|*")
+        return tarfile.open(fileobj=io.BufferedReader(reader, CHUNK), mode="r|", tarinfo=_Member)
+    return tarfile.open(archive, mode="r|*", tarinfo=_Member)
 
 
 def _unpack_zip(archive: Path, target: Path, name: str, subdir: str) -> None:
     with zipfile.ZipFile(archive) as bundle:
         members = bundle.infolist()
-        if len(members) > MOST_MEMBERS or sum(member.file_size for member in members) > MOST_BYTES:
+        if len(members) > MOST_MEMBERS or sum(member.file_size for member in members) > _most_bytes(archive):
             raise _hostile(name, "", "it unpacks to more than any source tree")
         for member in members:
             kept = _below(_parts(name, member.filename), subdir)
