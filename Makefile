@@ -23,6 +23,8 @@ lint: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/deptry src
+	$(BIN)/codespell
 
 format: .venv/ready
 	$(BIN)/ruff check --fix .

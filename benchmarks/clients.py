@@ -74,7 +74,7 @@ def server(
 
 def serve(folder: Path) -> AbstractContextManager[tuple[str, psutil.Process]]:
     """The command, on one core; this process on the others."""
-    words = [BIN / "python", "-m", "rocwright", "serve", "--open", "--port", "0"]
+    words: list[str | Path] = [BIN / "python", "-m", "rocwright", "serve", "--open", "--port", "0"]
     return server(words, TOKEN, env={"ROCWRIGHT_HOME": str(folder / "home")}, cwd=folder, core=0)
 
 

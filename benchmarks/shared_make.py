@@ -27,7 +27,7 @@ def main(folder: Path, jobs: int, how: str) -> int:
     job = Job(
         root=Path("/"),
         argv=("make", "--silent"),
-        env={"PATH": "/usr/bin:/bin"} | numbers(wanted).env,
+        env={"PATH": "/usr/bin:/bin", **numbers(wanted).env},
         workdir=TREE,
         mounts=(Mount(source=folder, target=TREE, writable=True),),
     )

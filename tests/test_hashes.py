@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,14 +19,14 @@ from rocwright.hashes import Hashes
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What was read for it. Files are old at once."""
     found: list[str] = []
-    real = hashes.hashlib.file_digest
+    real = hashlib.file_digest
 
-    def noted(file: object, name: str) -> object:
+    def noted(file: Any, name: str) -> object:
         digest = real(file, name)
         found.append(digest.hexdigest())
         return digest
 
-    monkeypatch.setattr(hashes.hashlib, "file_digest", noted)
+    monkeypatch.setattr(hashlib, "file_digest", noted)
     monkeypatch.setattr(hashes, "SETTLED", -1)
     return found
 

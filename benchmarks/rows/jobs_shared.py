@@ -40,7 +40,7 @@ def overhead(runs: int | None) -> Sequence[Measured]:
         def build(how: str) -> Took:
             for built in folder.glob("*.o"):
                 built.unlink()
-            words = [sys.executable, "-m", "benchmarks.shared_make", folder, str(jobs), how]
+            words: list[str | Path] = [sys.executable, "-m", "benchmarks.shared_make", folder, str(jobs), how]
             return timed(words, log=log)
 
         pairs = paired(lambda: build("server"), lambda: build("plain"), runs or 11, warm=1)
@@ -98,7 +98,7 @@ def _stack() -> Iterator[Both]:
 def _own(folder: Path) -> Iterator[Both]:
     with bare() as place:
         steps = lay_in(folder, place.home)
-        words = [sys.executable, "-m", "benchmarks.own_steps", place.home.path]
+        words: list[str | Path] = [sys.executable, "-m", "benchmarks.own_steps", place.home.path]
         what = " and ".join(step.name for step in steps)
         yield Both(place=place, steps=steps, together=lambda: timed(words, log=place.log), what=what)
 

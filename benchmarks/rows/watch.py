@@ -27,7 +27,7 @@ from rocwright.resolve.model import Lock, LockedComponent, LockedPython, Request
 from rocwright.resolve.settings import WatchSettings
 from rocwright.watch.look import watch
 from rocwright.watch.memory import Memory
-from rocwright.watch.model import Report
+from rocwright.watch.model import Alarm, Caution, Report, Silent
 
 REPOSITORIES, PROJECTS, IMAGES = 110, 80, 10
 SLOW = 1.5
@@ -59,7 +59,8 @@ def _measure(folder: Path, registry: Registry, address: str, runs: int) -> list[
     first: list[float] = []
     again: list[float] = []
     for _ in range(runs):
-        slowest = max(_look(alone, catalog, home, 1) and Memory.load(kept).seconds.values())
+        _look(alone, catalog, home, 1)
+        slowest = max(Memory.load(kept).seconds.values())
         kept.unlink()
         first.append(_look(lock, catalog, home, 200).seconds / slowest)
         again.append(_look(lock, catalog, home, 200).seconds / slowest)
@@ -89,7 +90,8 @@ def _measure(folder: Path, registry: Registry, address: str, runs: int) -> list[
 
 def _look(lock: Lock, catalog: Catalog, home: Home, sources: int) -> Report:
     report = watch({"bench": lock}, WatchSettings(take="patch"), catalog, home)
-    wrong = [one.what for one in (*report.silent, *report.alarms, *report.cautions)]
+    findings: tuple[Silent | Alarm | Caution, ...] = (*report.silent, *report.alarms, *report.cautions)
+    wrong = [one.what for one in findings]
     assert (report.asked, wrong) == (sources, []), (report.asked, wrong[:3])
     return report
 

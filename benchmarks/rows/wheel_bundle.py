@@ -50,7 +50,18 @@ def _measure(folder: Path, runs: int) -> list[Measured]:
         return lambda: _alone(lambda: timed(argv, log=log, env=env), theirs)
 
     def bundle() -> Took:
-        argv = [sys.executable, "-m", "rocwright", "wheel", "bundle", wheel, "--rocm", root, "-o", ours]
+        argv: list[str | Path] = [
+            sys.executable,
+            "-m",
+            "rocwright",
+            "wheel",
+            "bundle",
+            wheel,
+            "--rocm",
+            root,
+            "-o",
+            ours,
+        ]
         return _alone(lambda: timed(argv, log=log), ours)
 
     usual = paired(auditwheel(), bundle, runs)

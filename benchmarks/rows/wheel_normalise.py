@@ -64,7 +64,7 @@ def _row(name: str, what: str, run: Callable[[], Took], folder: Path, runs: int)
     with zipfile.ZipFile(made) as archive:
         archive.extractall(files)
     other = folder / "zip.whl"
-    zipped = [BIN / "python", "-m", __name__, files, other]
+    zipped: list[str | Path] = [BIN / "python", "-m", __name__, files, other]
     pairs = paired(run, lambda: timed(zipped, log=folder / "log"), runs)
     return Measured(
         name=name,

@@ -14,6 +14,7 @@ from tests.making import digest
 from rocwright.bases import image as image_bases
 from rocwright.bases.image import Packages, fetch_packages, make_image_root, packages_of
 from rocwright.bases.writable import WritableRoot, writable_root
+from rocwright.catalog.load import the_catalog
 from rocwright.catalog.model import PackageManager, filled
 from rocwright.errors import CheckError, ConflictError, FetchError, NetworkError
 from rocwright.plan.environment import EPOCH, PACKAGES
@@ -188,7 +189,7 @@ def test_the_same_files_are_fetched_again(bench: Bench, monkeypatch: pytest.Monk
 
 def use(monkeypatch: pytest.MonkeyPatch, manager: PackageManager) -> None:
     """Have the catalog know this package manager."""
-    known = replace(image_bases.the_catalog(), managers={"tiny": manager})
+    known = replace(the_catalog(), managers={"tiny": manager})
     monkeypatch.setattr(image_bases, "the_catalog", lambda: known)
 
 

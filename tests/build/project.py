@@ -53,7 +53,7 @@ sys.exit(1 if built.failures else 0)
 
 TAR = "tar --sort=name --mtime=@$SOURCE_DATE_EPOCH --owner=0 --group=0 -czf"
 
-COMPONENTS = {
+COMPONENTS: dict[str, dict[str, object]] = {
     "alpha": {
         "run": ["sleep 0.2", "mkdir alpha-1", "cp file alpha-1/", f"{TAR} $OUT/alpha-1.0.tar.gz alpha-1"],
         "kind": "archive",

@@ -386,7 +386,7 @@ def run_in(room: Cgroup, workshop: Workshop, steps: Sequence[Step], folder: Path
     """Build these steps with all that it takes in a cgroup: how it went, and what was said."""
     plan = Plan(steps=(workshop.root, *workshop.trees.values(), *steps), artifacts=(steps[-1].name,))
     (folder / "plan.json").write_text(plan.model_dump_json(by_alias=True))
-    words = [sys.executable, "-c", DRIVER, folder / "plan.json", workshop.home.path]
+    words: list[str | Path] = [sys.executable, "-c", DRIVER, folder / "plan.json", workshop.home.path]
     done = subprocess.run(
         ["sh", "-c", f'echo $$ > {room.procs} && exec "$@"', "sh", *words],
         capture_output=True,

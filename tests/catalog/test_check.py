@@ -149,9 +149,9 @@ def test_no_fault_is_found_in_the_recipes_that_are_healed_for_real() -> None:
         ),
         (
             "components/mine.toml",
-            f'{RECIPE}release = []\n[env]\nA = "{{verison}}"\n',
+            f'{RECIPE}release = []\n[env]\nA = "{{verison}}"\n',  # codespell:ignore verison
             "env.A",
-            "{verison} in '{verison}' is filled in by nothing",
+            "{verison} in '{verison}' is filled in by nothing",  # codespell:ignore verison
         ),
         (
             "components/mine.toml",

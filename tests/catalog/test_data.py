@@ -21,7 +21,7 @@ CATALOG = builtin_catalog()
 
 def each(table: str) -> Callable[..., pytest.MarkDecorator]:
     rows = getattr(CATALOG, table)
-    return pytest.mark.parametrize("name", sorted(rows))  # type: ignore[return-value]
+    return pytest.mark.parametrize("name", sorted(rows))
 
 
 def test_every_file_of_the_catalog_is_read() -> None:

@@ -99,7 +99,7 @@ def write_project(folder: Path, lock: Lock, request: Request | None = None) -> N
         (("--stack", "gfx-smoke", "--gpu", "gfx1150x"), ("unknown GPU target 'gfx1150x'", "gfx1150")),
         (("--stack", "lama-vulkan"), ("unknown stack 'lama-vulkan'", "llama-vulkan")),
         (("--stack", "gfx-smoke", "--base", "debian:sidd"), ("unknown base 'debian:sidd'", "debian:sid")),
-        (("--stack", "gfx-smoke", "--base", "debain:sid"), ("unknown base 'debain'", "debian")),
+        (("--stack", "gfx-smoke", "--base", "debiian:sid"), ("unknown base 'debiian'", "debian")),
         (("--stack", "gfx-smoke", "--base", "debian:trixie"), ("no recipe on debian:trixie", "debian:sid")),
     ],
     ids=["gpu", "stack", "release", "base", "stack on a base"],

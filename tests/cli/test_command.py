@@ -75,7 +75,7 @@ def test_a_verb_explains_itself_on_the_command_line(rocwright: Command) -> None:
     assert "--engine" in done.stdout
 
 
-@pytest.mark.parametrize(("word", "near"), [("biuld", "build"), ("plna", "plan"), ("histroy", "history")])
+@pytest.mark.parametrize(("word", "near"), [("builld", "build"), ("plna", "plan"), ("historry", "history")])
 def test_an_unknown_verb_is_answered_with_the_nearest(rocwright: Command, word: str, near: str) -> None:
     done = rocwright(word)
     assert done.returncode == 2
@@ -113,7 +113,7 @@ def test_there_is_completion_for_each_shell(rocwright: Command, shell: str) -> N
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("rocwright bu", "build"),
+        ("rocwright bu", "build"),  # codespell:ignore bu
         ("rocwright build llama", "llama-vulkan"),
         ("rocwright build --gpu gfx115", "gfx1151"),
         ("rocwright build --base debian:s", "debian:sid"),
@@ -138,7 +138,7 @@ def test_names_of_verbs_and_of_the_catalog_are_completed(
         (("doctor", "llama-h"), "llama-hip"),
         (("issues", "cmake-m"), "cmake-minimum"),
         (("issues", "--component", "torchv"), "torchvision"),
-        (("diagnose", "--phase", "bu"), "build"),
+        (("diagnose", "--phase", "bu"), "build"),  # codespell:ignore bu
         (("clean", "package"), "package-lists"),
         (("heal", "--forget", "gloo"), "gloo-cstdint"),
         (("build", "--engine", "bubble"), "bubblewrap"),

@@ -118,9 +118,9 @@ def test_rows_that_differ_only_in_their_pins_stand_apart(world: World) -> None:
     assert (plain.name, pinned.name) == ("tiny_gfx1151_debian-sid", "tiny_gfx1151_debian-sid_one=1")
     assert [one.promoted for one in (plain, pinned)] == [("nightly", "candidate")] * 2
     cycle(world.folder, rows, like, wheel)
-    for row in (plain, pinned):
-        assert (world.folder / "locks" / row.name / "nightly.lock").exists()
-        assert (world.folder / "rocwright-out" / row.name / "tiny/product.txt").exists()
+    for one in (plain, pinned):
+        assert (world.folder / "locks" / one.name / "nightly.lock").exists()
+        assert (world.folder / "rocwright-out" / one.name / "tiny/product.txt").exists()
     with open_records(Home(world.home)) as records:
         cells = records.matrix()
         assert [(one.variant, sorted(one.channels)) for one in cells] == [

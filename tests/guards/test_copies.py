@@ -6,6 +6,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from rocwright import errors
 from tests.guards.conftest import Place, copy_of_torch, source_tree_of_torch
 
 
-def ways(found: dict) -> list[tuple[str, str, bool]]:
+def ways(found: dict[str, Any]) -> list[tuple[str, str, bool]]:
     return [(copy["path"], copy["from"], copy["wins"]) for copy in found["copies"]]
 
 

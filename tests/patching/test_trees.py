@@ -9,7 +9,7 @@ from tests.making import write_tree
 from tests.sources.conftest import Repository, repository  # noqa: F401 - a fixture
 
 from rocwright.catalog.model import Component
-from rocwright.errors import FetchError, InputError, NetworkError
+from rocwright.errors import FetchError, InputError, NetworkError, RocwrightError
 from rocwright.home import Home
 from rocwright.patching.trees import Shelf, Wanted, wanted_trees, why_not
 
@@ -58,7 +58,7 @@ def test_a_tree_that_rocwright_carries_is_there(shelf: Shelf, tmp_path: Path) ->
 
 def test_a_repository_that_does_not_answer_is_asked_once_and_says_why(shelf: Shelf, tmp_path: Path) -> None:
     wanted = wanted_trees(component({"git": f"file://{tmp_path}/absent.git", "tag": "v1"}), [], [])
-    told: list[FetchError | NetworkError] = []
+    told: list[RocwrightError] = []
     for one in wanted:
         with pytest.raises((FetchError, NetworkError)) as caught, shelf.tree("hello", one):
             pass

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.making import deb, digest, small_plan
 
+from rocwright.patching.model import Edit
 from rocwright.plan.model import (
     Action,
     BaseAction,
-    Edit,
     FetchAction,
     GitOrigin,
     ImageAction,
@@ -74,7 +74,8 @@ ACTIONS: list[Action] = [
         forget=("/var/log/*",),
     ),
 ]
-CHANGES = {
+Changes = dict[str, list[dict[str, object]]]
+CHANGES: Changes = {
     "fetch": [
         {"files": (deb("one"),)},
         {"files": (deb("one"), deb("two", "2.0-1"))},
@@ -123,7 +124,7 @@ CHANGES = {
         {"architecture": "arm64"},
     ],
 }
-FREE = {
+FREE: Changes = {
     # a base that is made of packages alone has no image, whatever is said of one
     "base": [{"image": digest("image")}, {"install": ("x",)}, {"env": {"A": "1"}}, {"forget": ("x",)}],
     "fetch": [
@@ -159,7 +160,7 @@ def sort_of(action: Action) -> str:
     return "base of an image" if isinstance(action, BaseAction) and action.image else action.kind
 
 
-def cases(table: dict[str, list[dict[str, object]]]) -> list[object]:
+def cases(table: Changes) -> list[object]:
     return [
         pytest.param(action, change, id=f"{action.kind}-{'-'.join(change)}-{count}")
         for action in ACTIONS

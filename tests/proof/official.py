@@ -16,7 +16,7 @@ from typing import Any
 import cyclonedx.schema
 
 FOLDER = Path(cyclonedx.schema.__file__).parent / "_res"
-TYPES = {
+TYPES: dict[str, type | tuple[type, ...]] = {
     "object": dict,
     "array": list,
     "string": str,

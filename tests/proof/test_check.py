@@ -94,7 +94,7 @@ def test_openssl_finds_the_signature_right_too(tmp_path: Path) -> None:
     signed = envelope.sign(b'{"a": 1}', signer_of(made.private))
     (tmp_path / "pae").write_bytes(envelope.pae(signed.payload, signed.payload_type))
     (tmp_path / "signature").write_bytes(signed.signatures[0][1])
-    words = ["openssl", "pkeyutl", "-verify", "-rawin", "-pubin", "-inkey", made.public]
+    words: list[str | Path] = ["openssl", "pkeyutl", "-verify", "-rawin", "-pubin", "-inkey", made.public]
     words += ["-in", tmp_path / "pae", "-sigfile", tmp_path / "signature"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

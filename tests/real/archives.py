@@ -142,7 +142,7 @@ def trusting(keys: Path, folder: Path) -> Path:
     gpg = ("gpg", "--homedir", folder, "--batch", "--quiet")
     run(*gpg, "--import", keys / "key.asc")
     shown = run(*gpg, "--list-keys", "--with-colons").splitlines()
-    fingerprint = next(line for line in shown if line.startswith("fpr")).split(":")[9]
+    fingerprint = next(line for line in shown if line.startswith("fpr")).split(":")[9]  # codespell:ignore fpr
     (keys / "trust").write_text(f"{fingerprint}:6:\n")
     run(*gpg, "--import-ownertrust", keys / "trust")
     run("gpgconf", "--homedir", folder, "--kill", "all")

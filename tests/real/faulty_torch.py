@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rocwright import sandbox
-from rocwright.catalog.load import DATA
+from rocwright.catalog.folders import DATA
 from rocwright.sandbox.model import Job, Mount
 from rocwright.verify.lines import MARK
 

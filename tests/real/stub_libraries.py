@@ -6,8 +6,10 @@ from collections import defaultdict
 from collections.abc import Collection
 from pathlib import Path
 
+from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerNeedSection, GNUVerSymSection
+from elftools.elf.sections import SymbolTableSection
 from tests.wheels.hip_compiler import RUNTIME, llvm, run
 
 HOST = """
@@ -59,7 +61,9 @@ def _undefined(library: Path) -> tuple[list[str], dict[tuple[str, str], set[str]
     """The libraries that are needed, and undefined symbols by library and version."""
     with library.open("rb") as file:
         elf = ELFFile(file)
-        needed = [one.needed for one in elf.get_section_by_name(".dynamic").iter_tags("DT_NEEDED")]
+        dynamic, dynsym = elf.get_section_by_name(".dynamic"), elf.get_section_by_name(".dynsym")
+        assert isinstance(dynamic, DynamicSection) and isinstance(dynsym, SymbolTableSection)
+        needed = [str(vars(one)["needed"]) for one in dynamic.iter_tags("DT_NEEDED")]
         versions: dict[int, tuple[str, str]] = {}
         for section in elf.iter_sections():
             if isinstance(section, GNUVerNeedSection):
@@ -67,7 +71,7 @@ def _undefined(library: Path) -> tuple[list[str], dict[tuple[str, str], set[str]
                     versions |= {aux["vna_other"]: (one.name, aux.name) for aux in auxiliary}
         table = next(one for one in elf.iter_sections() if isinstance(one, GNUVerSymSection))
         symbols: dict[tuple[str, str], set[str]] = defaultdict(set)
-        for number, symbol in enumerate(elf.get_section_by_name(".dynsym").iter_symbols()):
+        for number, symbol in enumerate(dynsym.iter_symbols()):
             if symbol["st_shndx"] != "SHN_UNDEF" or symbol["st_info"]["bind"] != "STB_GLOBAL":
                 continue
             index = table.get_symbol(number)["ndx"]

@@ -354,9 +354,9 @@ def test_four_rows_move_break_and_heal(home: Home, upstream: Upstream, tmp_path:
         assert server.process.wait(60) == 0
     until(lambda: not processes_of(home))
     assert (matrix.folder / f"locks/{SMOKE}-followed_gfx1151_debian-sid/trying.lock").exists()
-    before = last_cycle(matrix.folder, home)
+    earlier = last_cycle(matrix.folder, home)
     with matrix.serving("--cycle", "1") as server:
-        until(lambda: last_cycle(matrix.folder, home) != before)
+        until(lambda: last_cycle(matrix.folder, home) != earlier)
         told = last_cycle(matrix.folder, home)
         assert told is not None
         assert {row.state for row in told.rows} == {"promoted"}, told

@@ -204,7 +204,7 @@ def debian(registry: Registry, tmp_path_factory: pytest.TempPathFactory) -> str:
         capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
-    config = {
+    config: dict[str, object] = {
         "architecture": machine_architecture(),
         "config": {"Env": ["GREETING=hello"]},
         # builders count the layers in it

@@ -220,7 +220,14 @@ def cmake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A CMake of version 4 in an environment that goes away."""
     folder = tmp_path_factory.mktemp("cmake")
     venv.create(folder, with_pip=True)
-    pip = [folder / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    pip: list[str | Path] = [
+        folder / "bin/python",
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+    ]
     subprocess.run([*pip, "cmake>=4,<5", "ninja"], check=True, timeout=300)
     told = subprocess.run([folder / "bin/cmake", "--version"], capture_output=True, text=True, check=True)
     assert told.stdout.startswith("cmake version 4.")

@@ -81,7 +81,7 @@ def rocm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     lists = root / "var" / "lib" / "dpkg" / "info"
     lists.mkdir(parents=True)
     for name in (*ROCM, *OTHERS):
-        words = ["dpkg-deb", "-X", debian_package(name, SUITE), root]
+        words: list[str | Path] = ["dpkg-deb", "-X", debian_package(name, SUITE), root]
         told = subprocess.run(words, check=True, capture_output=True, text=True).stdout
         (lists / f"{name}.list").write_text(told.replace("./", "/"))
     yield root
@@ -112,7 +112,16 @@ def test_it_compiles_for_a_gpu_in_a_fresh_venv_with_no_rocm_around(
 ) -> None:
     venv = tmp_path / "venv"
     subprocess.run([sys.executable, "-m", "venv", venv], check=True)
-    pip = [venv / "bin/python", "-m", "pip", "install", "-q", "--no-deps", "--no-index", made.path]
+    pip: list[str | Path] = [
+        venv / "bin/python",
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--no-deps",
+        "--no-index",
+        made.path,
+    ]
     subprocess.run(pip, check=True)
     site = next(venv.glob("lib/python*/site-packages"))
     program = f"SITE = {str(site)!r}\n{COMPILE}"

@@ -45,7 +45,14 @@ def test_pip_installs_a_normalised_wheel_and_finds_what_it_would_have_found(
     installed = []
     for number, one in enumerate((wheel, made.path)):
         target = tmp_path / str(number)
-        options = ["--no-index", "--no-deps", "--no-compile", "--target", target, "--python-version=3.11"]
+        options: list[str | Path] = [
+            "--no-index",
+            "--no-deps",
+            "--no-compile",
+            "--target",
+            target,
+            "--python-version=3.11",
+        ]
         subprocess.run(
             [sys.executable, "-m", "pip", "install", "-q", "--only-binary=:all:", *options, one], check=True
         )

@@ -313,11 +313,12 @@ def test_runs_of_before_there_was_a_database_are_taken_over_once(home: Home) -> 
             "steps": [step],
         }
         (folder / "run.json").write_text(json.dumps(old))
-    verified = {**old, "id": "20250103T000000Z-x", "command": "verify", "outcome": "verified"}
+    ident = "20250103T000000Z-x"
+    verified = {**old, "id": ident, "command": "verify", "outcome": "verified"}
     found = {"component": "torch", "check": "smoke", "name": "mm", "ok": True, "device": "RX 580"}
     for path, data in (
-        (home.runs / verified["id"] / "run.json", verified),
-        (home.path / "evidence" / ("a" * 64) / f"{verified['id']}.json", [found | {"sha256": "a" * 64}]),
+        (home.runs / ident / "run.json", verified),
+        (home.path / "evidence" / ("a" * 64) / f"{ident}.json", [found | {"sha256": "a" * 64}]),
         (home.runs / "20250104T000000Z-x" / "run.json", "cut sh"),
     ):
         path.parent.mkdir(parents=True)

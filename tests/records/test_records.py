@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -99,7 +100,7 @@ def test_runs_are_filtered_and_read_in_pages(records: Records) -> None:
 def test_rows_that_differ_in_what_else_they_ask_for_have_cells_of_their_own(records: Records) -> None:
     records.put(run(1))
     records.put(run(2, "failed", variant="torch=2.6.0"))
-    cell = {"stack": "vllm", "gpu": "gfx1151", "base": "debian:sid"}
+    cell: dict[str, Any] = {"stack": "vllm", "gpu": "gfx1151", "base": "debian:sid"}
     records.promote(Promotion(**cell, channel="nightly", run="run-1"))
     assert [(one.variant, one.run, list(one.channels)) for one in records.matrix()] == [
         ("", "run-1", ["nightly"]),
@@ -160,7 +161,7 @@ def test_an_older_run_that_ends_later_changes_nothing_in_the_matrix(records: Rec
 
 
 def test_channels_hold_the_newest_promotion_and_keep_the_older_ones(records: Records) -> None:
-    cell = {"stack": "vllm", "gpu": "gfx1151", "base": "debian:sid"}
+    cell: dict[str, Any] = {"stack": "vllm", "gpu": "gfx1151", "base": "debian:sid"}
     before = records.changed()[1]
     for number in (1, 2):
         records.put(run(number))

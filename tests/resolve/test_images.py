@@ -54,7 +54,10 @@ def registry(tiny_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     from tests.sources.test_layers import save
 
     plain = zstandard.ZstdDecompressor().stream_reader(tiny_root.open("rb")).read()
-    config = {"architecture": machine_architecture(), "config": {"Env": ["GREETING=hello"]}}
+    config: dict[str, object] = {
+        "architecture": machine_architecture(),
+        "config": {"Env": ["GREETING=hello"]},
+    }
     found = Registry(save(tmp_path, plain, config=config))
     monkeypatch.setattr(pullers, "PULLERS", (found,))
     return found

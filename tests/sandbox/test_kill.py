@@ -60,7 +60,7 @@ def _commands() -> list[str]:
 def _stored(engine: Engine) -> str:
     match engine.name:
         case "podman":
-            argv = ("podman", "ps", "--all", "--format", "{{.Names}}")
+            argv: tuple[str, ...] = ("podman", "ps", "--all", "--format", "{{.Names}}")
         case "buildah":
             argv = ("buildah", "containers", "--format", "{{.ContainerName}}")
         case _:

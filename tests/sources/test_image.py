@@ -9,6 +9,7 @@ import stat
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
+from typing import cast
 
 import pytest
 from tests.sources.test_layers import layer, save
@@ -303,7 +304,8 @@ def test_what_is_known_is_locked_and_a_tag_that_moved_on_is_told(
     text: str, known: str, tag: str, chosen: str, told: str, tmp_path: Path
 ) -> None:
     lines: list[str] = []
-    found = choose_digest(Reference.parse(text), known, tmp_path / "find", lines.append, Fixed(tag))
+    engine = cast("Puller", Fixed(tag))  # no more of an engine is used
+    found = choose_digest(Reference.parse(text), known, tmp_path / "find", lines.append, engine)
     assert found == chosen
     assert told in "".join(lines) if told else lines == []
 

@@ -43,7 +43,7 @@ def layer(*members: Member | tuple[tarfile.TarInfo, bytes]) -> bytes:
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for one in members:
-            info, data = member(*one) if isinstance(one[0], str) else one  # type: ignore[arg-type, misc]
+            info, data = member(*one) if isinstance(one[0], str) else one
             tar.addfile(info, io.BytesIO(data) if info.isreg() else None)
     return out.getvalue()
 

@@ -115,7 +115,11 @@ class Archive:
 
 
 def test_a_source_package_may_be_of_another_suite_than_the_base(store: LocalStore, tmp_path: Path) -> None:
-    reach = Reach(store=store, archive=lambda suite: cast("DebianArchive", Archive(suite)), carried=tmp_path)
+    reach = Reach(
+        store=store,
+        archive=lambda suite: cast("DebianArchive", Archive(suite)),
+        carried=lambda name: tmp_path / name,
+    )
     here, older = (
         DebianPlace(debian="hello"),
         DebianPlace(debian="hello", suite="trixie", series=("a.patch",)),

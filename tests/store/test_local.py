@@ -200,7 +200,7 @@ def test_a_steps_definition_comes_back_as_put(store: LocalStore) -> None:
 def test_a_definition_damaged_on_disk_is_written_again(store: LocalStore) -> None:
     key = digest("key")
     store.put_step(key, b"definition")
-    (store.path / "steps" / key[:2] / f"{key}.json").write_bytes(b"defin")
+    (store.path / "steps" / key[:2] / f"{key}.json").write_bytes(b"defin")  # codespell:ignore defin
     store.put_step(key, b"definition")
     assert store.step(key) == b"definition"
 

@@ -69,8 +69,8 @@ def test_a_carriage_return_ends_a_line_as_progress_bars_write_it() -> None:
 
 
 def test_bytes_that_are_no_text_are_shown_as_such_and_stop_nothing() -> None:
-    assert first(b"\xff\xfe\xfa\n"[2:] + b"caf\xe9.c:1: error: \x9b31m\xff\n") == (
-        "2 caf\N{REPLACEMENT CHARACTER}.c:1: error: \N{REPLACEMENT CHARACTER}31m\N{REPLACEMENT CHARACTER}"
+    assert first(b"\xff\xfe\xfa\n"[2:] + b"\xe9tude.c:1: error: \x9b31m\xff\n") == (
+        "2 \N{REPLACEMENT CHARACTER}tude.c:1: error: \N{REPLACEMENT CHARACTER}31m\N{REPLACEMENT CHARACTER}"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ from tests.web.serving import Served, a_run, a_step
 EVIL = "<script>alert('x')</script>"
 
 
-def with_lock(records: Records, lock: Lock, **more: object) -> Run:
+def with_lock(records: Records, lock: Lock, **more: Any) -> Run:
     text = lock.model_dump_json(by_alias=True)
     run = a_run(lock=sha256_bytes(text.encode()), **more)
     records.put(run, lock=text)

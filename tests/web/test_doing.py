@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -168,7 +169,11 @@ def test_only_what_was_shown_is_promoted_and_its_lock_is_kept(doing: Served, rec
     place = {"stack": lock.request.stack, "gpu": lock.request.gpu, "base": lock.request.base, "lock": digest}
     records.put(a_run("one", said="built", **place), lock=text)
     client = doing.client("promote")
-    cell = {"stack": lock.request.stack, "gpu": lock.request.gpu[0], "base": lock.request.base}
+    cell: dict[str, Any] = {
+        "stack": lock.request.stack,
+        "gpu": lock.request.gpu[0],
+        "base": lock.request.base,
+    }
     form = cell | {"secret": doing.secret(client)}
     for channel in ("known-good", "candidate", "no-such"):
         assert client.post("/promote", data=form | {"channel": channel}).status_code == 409

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from markupsafe import escape
@@ -158,5 +159,5 @@ def test_the_cycle_page_tells_states_changes_waits_and_culprits(
     assert f'href="/runs/{a_run().id}"' in text
 
 
-def going() -> dict[str, object]:
+def going() -> dict[str, Any]:
     return {"state": "running", "outcome": "", "origin": "cycle one"}

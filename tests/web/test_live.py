@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 from contextlib import ExitStack
+from typing import Any
 
 import httpx
 
@@ -16,7 +17,7 @@ from tests.web.serving import Served, a_run, a_step, events, listening, write_lo
 
 MANY = 1000
 
-GOING = {"state": "running", "outcome": "", "steps": (a_step(state="running", outcome=""),)}
+GOING: dict[str, Any] = {"state": "running", "outcome": "", "steps": (a_step(state="running", outcome=""),)}
 
 
 def ended(run: Run, outcome: str) -> Run:
@@ -34,7 +35,7 @@ def test_lines_come_as_they_are_written_until_the_run_ends(
         with httpx.stream("GET", f"{base}/log/alpha/live?from=6", timeout=10) as answer:
             told = events(answer)
             assert [one["text"] for one in json.loads(next(told)[1])] == ["second"]
-            write_log(home, run, "thi")
+            write_log(home, run, "thi")  # codespell:ignore thi
             write_log(home, run, "rd <b>\n")
             assert [one["text"] for one in json.loads(next(told)[1])] == ["third <b>"]
             write_log(home, run, "last\n")

@@ -168,7 +168,10 @@ def test_any_record_gives_pages_in_which_it_is_only_text(
     records.promote(Promotion(stack=stack, gpu=gpu, base=base, channel=channel, run=run.id, by=why, why=why))
     client = serve_site(home, records).client()
     cell = {"stack": stack, "gpu": gpu, "base": base}
-    asked = [(path, {}) for path in ("/", "/runs", f"/runs/{run.id}", "/artifacts", f"/artifacts/{'0' * 64}")]
+    asked: list[tuple[str, dict[str, str]]] = []
+    asked += [
+        (path, {}) for path in ("/", "/runs", f"/runs/{run.id}", "/artifacts", f"/artifacts/{'0' * 64}")
+    ]
     asked += [("/cell", cell), ("/trends", cell), ("/compare", {"a": run.id, "b": run.id})]
     for path, query in asked:
         answer = client.get(path, params=query)

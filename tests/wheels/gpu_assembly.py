@@ -44,7 +44,8 @@ def kernel_source(
         "sgpr_count": directives["next_free_sgpr"],
         "vgpr_count": directives["next_free_vgpr"],
         "max_flat_workgroup_size": 1024,
-    } | dict(metadata or {})
+        **(metadata or {}),
+    }
     lines = "".join(f"\n    .{key}: {value}" for key, value in told.items())
     return f"""
 .text

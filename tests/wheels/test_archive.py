@@ -71,7 +71,11 @@ def test_hostile_names_are_refused(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_a_name_twice_is_refused(tmp_path: Path) -> None:
-    path = made(tmp_path, lambda archive: [archive.writestr("a", b"1"), archive.writestr("a", b"2")])
+    def build(archive: zipfile.ZipFile) -> None:
+        archive.writestr("a", b"1")
+        archive.writestr("a", b"2")
+
+    path = made(tmp_path, build)
     with pytest.raises(CheckError, match="twice"):
         read_all(path)
 

@@ -7,6 +7,7 @@ import tarfile
 import zipfile
 import zlib
 from pathlib import Path
+from typing import IO, Any
 
 import pytest
 import zstandard
@@ -85,9 +86,14 @@ def test_a_large_member_of_a_wheel_is_read_in_two_passes(
 ) -> None:
     library = host_elf(fatbin([bundle_of(*THREE, body=bytes(4_000_000))] * 3))
     wheel = write_wheel(tmp_path / "x.whl", {"libx.so": library})
-    opened = []
+    opened: list[object] = []
     real = zipfile.ZipFile.open
-    monkeypatch.setattr(zipfile.ZipFile, "open", lambda *a, **k: opened.append(a) or real(*a, **k))
+
+    def noted(archive: zipfile.ZipFile, name: str, *more: Any, **options: Any) -> IO[bytes]:
+        opened.append(name)
+        return real(archive, name, *more, **options)
+
+    monkeypatch.setattr(zipfile.ZipFile, "open", noted)
     assert len(code_objects(wheel)) == 9
     assert len(opened) <= 1 + 3
 

@@ -109,7 +109,7 @@ def test_a_folder_stands_for_its_wheels(tmp_path: Path) -> None:
         wheels_in(empty)
 
 
-def run(*words: str | Path) -> tuple[int, str]:
+def run(*words: str | int | Path) -> tuple[int, str]:
     done = CliRunner().invoke(cli, ["wheel", "normalise", *map(str, words)])
     if done.exception and not isinstance(done.exception, SystemExit):
         raise done.exception

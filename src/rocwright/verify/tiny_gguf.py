@@ -36,7 +36,7 @@ UNKNOWN, BEGIN, END = 0, 1, 2
 FIRST_BYTE = 3
 FIRST_PIECE = FIRST_BYTE + 256
 SPACE = "\u2581"  # SentencePiece's mark for a space
-PAIRS = "th he in er an re on at en nd ti es or te of ed is it al ar st to nt"
+PAIRS = "th he in er an re on at en nd ti es or te of ed is it al ar st to nt"  # codespell:ignore nd,te
 PIECES = (SPACE, *(chr(code) for code in range(0x21, 0x7F)), *PAIRS.split())
 
 # How strongly the parts act; together they keep the gap wide and every part visible in the logits.

@@ -105,4 +105,5 @@ def test_the_tools_of_this_machine_answer() -> None:
 
 def test_every_form_has_its_source() -> None:
     known = job_tools()
-    assert all(one.source for one in (*known.form, *known.number))
+    assert all(one.source for one in known.form)
+    assert all(one.source for one in known.number)

@@ -33,8 +33,13 @@ def box(request: pytest.FixtureRequest) -> Iterator[Callable[[list[str]], subpro
         return subprocess.Popen(["bash", "-c", script, *words], env=os.environ | {MARK: folder.name})
 
     started: list[subprocess.Popen[bytes]] = []
+
+    def begin(words: list[str]) -> subprocess.Popen[bytes]:
+        started.append(start(words))
+        return started[-1]
+
     try:
-        yield lambda words: (started.append(start(words)), started[-1])[1]
+        yield begin
     finally:
         state.dispose(folder)
         for one in started:

@@ -52,7 +52,7 @@ def test_another_version_is_a_matter_of_metadata_not_of_every_file(tmp_path: Pat
         "METADATA: Version",
         "METADATA: text",
     ]
-    assert found.files == found.moved == ()
+    assert not found.files and not found.moved
 
 
 def test_files_added_removed_changed_and_moved_are_told(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_a_right_that_a_segment_loses_is_told(libraries: tuple[Path, Path], tmp_
     (change,) = file.changes
     assert "GNU_STACK RWX" in change.before
     assert "GNU_STACK RW" in change.after
-    assert file.code == file.sections == ()
+    assert not file.code and not file.sections
 
 
 def test_code_that_does_not_tell_its_kernels_is_counted(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def link(client: TestClient, project: str, view: str = "", number: int = 0) -> s
     """The address of a file, from its project's page."""
     place = f"/{view}/simple/{project}/" if view else f"/simple/{project}/"
     files = client.get(place, headers={"accept": JSON}).json()["files"]
-    return urljoin(place, files[number]["url"])
+    return urljoin(place, str(files[number]["url"]))
 
 
 def test_a_page_comes_in_the_form_that_is_asked_for(client: TestClient) -> None:

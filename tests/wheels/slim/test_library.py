@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -112,8 +113,10 @@ def test_tables_are_sound_in_the_eyes_of_readelf(compiled: Compile, tmp_path: Pa
         elf = ELFFile(file)
         loaded = [one for one in elf.iter_segments() if one["p_type"] == "PT_LOAD"]
         index = elf.get_section_index(".hip_fatbin")
+        assert index is not None
         fat = elf.get_section(index)
         table = elf.get_section_by_name(".symtab")
+        assert isinstance(table, SymbolTableSection)
         symbols = [one for one in table.iter_symbols() if one["st_shndx"] == index]
     for one in loaded:
         assert (one["p_offset"] - one["p_vaddr"]) % one["p_align"] == 0

@@ -103,7 +103,17 @@ def test_record_has_the_hash_of_every_file(tmp_path: Path, files: dict[str, byte
 def test_pip_installs_it_and_python_imports_it(tmp_path: Path, files: dict[str, bytes]) -> None:
     report = slim(small_wheel(tmp_path, files), ["gfx1151", "gfx803"], epoch=0)
     site = tmp_path / "site"
-    install = [sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--target", site]
+    install: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--no-index",
+        "--no-deps",
+        "--target",
+        site,
+    ]
     subprocess.run([*install, report.out], check=True)
     told = subprocess.run(
         [

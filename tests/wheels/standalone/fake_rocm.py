@@ -90,7 +90,7 @@ def compile_library(
     path.parent.mkdir(parents=True, exist_ok=True)
     source = path.with_name(f"{path.name}.c")
     source.write_text(code)
-    words = ["gcc", "-shared", "-fPIC", "-O1", "-w", "-o", path, source, *needs, *flags]
+    words: list[str | Path] = ["gcc", "-shared", "-fPIC", "-O1", "-w", "-o", path, source, *needs, *flags]
     if soname:
         words.append(f"-Wl,-soname,{soname}")
     folders = {need.parent for need in needs}

@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -119,7 +120,17 @@ def test_auditwheel_finds_nothing_external_and_the_same_platform(made: Made) -> 
 
 
 def test_pip_installs_it(made: Made, tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--target", tmp_path]
+    words: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--no-deps",
+        "--no-index",
+        "--target",
+        tmp_path,
+    ]
     subprocess.run([*words, made.path], check=True, capture_output=True)
     assert use(tmp_path)["kernel"] == "kernels for gfx1151"
 
@@ -214,7 +225,8 @@ def test_a_file_that_is_read_can_be_excluded(there: tuple[Path, Path, Request]) 
 @pytest.mark.parametrize("option", ["exclude", "include"])
 def test_a_pattern_that_matches_nothing_is_an_error(there: tuple[Path, Path, Request], option: str) -> None:
     wheel, _, request = there
-    asked = Request(roots=request.roots, system=False, **{option: ("libnothing.so*",)})
+    pattern: dict[str, Any] = {option: ("libnothing.so*",)}
+    asked = Request(roots=request.roots, system=False, **pattern)
     with pytest.raises(InputError, match=f"--{option} libnothing"):
         plan_for(wheel, asked)
 

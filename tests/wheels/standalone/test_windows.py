@@ -32,7 +32,15 @@ def make_dll(
         check=True,
     )
     libraries = [one.with_suffix(".lib") for one in needs]
-    words = ["lld-link-19", "/dll", "/noentry", "/nodefaultlib", f"/out:{out}", thing, *libraries]
+    words: list[str | Path] = [
+        "lld-link-19",
+        "/dll",
+        "/noentry",
+        "/nodefaultlib",
+        f"/out:{out}",
+        thing,
+        *libraries,
+    ]
     subprocess.run([*words, *(f"/export:{one}" for one in exports)], check=True, capture_output=True)
     return out
 
