@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
@@ -13,7 +12,7 @@ from pathlib import Path
 import zstandard
 from filelock import FileLock
 
-from rocwright import process
+from rocwright import process, untrusted
 from rocwright.errors import InternalError, OutOfDiskError
 from rocwright.store.model import Store
 
@@ -91,22 +90,10 @@ def unpack_root(store: Store, sha256: str, target: Path, *, owners: bool = False
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a folder, even where packages made some of its folders unwritable, or a file."""
-
-    def make_writable(function: Callable[[str], object], name: str, _: BaseException) -> None:
-        with contextlib.suppress(OSError):
-            Path(name).parent.chmod(0o700)
-            if not Path(name).is_symlink():
-                Path(name).chmod(0o700)
-            function(name)
-
-    if path.is_file():
-        path.unlink()
-    if path.exists():
-        shutil.rmtree(path, onerror=lambda f, n, e: make_writable(f, n, e[1]))
-    if path.exists():
+    """Remove a folder, even where some in it are unwritable, or a file; no link is followed."""
+    if not untrusted.remove_tree(path) and os.geteuid() != 0:
         # what a user's own range of user ids owns, only that range may remove
-        process.run(["unshare", *as_root(), "rm", "-rf", "--", path])
+        process.run(["unshare", *as_root(), "rm", "-rf", "--", str(path)])
 
 
 def as_root() -> list[str]:

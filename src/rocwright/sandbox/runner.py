@@ -20,6 +20,7 @@ from rocwright.sandbox.engine import USER, Engine, Launch, Scene, host_environme
 from rocwright.sandbox.layout import make_layout
 from rocwright.sandbox.memory import MemoryWatch
 from rocwright.sandbox.model import Ended, Job, Outcome
+from rocwright.untrusted import Untrusted
 
 _JOIN = 'echo 0 > "$0" && exec "$@"'
 """Enters a cgroup before the engine starts, so that no process is ever outside it."""
@@ -53,16 +54,15 @@ def make_writable(path: Path) -> None:
     """
     if not is_root():
         return
-    for at, folders, files in os.walk(path):
-        for name in (".", *folders, *files):
-            _give(Path(at, name))
-    _give(path)
+    if path.is_dir():
+        for entry in Untrusted(path, "a step").walk(whole=False):
+            _give(entry.name, entry.stat, entry.parent)
+    _give(str(path), path.lstat())
 
 
-def _give(path: Path) -> None:
-    found = path.lstat()
+def _give(name: str, found: os.stat_result, folder: int | None = None) -> None:
     if (found.st_uid, found.st_gid) != (USER, USER):
-        os.chown(path, USER, USER, follow_symlinks=False)
+        os.chown(name, USER, USER, dir_fd=folder, follow_symlinks=False)
 
 
 @dataclass(slots=True)

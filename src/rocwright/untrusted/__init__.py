@@ -1,0 +1,23 @@
+"""What a sandbox could write, opened by the host: the one way to read, list or take out of such a folder.
+
+Each part of a path is opened by itself, below the one before it, and no symbolic link is followed. Only
+regular files are opened, of a bounded size, without setuid or setgid bit; nothing waits for a FIFO or wakes a
+device. It holds while the step still runs and exchanges what lies there.
+"""
+
+from __future__ import annotations
+
+from rocwright.untrusted.folder import MOST_ENTRIES, MOST_OUTPUT, MOST_TEXT, Untrusted
+from rocwright.untrusted.listing import Entry, kind_of, shown
+from rocwright.untrusted.removal import remove_tree
+
+__all__ = [
+    "MOST_ENTRIES",
+    "MOST_OUTPUT",
+    "MOST_TEXT",
+    "Entry",
+    "Untrusted",
+    "kind_of",
+    "remove_tree",
+    "shown",
+]

@@ -1,0 +1,280 @@
+"""What a step leaves, read and listed: only regular files, bounded, below the folder, and never a wait."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.hostile_files import (
+    make_deep,
+    make_fifo,
+    make_huge,
+    make_link_to_zero,
+    make_setgid,
+    make_setuid,
+    make_socket,
+    make_zero,
+    soon,
+)
+
+from rocwright.errors import InputError, SandboxError
+from rocwright.untrusted import Untrusted, remove_tree, shown
+
+root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a device")
+
+
+@pytest.fixture(autouse=True)
+def nothing_hangs() -> Iterator[None]:
+    with soon():
+        yield
+
+
+@pytest.fixture
+def left(tmp_path: Path) -> Untrusted:
+    folder = tmp_path / "left"
+    folder.mkdir()
+    (tmp_path / "secret").write_text("outside")
+    return Untrusted(folder, "torch")
+
+
+HOSTILE: list[tuple[str, Callable[[Path], None]]] = [
+    ("a FIFO", make_fifo),
+    ("a socket", make_socket),
+    pytest.param("a device", make_zero, marks=root_only),  # type: ignore[list-item]
+    ("a symbolic link", make_link_to_zero),
+    ("a symbolic link", lambda path: path.symlink_to("missing")),
+    ("a folder", Path.mkdir),
+    ("setuid or setgid", make_setuid),
+    ("setuid or setgid", make_setgid),
+    ("4,398,046,511,104 bytes", make_huge),
+]
+
+
+@pytest.mark.parametrize(("told", "make"), HOSTILE)
+def test_what_is_no_plain_file_is_refused_by_name_and_step(
+    left: Untrusted, told: str, make: Callable[[Path], None]
+) -> None:
+    make(left.folder / "log")
+    with pytest.raises(SandboxError) as refused:
+        left.read_bytes("log")
+    said = f"{refused.value.what}; {refused.value.cause}"
+    assert told in said
+    assert "torch left" in said
+    assert "log" in said
+    assert refused.value.next_step
+
+
+@pytest.mark.parametrize(("told", "make"), HOSTILE)
+def test_what_is_no_plain_file_is_not_taken_out(
+    left: Untrusted, told: str, make: Callable[[Path], None], tmp_path: Path
+) -> None:
+    make(left.folder / "a.whl")
+    with pytest.raises(SandboxError):
+        left.take("a.whl", tmp_path / "taken", most=2**40)
+    assert not (tmp_path / "taken").exists()
+
+
+def test_a_plain_file_is_read(left: Untrusted) -> None:
+    (left.folder / "a").mkdir()
+    (left.folder / "a" / "report").write_bytes(b"all well\xff")
+    assert left.read_bytes("a/report") == b"all well\xff"
+    assert left.read_text("./a//report") == "all well�"
+
+
+def test_a_name_that_is_not_there_is_told_as_such(left: Untrusted) -> None:
+    for name in ("log", "a/log"):
+        with pytest.raises(FileNotFoundError):
+            left.read_bytes(name)
+
+
+def test_a_link_in_the_middle_of_a_path_is_not_followed(left: Untrusted, tmp_path: Path) -> None:
+    (left.folder / "up").symlink_to(tmp_path)
+    with pytest.raises(SandboxError, match="a symbolic link as up"):
+        left.read_bytes("up/secret")
+    with pytest.raises(SandboxError):
+        left.take("up/secret", tmp_path / "taken")
+    assert (tmp_path / "secret").read_text() == "outside"
+
+
+def test_a_file_in_the_middle_of_a_path_is_refused(left: Untrusted) -> None:
+    os.mkfifo(left.folder / "a")
+    with pytest.raises(SandboxError, match="a FIFO as a "):
+        left.read_bytes("a/b")
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "/", "..", "a/..", "../secret", "a/../../secret", "/etc/passwd", "a\0b"]
+)
+def test_a_path_that_leads_out_is_refused(left: Untrusted, name: str) -> None:
+    (left.folder / "a").mkdir()
+    with pytest.raises(SandboxError, match="torch left a name"):
+        left.read_bytes(name)
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "y/" * 5000 + "z", "x" * 100_000])
+def test_a_very_long_name_is_no_traceback(left: Untrusted, name: str) -> None:
+    with pytest.raises((SandboxError, FileNotFoundError)) as told:
+        left.read_bytes(name)
+    assert len(str(told.value)) < 20_000
+
+
+PARTS = st.sampled_from(["a", ".", "..", "/", "//", "\0", "\n", "link", "é", "\udc80", "\ud800", "x" * 400])
+
+
+@given(name=st.lists(PARTS, max_size=8).map("".join))
+def test_no_name_leads_out_of_the_folder(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    place = tmp_path_factory.mktemp("place")
+    (place / "a").write_text("outside")
+    (place / "left").mkdir()
+    (place / "left" / "link").symlink_to("..")
+    (place / "left" / "a").write_text("inside")
+    try:
+        read = Untrusted(place / "left", "torch").read_text(name)
+    except (SandboxError, FileNotFoundError):
+        return
+    assert read == "inside"
+
+
+def test_control_characters_of_a_name_do_not_reach_the_message(left: Untrusted) -> None:
+    name = "\x1b[2Jlog\n\udcff"
+    os.mkfifo(os.fsencode(left.folder) + b"/" + name.encode(errors="surrogateescape"))
+    with pytest.raises(SandboxError) as refused:
+        left.read_bytes(name)
+    assert refused.value.what.isprintable()
+    assert "\\x1b[2Jlog\\n\\udcff" in refused.value.what
+
+
+@given(st.text(alphabet=st.characters(codec=None)))
+def test_a_shown_name_is_printable_and_short(name: str) -> None:
+    told = shown(name)
+    assert told.isprintable()
+    assert len(told) <= 203
+
+
+def test_a_file_that_grows_while_it_is_read_is_bounded(left: Untrusted) -> None:
+    path = left.folder / "log"
+    path.write_bytes(b"x" * 1000)
+    with left.open("log", most=1000) as file:
+        with path.open("ab") as more:
+            more.write(b"x" * 2_000_000)
+        with pytest.raises(SandboxError, match="a file as log"):
+            file.read()
+
+
+def test_a_file_of_just_the_bound_is_read_whole(left: Untrusted) -> None:
+    (left.folder / "log").write_bytes(b"x" * 1000)
+    assert len(left.read_bytes("log", most=1000)) == 1000
+    with pytest.raises(SandboxError, match="torch left a file as log"):
+        left.read_bytes("log", most=999)
+
+
+def test_an_open_file_can_be_searched_in(left: Untrusted) -> None:
+    (left.folder / "a.whl").write_bytes(bytes(range(256)) * 100)
+    with left.open("a.whl") as file:
+        assert file.seek(-1, os.SEEK_END) == 25_599
+        assert file.read() == b"\xff"
+        assert file.seek(3) == 3
+        assert file.read(2) == b"\x03\x04"
+
+
+def test_a_link_put_in_place_of_a_folder_while_it_is_read_leads_nowhere(
+    left: Untrusted, tmp_path: Path
+) -> None:
+    """Somebody exchanges folder and link as fast as he can, and no read ever gives what lies outside."""
+    outside, link, inner = tmp_path / "outside", left.folder / "link", left.folder / "a"
+    outside.mkdir()
+    (outside / "f").write_text("outside")
+    inner.mkdir()
+    (inner / "f").write_text("inside")
+    link.symlink_to(outside)
+    done = threading.Event()
+
+    def exchange() -> None:
+        while not done.is_set():
+            inner.rename(left.folder / "b")
+            link.rename(inner)
+            inner.rename(link)
+            (left.folder / "b").rename(inner)
+
+    thread = threading.Thread(target=exchange)
+    thread.start()
+    seen = set()
+    try:
+        for _ in range(3000):
+            try:
+                seen.add(left.read_text("a/f"))
+            except (SandboxError, FileNotFoundError):
+                seen.add("refused")
+            seen |= {entry.path for entry in left.walk(whole=False) if "outside" in entry.path}
+    finally:
+        done.set()
+        thread.join()
+    assert "inside" in seen
+    assert seen <= {"inside", "refused"}
+
+
+def test_a_walk_tells_everything_and_follows_nothing(left: Untrusted, tmp_path: Path) -> None:
+    (left.folder / "a" / "b").mkdir(parents=True)
+    (left.folder / "a" / "b" / "f").write_text("four")
+    (left.folder / "a" / "out").symlink_to(tmp_path)
+    os.mkfifo(left.folder / "pipe")
+    found = {entry.path: entry for entry in left.walk()}
+    assert {path: entry.kind for path, entry in found.items()} == {
+        "a": "a folder",
+        "a/b": "a folder",
+        "a/b/f": "a file",
+        "a/out": "a symbolic link",
+        "pipe": "a FIFO",
+    }
+    assert found["a/b/f"].stat.st_size == 4
+    assert found["a/b/f"].name == "f"
+
+
+def test_a_walk_has_an_end_in_depth(left: Untrusted) -> None:
+    make_deep(left.folder, 3000)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with pytest.raises(SandboxError, match="torch left a folder as d/d/d"):
+        list(left.walk())
+    assert len(list(left.walk(whole=False))) == 129
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert remove_tree(left.folder)
+
+
+def test_a_walk_has_an_end_in_number(left: Untrusted) -> None:
+    for number in range(11):
+        (left.folder / str(number)).touch()
+    assert len(list(left.walk(most=11))) == 11
+    with pytest.raises(SandboxError, match="more than 10 files"):
+        list(left.walk(most=10))
+
+
+def test_a_glob_matches_within_the_folder(left: Untrusted, tmp_path: Path) -> None:
+    (left.folder / "dist").mkdir()
+    for name in ("dist/a.whl", "dist/b.whl", "c.whl"):
+        (left.folder / name).touch()
+    (left.folder / "linked").symlink_to("dist")
+    (left.folder / "out.whl").symlink_to(tmp_path / "secret")
+    assert [one.path for one in left.matches("*.whl")] == ["c.whl", "out.whl"]
+    assert [one.kind for one in left.matches("*.whl")] == ["a file", "a symbolic link"]
+    assert [one.path for one in left.matches("*/*.whl")] == ["dist/a.whl", "dist/b.whl"]
+    assert left.matches("missing/*") == []
+
+
+@pytest.mark.parametrize("pattern", ["../*", "/etc/*", "", "a/../../*", "\0"])
+def test_a_glob_that_leads_out_is_refused(left: Untrusted, pattern: str) -> None:
+    with pytest.raises(InputError, match="is not a pattern"):
+        left.matches(pattern)
+
+
+def test_a_glob_has_an_end(left: Untrusted) -> None:
+    for number in range(20):
+        (left.folder / str(number)).touch()
+    with pytest.raises(SandboxError, match="more than 10 files"):
+        left.matches("*", most=10)
+    with pytest.raises(SandboxError, match="more than 10 files"):
+        left.matches("*", found=10)
