@@ -2,39 +2,30 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
 import time
 from collections.abc import Sequence
-from hashlib import sha256
 from pathlib import Path
+
+from samples.many_components import ENVIRONMENT, PACKAGES, lock_of_all, many_components
 
 from benchmarks.measure import Took, processor, seconds, timed
 from benchmarks.place import bench_home
 from benchmarks.results import Measured
 from rocwright.bases.roots import remove_tree
-from rocwright.catalog.load import Catalog, builtin_catalog
-from rocwright.catalog.model import Component, Release, Stack
-from rocwright.catalog.place import BuiltinPlace
 from rocwright.flow import Project, planned
 from rocwright.home import Home
 from rocwright.plan.decide import State, decide
 from rocwright.plan.make import make_plan
-from rocwright.plan.model import DebianOrigin, FilePin, GitOrigin, OutputSpec, Plan
-from rocwright.resolve.fits import wanted_packages
-from rocwright.resolve.model import Lock, LockedComponent, LockedRoot, Request
+from rocwright.plan.model import Plan
+from rocwright.resolve.model import Lock
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output, Record
 
 COMPONENTS = 666
-PACKAGES = 400
-STACK = "made-up"
 STEPS = 3 * COMPONENTS + 2
 """Three steps a component, two for the root file system."""
-
-ENVIRONMENT = 20
-"""Variables in each step's environment."""
 
 
 def measure(runs: int | None) -> Sequence[Measured]:
@@ -48,8 +39,8 @@ def measure(runs: int | None) -> Sequence[Measured]:
 
 
 def _measure(folder: Path, runs: int) -> list[Measured]:
-    catalog = _catalog()
-    lock = _lock(catalog)
+    catalog = many_components(COMPONENTS)
+    lock = lock_of_all(catalog)
     project = Project(
         request=lock.request,
         lock_path=folder / "lock",
@@ -137,83 +128,3 @@ def _record_half(store: LocalStore, plan: Plan) -> None:
                 seconds=1,
             )
         )
-
-
-def _catalog() -> Catalog:
-    release = Release(version="1.0", places=(BuiltinPlace(builtin="it"),), source="made up")
-    components = {
-        f"component-{count}": Component(
-            name=f"component-{count}",
-            summary="made up",
-            license="MIT",
-            kind="archive",
-            release=(release,),
-            env={f"VARIABLE_{each}": f"{{version}} {{targets}} {each}" for each in range(ENVIRONMENT)},
-            run=("cmake -S . -B build -G Ninja", "cmake --build build", "cmake --install build"),
-            output=(OutputSpec(name="archive", pattern="*.tar.gz"),),
-        )
-        for count in range(COMPONENTS)
-    }
-    base = next(one for one in builtin_catalog().bases.values() if one.made == "packages")
-    stack = Stack(
-        name=STACK,
-        summary="made up",
-        components=tuple(components),
-        bases=(base.names[0],),
-        source="made up",
-    )
-    return dataclasses.replace(builtin_catalog(), components=components, stacks={STACK: stack})
-
-
-def _lock(catalog: Catalog) -> Lock:
-    base, release = catalog.base(catalog.stacks[STACK].bases[0])
-    packages = tuple(
-        FilePin(
-            filename=f"package-{count}.deb",
-            sha256=_digest(f"package {count}"),
-            size=100_000,
-            origin=DebianOrigin(
-                suite=release.name, package=f"package-{count}", version="1.0-1", architecture="amd64"
-            ),
-        )
-        for count in range(PACKAGES)
-    )
-    components = tuple(
-        LockedComponent(
-            name=f"component-{count}",
-            version="1.0",
-            kind="git",
-            place="git",
-            files=(
-                FilePin(
-                    filename=f"component-{count}.tar.zst",
-                    sha256=_digest(f"component {count}"),
-                    size=1_000_000,
-                    origin=GitOrigin(url="https://example.org/it.git", commit=_digest(str(count))[:40]),
-                ),
-            ),
-        )
-        for count in range(COMPONENTS)
-    )
-    root = LockedRoot(
-        role="build",
-        base=base.name,
-        manager=base.manager,
-        suite=release.name,
-        architecture="amd64",
-        wanted=wanted_packages(catalog, tuple(catalog.components.values()), base, release, (), False)[
-            "build"
-        ],
-        packages=packages,
-    )
-    return Lock(
-        rocwright="0",
-        created="2025-01-01T00:00:00Z",
-        request=Request(stack=STACK, gpu=("gfx1151",), base=f"{base.name}:{release.name}"),
-        roots=(root,),
-        components=components,
-    )
-
-
-def _digest(text: str) -> str:
-    return sha256(text.encode()).hexdigest()

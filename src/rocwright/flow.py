@@ -175,7 +175,7 @@ def known_lock(project: Project, on_line: Callable[[str], None]) -> Lock:
 def planned(project: Project, locked: Lock) -> tuple[Plan, list[Decision]]:
     """The plan of a lock, and what a build would do with each step."""
     plan = make_plan(locked, project.catalog)
-    return plan, decide(plan, project.store, last_plan(project))
+    return plan, decide(plan, project.store, partial(last_plan, project))
 
 
 def last_plan(project: Project) -> Plan | None:

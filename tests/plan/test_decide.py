@@ -164,3 +164,17 @@ def test_a_plan_of_2000_steps_is_decided(store: LocalStore, tmp_path: Path) -> N
     assert found["s1899"] is State.CACHED
     # the last hundred reach back past the one in store to those a hundred before
     assert {found[f"s{number}"] for number in range(1899)} == {State.RUN}
+
+
+def test_the_plan_built_last_is_read_only_where_something_must_run(store: LocalStore, tmp_path: Path) -> None:
+    plan, read = small_plan(), []
+
+    def last() -> Plan:
+        read.append(plan)
+        return plan
+
+    assert {one.reasons for one in decide(plan, store, last)} == {("not finished last time",)}
+    assert len(read) == 1
+    build_all(plan, store, tmp_path)
+    decide(plan, store, last)
+    assert len(read) == 1

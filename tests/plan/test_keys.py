@@ -271,3 +271,12 @@ def test_equal_inputs_give_an_equal_content_key_whatever_steps_made_them() -> No
 def test_a_step_without_inputs_has_one_key_for_definition_and_content() -> None:
     step = small_plan().steps[0]
     assert step.content_key({}) == step.key
+
+
+def test_a_copy_with_another_action_or_other_inputs_has_its_own_key() -> None:
+    tree, step = small_plan().steps[-2:]
+    assert step.inputs
+    assert step.key == step.model_copy(update={"name": "other"}).key
+    inputless, other = step.model_copy(update={"inputs": ()}), step.model_copy(update={"action": tree.action})
+    assert inputless.key == Step(name="x", component="x", action=step.action).key != step.key
+    assert other.key == Step(name="x", component="x", action=tree.action, inputs=step.inputs).key != step.key

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import TYPE_CHECKING
+
 import pytest
+from samples.many_components import lock_of_all, many_components
 from tests.making import lock_of, with_sdist
 
 from rocwright.catalog.load import builtin_catalog
@@ -11,6 +17,9 @@ from rocwright.patching.model import Edit
 from rocwright.plan.make import edits_for, make_plan
 from rocwright.plan.model import FetchAction, Input, Plan, RunAction
 from rocwright.plan.values import expand
+
+if TYPE_CHECKING:
+    from _typeshed import TraceFunction
 
 STACKS = sorted(builtin_catalog().stacks)
 
@@ -234,3 +243,29 @@ def test_steps_on_a_base_take_the_python_that_the_base_names() -> None:
         others = (step.action for step in plan_of(stack).steps if isinstance(step.action, RunAction))
         if not lock_of(stack).request.base.startswith("fedora"):
             assert {one.python for one in others} <= {""}, stack
+
+
+def instructions(run: Callable[[], object]) -> int:
+    """How many instructions of Python that takes: the same on every machine, however busy it is."""
+    counted = 0
+
+    def trace(frame: FrameType, event: str, _: object) -> TraceFunction:
+        nonlocal counted
+        frame.f_trace_opcodes = True
+        counted += event == "opcode"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        run()
+    finally:
+        sys.settrace(before)
+    return counted
+
+
+def test_a_plan_of_twice_the_components_takes_no_more_than_twice_the_work() -> None:
+    few, many = many_components(40), many_components(80)
+    one, other = lock_of_all(few), lock_of_all(many)
+    make_plan(one, few)
+    assert instructions(lambda: make_plan(other, many)) < 2.1 * instructions(lambda: make_plan(one, few))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any
 
 from rocwright.models import Frozen
 from rocwright.plan.model import Plan, Step
-from rocwright.store.model import Store
+from rocwright.store.model import Record, Store
 
 
 class State(StrEnum):
@@ -28,16 +28,21 @@ class Decision(Frozen):
 
 
 def decide(
-    plan: Plan, store: Store, before: Plan | None = None, wanted: tuple[str, ...] = ()
+    plan: Plan,
+    store: Store,
+    before: Plan | Callable[[], Plan | None] | None = None,
+    wanted: tuple[str, ...] = (),
 ) -> list[Decision]:
     """A decision for each step, in the plan's order.
 
     Only what a wanted step (the plan's artifacts, where none is named) still needs is run: a step whose
-    outputs nobody needs now is left alone, even where its outputs have been removed.
+    outputs nobody needs now is left alone, even where its outputs have been removed. `before` is the plan
+    that was built last, for the reasons, or what reads it, which is called only where something must run.
     """
     by_key = {step.key: step for step in plan.steps}
     names = {step.name: key for key, step in by_key.items()}
-    cached = {key for key in by_key if _in_store(store, key)}
+    records = {key: store.record(key) for key in by_key}
+    cached = {key for key, record in records.items() if _in_store(store, record)}
     must: set[str] = set()
     waiting = [names[name] for name in wanted or plan.artifacts]
     while waiting:
@@ -46,11 +51,12 @@ def decide(
             continue
         must.add(key)
         waiting += [item.key for item in by_key[key].inputs]
-    last = {step.name: step for step in before.steps} if before else {}
+    had = before() if callable(before) and must else before
+    last = {step.name: step for step in had.steps} if isinstance(had, Plan) else {}
     decisions = []
     for key, step in by_key.items():
         if key in must:
-            reasons = _reasons(step, key, last.get(step.name), store, by_key)
+            reasons = _reasons(step, records[key], last.get(step.name), by_key)
             decisions.append(Decision(step=step, state=State.RUN, reasons=reasons))
         else:
             state = State.CACHED if key in cached else State.UNNEEDED
@@ -58,15 +64,14 @@ def decide(
     return decisions
 
 
-def _in_store(store: Store, key: str) -> bool:
-    record = store.record(key)
+def _in_store(store: Store, record: Record | None) -> bool:
     return record is not None and all(store.has(one.sha256, one.size) for one in record.outputs)
 
 
 def _reasons(
-    step: Step, key: str, before: Step | None, store: Store, by_key: Mapping[str, Step]
+    step: Step, record: Record | None, before: Step | None, by_key: Mapping[str, Step]
 ) -> tuple[str, ...]:
-    if store.record(key) is not None:
+    if record is not None:
         return ("its output is no longer in the store",)
     if before is None:
         return ("never built",)

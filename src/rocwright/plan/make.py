@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from rocwright.catalog.load import Catalog, lookup
 from rocwright.catalog.model import Component, Image, filled
@@ -27,7 +27,7 @@ from rocwright.plan.model import (
 )
 from rocwright.plan.packages import WHEEL_OUTPUT, fetched, wheel_steps
 from rocwright.plan.remedies import actions_for, check_remedies, edits_of, memory_of, mended_commands
-from rocwright.plan.values import environment_of, versions_of
+from rocwright.plan.values import environment_of, present, versions_of
 from rocwright.resolve.choose import PYTHON, ROCM
 from rocwright.resolve.fits import check_fits
 from rocwright.resolve.like import catalog_for
@@ -86,6 +86,11 @@ class _Maker:
         self.tarballs: list[Input] = []
         self.wheels: dict[str, Step] = {}
         self.archives: dict[str, Step] = {}
+        # looked up for every step: gathered once, else a plan takes the square of its steps
+        self.versions = {one.name: one.version for one in lock.components}
+        self.place = {name: at for at, name in enumerate(self.versions)}
+        self.beside, self.present = versions_of(lock), present(lock)
+        self.needed: dict[str, frozenset[str]] = {}
 
     def plan(self) -> Plan:
         for root in self.lock.roots:
@@ -100,7 +105,7 @@ class _Maker:
 
     def _told(self, step: Step) -> Step:
         """The step with what it is made of."""
-        version = next((one.version for one in self.lock.components if one.name == step.component), "")
+        version = self.versions.get(step.component, "")
         request = self.lock.request
         about = About(version=version, base=request.base, targets=request.gpu)
         return step.model_copy(update={"about": about})
@@ -131,10 +136,10 @@ class _Maker:
             self.steps.append(pulled)
             return [pulled.name]
         made = [_fetch_step(component, locked)]
-        made.append(_tree_step(component, locked, made[-1], self.lock))
+        made.append(self._tree(component, locked, made[-1]))
         if component.prepare:
             made.append(self._commands(component, locked, made[-1], prepare=True))
-            made.append(_tree_step(component, locked, made[-1], self.lock, PREPARED))
+            made.append(self._tree(component, locked, made[-1], PREPARED))
         built = self._commands(component, locked, made[-1])
         self.steps += [*made, built]
         artifacts = [built.name]
@@ -153,13 +158,36 @@ class _Maker:
             artifacts.append(image.name)
         return artifacts
 
+    def _tree(self, component: Component, locked: LockedComponent, source: Step, phase: str = "") -> Step:
+        """The source unpacked and edited; in the phase "prepared" the tree that the commands left, edited."""
+        first = not phase
+        return Step(
+            name=f"{'tree' if first else phase}/{component.name}",
+            component=component.name,
+            action=TreeAction(
+                subdir=locked.subdir if first else "",
+                series=locked.series if first else (),
+                edits=edits_for(
+                    (*component.edit, *edits_of(self.lock, component.name)),
+                    locked.version,
+                    self.lock.request.gpu,
+                    locked.kind,
+                    phase,
+                    self.beside,
+                ),
+                version=locked.version,
+            ),
+            inputs=(Input(name="source", key=source.key, output="*"),),
+            needs=Needs(disk=TREE * sum(pin.size for pin in locked.files), seconds=5, limit=3600),
+        )
+
     def _installed(self, component: Component, locked: LockedComponent) -> tuple[Input, ...]:
         """What is installed before a component's commands: build requirements, ROCm, the wheels it needs."""
         seen = self._below(component, locked)
         wheels = [
             Input(name=name, key=step.key, output=step.action.outputs[0].name)
-            for name, step in self.wheels.items()
-            if name in seen and isinstance(step.action, RunAction)
+            for name, step in self._among(self.wheels, seen)
+            if isinstance(step.action, RunAction)
         ]
         shared = [
             one
@@ -176,22 +204,28 @@ class _Maker:
             *(one for one in self.tarballs if one.name in below),
             *(
                 Input(name=name, key=step.key, output=self.catalog.component(name).output[0].name)
-                for name, step in self.archives.items()
-                if name in below
+                for name, step in self._among(self.archives, below)
             ),
         )
 
-    def _below(self, component: Component, locked: LockedComponent) -> set[str]:
+    def _below(self, component: Component, locked: LockedComponent) -> frozenset[str]:
         """Everything that a component needs, and what that needs in turn."""
-        versions = {one.name: one.version for one in self.lock.components}
-        waiting = [component.takes(locked.version, versions)]
+        if component.name in self.needed:
+            return self.needed[component.name]
+        waiting = [component.takes(locked.version, self.versions)]
         seen: set[str] = set()
         while waiting:
             for name in set(waiting.pop()) - seen:
                 seen.add(name)
-                if name in versions:
-                    waiting.append(self.catalog.component(name).takes(versions[name], versions))
-        return seen
+                if name in self.versions:
+                    waiting.append(self.catalog.component(name).takes(self.versions[name], self.versions))
+        self.needed[component.name] = frozenset(seen)
+        return self.needed[component.name]
+
+    def _among(self, steps: Mapping[str, Step], names: Collection[str]) -> list[tuple[str, Step]]:
+        """Those of the steps that are named, in the lock's order."""
+        found = ((name, steps[name]) for name in names if name in steps)
+        return sorted(found, key=lambda one: self.place[one[0]])
 
     def _setup(self, component: Component, locked: LockedComponent) -> tuple[str, ...]:
         """The commands that make ROCm and the archives that a component takes in be found, before its own."""
@@ -199,8 +233,8 @@ class _Maker:
         found: list[str] = []
         if self.lock.rocm is not None and ROCM in below:
             found += self.catalog.provider(self.lock.rocm.name).setup
-        for name in self.archives:
-            found += self.catalog.component(name).setup if name in below else ()
+        for name, _ in self._among(self.archives, below):
+            found += self.catalog.component(name).setup
         return tuple(found)
 
     def _commands(
@@ -221,7 +255,7 @@ class _Maker:
                     ),
                     actions_for(self.lock, component.name),
                 ),
-                env=environment_of(component, locked, self.lock, self.base.env),
+                env=environment_of(component, locked, self.lock, self.base.env, self.present),
                 outputs=(TREE_OUTPUT,) if prepare else component.output,
                 install=tuple(one.name for one in installed),
                 python=self.release.interpreter if PYTHON in self.lock.provided else "",
@@ -315,32 +349,6 @@ def _downloads(component: Component, locked: LockedComponent) -> Iterator[Step]:
             ),
             needs=Needs(disk=sum(pin.size for pin in locked.downloads), seconds=30),
         )
-
-
-def _tree_step(
-    component: Component, locked: LockedComponent, source: Step, lock: Lock, phase: str = ""
-) -> Step:
-    """The source unpacked and edited; in the phase "prepared", the tree that the commands left, edited."""
-    first = not phase
-    return Step(
-        name=f"{'tree' if first else phase}/{component.name}",
-        component=component.name,
-        action=TreeAction(
-            subdir=locked.subdir if first else "",
-            series=locked.series if first else (),
-            edits=edits_for(
-                (*component.edit, *edits_of(lock, component.name)),
-                locked.version,
-                lock.request.gpu,
-                locked.kind,
-                phase,
-                versions_of(lock),
-            ),
-            version=locked.version,
-        ),
-        inputs=(Input(name="source", key=source.key, output="*"),),
-        needs=Needs(disk=TREE * sum(pin.size for pin in locked.files), seconds=5, limit=3600),
-    )
 
 
 def edits_for(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
@@ -298,10 +300,17 @@ class Step(Frozen):
     def kind(self) -> str:
         return self.action.kind
 
-    @property
+    @cached_property
     def key(self) -> str:
         """The sha256 over everything that can change the output: the action and the keys of its inputs."""
         return self._digest([[item.name, item.key, item.output] for item in self.inputs])
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy, whose key is its own."""
+        copied = super().model_copy(update=update, deep=deep)
+        if update and not update.keys().isdisjoint(("action", "inputs")):
+            copied.__dict__.pop("key", None)
+        return copied
 
     def content_key(self, digests: dict[str, list[str]]) -> str:
         """The same over the digests of the inputs, by input name: equal inputs, equal key."""

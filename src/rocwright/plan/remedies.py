@@ -53,6 +53,8 @@ def mended_commands(commands: Sequence[str], actions: Iterable[Mend]) -> tuple[s
     """A recipe's commands, with the remedies' words after each that does nothing but set variables of
     theirs, or takes in a file that may."""
     said = [word for action in actions for word in _words(action)]
+    if not said:
+        return tuple(commands)
     found = []
     for command in commands:
         names = assigned(command)

@@ -23,9 +23,10 @@ def environment_of(
     locked: LockedComponent,
     lock: Lock,
     around: Mapping[str, str] = MappingProxyType({}),
+    have: frozenset[str] | None = None,
 ) -> dict[str, str]:
     """The recipe's variables for this lock, those whose condition holds, over the base's `around`, as
-    remedies changed them.
+    remedies changed them. `have` is `present(lock)`, for who asks for every component of it.
 
     {version}, {commit}, {targets} and {path}, where programs are looked for otherwise, may stand in a value.
     """
@@ -34,7 +35,7 @@ def environment_of(
     recipe = dict(around) | component.env | component.released(locked.version).env
     found = {
         name: expand(value, known, f"{component.name}: {name}")
-        for name, value in chosen_values(recipe, present(lock)).items()
+        for name, value in chosen_values(recipe, present(lock) if have is None else have).items()
     }
     return mended_environment(found, actions_for(lock, component.name))
 
