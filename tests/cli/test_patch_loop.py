@@ -17,6 +17,7 @@ from rocwright.patching.commits import commit_id, tree_id
 from rocwright.patching.history import History
 from rocwright.plan.make import make_plan
 from rocwright.resolve.files import read_lock, write_lock, write_request
+from rocwright.store.local import LocalStore
 from rocwright.store.model import Record
 
 RECIPE = {
@@ -51,10 +52,7 @@ def tree_of(home: Home, catalog: Path, step: str = "alpha") -> Path:
 
 
 def records(home: Home) -> dict[str, Record]:
-    found = [
-        Record.model_validate_json(path.read_bytes()) for path in (home.store / "records").glob("??/*.json")
-    ]
-    return {one.step: one for one in found}
+    return {one.step: one for one in LocalStore(home.store).records()}
 
 
 def test_a_failed_step_is_mended_in_a_shell_saved_and_built(

@@ -83,12 +83,17 @@ def verify(as_json: bool) -> None:
     if as_json:
         print_json(verdict.model_dump())
     else:
-        click.echo(f"{verdict.files} files, {size(verdict.size)}: {len(verdict.damaged)} damaged")
+        bad = len(verdict.damaged) + len(verdict.records)
+        click.echo(f"{verdict.files} files, {size(verdict.size)}: {bad} damaged")
         for sha256 in verdict.damaged:
             click.echo(f"  {sha256} moved aside")
+        for key in verdict.records:
+            click.echo(f"  record {key} is damaged: moved aside, its step runs again when it is needed")
         for name in verdict.incomplete:
             click.echo(f"  {name}: will be made anew when it is needed")
-    if verdict.damaged:
+        for key in verdict.unknown:
+            click.echo(f"  record {key} is a newer rocwright's: left alone")
+    if verdict.damaged or verdict.records:
         raise SystemExit(12)
 
 

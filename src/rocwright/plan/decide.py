@@ -73,6 +73,8 @@ def _reasons(
 ) -> tuple[str, ...]:
     if record is not None:
         return ("its output is no longer in the store",)
+    if store.was_damaged(key):
+        return ("its record was damaged and has been moved aside",)
     if before is None:
         return ("never built",)
     found = differences(step, before, by_key)

@@ -48,17 +48,24 @@ def usage(store: LocalStore) -> list[Usage]:
 
 
 class Verdict(Frozen):
-    """What a look at every file of the store found."""
+    """What a look at every file of the store found.
+
+    `records` are the keys of damaged records, `unknown` those of records that a newer rocwright wrote.
+    """
 
     files: int
     size: int
     damaged: tuple[str, ...]
     incomplete: tuple[str, ...]
+    records: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
 
 
 def check_whole(store: LocalStore, on_file: Callable[[int], None] = lambda size: None) -> Verdict:
-    """Read every file; the damaged are moved aside, records whose outputs are gone are dropped."""
+    """Read every file and record; the damaged are moved aside, records whose outputs are gone are dropped."""
     damaged, files, total = [], 0, 0
+    keys, unknown = store.record_keys(), store.unknown()
+    records = tuple(key for key in keys if store.was_damaged(key))
     for sha256, size in list(store.blobs()):
         files, total = files + 1, total + size
         try:
@@ -70,7 +77,14 @@ def check_whole(store: LocalStore, on_file: Callable[[int], None] = lambda size:
     for record in incomplete:
         store.forget(record.key)
     names = tuple(f"{record.step} {record.key[:12]}" for record in incomplete)
-    return Verdict(files=files, size=total, damaged=tuple(damaged), incomplete=names)
+    return Verdict(
+        files=files,
+        size=total,
+        damaged=tuple(damaged),
+        incomplete=names,
+        records=records,
+        unknown=tuple(unknown),
+    )
 
 
 def _whole(store: LocalStore, record: Record) -> bool:
@@ -137,6 +151,8 @@ def rubbish(
         (kept if wanted or fresh else gone).append(record)
     needed = {output.sha256 for record in kept for output in record.outputs}
     named = {output.sha256 for record in gone for output in record.outputs}
+    if store.unknown():
+        needed |= {sha256 for sha256, _ in store.blobs()}
     blobs = [
         (sha256, size)
         for sha256, size in store.blobs()

@@ -14,12 +14,12 @@ from io import BufferedReader
 from pathlib import Path
 
 from filelock import FileLock
-from pydantic import ValidationError
 
 from rocwright.errors import InputError, InternalError, OutOfDiskError
 from rocwright.files import CHUNK, sha256_file, write_atomic
 from rocwright.hashes import Hashes
-from rocwright.store.model import SCHEMA, DamagedBlobError, Record
+from rocwright.store.model import STORE_SCHEMA, DamagedBlobError, Record
+from rocwright.store.seal import DamagedRecordError, UnknownRecordError, seal, unseal
 
 _HEX = re.compile(r"[0-9a-f]{64}")
 
@@ -29,6 +29,7 @@ class LocalStore:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._moved_aside: set[str] = set()
         self._prepare()
 
     @property
@@ -41,7 +42,7 @@ class LocalStore:
             with _disk_errors(self.path):
                 for name in ("blobs", "records", "steps", "tmp", "damaged", "locks"):
                     (self.path / name).mkdir(parents=True, exist_ok=True)
-                write_atomic(marker, json.dumps({"schema": SCHEMA}) + "\n")
+                self._mark()
             return
         try:
             schema = int(json.loads(marker.read_text())["schema"])
@@ -51,12 +52,22 @@ class LocalStore:
                 cause=str(error),
                 next_step="name another folder in ROCWRIGHT_HOME, or remove this one",
             ) from error
-        if schema > SCHEMA:
+        if schema > STORE_SCHEMA:
             raise InputError(
-                f"the store at {self.path} has schema {schema}; this rocwright knows up to {SCHEMA}",
+                f"the store at {self.path} has schema {schema}; this rocwright knows up to {STORE_SCHEMA}",
                 cause="a newer rocwright made it",
                 next_step="upgrade rocwright, or set ROCWRIGHT_HOME to another folder",
             )
+        if schema < STORE_SCHEMA:
+            from rocwright.store.migrate import seal_records
+
+            with self.lock("migrate"), _disk_errors(self.path):
+                if int(json.loads(marker.read_text())["schema"]) < STORE_SCHEMA:
+                    seal_records(self)
+                    self._mark()
+
+    def _mark(self) -> None:
+        write_atomic(self.path / "format.json", json.dumps({"schema": STORE_SCHEMA}) + "\n")
 
     # files
 
@@ -169,21 +180,41 @@ class LocalStore:
     def record(self, key: str) -> Record | None:
         path = self._record(key)
         try:
-            return Record.model_validate_json(path.read_bytes())
+            return unseal(path.read_bytes(), key)
         except FileNotFoundError:
             return None
-        except ValidationError:
-            path.rename(self.path / "damaged" / f"{key}-{time.time_ns()}.json")
+        except DamagedRecordError:
+            self.move_aside(key)
             return None
+        except UnknownRecordError as error:
+            raise InputError(
+                f"the record of {key[:12]} has schema {error.schema}, which this rocwright does not know",
+                cause="a newer rocwright wrote it into this store",
+                next_step="upgrade rocwright, or set ROCWRIGHT_HOME to another folder",
+                subject=key,
+            ) from error
+
+    def move_aside(self, key: str) -> None:
+        """Put a damaged record where nobody takes it for one."""
+        self._moved_aside.add(key)
+        with contextlib.suppress(FileNotFoundError):
+            self._record(key).rename(self.path / "damaged" / f"{key}-{time.time_ns()}.json")
+
+    def was_damaged(self, key: str) -> bool:
+        return key in self._moved_aside
 
     def put_record(self, record: Record) -> Record:
         with self.lock(f"record-{record.key}"):
             kept = self.record(record.key)
             if kept is not None and all(self.has(output.sha256, output.size) for output in kept.outputs):
                 return kept
-            with _disk_errors(self.path):
-                write_atomic(self._record(record.key), record.model_dump_json(indent=1) + "\n")
+            self.write_record(record)
         return record
+
+    def write_record(self, record: Record) -> None:
+        """Write a record, whatever is there."""
+        with _disk_errors(self.path):
+            write_atomic(self._record(record.key), seal(record))
 
     def step(self, key: str) -> bytes | None:
         try:
@@ -200,9 +231,32 @@ class LocalStore:
     def forget(self, key: str) -> None:
         self._record(key).unlink(missing_ok=True)
 
+    def record_keys(self) -> list[str]:
+        """The keys of all records, also of those that cannot be read."""
+        names = (path.stem for path in sorted((self.path / "records").glob("??/*.json")))
+        return [name for name in names if is_key(name)]
+
     def records(self) -> Sequence[Record]:
-        found = (self.record(path.stem) for path in sorted((self.path / "records").glob("??/*.json")))
-        return [record for record in found if record is not None]
+        return [record for key in self.record_keys() if (record := self._known(key)) is not None]
+
+    def unknown(self) -> list[str]:
+        """The keys of records that a newer rocwright wrote: nobody here knows which files they need."""
+        found = []
+        for key in self.record_keys():
+            try:
+                self.record(key)
+            except InputError:
+                found.append(key)
+        return found
+
+    def _known(self, key: str) -> Record | None:
+        with contextlib.suppress(InputError):
+            return self.record(key)
+        return None
+
+    def record_bytes(self, key: str) -> bytes:
+        """The file of a record, unchecked. Raises FileNotFoundError."""
+        return self._record(key).read_bytes()
 
     def blobs(self) -> Iterator[tuple[str, int]]:
         """Every file kept: its sha256 and size in bytes."""

@@ -9,7 +9,12 @@ from typing import Protocol
 from rocwright.errors import FailureClass, RocwrightError
 from rocwright.models import Frozen
 
-SCHEMA = 1
+STORE_SCHEMA = 2
+"""How a store is laid out. In 1 records had no sha256; such a store is brought up to date when it is opened.
+"""
+
+RECORD_SCHEMA = 2
+"""How a record is written. One with a higher number is a newer rocwright's, and left alone."""
 
 
 class Output(Frozen):
@@ -29,7 +34,7 @@ class Record(Frozen):
     first). Times are UTC ISO 8601, `seconds` wall time, `peak_memory` bytes.
     """
 
-    schema_version: int = SCHEMA
+    schema_version: int = RECORD_SCHEMA
     key: str
     content_key: str
     step: str
@@ -83,7 +88,14 @@ class Store(Protocol):
         ...
 
     def record(self, key: str) -> Record | None:
-        """What that key gave, or None."""
+        """What that key gave, or None; a record that is damaged is moved aside, and is none.
+
+        Raises InputError for a record that a newer rocwright wrote.
+        """
+        ...
+
+    def was_damaged(self, key: str) -> bool:
+        """Whether the record of that key was found damaged, and moved aside, when it was asked for here."""
         ...
 
     def put_record(self, record: Record) -> Record:
@@ -103,5 +115,5 @@ class Store(Protocol):
         ...
 
     def records(self) -> Sequence[Record]:
-        """All records."""
+        """All records, but those that a newer rocwright wrote."""
         ...
