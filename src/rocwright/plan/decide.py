@@ -56,7 +56,8 @@ def decide(
     decisions = []
     for key, step in by_key.items():
         if key in must:
-            reasons = _reasons(step, records[key], last.get(step.name), by_key)
+            damaged = store.was_damaged(key)
+            reasons = _reasons(step, records[key], last.get(step.name), by_key, damaged=damaged)
             decisions.append(Decision(step=step, state=State.RUN, reasons=reasons))
         else:
             state = State.CACHED if key in cached else State.UNNEEDED
@@ -69,11 +70,11 @@ def _in_store(store: Store, record: Record | None) -> bool:
 
 
 def _reasons(
-    step: Step, record: Record | None, before: Step | None, by_key: Mapping[str, Step]
+    step: Step, record: Record | None, before: Step | None, by_key: Mapping[str, Step], *, damaged: bool
 ) -> tuple[str, ...]:
     if record is not None:
         return ("its output is no longer in the store",)
-    if store.was_damaged(key):
+    if damaged:
         return ("its record was damaged and has been moved aside",)
     if before is None:
         return ("never built",)
