@@ -300,7 +300,9 @@ def _add_room(error: RocwrightError, project: Project) -> None:
     """Tell in an error what can be removed by which command, in figures."""
     from rocwright.trouble.clean.advice import what_to_free
 
-    told = what_to_free(project.home, project.store, kept_keys(project.home))
+    # the file system that is full, where the error names it
+    full = Path(error.subject) if error.subject.startswith("/") and Path(error.subject).exists() else None
+    told = what_to_free(project.home, project.store, kept_keys(project.home), full)
     error.detail = "\n".join(text for text in (error.detail, told) if text)
 
 

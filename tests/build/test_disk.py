@@ -13,7 +13,7 @@ import pytest
 from tests.build.conftest import Workshop
 from tests.build.test_scheduler import log, outcomes, processes
 
-from rocwright.build.disk import DiskWatch, Volume, check_room, places, volumes
+from rocwright.build.disk import DiskWatch, Volume, check_room, how_to_free, places, volumes
 from rocwright.build.progress import PlainProgress
 from rocwright.build.scheduler import Options, Outcome, run_steps
 from rocwright.build.workspace import Workspace
@@ -58,7 +58,8 @@ def fill(home: Home, left: int) -> None:
     """Leave `left` bytes free beyond the reserve."""
     home.path.mkdir(exist_ok=True)
     [found] = volumes({"home": home.path})
-    (home.path / "filler").write_bytes(b"x" * (found.free - found.reserve - left))
+    with (home.path / "filler").open("ab") as file:
+        file.write(b"x" * (found.free - found.reserve - left))
 
 
 def test_before_a_disk_is_full_all_that_writes_there_is_stopped_in_order(
@@ -79,6 +80,9 @@ def test_before_a_disk_is_full_all_that_writes_there_is_stopped_in_order(
     assert "stopped before the disk of" in errors["large"].what
     assert "of 300.0 MiB are left" in errors["large"].what
     assert "and was known to need 2.00 GiB; its folder is removed" in errors["large"].cause
+    assert errors["large"].cause.startswith("this step had written")
+    assert errors["other"].cause.startswith("large had written"), "the one that did not fill it is not blamed"
+    assert Path(errors["large"].subject).is_relative_to(small_home.path)
     assert "what runs may want" in capsys.readouterr().err
     # it was the watch, and not the disk, that ended it
     assert not any("No space left" in line for line in log(workshop, "large"))
@@ -109,6 +113,48 @@ def test_a_build_does_not_begin_on_a_disk_that_is_nearly_full(home: Home, small_
     fill(Home(home.path / "more"), 9 * MIB)
     with pytest.raises(OutOfDiskError, match=r"needs about 10.0 MiB on the disk of .*; 15.0 MiB are free"):
         check_room(decisions, home)
+
+
+def test_only_steps_that_run_are_named_as_what_a_build_needs_room_for(home: Home) -> None:
+    def decision(name: str, disk: int, state: State) -> Decision:
+        step = Step(name=name, component=name, action=TreeAction(), needs=Needs(disk=disk))
+        return Decision(step=step, state=state)
+
+    cached = [decision(f"cached-{number}", 2**60, State.CACHED) for number in range(4)]
+    with pytest.raises(OutOfDiskError) as caught:
+        check_room([*cached, decision("small", 2**50, State.RUN), decision("none", 0, State.RUN)], home)
+    assert caught.value.cause == "small 1048576.00 GiB"
+
+
+def test_what_another_program_wrote_is_not_laid_on_a_step(small_home: Home, workshop: Workshop) -> None:
+    build(workshop, workshop.step("touch $OUT/result", name="first"))
+    fill(small_home, 40 * MIB)
+    step = workshop.step("sleep 66.6", name="honest")
+
+    def fill_beside() -> None:
+        # once the step runs, for what its inputs take is its own
+        while b"66.6" not in processes():
+            time.sleep(0.1)
+        fill(small_home, -MIB)
+
+    other = threading.Thread(target=fill_beside)
+    other.start()
+    [(_, error)] = build(workshop, step).failures
+    other.join()
+    assert "most of it not to its steps" in error.cause
+    assert "another program fills the disk" in error.cause
+
+
+def test_what_to_do_is_said_of_the_disk_that_is_full(
+    home: Home, small_home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [mine] = volumes({"build folders": small_home.work})
+    assert "rocwright clean" in how_to_free(mine, small_home)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    [other] = volumes({"temporary files": tmp_path})
+    assert how_to_free(other, small_home) == (
+        f"free some room in {tmp_path}, or set TMPDIR to a folder on another disk"
+    )
 
 
 def volume(**more: int) -> Volume:

@@ -109,33 +109,47 @@ def volumes(where: Mapping[str, Path]) -> tuple[Volume, ...]:
 def check_room(decisions: Sequence[Decision], home: Home) -> int:
     """The bytes that the steps to run are known to need. Raises OutOfDiskError where they are not free, or
     where a file system that a build writes to is full but for its reserve."""
-    needed = sum(one.step.needs.disk for one in decisions if one.state is State.RUN)
+    to_run = [one.step for one in decisions if one.state is State.RUN]
+    needed = sum(step.needs.disk for step in to_run)
     home.path.mkdir(parents=True, exist_ok=True)
     work, *_ = volumes({"build folders": home.work})
     if needed and needed + work.reserve > work.free:
         raise OutOfDiskError(
             f"this build needs about {size(needed)} on the disk of {home.path}; {size(work.free)} are free",
             cause=", ".join(
-                f"{one.step.name} {size(one.step.needs.disk)}"
-                for one in sorted(decisions, key=lambda one: -one.step.needs.disk)[:4]
-                if one.state is State.RUN
+                f"{step.name} {size(step.needs.disk)}"
+                for step in sorted(to_run, key=lambda step: -step.needs.disk)[:4]
+                if step.needs.disk
             ),
             next_step=ROOM,
+            subject=str(home.path),
         )
     for volume in volumes(places(home)):
         if needed and volume.nearly_full:
             raise OutOfDiskError(
                 f"{volume} is full: {volume.nearly_full}",
                 cause="a build that begins so ends so",
-                next_step=ROOM,
+                next_step=how_to_free(volume, home),
+                subject=str(volume.path),
             )
     return needed
+
+
+def how_to_free(volume: Volume, home: Home) -> str:
+    """What makes room on that file system: clearing the home folder helps only the disk that holds it."""
+    if volume.device == home.path.stat().st_dev:
+        return ROOM
+    if volume.path == Path(tempfile.gettempdir()):
+        return f"free some room in {volume.path}, or set TMPDIR to a folder on another disk"
+    return f"free some room on the disk of {volume.path}"
 
 
 @dataclass(slots=True, kw_only=True)
 class DiskWatch:
     """Looks at the file systems while steps run. `on_full` is called once, before one of them is full; `say`
-    where what is free may not do for what the running steps are known to need."""
+    where what is free may not do for what the running steps are known to need. Once `full` is found,
+    `written` is what each running step had written by then, `gone` what that file system lost since the
+    begin, in bytes."""
 
     where: Mapping[str, Path]
     home: Home
@@ -143,11 +157,15 @@ class DiskWatch:
     on_full: Callable[[], None]
     say: Callable[[str], None]
     full: Volume | None = None
+    written: dict[str, int] = field(default_factory=dict)
+    gone: int = 0
+    _free: dict[int, int] = field(default_factory=dict)
     _said: set[int] = field(default_factory=set)
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
         """Look until left."""
+        self._free = {one.device: one.free for one in volumes(self.where)}
         stop = Event()
         thread = Thread(target=self._watch, args=(stop,), daemon=True)
         thread.start()
@@ -161,7 +179,11 @@ class DiskWatch:
         """The file system that is nearly full, if one is or was."""
         if self.full is None:
             with contextlib.suppress(OSError):
-                self.full = next((one for one in volumes(self.where) if one.nearly_full), None)
+                full = next((one for one in volumes(self.where) if one.nearly_full), None)
+                if full is not None:
+                    self.gone = self._free.get(full.device, full.free) - full.free
+                    self.written = {step.name: written(step, self.home) for step in self.running()}
+                self.full = full
         return self.full
 
     def _watch(self, stop: Event) -> None:
@@ -192,17 +214,38 @@ class DiskWatch:
             )
 
 
+def written(step: Step, home: Home) -> int:
+    """Bytes in the folder of a running step."""
+    return folder_size(Workspace.of(home, step.key).path)
+
+
 def still_needed(step: Step, home: Home) -> int:
     """Bytes that a running step is known to need beyond what its folder has."""
-    return max(0, step.needs.disk - folder_size(Workspace.of(home, step.key).path))
+    return max(0, step.needs.disk - written(step, home))
 
 
-def stopped(volume: Volume, step: Step, taken: int, *, kept: Path | None) -> OutOfDiskError:
+def stopped(watch: DiskWatch, volume: Volume, step: Step, *, kept: Path | None) -> OutOfDiskError:
     """The error of a step that was ended before the disk was full."""
-    known = f", and was known to need {size(step.needs.disk)}" if step.needs.disk else ""
     where = f"its folder is kept: {kept}" if kept else "its folder is removed"
     return OutOfDiskError(
         f"stopped before {volume} was full: {volume.nearly_full}",
-        cause=f"this step had written {size(taken)}{known}; {where}",
-        next_step=f"{ROOM}; then run again: what was finished is kept",
+        cause=f"{_culprit(watch, volume, step)}; {where}",
+        next_step=f"{how_to_free(volume, watch.home)}; then run again: what was finished is kept",
+        subject=str(volume.path),
     )
+
+
+def _culprit(watch: DiskWatch, volume: Volume, step: Step) -> str:
+    """Who wrote most of what filled the disk: this step, another that ran beside it, or something else."""
+    mine = watch.written.get(step.name, 0)
+    known = f", and was known to need {size(step.needs.disk)}" if step.needs.disk else ""
+    own = f"this step had written {size(mine)}{known}"
+    if "build folders" not in volume.what:
+        return f"build folders are on another disk ({own}): temporary files or other programs filled this one"
+    most, most_bytes = max(watch.written.items(), key=lambda one: one[1], default=(step.name, mine))
+    if sum(watch.written.values()) < watch.gone // 2:
+        return (
+            f"{size(watch.gone)} went since the build began, most of it not to its steps "
+            f"({own}): another program fills the disk"
+        )
+    return own if most == step.name else f"{most} had written {size(most_bytes)} of it ({own})"

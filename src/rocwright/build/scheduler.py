@@ -40,7 +40,6 @@ from rocwright.plan.model import Step
 from rocwright.records.model import StepRun, now
 from rocwright.sandbox.memory import machine_kills
 from rocwright.store.held import holding
-from rocwright.store.keep import folder_size
 from rocwright.store.local import LocalStore
 from rocwright.units import duration
 
@@ -338,11 +337,10 @@ class _Scheduler:
         if volume is None:
             return failure
         folder = Workspace.of(self.home, step.key)
-        taken = folder_size(folder.path)
         if not self.options.keep_stopped:
             with self.store.lock(step.key):
                 folder.remove()
-        return stopped(volume, step, taken, kept=folder.path if self.options.keep_stopped else None)
+        return stopped(self.disk, volume, step, kept=folder.path if self.options.keep_stopped else None)
 
     def _take(self, step: Step, seat: Seat, run: StepRun) -> None:
         if run.outcome != "failed":

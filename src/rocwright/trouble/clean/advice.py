@@ -14,16 +14,18 @@ DAYS = 30.0
 """What `clean` keeps where nothing else is said."""
 
 
-def what_to_free(home: Home, store: LocalStore, keep: set[str]) -> str:
-    """A line for each command that frees room on the disk of the home folder, the most careful first.
+def what_to_free(home: Home, store: LocalStore, keep: set[str], full: Path | None = None) -> str:
+    """A line for each command that frees room on the disk of `full` (else of the home folder), the most
+    careful first.
 
     `keep` are the keys that the plans built last need: what they need is in no line.
     """
     known = the_kinds()
     own = tuple(kind.name for kind in known.kind)
     found = look(home, store, keep, 0, (*own, *(tool.name for tool in known.tool))).found
-    device = home.path.stat().st_dev
-    pieces = [piece for one in found if one.kind in own for piece in one.pieces]
+    device = (full or home.path).stat().st_dev
+    ours = device == home.path.stat().st_dev
+    pieces = [piece for one in found if ours and one.kind in own for piece in one.pieces]
     old = [piece for piece in pieces if piece.used < oldest(DAYS)]
     rows = []
     if old:
@@ -35,7 +37,11 @@ def what_to_free(home: Home, store: LocalStore, keep: set[str]) -> str:
     ]
     width = max((len(command) for command, _ in rows), default=0)
     lines = [f"{command:<{width}}  frees {what}" for command, what in rows]
-    return "\n".join(lines or ["nothing that rocwright or the caches that it knows hold can go"])
+    where = full or home.path
+    nothing = (
+        f"neither rocwright nor the caches that it knows hold anything on the disk of {where} that can go"
+    )
+    return "\n".join(lines or [nothing])
 
 
 def _sum(pieces: list[Piece]) -> str:
