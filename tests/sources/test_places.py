@@ -109,7 +109,7 @@ class Archive:
         origin = DebianSourceOrigin(
             suite=self.suite or "sid", package=package, version=version, architecture="x"
         )
-        names = ("hello.dsc", "hello.debian.tar.xz", "hello.orig.tar.xz")
+        names = ("hello.dsc", "hello.debian.tar.xz", "hello.orig.tar.xz", "hello.orig.tar.xz.asc")
         pins = (FilePin(filename=name, sha256="0" * 64, size=1, origin=origin) for name in names)
         return SourcePackage(name=package, version=version, files=tuple(pins))
 

@@ -50,6 +50,8 @@ def unpack_source(
 ) -> None:
     """Unpack a tree step's inputs: upstream's source into `tree`, a distribution's patches into `patches`."""
     for output in sources:
+        if output.filename.endswith(".asc"):
+            continue  # a detached signature, which older locks name
         # packed by rocwright itself, or handed on by an earlier step: nothing is wrapped around it
         wrapped = not output.filename.endswith(".tar.zst") and output.name != "tree"
         folder = patches if DEBIAN_DIRECTORY in output.filename else tree

@@ -159,7 +159,9 @@ def _locate_debian(place: DebianPlace, version: str, reach: Reach) -> Located:
             next_step="ask for another suite",
         )
     wanted = (".orig.tar.", ".debian.tar.") if place.series else (".orig.tar.",)
-    files = tuple(pin for pin in package.files if any(part in pin.filename for part in wanted))
+    # beside a tarball may stand upstream's detached signature; the archive's own signature covers both
+    parts = [pin for pin in package.files if not pin.filename.endswith(".asc")]
+    files = tuple(pin for pin in parts if any(part in pin.filename for part in wanted))
     return Located(
         files=tuple(sorted(files, key=lambda pin: ".debian.tar." in pin.filename)),
         place=f"{describe(place)} {package.version} ({archive.suite})",
