@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Timer
+from threading import Thread, Timer
 from typing import IO
 
 from rocwright.errors import InputError
@@ -20,6 +20,9 @@ from rocwright.files import CHUNK
 
 LINE_LIMIT = 64 * 1024
 """Longest line kept from a process, in bytes; a longer one is cut into pieces of this size."""
+
+_LAST_WORDS = 5.0
+"""Seconds in which the errors of a process that has ended are waited for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,9 +95,11 @@ def stream(
     env: Mapping[str, str] | None = None,
     timeout: float | None = None,
     on_start: Callable[[subprocess.Popen[bytes]], None] | None = None,
+    on_error: Callable[[str], None] | None = None,
 ) -> Finished:
     """Run to the end, both outputs merged and handed to `on_line` as each line (or part ended by CR) comes.
 
+    With `on_error`, lines of the standard error go there instead, in a thread of their own.
     Raises InputError where the program is not installed; never raises for a non-zero exit or a time-out.
     """
     words = tuple(str(word) for word in argv)
@@ -107,7 +112,7 @@ def stream(
             env=env,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stderr=subprocess.STDOUT if on_error is None else subprocess.PIPE,
             start_new_session=True,
         )
     except FileNotFoundError as error:
@@ -118,6 +123,7 @@ def stream(
         kill_group(process)
 
     timer = Timer(timeout, expire) if timeout is not None else None
+    told = _told_beside(process, on_error) if on_error is not None else None
     with process:
         try:
             if timer is not None:
@@ -129,6 +135,8 @@ def stream(
             for line in split_lines(process.stdout.fileno()):
                 on_line(line)
             process.wait()
+            if told is not None:
+                told.join(_LAST_WORDS)
         except BaseException:
             kill_group(process)
             raise
@@ -143,6 +151,22 @@ def stream(
         seconds=time.monotonic() - begun,
         timed_out=bool(expired),
     )
+
+
+def _told_beside(process: subprocess.Popen[bytes], on_error: Callable[[str], None]) -> Thread:
+    """A thread that hands on the process's errors; it waits for nobody who keeps them open for longer."""
+    assert process.stderr is not None
+    descriptor = os.dup(process.stderr.fileno())
+
+    def tell() -> None:
+        try:
+            _tell(descriptor, on_error)
+        finally:
+            os.close(descriptor)
+
+    thread = Thread(target=tell, daemon=True)
+    thread.start()
+    return thread
 
 
 def pipe(

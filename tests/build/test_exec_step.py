@@ -22,6 +22,7 @@ from rocwright.errors import (
     CompileError,
     InputError,
     InternalError,
+    InterruptedByUser,
     OutOfDiskError,
     OutOfMemoryError,
     PatchError,
@@ -463,3 +464,18 @@ def test_two_that_want_the_same_step_wait_for_each_other(workshop: Workshop) -> 
         thread.join()
     assert found[0] == found[1]
     assert workshop.lines.count("hello: already in the store") == 1
+
+
+def test_a_step_that_is_asked_to_end_is_told_as_stopped(workshop: Workshop, tmp_path: Path) -> None:
+    step = workshop.step("echo waiting; sleep 76.5", "touch $OUT/result")
+    workshop.store.put_step(step.key, step.model_dump_json(by_alias=True).encode())
+    words = [sys.executable, "-m", "rocwright", "exec-step", step.key, "--store", workshop.store.url]
+    words += ["--engine", "bubblewrap", "--report", str(tmp_path / "report")]
+    env = os.environ | {"ROCWRIGHT_HOME": str(workshop.home.path), "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(words, env=env, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert any("waiting" in line for line in running.stdout)
+        running.terminate()
+        assert running.wait(30) == InterruptedByUser("").failure.exit_code
+    error = json.loads((tmp_path / "report").read_text())["error"]
+    assert (error["class"], error["what"]) == ("interrupted", "stopped")

@@ -89,10 +89,28 @@ def test_a_skeletons_image_is_named_by_what_is_in_it(tmp_path: Path) -> None:
 def test_a_reader_keeps_the_engines_words_apart() -> None:
     lines: list[str] = []
     reader = Reader(token="T", on_line=lines.append)
-    for line in ("engine warns", "T begin", "a", "", "cut offT end 7", "engine mourns"):
+    for line in ("engine warns", "T begin", "a", "", "no new line"):
         reader.line(line)
-    assert lines == ["a", "", "cut off"]
-    assert (reader.noise, reader.begun, reader.status) == (["engine warns"], True, 7)
+    reader.error("engine mourns")
+    assert lines == ["a", "", "no new line"]
+    assert ([*reader.noise], reader.begun) == (["engine warns", "engine mourns"], True)
+
+
+@pytest.mark.parametrize("line", ["T end 0", "T end banana", "T end", "T begin", "T nowhere", "x T end 7 y"])
+def test_once_the_job_runs_every_line_is_output(line: str) -> None:
+    lines: list[str] = []
+    reader = Reader(token="T", on_line=lines.append)
+    reader.line("T begin")
+    reader.line(line)
+    assert lines == [line]
+    assert not reader.nowhere
+
+
+def test_of_what_an_engine_says_only_the_last_is_kept() -> None:
+    reader = Reader(token="T", on_line=print)
+    for number in range(1000):
+        reader.error(str(number))
+    assert len(reader.noise) < 500 and reader.noise[-1] == "999"
 
 
 def test_a_cgroup_of_version_2_is_read(tmp_path: Path) -> None:

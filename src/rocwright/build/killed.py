@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-from rocwright.errors import InternalError, InterruptedByUser, OutOfMemoryError, RocwrightError
+from rocwright.errors import InternalError, InterruptedByUser, RocwrightError
 from rocwright.sandbox.memory import machine_kills
 
 
@@ -17,14 +17,22 @@ def killed(code: int, before: int | None) -> RocwrightError:
             cause="a fault of rocwright",
             next_step="rocwright logs shows its last lines; please report them",
         )
-    if before is None or before != after:
-        return OutOfMemoryError(
-            "the step's process was killed",
-            cause="the kernel had no memory left for it",
-            next_step="run again; with fewer jobs where memory is short (rocwright build --jobs 1)",
-        )
+    kernel = (
+        "the kernel did not, by its own count"
+        if before is not None and before == after
+        else "or the kernel, for memory: it counts for the whole machine, so that cannot be told here"
+    )
     return InterruptedByUser(
         "the step's process was killed",
-        cause="somebody ended it, or a service that frees memory; the kernel did not, by its own count",
+        cause=f"somebody ended it, or a service that frees memory; {kernel}",
         next_step="run again; with fewer jobs where memory is short (rocwright build --jobs 1)",
+    )
+
+
+def interrupted() -> InterruptedByUser:
+    """The error of a build, or of a step of it, that somebody stopped."""
+    return InterruptedByUser(
+        "stopped",
+        cause="Ctrl-C, or asked to end",
+        next_step="what was finished is kept: the same command goes on from there",
     )

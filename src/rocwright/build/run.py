@@ -44,6 +44,11 @@ COMPILER_CACHE_SIZE = "20GiB"
 
 _STALLED = f"; it stood there for {STALL:.0f} s and only read again what had been dropped for room"
 
+_MAYBE_MEMORY = (
+    "they were killed; whether by the kernel for memory cannot be told here: it killed some process of this"
+    " machine meanwhile, and no cgroup counts for the step"
+)
+
 _CACHE_OUTCOMES = {
     "direct_cache_hit": "hit",
     "preprocessed_cache_hit": "hit",
@@ -287,9 +292,10 @@ def _explain(outcome: Outcome, found: Diagnosis, last: Iterable[str]) -> Rocwrig
             next_step="free some room (rocwright clean --dry-run shows what can go), then run again",
         )
     how = "status" if outcome.ended is Ended.EXITED else "signal"
+    seen = found.first.text if found.first else "see the end of the log"
     error = CompileError(
         f"the build commands ended with {how} {outcome.code}",
-        cause=found.first.text if found.first else "see the end of the log",
+        cause=_MAYBE_MEMORY if outcome.maybe_memory else seen,
         detail=excerpt(found, last),
         next_step="rocwright logs STEP shows all of it; rocwright shell STEP opens its sandbox",
     )

@@ -23,14 +23,13 @@ from rocwright.build.disk import DiskWatch, places, stopped, storage_of
 from rocwright.build.expect import Expected, compiles
 from rocwright.build.jobs.room import read_room
 from rocwright.build.jobs.server import JobServer, Seat
-from rocwright.build.killed import killed
+from rocwright.build.killed import interrupted, killed
 from rocwright.build.progress import Progress
 from rocwright.build.runs import LogFile, log_name, read_report
 from rocwright.build.whole import Whole
 from rocwright.build.workspace import Workspace
 from rocwright.errors import (
     FailureClass,
-    InterruptedByUser,
     RocwrightError,
     from_dict,
 )
@@ -148,6 +147,7 @@ class _Scheduler:
             say=progress.say,
         )
         self.children: set[subprocess.Popen[bytes]] = set()
+        self.stopping = False
         self.lock = threading.Lock()
 
     def run(self) -> Outcome:
@@ -173,11 +173,7 @@ class _Scheduler:
                             self.under_way.sample(step.name, seat.memory, seat.working)
             except KeyboardInterrupt:
                 self._stop()
-                raise InterruptedByUser(
-                    "stopped",
-                    cause="Ctrl-C",
-                    next_step="what was finished is kept: the same command goes on from there",
-                ) from None
+                raise interrupted() from None
         self._skip_rest()
         return self.outcome
 
@@ -225,7 +221,7 @@ class _Scheduler:
         self.running[step.key] = step
         self.progress.started(running)
         memory = self._memory() if compiles(step) else None
-        killed_before = machine_kills()
+        before = machine_kills()
         name = log_name(step.name)
         begun = self.queued[step.key].model_copy(
             update={"state": "running", "started": now(), "jobs": running.jobs, "memory": memory, "log": name}
@@ -272,13 +268,18 @@ class _Scheduler:
             words = "inputs identical, not run again" if run.outcome == "reused" else "done"
             self.progress.ended(running, f"{words} in {duration(finished.seconds)}")
             return run
-        failure = from_dict(error) if isinstance(error, dict) else killed(finished.returncode, killed_before)
-        failure = self._for_disk(step, failure)
-        self.progress.ended(running, f"failed ({failure.failure.value}) after {duration(finished.seconds)}")
+        if self.stopping:
+            # whatever it says now, it says because it was ended
+            failure: RocwrightError = interrupted()
+        else:
+            failure = from_dict(error) if isinstance(error, dict) else killed(finished.returncode, before)
+            failure = self._for_disk(step, failure)
+        words = "stopped" if self.stopping else f"failed ({failure.failure.value})"
+        self.progress.ended(running, f"{words} after {duration(finished.seconds)}")
         return begun.model_copy(
             update={
                 "state": "ended",
-                "outcome": "failed",
+                "outcome": "stopped" if self.stopping else "failed",
                 "seconds": finished.seconds,
                 "peak_memory": peak if isinstance(peak := told.get("peak_memory"), int) else None,
                 "error": failure.as_dict(),
@@ -312,6 +313,7 @@ class _Scheduler:
             child.terminate()
 
     def _stop(self) -> None:
+        self.stopping = True
         self.waiting.clear()
         with self.lock:
             for child in self.children:

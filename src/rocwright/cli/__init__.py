@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -181,6 +182,8 @@ def cli(context: click.Context, debug: bool, stop_with: int | None) -> None:
 def main() -> None:
     """Run the command line; every failure ends with its class's exit code, and no traceback."""
     debug = "--debug" in sys.argv
+    # asked to end, it ends what it runs, as with Ctrl-C
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     # importing and listing make no rubbish: by default a tenth of the time is spent looking for it
     gc.set_threshold(100_000)
     try:

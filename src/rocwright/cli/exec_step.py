@@ -39,6 +39,7 @@ def command(
 ) -> None:
     """Run one step given nothing but the store; its outputs are put there, if absent."""
     from rocwright.build.exec_step import execute
+    from rocwright.build.killed import interrupted
     from rocwright.cli.tell import as_known
     from rocwright.files import write_atomic
     from rocwright.parent import die_with_parent
@@ -59,11 +60,11 @@ def command(
             engine=engine,
             server=server,
         )
-    except Exception as error:
-        told = as_known(error)
+    except (Exception, KeyboardInterrupt) as error:
+        told = interrupted() if isinstance(error, KeyboardInterrupt) else as_known(error)
         if report is None:
             raise
-        if not isinstance(error, RocwrightError):
+        if not isinstance(error, RocwrightError | KeyboardInterrupt):
             import traceback
 
             click.echo(traceback.format_exc())

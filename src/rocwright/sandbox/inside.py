@@ -1,13 +1,20 @@
 """The command that every engine runs inside, and the reading of its output.
 
-A shell of the root sets umask and directory, tells that it has begun, runs the job with the job's environment
-alone, and tells the exit status. So all engines report alike: what comes before the begin is the engine's own
-trouble, and no exit status is lost on the way out.
+A shell of the root sets umask and directory, tells that it begins, runs the job with the job's environment
+alone, and ends with the job's status. So what comes before the begin is the engine's own trouble.
+
+A job cannot forge how it ended. The begin is the one thing that is told on the output, before the job
+exists; every later line, whatever it says, is output. The status goes from the job to the shell, from the
+shell to the engine and from the engine to its caller as an exit status, which the kernel hands to the parent
+alone: no word, no descriptor and no file carries it. A shell that is killed ends by a signal, which no
+engine tells as 0. (Who may trace the job's processes may trace its shell: the processes of a job are one
+party, and no engine tells between them.)
 """
 
 from __future__ import annotations
 
 import secrets
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -16,27 +23,27 @@ from rocwright.sandbox.model import Job
 
 _TOLD = """exec 2>&1
 umask 022
-token=$1
-cd -- "$2" || { printf '%s nowhere\\n' "$token"; exit 125; }
+cd -- "$2" || { printf '%s nowhere\n' "$1"; exit 125; }
+printf '%s begin\n' "$1"
 shift 2
-printf '%s begin\\n' "$token"
 "$@"
-printf '%s end %d\\n' "$token" "$?"
+exit "$?"
 """
 _PLAIN = """umask 022
 cd -- "$1" || exit 125
 shift
 exec "$@"
 """
+_MOST_NOISE = 200
 
 
 def new_token() -> str:
-    """A word that no job prints by chance."""
+    """A word that no engine says by chance."""
     return f"rocwright-{secrets.token_hex(12)}"
 
 
 def told(job: Job, token: str) -> tuple[str, ...]:
-    """The command for a job whose begin and end are told on its output with `token`."""
+    """The command for a job whose begin is told on its output with `token`; its errors go to its output."""
     return ("/bin/sh", "-c", _TOLD, "sh", token, job.workdir, *_bare(job))
 
 
@@ -56,29 +63,28 @@ def _bare(job: Job) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class Reader:
-    """Hands the job's lines on and keeps the rest.
+    """Hands the job's lines on and keeps the engine's, the last of them.
 
-    `noise` is what was said before the begin; `nowhere` tells that the job's directory is not there.
+    `noise` is what the engine said; `nowhere` tells that the job's directory is not there.
     """
 
     token: str
     on_line: Callable[[str], None]
     begun: bool = False
     nowhere: bool = False
-    status: int | None = None
-    noise: list[str] = field(default_factory=list)
+    noise: deque[str] = field(default_factory=lambda: deque(maxlen=_MOST_NOISE))
 
     def line(self, text: str) -> None:
-        """Take one line of merged output."""
-        if not self.begun:
-            before, found, _ = text.partition(f"{self.token} begin")
-            self.begun = bool(found)
-            self.nowhere = self.nowhere or f"{self.token} nowhere" in text
-            if before:
-                self.noise.append(before)
-        elif self.status is None:
-            before, found, after = text.partition(f"{self.token} end ")
-            if found:
-                self.status = int(after)
-            if before or not found:
-                self.on_line(before)
+        """Take one line of output: the engine's own until the job begins, the job's from then on."""
+        if self.begun:
+            self.on_line(text)
+            return
+        before, found, _ = text.partition(f"{self.token} begin")
+        self.begun = bool(found)
+        self.nowhere = self.nowhere or f"{self.token} nowhere" in text
+        if before:
+            self.noise.append(before)
+
+    def error(self, text: str) -> None:
+        """Take one line of the engine's errors; the job has none of its own."""
+        self.noise.append(text)

@@ -24,7 +24,7 @@ class MemoryWatch:
 
     With a cgroup the kernel enforces the limit and counts whom it killed; without one, `on_excess` is called
     when `limit` is passed; with one, where it is `stalled` at its limit (sandbox/stall.py). `elsewhere` tells
-    that the kernel killed some process of the machine meanwhile.
+    that the kernel killed some process of the machine meanwhile, whosever it was: a hint, and no more.
     """
 
     def __init__(

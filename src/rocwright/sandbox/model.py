@@ -51,7 +51,8 @@ class Outcome:
     """How a job ended. `code` is the exit status, or the signal's number where `ended` says signalled.
 
     `peak_memory` is in bytes, None where nothing could measure it. `stalled` tells that it was ended where
-    it stood at its limit of memory and got nothing done.
+    it stood at its limit of memory and got nothing done. `maybe_memory` tells of one that was killed where no
+    cgroup counts, while the kernel killed some process of this machine for memory: nobody can say which.
     """
 
     ended: Ended
@@ -59,6 +60,7 @@ class Outcome:
     seconds: float
     peak_memory: int | None = None
     stalled: bool = False
+    maybe_memory: bool = False
 
     @property
     def ok(self) -> bool:

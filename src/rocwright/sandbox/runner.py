@@ -42,7 +42,7 @@ def interactive(engine: Engine, job: Job) -> int:
     """Run a job on the caller's terminal; its exit status. Only the isolation holds, not the limits."""
     with _opened(engine, job, inside.plain(job), terminal=True) as box:
         status = process.attach(box.argv, cwd=box.folder, env=host_environment(box.name))
-        box.ended = True
+        box.ended = status == 0
         return 128 - status if status < 0 else status
 
 
@@ -173,20 +173,23 @@ def _run(box: _Box, job: Job, reader: inside.Reader) -> Outcome:
         if timer is not None:
             stack.callback(timer.cancel)
         env = host_environment(box.name)
-        done = process.stream(box.argv, reader.line, cwd=box.folder, env=env, on_start=started)
-    box.ended = reader.status is not None and not box.late.is_set()
-    code = reader.status if reader.status is not None else _as_shell(done.returncode)
-    # processes that no cgroup counts: then only the machine's own count tells
-    uncounted = counted is None or reader.status is None
-    exhausted = watch.exhausted or (uncounted and code != 0 and watch.elsewhere)
-    if not reader.begun and not box.late.is_set() and not exhausted:
-        raise _nowhere(job) if reader.nowhere else _no_start(box, done.returncode, reader.noise)
+        done = process.stream(
+            box.argv, reader.line, cwd=box.folder, env=env, on_start=started, on_error=reader.error
+        )
+    # anything else may be an engine that was ended, which removes nothing
+    box.ended = done.returncode == 0 and not box.late.is_set()
+    code = _as_shell(done.returncode)
+    if not reader.begun and not box.late.is_set() and not watch.exhausted:
+        raise _nowhere(job) if reader.nowhere else _no_start(box, done.returncode, [*reader.noise])
+    ended = _ended(box, watch.exhausted, code)
+    killed = ended is Ended.SIGNALLED and code - 128 == signal.SIGKILL
     return Outcome(
-        ended=_ended(box, exhausted, code),
+        ended=ended,
         code=code - 128 if _signal(code) else code,
         seconds=time.monotonic() - begun,
         peak_memory=watch.peak,
         stalled=watch.stalled,
+        maybe_memory=killed and counted is None and watch.elsewhere,
     )
 
 
