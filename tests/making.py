@@ -229,6 +229,9 @@ PROGRAMS = (
         "test",
         "true",
         "tar",
+        "mkfifo",
+        "chmod",
+        "truncate",
         "gzip",
     ),
 )

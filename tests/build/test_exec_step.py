@@ -26,6 +26,7 @@ from rocwright.errors import (
     OutOfDiskError,
     OutOfMemoryError,
     PatchError,
+    SandboxError,
     StepTimeoutError,
     from_dict,
 )
@@ -241,7 +242,7 @@ def test_an_output_that_could_be_two_files_is_refused(workshop: Workshop) -> Non
 
 
 def test_a_link_is_no_output(workshop: Workshop) -> None:
-    with pytest.raises(CheckError, match="made 0 files"):
+    with pytest.raises(SandboxError, match="hello left a symbolic link as its output result"):
         workshop.run(workshop.step("ln -s /etc/passwd $OUT/result"))
 
 

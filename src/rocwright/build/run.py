@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from rocwright import sandbox
 from rocwright.bases.roots import unpacked_root
+from rocwright.build.collect import LOG, cache_statistics, collect
 from rocwright.build.context import Context, Made
 from rocwright.build.jobs.forms import FIFO, Wanted, numbers
 from rocwright.build.jobs.join import join
@@ -26,7 +27,7 @@ from rocwright.errors import (
     StepTimeoutError,
 )
 from rocwright.plan.environment import BUILD, FIXED, IN, OUT, SOURCE
-from rocwright.plan.model import OutputSpec, RunAction
+from rocwright.plan.model import RunAction
 from rocwright.sandbox.model import Ended, Job, Mount, Outcome
 from rocwright.sandbox.stall import SECONDS as STALL
 from rocwright.sources.archive import unpack
@@ -34,6 +35,7 @@ from rocwright.trouble.diagnose import Diagnosis, Where
 from rocwright.trouble.explain import Watch, add_known, excerpt, where_of
 from rocwright.trouble.scan import MOST_LINES
 from rocwright.units import size
+from rocwright.untrusted import Untrusted
 
 GUARDS = "/rocwright"
 ENVIRONMENT = f"{BUILD}/env"
@@ -41,6 +43,8 @@ ENVIRONMENT = f"{BUILD}/env"
 BEGINS = "rocwright begins command "
 """What a step's shell prints before each command, with its number."""
 COMPILER_CACHE_SIZE = "20GiB"
+MOST_SAID = 1000
+"""Lines that are kept of what a guard says; what it looks at is hostile, and may say more."""
 
 _STALLED = f"; it stood there for {STALL:.0f} s and only read again what had been dropped for room"
 
@@ -48,13 +52,6 @@ _MAYBE_MEMORY = (
     "they were killed; whether by the kernel for memory cannot be told here: it killed some process of this"
     " machine meanwhile, and no cgroup counts for the step"
 )
-
-_CACHE_OUTCOMES = {
-    "direct_cache_hit": "hit",
-    "preprocessed_cache_hit": "hit",
-    "cache_miss": "miss",
-    "uncacheable": "uncacheable",
-}
 
 
 def environment(action: RunAction, jobs: Mapping[str, str]) -> dict[str, str]:
@@ -64,7 +61,7 @@ def environment(action: RunAction, jobs: Mapping[str, str]) -> dict[str, str]:
         "CCACHE_DIR": CCACHE,
         "CCACHE_COMPILERCHECK": "content",
         "CCACHE_MAXSIZE": COMPILER_CACHE_SIZE,
-        "CCACHE_STATSLOG": f"{BUILD}/ccache.log",
+        "CCACHE_STATSLOG": f"{BUILD}/{LOG}",
         "CCACHE_TEMPDIR": "/tmp/ccache",  # noqa: S108 - the sandbox's own
         "CCACHE_UMASK": "000",
     }
@@ -157,12 +154,13 @@ def run_run(action: RunAction, context: Context) -> Made:
     outcome = sandbox.run(engine, job, note)
     if not outcome.ok:
         raise cut_short(outcome, job, last) or _explain(outcome, watch.told(), last)
-    outputs = {spec.name: _collect(context.workspace.out, spec) for spec in action.outputs}
+    by, workspace = context.step.name if context.step else "the step", context.workspace
+    counts = cache_statistics(Untrusted(workspace.build, by))
     return Made(
-        outputs=outputs,
+        outputs=collect(Untrusted(workspace.out, by), action.outputs, workspace.scratch / "taken"),
         engine=engine.name,
         peak_memory=outcome.peak_memory,
-        compiler_cache=_cache_statistics(context.workspace.build / "ccache.log"),
+        compiler_cache=counts,
     )
 
 
@@ -232,7 +230,7 @@ exec {python} $pip/pip --python {ENVIRONMENT}/bin/python install --no-index --no
 def guard(engine: sandbox.Engine, job: Job, package: str, context: Context) -> None:
     """Stop before compiling unless exactly one working copy of `package` is found. Raises CheckError."""
     context.on_line(f"guard: one {package}, and it imports")
-    lines: list[str] = []
+    lines: deque[str] = deque(maxlen=MOST_SAID)
     words = ("python3", f"{GUARDS}/single_package.py", package, "--workdir", job.workdir)
     outcome = sandbox.run(engine, replace(job, argv=words), lines.append)
     for line in lines:
@@ -242,13 +240,13 @@ def guard(engine: sandbox.Engine, job: Job, package: str, context: Context) -> N
             next((line.partition("] ")[2] for line in lines if line.startswith("error[")), "")
             or f"{package} is not in a state to build against",
             cause=_labelled(lines, "cause") or f"the guard of {package} ended with {outcome.code}",
-            detail="\n".join(lines[:60]),
+            detail="\n".join(list(lines)[:60]),
             next_step=_labelled(lines, "next") or "look at what the guard says above",
             subject=package,
         )
 
 
-def _labelled(lines: list[str], label: str) -> str:
+def _labelled(lines: Iterable[str], label: str) -> str:
     return next(
         (line.strip().removeprefix(label).strip() for line in lines if line.strip().startswith(label)), ""
     )
@@ -302,24 +300,3 @@ def _explain(outcome: Outcome, found: Diagnosis, last: Iterable[str]) -> Rocwrig
     error.peak_memory = outcome.peak_memory
     add_known(error, found)
     return error
-
-
-def _collect(out: Path, spec: OutputSpec) -> Path:
-    found = sorted(path for path in out.glob(spec.pattern) if path.is_file() and not path.is_symlink())
-    if len(found) != 1:
-        names = ", ".join(sorted(path.name for path in out.iterdir())) or "nothing"
-        raise CheckError(
-            f"the build made {len(found)} files that match {spec.pattern}, one expected",
-            cause=f"in the output folder: {names}",
-            next_step="correct the recipe's commands or its output pattern",
-        )
-    return found[0]
-
-
-def _cache_statistics(log: Path) -> dict[str, int]:
-    if not log.exists():
-        return {}
-    counts = Counter(
-        _CACHE_OUTCOMES[line] for line in log.read_text(errors="replace").split() if line in _CACHE_OUTCOMES
-    )
-    return dict(counts)

@@ -26,6 +26,8 @@ READ, WRITE = 8, 9
 """The descriptors of tools that know no fifo by its path: the highest that every shell can open."""
 
 _MARK = "== "
+_LONGEST = 1000
+"""Letters of a line that can be a tool's version; the tool may be the step's own, and say anything."""
 
 
 class Tool(Frozen):
@@ -112,6 +114,8 @@ def read_answers(lines: Iterable[str]) -> dict[str, Version]:
     for line in lines:
         if line.startswith(_MARK):
             ask = line.removeprefix(_MARK)
+            continue
+        if len(line) > _LONGEST:
             continue
         for tool in job_tools().tool:
             match = re.search(tool.version, line) if tool.ask == ask else None

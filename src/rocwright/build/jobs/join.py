@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,12 +13,15 @@ from rocwright.build.jobs.forms import FIFO, Form, Wanted, ask_script, choose_fo
 from rocwright.build.jobs.tokens import NAME
 from rocwright.sandbox.model import Job
 
+MOST_ANSWERS = 1000
+"""Lines that are kept of what the tools of a sandbox answer: they may be the step's own, and say anything."""
+
 
 def join(
     engine: sandbox.Engine, job: Job, server: Path, wanted: Wanted, on_line: Callable[[str], None]
 ) -> Form:
     """The form for the tools that `job` would find; `server` is the folder of the job server."""
-    answers: list[str] = []
+    answers: deque[str] = deque(maxlen=MOST_ANSWERS)
     sandbox.run(engine, replace(job, argv=("/bin/sh", "-c", ask_script())), answers.append)
     tools = read_answers(answers)
     form = choose_form(tools, FIFO if engine.isolates else str(server / NAME), wanted)
