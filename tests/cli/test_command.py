@@ -75,7 +75,7 @@ def test_a_verb_explains_itself_on_the_command_line(rocwright: Command) -> None:
     assert "--engine" in done.stdout
 
 
-@pytest.mark.parametrize(("word", "near"), [("builld", "build"), ("plna", "plan"), ("historry", "history")])
+@pytest.mark.parametrize(("word", "near"), [("builds", "build"), ("plna", "plan"), ("historry", "history")])
 def test_an_unknown_verb_is_answered_with_the_nearest(rocwright: Command, word: str, near: str) -> None:
     done = rocwright(word)
     assert done.returncode == 2
