@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rocwright.files import atomic_file, sha256_bytes, sha256_file, write_atomic
+from tests.durable import watch
 
 
 def test_a_file_is_written_with_the_folders_above_it(tmp_path: Path) -> None:
@@ -54,3 +55,12 @@ def test_bytes_and_files_are_hashed_alike(tmp_path: Path) -> None:
     data = os.urandom(3_000_000)
     (tmp_path / "file").write_bytes(data)
     assert sha256_file(tmp_path / "file") == sha256_bytes(data) == hashlib.sha256(data).hexdigest()
+
+
+@pytest.mark.parametrize("size", [10, 100_000])
+def test_a_file_is_safe_on_the_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    order = watch(monkeypatch)
+    write_atomic(tmp_path / "file", "x" * size)
+    order.check(tmp_path / "file", folder=False)

@@ -12,6 +12,7 @@ import pytest
 from rocwright import process
 from rocwright.errors import InputError
 from rocwright.process import LINE_LIMIT, attach, run, split_lines, stream
+from tests.reused_pids import lives, taken_over
 
 
 def sh(script: str) -> tuple[str, ...]:
@@ -124,3 +125,11 @@ def test_a_process_whose_reader_leaves_is_ended() -> None:
 def test_a_program_to_read_from_that_is_not_installed_is_an_input_error() -> None:
     with pytest.raises(InputError, match="is not installed"), process.reading(["no-such-program"]):
         pass
+
+
+def test_no_group_is_killed_by_a_number_that_is_anothers_by_now() -> None:
+    with taken_over() as (ended, living):
+        process.kill_group(ended)
+        assert lives(living)
+        process.kill_group(living)
+        assert not lives(living)

@@ -284,7 +284,10 @@ def split_lines(descriptor: int) -> Iterator[str]:
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:
-    """SIGKILL the process and all that it started in its session."""
+    """SIGKILL the process and all that it started in its session; nothing once its end was noted: from then
+    on its number may be another's."""
+    if process.returncode is not None:
+        return
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     with contextlib.suppress(ProcessLookupError):

@@ -268,6 +268,17 @@ def test_equal_inputs_give_an_equal_content_key_whatever_steps_made_them() -> No
     assert one.content_key(made) != one.content_key({"root": [digest("other bytes")]})
 
 
+def test_the_same_inputs_under_each_others_names_give_another_content_key() -> None:
+    """Commands find an input by its name: what they make of two that changed places is another thing."""
+    one, other = ([digest("one")], [digest("other")])
+    both = tuple(Input(name=name, key=digest(name), output="out") for name in ("a", "b"))
+    changed = tuple(Input(name=name, key=digest(name), output="out") for name in ("b", "a"))
+    step = step_of(ACTIONS[3]).model_copy(update={"inputs": both})
+    renamed = step.model_copy(update={"inputs": changed})
+    assert step.content_key({"a": one, "b": other}) != renamed.content_key({"b": one, "a": other})
+    assert step.content_key({"a": one, "b": other}) != step.content_key({"a": other, "b": one})
+
+
 def test_a_step_without_inputs_has_one_key_for_definition_and_content() -> None:
     step = small_plan().steps[0]
     assert step.content_key({}) == step.key

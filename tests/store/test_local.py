@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.durable import watch
 from tests.making import digest, record_of, small_plan
 
 from rocwright.errors import InputError, InternalError, OutOfDiskError
@@ -62,6 +63,26 @@ def test_a_file_put_by_copy_stays_and_one_put_by_move_is_taken(store: LocalStore
     store.put_file(moved, move=True)
     assert copied.exists()
     assert not moved.exists()
+
+
+@pytest.mark.parametrize("size", [10, 100_000])
+@pytest.mark.parametrize("move", [False, True], ids=["copied", "moved"])
+def test_a_file_is_safe_on_the_disk_before_it_has_its_name_in_the_store(
+    store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, move: bool, size: int
+) -> None:
+    order = watch(monkeypatch)
+    sha256, _ = store.put_file(a_file(tmp_path, os.urandom(size)), move=move)
+    order.check(blob(store, sha256), folder=True)
+
+
+def test_a_record_and_a_definition_are_safe_on_the_disk_before_they_have_their_names(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = watch(monkeypatch)
+    key = store.put_record(record_of(small_plan().steps[-1])).key
+    store.put_step(key, b"definition")
+    for kind in ("records", "steps"):
+        order.check(store.path / kind / key[:2] / f"{key}.json", folder=False)
 
 
 def test_what_is_stored_may_not_be_written_to(store: LocalStore, tmp_path: Path) -> None:

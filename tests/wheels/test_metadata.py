@@ -133,6 +133,13 @@ def test_record_is_compared_with_what_is_there() -> None:
     ]
 
 
+@pytest.mark.parametrize("told", [Row(path="a", sha256=SHA, size=2), Row(path="a", size=2)])
+def test_a_wrong_size_contradicts_a_file_whatever_its_hash(told: Row) -> None:
+    content = {"a": Row(path="a", sha256=SHA, size=1)}
+    assert record_contradictions([told], content) == ["RECORD has another sha256 or size of a than the file"]
+    assert record_contradictions([Row(path="a", sha256=SHA)], content) == []
+
+
 def test_a_sound_wheel_has_no_contradictions() -> None:
     assert name_problems(parse_name(NAME), "small-1.0.dist-info", Headers(WHEEL), Headers(METADATA)) == []
 

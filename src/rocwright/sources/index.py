@@ -90,6 +90,7 @@ def _page(client: PyPISimple, project: str, seconds: float = SECONDS) -> Project
     try:
         where = client.get_project_url(project)
         with client.s.get(where, headers=headers, timeout=seconds, stream=True) as answer:
+            web.check_redirects(where, answer, where)
             if answer.status_code == requests.codes.not_found:
                 raise FetchError(
                     f"the package index has no project {project}",

@@ -234,13 +234,7 @@ def _read_on(session: requests.Session, where: str, part: Path, most: int, url: 
 
 
 def _check_answer(where: str, answer: requests.Response, url: str) -> None:
-    if where.startswith("https:") and not answer.url.startswith("https:"):
-        raise FetchError(
-            f"{url} leads to an address that anybody on the way may change",
-            cause=f"it was sent on to {answer.url[:200]}",
-            next_step="correct the address in the recipe",
-            subject=url,
-        )
+    check_redirects(where, answer, url)
     if answer.status_code in (404, 410):
         raise FetchError(
             f"there is no file at {url}",
@@ -252,6 +246,18 @@ def _check_answer(where: str, answer: requests.Response, url: str) -> None:
         wait = answer.headers.get("Retry-After", "")[:40]
         asks = f", and asks to wait (Retry-After: {wait})" if wait else ""
         raise _silent(url, f"the host answers {answer.status_code}{asks}")
+
+
+def check_redirects(where: str, answer: requests.Response, url: str) -> None:
+    """Raises FetchError where what was asked for over TLS came another way, be it for one redirect."""
+    plain = [one.url for one in (*answer.history, answer) if not one.url.startswith("https:")]
+    if where.startswith("https:") and plain:
+        raise FetchError(
+            f"{url} leads to an address that anybody on the way may change",
+            cause=f"it was sent on to {plain[0][:200]}",
+            next_step="correct the address in the recipe, or of the package index in pip's settings",
+            subject=url,
+        )
 
 
 def _too_long(url: str, most: int) -> RocwrightError:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import threading
 from collections.abc import Callable
@@ -44,7 +42,7 @@ class Cycling:
         self._ended.set()
         child = self._child
         if child is not None and child.poll() is None:
-            os.kill(child.pid, signal.SIGTERM)
+            child.terminate()
         if self._thread is not None:
             self._thread.join(PATIENCE)
         if child is not None and child.poll() is None:

@@ -139,7 +139,7 @@ class Queue:
         if child is None or child.poll() is not None:
             return
         # a shell may have let the server's children ignore Ctrl-C
-        os.kill(child.pid, signal.SIGTERM)
+        child.terminate()
         threading.Thread(target=self._kill_later, args=(child,), daemon=True).start()
 
     def _kill_later(self, child: subprocess.Popen[bytes]) -> None:

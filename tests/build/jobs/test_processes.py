@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
+from tests.reused_pids import lives
 
-from rocwright.build.jobs.processes import Kind, Seen, Watch, programs
+from rocwright.build.jobs.processes import Kind, Seen, Watch, programs, send
 from rocwright.sandbox import cgroup, state
 from rocwright.sandbox.engine import MARK
 
@@ -118,3 +119,17 @@ def test_steps_of_others_and_sandboxes_that_are_gone_are_nothing() -> None:
 )
 def test_what_programs_do(name: str, words: list[str], kind: Kind) -> None:
     assert programs().kind(name, words) is kind
+
+
+def test_a_signal_goes_to_the_process_that_was_seen_and_to_no_later_one_of_its_number() -> None:
+    with subprocess.Popen(["sleep", "600"]) as living:
+        started = state.start_time(living.pid)
+        assert started is not None
+        earlier, same = (
+            Seen(pid=living.pid, started=when, step="step", memory=0, kind=Kind.COMPILE)
+            for when in (started - 1, started)
+        )
+        send(signal.SIGKILL, [earlier])
+        assert lives(living)
+        send(signal.SIGKILL, [earlier, same])
+        assert not lives(living)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -244,3 +246,15 @@ def _memory(pid: int) -> int:
     """What is resident and no file's: what cannot be dropped."""
     fields = text(f"/proc/{pid}/statm").split()
     return (int(fields[1]) - int(fields[2])) * _PAGE if len(fields) > 2 else 0
+
+
+def send(number: signal.Signals, to: Iterable[Seen]) -> None:
+    """Send a signal to processes, never to later ones that have their numbers by now."""
+    for each in to:
+        with contextlib.suppress(OSError):
+            descriptor = os.pidfd_open(each.pid)
+            try:
+                if state.start_time(each.pid) == each.started:
+                    signal.pidfd_send_signal(descriptor, number)
+            finally:
+                os.close(descriptor)

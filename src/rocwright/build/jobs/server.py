@@ -12,7 +12,7 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Event, Lock, Thread
 
@@ -20,7 +20,7 @@ from rocwright.build.jobs.circulation import WRITERS, Circulation
 from rocwright.build.jobs.join import told_clients, told_to_share
 from rocwright.build.jobs.learn import Learnt
 from rocwright.build.jobs.policy import Decision, StepNow, decide, fitting
-from rocwright.build.jobs.processes import Kind, Seen, Sight, Watch
+from rocwright.build.jobs.processes import Kind, Seen, Sight, Watch, send
 from rocwright.build.jobs.room import Room, read_room
 from rocwright.build.jobs.tokens import Tokens
 from rocwright.home import Home
@@ -229,7 +229,7 @@ class JobServer:
                 self._wake.clear()
         finally:
             # also where something here is at fault: then all go on as if memory were no matter
-            _signal(self._paused.values(), signal.SIGCONT)
+            send(signal.SIGCONT, self._paused.values())
             self._circulation.settle(self.allowed - len(self._seats))
 
     def _tick(self) -> None:
@@ -283,8 +283,8 @@ class JobServer:
 
     def _pause(self, decision: Decision) -> None:
         self._paused |= {each.pid: each for each in decision.pause}
-        _signal(decision.pause, signal.SIGSTOP)
-        _signal(decision.resume, signal.SIGCONT)
+        send(signal.SIGSTOP, decision.pause)
+        send(signal.SIGCONT, decision.resume)
         for each in decision.resume:
             self._paused.pop(each.pid, None)
 
@@ -298,15 +298,3 @@ def _could_hold(seen: Sequence[Seen]) -> int:
         if one.pid not in parents:
             found[one.step] += one.threads
     return sum(count - 1 for count in found.values())
-
-
-def _signal(targets: Iterable[Seen], number: signal.Signals) -> None:
-    """Send a signal to processes, never to later ones that have their numbers by now."""
-    for each in targets:
-        with contextlib.suppress(OSError):
-            descriptor = os.pidfd_open(each.pid)
-            try:
-                if state.start_time(each.pid) == each.started:
-                    signal.pidfd_send_signal(descriptor, number)
-            finally:
-                os.close(descriptor)
