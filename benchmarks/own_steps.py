@@ -6,9 +6,13 @@ scheduler. For a machine without the stacks: no network, or little room.
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+import zstandard
 
 from benchmarks.measure import BenchError
 from benchmarks.place import ENGINE
@@ -27,6 +31,9 @@ VARIABLE = "ROCWRIGHT_BENCH_STEPS"
 
 SCRIPT = "build.sh"
 
+SYSTEM = ("bin", "etc", "lib", "lib64", "sbin", "usr")
+NEEDLESS = ("usr/local", "usr/src", "usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/icons")
+
 MOST = 64
 """Processes of one step."""
 
@@ -38,10 +45,9 @@ def lay_in(folder: Path, home: Home) -> Sequence[Step]:
     if len(sources) < 2:
         raise BenchError(f"{VARIABLE}={folder} holds {len(sources)} folders with a {SCRIPT}, two are wanted")
     packed = home.path / "packed"
-    packed.write_text("the machine's own root")
+    _pack_own_root(packed)
     root = Step(name="root/build", component="root", action=BaseAction(suite="own", architecture="own"))
-    home.roots.mkdir(parents=True)
-    (home.roots / _done(store, root, "root", packed)).symlink_to("/")
+    _done(store, root, "root", packed)
     trees = [
         Step(name=f"tree/{source.name}", component=source.name, action=TreeAction(subdir=source.name))
         for source in sources
@@ -67,6 +73,20 @@ def main(home: Home) -> int:
     for name, error in told.failures:
         print(f"{name}: {error}\n{error.detail}", file=sys.stderr)
     return 1 if told.failures else 0
+
+
+def _pack_own_root(target: Path) -> None:
+    """The programs and settings of this machine, without what no compiler reads."""
+    there = [name for name in SYSTEM if (Path("/") / name).exists()]
+    words = ["tar", "--create", "--directory", "/", "--sort=name", "--format=posix", "--ignore-failed-read"]
+    words += [f"--exclude={name}" for name in NEEDLESS]
+    with (
+        target.open("wb") as file,
+        zstandard.ZstdCompressor(level=1, threads=-1).stream_writer(file) as packed,
+        subprocess.Popen([*words, *there], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as running,
+    ):
+        assert running.stdout is not None
+        shutil.copyfileobj(running.stdout, packed, 2**20)
 
 
 def _plan(home: Home) -> Path:

@@ -163,6 +163,16 @@ def test_the_root_cannot_be_written_and_is_the_same_for_the_next_step(workshop: 
     assert not (root / "usr/x").exists()
 
 
+def test_a_step_does_not_run_in_a_root_that_was_changed(workshop: Workshop) -> None:
+    workshop.run(workshop.step("touch $OUT/result"))
+    [root] = [path for path in workshop.home.roots.iterdir() if path.is_dir()]
+    (root / "usr/evil").write_text("from elsewhere")
+    step = workshop.step("cat /usr/evil > $OUT/result 2>/dev/null || echo none > $OUT/result", name="next")
+    assert workshop.text(workshop.run(step)) == "none\n"
+    said = "base: the unpacked root file system was changed (usr"
+    assert any(line.startswith(said) for line in workshop.lines), workshop.lines
+
+
 def test_the_folders_the_user_and_the_time_zone_are_always_the_same(workshop: Workshop) -> None:
     step = workshop.step("echo $(id -u) $PWD $HOME $OUT $(date +%Z) > $OUT/result")
     assert workshop.text(workshop.run(step)) == "1000 /build/src /build/home /out UTC\n"

@@ -14,6 +14,7 @@ from click.shell_completion import ShellComplete
 from tests.conftest import Command
 from tests.making import lock_of, put_output, small_plan
 
+from rocwright.bases.roots import unpacked_root
 from rocwright.cli import VERBS, cli
 from rocwright.home import Home
 from rocwright.resolve.files import read_request, write_lock, write_request
@@ -234,6 +235,32 @@ def test_a_damaged_store_is_told_by_its_exit_code(
     done = rocwright("store", "verify")
     assert done.returncode == 12
     assert "1 damaged" in done.stdout
+    assert rocwright("store", "verify").returncode == 0
+
+
+def test_a_damaged_record_is_named_and_told_by_the_exit_code(
+    rocwright: Command, store: LocalStore, tmp_path: Path
+) -> None:
+    step = small_plan().steps[0]
+    put_output(store, step, "x", b"data", tmp_path)
+    path = store.path / "records" / step.key[:2] / f"{step.key}.json"
+    path.write_text(path.read_text().replace('"size": 4', '"size": 5'))
+    done = rocwright("store", "verify")
+    assert done.returncode == 12
+    assert f"record {step.key} is damaged" in done.stdout
+    assert rocwright("store", "verify").returncode == 0
+
+
+def test_an_unpacked_root_that_was_changed_is_named_and_told_by_the_exit_code(
+    rocwright: Command, store: LocalStore, home: Home, tiny_root: Path
+) -> None:
+    sha256, _ = store.put_file(tiny_root)
+    root = unpacked_root(store, sha256, home.roots, print)
+    assert rocwright("store", "verify").returncode == 0
+    (root / "etc/passwd").write_text("root::0:0")
+    done = rocwright("store", "verify")
+    assert done.returncode == 12
+    assert f"unpacked root {sha256} is changed (etc/passwd)" in done.stdout
     assert rocwright("store", "verify").returncode == 0
 
 

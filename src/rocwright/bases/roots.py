@@ -6,6 +6,7 @@ import contextlib
 import os
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,24 +14,36 @@ import zstandard
 from filelock import FileLock
 
 from rocwright import process, untrusted
+from rocwright.bases.contents import fault
+from rocwright.bases.manifest import first_difference, look, read_manifest
 from rocwright.errors import InternalError, OutOfDiskError
-from rocwright.store.model import Store
+from rocwright.store.keep import MANIFEST
+from rocwright.store.local import is_key
+from rocwright.store.model import DamagedBlobError, Store
+
+UNPACKING = ".unpacking-"
+"""How the names begin of roots that are not whole, or were set aside."""
 
 
 def unpacked_root(store: Store, sha256: str, folder: Path, on_line: Callable[[str], None]) -> Path:
     """The folder of the root file system whose archive has that digest, unpacked if it is not there yet.
 
-    The archive is checked while it is unpacked, and the folder appears whole or not at all.
+    The archive is checked while it is unpacked, and the folder appears whole or not at all. What is there is
+    used only if it is as it was unpacked; if not, it is moved aside and unpacked again, which is said.
     """
     target = folder / sha256
-    if target.is_dir():
+    if _is_as_it_was(target):
         return target
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / f"{sha256}.lock"):
-        if target.is_dir():
-            return target
+        if os.path.lexists(target):
+            why = changed(store, sha256, target)
+            if not why:
+                return target
+            on_line(f"base: the unpacked root file system was changed ({why}): unpacked again")
+            set_aside(target)
         on_line("base: unpacking the root file system")
-        temporary = Path(tempfile.mkdtemp(dir=folder, prefix=".unpacking-"))
+        temporary = Path(tempfile.mkdtemp(dir=folder, prefix=UNPACKING))
         try:
             unpack_root(store, sha256, temporary)
             temporary.chmod(0o755)
@@ -38,7 +51,74 @@ def unpacked_root(store: Store, sha256: str, folder: Path, on_line: Callable[[st
         except BaseException:
             remove_tree(temporary)
             raise
+        look(target).write(manifest_of(target))
     return target
+
+
+def changed(store: Store, sha256: str, target: Path, *, read_all: bool = False) -> str:
+    """In which name, and how, an unpacked root is not as it was unpacked; "" where it is.
+
+    It is compared with its manifest. Only where that is not there, or where nothing but inodes and the times
+    of their last change differ (of a home that was copied), or with `read_all`, it is compared with its
+    archive, byte by byte, and the manifest is written anew.
+    """
+    kept = read_manifest(manifest_of(target))
+    try:
+        now = look(target) if not target.is_symlink() else None
+    except OSError:
+        now = None
+    if now is None:
+        return "it is no folder that can be read"
+    if kept is not None and kept == now and not read_all:
+        return ""
+    if kept is not None and (name := first_difference(kept, now)):
+        return name
+    if wrong := fault(store, sha256, target):
+        return wrong
+    if kept != now:
+        now.write(manifest_of(target))
+    return ""
+
+
+def changed_roots(store: Store, folder: Path) -> dict[Path, str]:
+    """Unpacked roots that are not what their archives hold, with the first name in which each differs; they
+    are moved aside. What the store has no archive of is compared with its manifest."""
+    found: dict[Path, str] = {}
+    for target in sorted(folder.glob("*")):
+        if not is_key(target.name):
+            continue
+        with FileLock(folder / f"{target.name}.lock"):
+            try:
+                why = changed(store, target.name, target, read_all=True)
+            except (KeyError, DamagedBlobError):
+                why = "" if _is_as_it_was(target) else "its archive is gone, and it is not as it was unpacked"
+            if why:
+                found[target] = why
+                set_aside(target)
+    return found
+
+
+def _is_as_it_was(target: Path) -> bool:
+    kept = read_manifest(manifest_of(target))
+    if kept is None or target.is_symlink():
+        return False
+    try:
+        return look(target) == kept
+    except OSError:
+        return False
+
+
+def manifest_of(target: Path) -> Path:
+    """Where the manifest of an unpacked root lies."""
+    return target.with_name(f"{target.name}{MANIFEST}")
+
+
+def set_aside(target: Path) -> Path:
+    """Take an unpacked root out of use: what runs in it goes on, and a clean-up removes it later."""
+    manifest_of(target).unlink(missing_ok=True)
+    aside = target.with_name(f"{UNPACKING}{target.name}-{time.time_ns()}")
+    target.rename(aside)
+    return aside
 
 
 def unpack_root(store: Store, sha256: str, target: Path, *, owners: bool = False) -> None:

@@ -74,26 +74,35 @@ def du(as_json: bool) -> None:
 @command.command("verify")
 @json_option
 def verify(as_json: bool) -> None:
-    """Read every file and compare it with its name; the damaged are moved aside and made anew."""
+    """Read every file, record and unpacked root, and compare it with its sha256.
+
+    The damaged are moved aside, and made anew when they are needed. Exit code 12 where there are any.
+    """
+    from rocwright.bases.roots import changed_roots
     from rocwright.cli.tell import print_json
+    from rocwright.home import Home
     from rocwright.store.keep import check_whole
     from rocwright.units import size
 
-    verdict = check_whole(_store())
+    store = _store()
+    verdict = check_whole(store)
+    roots = {path.name: why for path, why in changed_roots(store, Home.default().roots).items()}
     if as_json:
-        print_json(verdict.model_dump())
+        print_json(verdict.model_dump() | {"roots": roots})
     else:
-        bad = len(verdict.damaged) + len(verdict.records)
+        bad = len(verdict.damaged) + len(verdict.records) + len(roots)
         click.echo(f"{verdict.files} files, {size(verdict.size)}: {bad} damaged")
         for sha256 in verdict.damaged:
             click.echo(f"  {sha256} moved aside")
         for key in verdict.records:
             click.echo(f"  record {key} is damaged: moved aside, its step runs again when it is needed")
+        for name, why in roots.items():
+            click.echo(f"  unpacked root {name} is changed ({why}): moved aside, unpacked again when needed")
         for name in verdict.incomplete:
             click.echo(f"  {name}: will be made anew when it is needed")
         for key in verdict.unknown:
             click.echo(f"  record {key} is a newer rocwright's: left alone")
-    if verdict.damaged or verdict.records:
+    if verdict.damaged or verdict.records or roots:
         raise SystemExit(12)
 
 

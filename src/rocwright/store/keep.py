@@ -22,6 +22,9 @@ from rocwright.store.model import DamagedBlobError, Record
 
 DAY = 86400.0
 
+MANIFEST = ".manifest"
+"""What the name of an unpacked root's manifest ends with, which lies beside the root's folder."""
+
 ABOUT_TO_BE_NAMED = 3600.0
 """Seconds after which a file that a running step has put here is named by a record for sure."""
 
@@ -249,6 +252,7 @@ def _aside(folder: Path) -> Path:
     if not is_key(folder.name) or not folder.is_dir():
         return folder
     aside = folder.with_name(f".unpacking-{folder.name}-{time.time_ns()}")
+    folder.with_name(f"{folder.name}{MANIFEST}").unlink(missing_ok=True)
     folder.rename(aside)
     return aside
 
