@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from tests.hostile_files import soon
 from tests.making import digest
 
 from rocwright.bases import image as image_bases
@@ -16,7 +17,7 @@ from rocwright.bases.image import Packages, fetch_packages, make_image_root, pac
 from rocwright.bases.writable import WritableRoot, writable_root
 from rocwright.catalog.load import the_catalog
 from rocwright.catalog.model import PackageManager, filled
-from rocwright.errors import CheckError, ConflictError, FetchError, NetworkError
+from rocwright.errors import CheckError, ConflictError, FetchError, NetworkError, SandboxError
 from rocwright.plan.environment import EPOCH, PACKAGES
 from rocwright.plan.model import BaseAction, FilePin, ImageOrigin
 from rocwright.sources.archive import pack
@@ -140,6 +141,24 @@ def test_a_package_that_is_not_there_is_a_conflict_with_the_managers_own_words(b
     with bench.packages() as packages, pytest.raises(ConflictError) as caught:
         packages.choose(["absent"], bench.store)
     assert caught.value.cause == "E: no package absent"
+
+
+@pytest.mark.parametrize("command", ["mkfifo", "ln -s /dev/zero", "ln -s /etc/passwd", "mkdir"])
+def test_a_package_that_is_no_plain_file_is_refused(bench: Bench, command: str) -> None:
+    script = ("sh", "-c", f"{command} {{folder}}/a-1.pkg")
+    hostile = MANAGER.model_copy(
+        update={"download": script, "fetch": script, "ask": ("sh", "-c", "echo a=1")}
+    )
+    with bench.packages() as honest:
+        [pin] = honest.choose(["a"], bench.store)
+    before = list(bench.store.blobs())
+    with soon(), bench.packages(hostile) as found:
+        with pytest.raises(SandboxError, match=r"manager of tiny-base:1 left a .* as a-1\.pkg"):
+            found.choose(["a"], bench.store)
+        found._empty()
+        with pytest.raises(SandboxError, match=r"manager of tiny-base:1 left a .* as a-1\.pkg"):
+            found.fetch([pin], bench.folder)
+    assert list(bench.store.blobs()) == before
 
 
 def test_lists_that_do_not_come_are_a_failure_of_the_network(bench: Bench) -> None:

@@ -6,12 +6,13 @@ import os
 import time
 from pathlib import Path
 
+from tests.hostile_files import make_deep, make_fifo
 from tests.making import put_output, record_of, small_plan
 
 from rocwright.bases.roots import remove_tree
 from rocwright.home import Home
 from rocwright.plan.model import Plan
-from rocwright.store.keep import check_whole, leftovers, remove, rubbish, usage
+from rocwright.store.keep import check_whole, folder_size, leftovers, remove, rubbish, usage
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output, Record
 
@@ -132,3 +133,19 @@ def test_what_killed_builds_left_behind_is_found_once_it_is_old(home: Home) -> N
     for folder in old:
         os.utime(folder, (then, then))
     assert leftovers(home, 1) == old
+
+
+def test_the_size_of_a_folder_counts_no_link_and_ends(tmp_path: Path) -> None:
+    """What a step left: folders deeper than any path, links, and a file that is no file."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (tmp_path / "outside").write_bytes(b"x" * 1000)
+    (folder / "a").write_bytes(b"x" * 10)
+    (folder / "link").symlink_to(tmp_path)
+    make_fifo(folder / "pipe")
+    make_deep(folder, 1500)
+    assert folder_size(folder) == 10
+    assert folder_size(folder / "a") == 10
+    assert folder_size(folder / "link" / "missing") == 0
+    remove_tree(folder)
+    assert not folder.exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tarfile
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tests.making import record_of, write_tree
 
 from rocwright.home import Home
 from rocwright.plan.make import make_plan
+from rocwright.records.model import Finding
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output
 from rocwright.verify import run
@@ -40,8 +42,15 @@ RECIPE = {
 
 def told(home: Home, engine: str, python_root: Path, folder: Path) -> str:
     """Verify a stack that is in the store; gives the arguments that its check was given."""
+    [found] = verify(home, engine, python_root, folder, SCRIPT)
+    assert found.ok, found.detail
+    return found.detail
+
+
+def verify(home: Home, engine: str, python_root: Path, folder: Path, script: str) -> list[Finding]:
+    """Verify a stack that is in the store by this program."""
     make_sources(folder, RECIPE)
-    write_tree(folder / "catalog", {"checks/told.py": SCRIPT})
+    write_tree(folder / "catalog", {"checks/told.py": script})
     with (folder / "catalog/targets.toml").open("a") as file:
         file.write('features = { bf16 = "no", fp16 = "yes", triton = "not upstream" }\n')
     project = open_project(folder, home.path)
@@ -55,9 +64,7 @@ def told(home: Home, engine: str, python_root: Path, folder: Path) -> str:
     store.put_record(
         record_of(step, Output(name="archive", filename="alpha-1.0.tar.gz", sha256=sha256, size=size))
     )
-    [found] = run.verify(project, project.locked, engine, print)
-    assert found.ok, found.detail
-    return found.detail
+    return run.verify(project, project.locked, engine, print)
 
 
 def test_what_the_card_lacks_is_told_to_a_check_that_has_the_card(
@@ -73,3 +80,38 @@ def test_the_processor_is_tried_whole(
 ) -> None:
     monkeypatch.setattr(run, "GPU_DEVICES", ("/dev/no such device",))
     assert told(home, engine, python_root, tmp_path / "sources") == "--marks python3"
+
+
+HOSTILE = """import json, os
+for number in range(2000):
+    os.mkdir("d")
+    os.chdir("d")
+os.chdir("/trial")
+os.mkfifo("pipe")
+os.symlink("/etc", "link")
+os.mkdir("shut")
+os.chmod("shut", 0)
+say = lambda name: print("ROCWRIGHT-CHECK " + name)
+say("[" * 60000)
+say(json.dumps({"name": "\\ud800\\x1b[2J\\x00", "ok": True}))
+for number in range(20000):
+    say(json.dumps({"name": str(number), "ok": True}))
+"""
+
+
+def test_a_check_that_leaves_and_tells_odd_things_is_survived(
+    home: Home,
+    engine: str,
+    python_root: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    found = verify(home, engine, python_root, tmp_path / "sources", HOSTILE)
+    assert len(found) == run.MOST_FINDINGS + 1
+    assert found[0].detail.startswith("cannot be read")
+    assert found[1].name == "\\ud800\\x1b[2J\\x00"
+    assert not found[-1].ok
+    assert "more than 10,000 findings" in found[-1].detail
+    assert list((tmp_path / "temporary").glob("rocwright-verify-*")) == []

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,11 +21,11 @@ from rocwright.bases.writable import WritableRoot, writable_root
 from rocwright.catalog.load import lookup, the_catalog
 from rocwright.catalog.model import PackageManager, filled
 from rocwright.errors import CheckError, ConflictError, FetchError, NetworkError
-from rocwright.files import sha256_file
 from rocwright.plan.environment import PACKAGES
 from rocwright.plan.model import BaseAction, FilePin, PackageOrigin
 from rocwright.sources.mirrors import mirrors
 from rocwright.store.model import Store
+from rocwright.untrusted import Untrusted, shown
 
 _NO_NETWORK = re.compile(
     r"could ?n.t (resolve|connect)|failed to (fetch|download|retrieve)|temporary failure|timed out|"
@@ -70,13 +71,14 @@ class Packages:
                 f"no set of packages of {self.base}:{self.release} gives {', '.join(wanted)}", said
             )
         pins = []
-        for path in sorted(self.folder.glob(self.manager.files)):
-            asked = self._ask(path)
+        for name in sorted(one.path for one in self._left().matches(self.manager.files)):
+            asked = self._ask(name)
+            sha256, size = self._taken(name, store)
             pins.append(
                 FilePin(
-                    filename=path.name,
-                    sha256=sha256_file(path),
-                    size=path.stat().st_size,
+                    filename=name,
+                    sha256=sha256,
+                    size=size,
                     origin=PackageOrigin(
                         base=self.base,
                         release=self.release,
@@ -86,9 +88,16 @@ class Packages:
                     ),
                 )
             )
-            store.put_file(path)
         self._empty()
         return tuple(pins)
+
+    def _left(self) -> Untrusted:
+        """What the package manager put there: it is the image's, and may be anything."""
+        return Untrusted(self.folder, f"the package manager of {self.base}:{self.release}")
+
+    def _taken(self, name: str, store: Store) -> tuple[str, int]:
+        with tempfile.TemporaryDirectory(dir=self.folder.parent, prefix="taken-") as folder:
+            return store.put_file(self._left().take(name, Path(folder, name)), move=True)
 
     def version(self, package: str) -> str:
         """The version of a package that the image has, or nothing where it has none of that name."""
@@ -105,21 +114,21 @@ class Packages:
         """Download exactly these files into `target`; the caller checks the hashes. Raises FetchError."""
         asked = [pin.origin.package for pin in pins if isinstance(pin.origin, PackageOrigin)]
         code, said = self._run(filled(self.manager.fetch, asked, folder=PACKAGES))
-        absent = [pin.filename for pin in pins if not (self.folder / pin.filename).exists()]
+        absent = [pin.filename for pin in pins if not os.path.lexists(self.folder / pin.filename)]
         if code != 0 and absent:
             raise self._explain(
                 f"{self.base}:{self.release} did not give all packages of the lock", said, absent
             )
         for pin in pins:
             if pin.filename not in absent:
-                shutil.move(self.folder / pin.filename, target / pin.filename)
+                self._left().take(pin.filename, target / pin.filename)
         self._empty()
 
-    def _ask(self, path: Path) -> str:
-        code, said = self._run(filled(self.manager.ask, file=f"{PACKAGES}/{path.name}"))
+    def _ask(self, name: str) -> str:
+        code, said = self._run(filled(self.manager.ask, file=f"{PACKAGES}/{name}"))
         if code != 0 or not said:
             raise CheckError(
-                f"{path.name} is not a package that {self.manager.name} can read",
+                f"{shown(name)} is not a package that {self.manager.name} can read",
                 cause=_last(said),
                 next_step="rocwright lock again; if it stays so, the archive is broken",
             )

@@ -10,7 +10,6 @@ import contextlib
 import itertools
 import json
 import os
-import shutil
 import signal
 import time
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from rocwright import process
 from rocwright.errors import RocwrightError, SandboxError
 from rocwright.sandbox import cgroup
 from rocwright.sandbox.engine import MARK, host_environment
+from rocwright.untrusted import remove_tree
 
 _PREFIX = "rocwright"
 _RECORD = "record.json"
@@ -128,7 +128,7 @@ def forget(folder: Path, group: str | None) -> None:
     for path in paths:
         cgroup.remove(path)
     _unmount_below(folder)
-    shutil.rmtree(folder, ignore_errors=True)
+    remove_tree(folder)
 
 
 def kill_all(name: str, group: Path | None) -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import stat
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
@@ -19,6 +20,7 @@ from rocwright.models import Frozen
 from rocwright.store.held import cleaning, forget_killed, held
 from rocwright.store.local import LocalStore, is_key
 from rocwright.store.model import DamagedBlobError, Record
+from rocwright.untrusted import Untrusted
 
 DAY = 86400.0
 
@@ -189,13 +191,16 @@ def folder_size(folder: Path) -> int:
 
 
 def file_stats(folder: Path) -> Iterator[os.stat_result]:
-    """What is known of each file in a folder, or of the file; what goes meanwhile is left out."""
-    below = ((at, name) for at, _, names in os.walk(folder) for name in names)
-    for path in [folder] if folder.is_file() else (Path(at, name) for at, name in below):
-        with contextlib.suppress(OSError):
-            found = path.lstat()
-            if stat.S_ISREG(found.st_mode):
-                yield found
+    """What is known of each file in a folder, or of the file; what goes meanwhile is left out.
+
+    A step may write there while it is looked at: what it nests too deep for a walk is left out as well.
+    """
+    with contextlib.suppress(OSError):
+        if folder.is_dir():
+            below = Untrusted(folder, "a step").walk(most=sys.maxsize, whole=False)
+            yield from (entry.stat for entry in below if entry.is_file)
+        elif stat.S_ISREG((found := folder.lstat()).st_mode):
+            yield found
 
 
 def remove(

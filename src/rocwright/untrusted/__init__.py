@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from rocwright.untrusted.folder import MOST_ENTRIES, MOST_OUTPUT, MOST_TEXT, Untrusted
 from rocwright.untrusted.listing import Entry, kind_of, shown
-from rocwright.untrusted.removal import remove_tree
+from rocwright.untrusted.removal import remove_tree, temporary_folder
 
 __all__ = [
     "MOST_ENTRIES",
@@ -20,4 +20,5 @@ __all__ = [
     "kind_of",
     "remove_tree",
     "shown",
+    "temporary_folder",
 ]

@@ -30,16 +30,25 @@ def read_line(line: str) -> Told | None:
     """The finding in a line of a check's output; None for any other line. Raises ValueError."""
     if not line.startswith(MARK):
         return None
-    data = json.loads(line.removeprefix(MARK))
+    try:
+        data = json.loads(line.removeprefix(MARK))
+    except RecursionError as error:
+        raise ValueError("nested too deep") from error
     if not isinstance(data, dict) or "name" not in data or "ok" not in data:
         raise ValueError("no name, or no word on how it went")
     return Told(
-        name=str(data["name"]),
+        name=_text(data["name"]),
         ok=data["ok"] is True,
-        detail=str(data.get("detail", "")),
-        device=str(data.get("device", "")),
+        detail=_text(data.get("detail", "")),
+        device=_text(data.get("device", "")),
         absent=data.get("state") == "absent",
     )
+
+
+def _text(value: object) -> str:
+    """A value in letters that a file, a database and a terminal take; JSON can tell others."""
+    told = (one if one.isprintable() or one in "\n\t" else ascii(one)[1:-1] for one in str(value))
+    return "".join(told)
 
 
 def outcome_word(finding: Finding) -> str:

@@ -29,6 +29,7 @@ from rocwright.resolve.model import Lock
 from rocwright.sandbox.model import Ended, Job, Mount
 from rocwright.sources.archive import unpack
 from rocwright.store.model import Output
+from rocwright.untrusted import temporary_folder
 from rocwright.verify.lines import MARK, outcome_word, read_line
 from rocwright.verify.suites import lacking, lacks_words
 from rocwright.verify.tiny_gguf import write_tiny_model
@@ -43,6 +44,9 @@ GPU_DEVICES = ("/dev/kfd", "/dev/dri")
 _OWN_PYTHON = """{} -m venv --system-site-packages /trial/env
 export PATH=/trial/env/bin:$PATH"""
 """Makes `python3` and its pip the ones of an interpreter that has another name."""
+
+MOST_FINDINGS = 10_000
+"""What a check may tell, several times what the longest does: the artifact that it tries may speak for it."""
 
 LACKS = "{lacks}"
 """The argument of a check that becomes what the targets lack, where there is a GPU to run on."""
@@ -256,12 +260,16 @@ class _Bench:
         def on_line(line: str) -> None:
             log.line(line)
             if line.startswith(MARK):
-                findings.append(self._told(check, line, engine.name))
+                if len(findings) < MOST_FINDINGS:
+                    findings.append(self._told(check, line, engine.name))
+                elif len(findings) == MOST_FINDINGS:
+                    why = f"it tells more than {MOST_FINDINGS:,} findings; the others are in its log"
+                    findings.append(self.finding(check, check.name, False, why, "", engine.name))
             elif line.strip():
                 tail[:] = [*tail[-5:], line]
 
-        with tempfile.TemporaryDirectory(prefix="rocwright-verify-") as folder:
-            outcome = sandbox.run(engine, self._job(check, Path(folder)), on_line)
+        with temporary_folder("rocwright-verify-") as folder:
+            outcome = sandbox.run(engine, self._job(check, folder), on_line)
         log.close()
         if not outcome.ok and all(one.ok for one in findings):
             how = "" if outcome.ended is Ended.EXITED else f"{outcome.ended.value}, "
