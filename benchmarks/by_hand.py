@@ -10,7 +10,7 @@ from benchmarks.measure import BenchError, Took, timed
 from benchmarks.place import Scratch
 from rocwright.build.context import Context
 from rocwright.build.exec_step import resolve_inputs
-from rocwright.build.run import prepare
+from rocwright.build.run import lent_cache, prepare
 from rocwright.build.workspace import Workspace
 from rocwright.plan.model import RunAction, Step
 from rocwright.sandbox.model import Job
@@ -30,8 +30,10 @@ def job_of(scratch: Scratch, step: Step, jobs: int) -> Job:
         inputs=resolve_inputs(scratch.store, step),
         on_line=lambda _: None,
         jobs=jobs,
+        step=step,
     )
-    job = prepare(step.action, context)
+    with lent_cache(context) as cache:
+        job = prepare(step.action, context, cache)
     workspace.remove()
     if any(mount.target.startswith("/in/") for mount in job.mounts):
         raise BenchError(f"{step.name} takes inputs that the commands typed by hand would not have")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from benchmarks.measure import BenchError, Took, timed
 from rocwright.bases.roots import remove_tree
+from rocwright.build.compiler_cache import domains
 from rocwright.catalog.load import builtin_catalog
 from rocwright.flow import project_of
 from rocwright.home import Home
@@ -121,7 +122,12 @@ class Scratch:
         self.drop(self.folder / "rocwright-out")
 
     def empty_compiler_cache(self) -> None:
-        self.drop(self.home.compiler_cache)
+        self.drop(self.home.compiler_caches)
+
+    def copy_compiler_caches(self, to: Path) -> None:
+        """What the benchmarks' home has compiled, of all trust domains in one folder."""
+        for folder in domains(bench_home()):
+            shutil.copytree(folder, to, dirs_exist_ok=True)
 
     def drop(self, path: Path) -> None:
         remove_tree(path)

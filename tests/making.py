@@ -240,8 +240,8 @@ PROGRAMS = (
 def make_tiny_root(
     target: Path, scratch: Path, *, python: bool = False, whole: bool = False, more: Iterable[str] = ()
 ) -> None:
-    """Pack a root file system with a shell and some tools of this machine, and `more`; with `python`, that
-    too, `whole` as pip needs it."""
+    """Pack a root file system with a shell and some tools of this machine, and `more`, names or paths; with
+    `python`, that too, `whole` as pip needs it."""
     root = scratch / "root"
     for folder in ("usr/bin", "usr/sbin", "usr/lib", "usr/lib64", "etc"):
         (root / folder).mkdir(parents=True)
@@ -251,7 +251,7 @@ def make_tiny_root(
     search = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin:/usr/bin:/bin"
     programs = {name: Path(str(shutil.which(name, path=search))).resolve() for name in (*PROGRAMS, *more)}
     for name, path in programs.items():
-        shutil.copy(path, root / "usr" / ("sbin" if name == "chroot" else "bin") / name)
+        shutil.copy(path, root / "usr" / ("sbin" if name == "chroot" else "bin") / Path(name).name)
     binaries = list(programs.values())
     if python:
         binaries += _copy_python(root, whole=whole)

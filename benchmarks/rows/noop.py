@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import defaultdict
 from collections.abc import Sequence
 
 from benchmarks.containers import Containers
 from benchmarks.measure import BenchError, Took, paired, processor, seconds
-from benchmarks.place import GFX_SMOKE, LLAMA, TORCH, Scratch, bench_home, scratch
+from benchmarks.place import GFX_SMOKE, LLAMA, TORCH, Scratch, scratch
 from benchmarks.results import Measured
 
 STACKS = (LLAMA, TORCH, GFX_SMOKE)
@@ -27,8 +26,7 @@ def measure(runs: int | None) -> Sequence[Measured]:
 
 def _measure(place: Scratch, containers: Containers, runs: int) -> Measured:
     cache = place.path / "ccache"
-    if bench_home().compiler_cache.exists():
-        shutil.copytree(bench_home().compiler_cache, cache)
+    place.copy_compiler_caches(cache)
     for stack in STACKS:
         containers.prepare(stack)
         print(f"    buildah builds {stack.name} once", flush=True)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import secrets
-import shutil
 from collections.abc import Sequence
 
 from benchmarks.by_hand import by_hand
 from benchmarks.changed import build_changed, changed_catalog, with_variable
 from benchmarks.containers import CHANGE, Containers
 from benchmarks.measure import BenchError, Took, processor, seconds
-from benchmarks.place import TORCH, Scratch, bench_home, scratch
+from benchmarks.place import TORCH, Scratch, scratch
 from benchmarks.results import Measured
 from rocwright.records.model import StepRun
 from rocwright.records.place import read_records
@@ -84,8 +83,7 @@ def _first(place: Scratch, containers: Containers, jobs: int) -> None:
     """Build the Containerfile once, quickly: with the compiler cache of the benchmarks' home."""
     print("    buildah builds the Containerfile as it was", flush=True)
     cache = place.path / "ccache"
-    if bench_home().compiler_cache.exists():
-        shutil.copytree(bench_home().compiler_cache, cache)
+    place.copy_compiler_caches(cache)
     containers.prepare(TORCH)
     containers.build(TORCH, cache, jobs=jobs)
     place.drop(cache)

@@ -129,8 +129,17 @@ class Home:
         return self.path / "apt"
 
     @property
-    def compiler_cache(self) -> Path:
-        """ccache's folder, kept outside every sandbox's life."""
+    def compiler_caches(self) -> Path:
+        """What compilers made, a folder for each trust domain; a step sees its own alone."""
+        return self.path / "compiler-cache"
+
+    def compiler_cache(self, domain: str) -> Path:
+        """ccache's folder for the steps of a trust domain, kept outside every sandbox's life."""
+        return self.compiler_caches / domain
+
+    @property
+    def old_compiler_cache(self) -> Path:
+        """The folder that all steps shared once: nothing of it is used, `clean` removes it."""
         return self.path / "ccache"
 
     @property

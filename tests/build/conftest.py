@@ -17,6 +17,9 @@ from rocwright.sources.archive import pack
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output, Record
 
+DOMAIN = "d" * 64
+"""The trust domain of a workshop's steps: what one leaves in the compiler cache, the others find."""
+
 
 @dataclass
 class Workshop:
@@ -52,6 +55,7 @@ class Workshop:
         guard: tuple[str, ...] = (),
         python: str = "",
         needs: Needs | None = None,
+        domain: str = DOMAIN,
     ) -> Step:
         """A step that runs commands; it is in the store, ready to be executed."""
         found = [Input(name="root", key=self.root.key, output="root")]
@@ -65,12 +69,17 @@ class Workshop:
             python=python,
         )
         step = Step(
-            name=name, component=name, action=action, inputs=tuple(found), needs=needs or Needs(limit=60)
+            name=name,
+            component=name,
+            action=action,
+            inputs=tuple(found),
+            needs=needs or Needs(limit=60),
+            domain=domain,
         )
         self.store.put_step(step.key, step.model_dump_json(by_alias=True).encode())
         return step
 
-    def run(self, step: Step, **more: int | None) -> Record:
+    def run(self, step: Step, **more: int | bool | None) -> Record:
         """Execute a step as `rocwright exec-step` does."""
         return execute(step.key, self.store, self.home, self.lines.append, engine=self.engine, **more)  # type: ignore[arg-type]
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from tests.build.conftest import Workshop, put_root
+from tests.build.conftest import DOMAIN, Workshop, put_root
 from tests.making import EPOCH, make_tiny_root
 
 from rocwright.build.expect import Expected
@@ -74,7 +74,7 @@ def run(shop: Workshop, *steps: Step, jobs: int = 4, sharing: bool = True) -> Ou
 def at_once(shop: Workshop, log: str) -> list[int]:
     """How many compiled at once, after each begin and end."""
     counts, now = [], 0
-    for word in (shop.home.compiler_cache / log).read_text().split():
+    for word in (shop.home.compiler_cache(DOMAIN) / log).read_text().split():
         now += 1 if word == "+" else -1
         counts.append(now)
     return counts

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 from filelock import FileLock
 
+from rocwright.build.compiler_cache import lend
 from rocwright.cli import cli
 from rocwright.home import Home
 from rocwright.store.keep import DAY, check_whole
@@ -220,22 +220,34 @@ def test_package_lists_go_unless_apt_is_at_work_in_them(home: Home, store: Local
     assert not lists.exists()
 
 
-@pytest.mark.skipif(shutil.which("ccache") is None, reason="ccache is not installed")
-def test_ccache_removes_what_is_old_by_its_own_command(home: Home, tmp_path: Path) -> None:
-    source = tmp_path / "a.c"
-    env = dict(os.environ) | {"CCACHE_DIR": str(home.compiler_cache)}
-    for name in ("int f(void){return 1;}", "int g(void){return 2;}"):
-        source.write_text(name)
-        subprocess.run(["ccache", "cc", "-c", source, "-o", tmp_path / "a.o"], env=env, check=True)
-        if "f(" in name:
-            first = [path for path in home.compiler_cache.rglob("*[RM]") if path.is_file()]
-    assert first
-    for path in first:
-        age(path, 40)
-    code, _ = run("compiler-cache", "--yes")
-    assert code == 0
-    assert not any(path.exists() for path in first)
-    assert [path for path in home.compiler_cache.rglob("*[RM]") if path.is_file()]
+def test_compiler_caches_that_no_step_used_of_late_go_unless_one_uses_them(home: Home) -> None:
+    old, busy, new = (home.compiler_cache(letter * 64) for letter in "abc")
+    for folder in (old, busy, new):
+        with lend(home, folder.name):
+            (folder / "0").mkdir()
+            (folder / "0/result").write_bytes(b"x" * 10)
+    with lend(home, busy.name):
+        for folder in (old, busy):
+            age(folder.with_name(f"{folder.name}.used"), 40)
+        [told] = look(home, LocalStore(home.store), set(), 30, ["compiler-cache"]).found
+        assert (told.size, told.count) == (30, 3)
+        assert {one.name for one in told.pieces} == {str(old), str(busy)}
+        assert run("compiler-cache", "--yes")[0] == 0
+        assert (old.exists(), busy.exists(), new.exists()) == (False, True, True)
+
+
+def test_the_compiler_cache_that_all_steps_shared_once_goes_whatever_its_age(
+    home: Home, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "file").write_text("x")
+    home.old_compiler_cache.mkdir(parents=True)
+    (home.old_compiler_cache / "ccache.conf").write_text("prefix_command = /ccache/evil")
+    (home.old_compiler_cache / "0").symlink_to(outside)
+    assert run("compiler-cache", "--yes")[0] == 0
+    assert not home.old_compiler_cache.exists()
+    assert (outside / "file").exists()
 
 
 def test_another_programs_cache_is_emptied_by_its_command_and_only_when_it_is_named(

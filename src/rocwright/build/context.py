@@ -10,7 +10,7 @@ from rocwright.build.workspace import Workspace
 from rocwright.home import Home
 from rocwright.plan.model import Step
 from rocwright.store.local import LocalStore
-from rocwright.store.model import Output
+from rocwright.store.model import CacheUse, Output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +18,7 @@ class Context:
     """`inputs` maps each input's name to the outputs behind it; `engine` is asked for by name or chosen;
     `parent` is the git commit that the tree of this step stands on, "" for none; `step` is the one
     that runs; `server` is the folder of the job server that the step shares with others, None for
-    none."""
+    none; `compiler_cache` says whether it may have one."""
 
     store: LocalStore
     home: Home
@@ -32,6 +32,7 @@ class Context:
     parent: str = ""
     step: Step | None = None
     server: Path | None = None
+    compiler_cache: bool = True
 
     @property
     def component(self) -> str:
@@ -47,5 +48,6 @@ class Made:
     engine: str = ""
     peak_memory: int | None = None
     compiler_cache: Mapping[str, int] | None = None
+    cache: CacheUse | None = None
     notes: tuple[str, ...] = ()
     commits: Mapping[str, str] | None = None

@@ -67,7 +67,7 @@ def places(home: Home) -> dict[str, Path]:
         "build folders": home.work,
         "the store": home.store,
         "unpacked roots": home.roots,
-        "the compiler cache": home.compiler_cache,
+        "the compiler cache": home.compiler_caches,
         "logs": home.runs,
         "temporary files": Path(tempfile.gettempdir()),
     }

@@ -28,6 +28,7 @@ def execute(
     memory: int | None = None,
     engine: str | None = None,
     server: Path | None = None,
+    compiler_cache: bool = True,
 ) -> Record:
     """Make sure that the store has what `key` stands for, and give its record.
 
@@ -48,7 +49,20 @@ def execute(
         if same is not None:
             on_line(f"{step.name}: its inputs are bit for bit those of an earlier run, nothing to do")
             return store.put_record(same.model_copy(update={"key": key, "reused": content_key}))
-        return _make(step, key, content_key, inputs, store, home, on_line, jobs, memory, engine, server)
+        return _make(
+            step,
+            key,
+            content_key,
+            inputs,
+            store,
+            home,
+            on_line,
+            jobs,
+            memory,
+            engine,
+            server,
+            compiler_cache,
+        )
 
 
 def load_step(store: LocalStore, key: str) -> Step:
@@ -114,6 +128,7 @@ def _make(
     memory: int | None,
     engine: str | None,
     server: Path | None,
+    compiler_cache: bool,
 ) -> Record:
     spare_the_users_work([step], home)
     workspace = Workspace.of(home, key)
@@ -131,6 +146,7 @@ def _make(
         parent=_parent(step, store),
         step=step,
         server=server,
+        compiler_cache=compiler_cache,
     )
     started, begun = datetime.now(UTC), time.monotonic()
     try:
@@ -153,6 +169,7 @@ def _make(
         peak_memory=made.peak_memory,
         jobs=jobs,
         compiler_cache=dict(made.compiler_cache or {}),
+        cache=made.cache,
         notes=made.notes,
         commits=dict(made.commits or {}),
     )

@@ -9,7 +9,7 @@ from dataclasses import replace
 from rocwright import sandbox
 from rocwright.build.context import Context
 from rocwright.build.exec_step import resolve_inputs
-from rocwright.build.run import install, lay_out, prepare
+from rocwright.build.run import install, lay_out, lent_cache, prepare
 from rocwright.build.stages import make_history, stages_of
 from rocwright.build.workspace import Workspace
 from rocwright.home import Home
@@ -42,8 +42,9 @@ def open_shell(
         inputs=resolve_inputs(store, step),
         on_line=say,
         engine=engine,
+        step=step,
     )
-    with store.lock(step.key):
+    with store.lock(step.key), lent_cache(context) as cache:
         if workspace.source.is_dir():
             say(f"the tree is as the last build left it ({workspace.source})")
         else:
@@ -52,7 +53,7 @@ def open_shell(
         history = History(workspace.source)
         if not history.exists:
             make_history(workspace.source, stages_of(step, store), store, say).remember()
-        job = replace(prepare(step.action, context), seconds=None, memory=None)
+        job = replace(prepare(step.action, context, cache), seconds=None, memory=None)
         job = replace(job, env=dict(job.env) | GIT)
         chosen = sandbox.pick(engine, home.probes)
         install(chosen, job, step.action, context)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from rocwright import sandbox
 from rocwright.bases.roots import unpacked_root
 from rocwright.build.collect import LOG, cache_statistics, collect
+from rocwright.build.compiler_cache import MOST_GIB, NONE, Lent, lend
 from rocwright.build.context import Context, Made
 from rocwright.build.jobs.forms import FIFO, Wanted, numbers
 from rocwright.build.jobs.join import join
@@ -42,7 +44,6 @@ ENVIRONMENT = f"{BUILD}/env"
 """Where the wheels among the inputs are installed: an environment on top of the root's own Python."""
 BEGINS = "rocwright begins command "
 """What a step's shell prints before each command, with its number."""
-COMPILER_CACHE_SIZE = "20GiB"
 MOST_SAID = 1000
 """Lines that are kept of what a guard says; what it looks at is hostile, and may say more."""
 
@@ -59,8 +60,10 @@ def environment(action: RunAction, jobs: Mapping[str, str]) -> dict[str, str]:
     that say how many processes there may be) changes no output."""
     machine = {
         "CCACHE_DIR": CCACHE,
+        # not the ccache.conf in that folder, which any step could write
+        "CCACHE_CONFIGPATH": "/dev/null",
         "CCACHE_COMPILERCHECK": "content",
-        "CCACHE_MAXSIZE": COMPILER_CACHE_SIZE,
+        "CCACHE_MAXSIZE": f"{MOST_GIB}GiB",
         "CCACHE_STATSLOG": f"{BUILD}/{LOG}",
         "CCACHE_TEMPDIR": "/tmp/ccache",  # noqa: S108 - the sandbox's own
         "CCACHE_UMASK": "000",
@@ -76,7 +79,18 @@ def lay_out(context: Context) -> None:
         unpack(path, context.workspace.source, filename=output.filename, wrapped=False)
 
 
-def prepare(action: RunAction, context: Context) -> Job:
+@contextlib.contextmanager
+def lent_cache(context: Context) -> Iterator[Lent]:
+    """The compiler cache of the step's trust domain, or none; a step without a domain has one of its own."""
+    step = context.step
+    if step is None or not context.compiler_cache:
+        yield NONE
+    else:
+        with lend(context.home, step.domain or step.key) as cache:
+            yield cache
+
+
+def prepare(action: RunAction, context: Context, cache: Lent) -> Job:
     """The sandbox of a run step: the root, the tree in /build/src, the inputs under /in."""
     root_digest = context.inputs["root"][0].sha256
     root = unpacked_root(context.store, root_digest, context.home.roots, context.on_line)
@@ -92,16 +106,14 @@ def prepare(action: RunAction, context: Context) -> Job:
         for output in outputs:
             path = context.store.verified(output.sha256)
             mounts.append(Mount(source=path, target=f"{IN}/{name}/{output.filename}"))
-    cache = context.home.compiler_cache
-    cache.mkdir(parents=True, exist_ok=True)
-    # two steps may come here at once: giving it twice does no harm; later it is too large to walk through
-    if not any(cache.iterdir()):
-        sandbox.make_writable(cache)
-    mounts.append(Mount(source=cache, target=CCACHE, writable=True))
+    if cache.folder is not None:
+        mounts.append(Mount(source=cache.folder, target=CCACHE, writable=True))
     for folder in (workspace.build, workspace.out):
         sandbox.make_writable(folder)
     env = environment(action, numbers(_wanted(context)).env)
     env["CCACHE_NAMESPACE"] = _compiler_namespace(root, action.compiler_reads)
+    if cache.folder is None:
+        env["CCACHE_DISABLE"] = "1"
     if context.server is not None:
         mounts.append(Mount(source=context.server / TOKENS, target=FIFO, writable=True))
     return Job(
@@ -130,7 +142,12 @@ def _compiler_namespace(root: Path, globs: tuple[str, ...]) -> str:
 def run_run(action: RunAction, context: Context) -> Made:
     """Guard, run, collect. Raises CompileError, OutOfMemoryError, StepTimeoutError, CheckError, ..."""
     lay_out(context)
-    job = prepare(action, context)
+    with lent_cache(context) as cache:
+        return _run(action, context, cache)
+
+
+def _run(action: RunAction, context: Context, cache: Lent) -> Made:
+    job = prepare(action, context, cache)
     engine = sandbox.pick(context.engine, context.home.probes)
     context.on_line(f"sandbox {engine.name}, {context.jobs} jobs")
     install(engine, job, action, context)
@@ -161,6 +178,7 @@ def run_run(action: RunAction, context: Context) -> Made:
         engine=engine.name,
         peak_memory=outcome.peak_memory,
         compiler_cache=counts,
+        cache=cache.use,
     )
 
 
@@ -183,7 +201,8 @@ def begun(line: str, commands: Sequence[str]) -> tuple[str, str | None]:
 def share(engine: sandbox.Engine, job: Job, action: RunAction, context: Context, server: Path) -> Job:
     """The job with its tools as clients of the job server, as far as they know how."""
     form = join(engine, job, server, _wanted(context), context.on_line)
-    env = environment(action, form.env) | {"CCACHE_NAMESPACE": job.env["CCACHE_NAMESPACE"]}
+    kept = {name: job.env[name] for name in ("CCACHE_NAMESPACE", "CCACHE_DISABLE") if name in job.env}
+    env = environment(action, form.env) | kept
     commands = (form.opens, *action.commands) if form.opens else action.commands
     return replace(job, env=env, argv=("/bin/sh", "-eu", "-c", "\n".join(commands)))
 

@@ -59,12 +59,14 @@ SAMPLE = 5.0
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """What a user may say about a run: most jobs at once, most memory of the whole in bytes, whether steps
-    share the jobs by a job server, the engine by name, whether changes in trees that nobody saved are thrown
-    away, and whether the folder of a step stays that was stopped for a full disk."""
+    share the jobs by a job server, whether they may have a compiler cache, the engine by name, whether
+    changes in trees that nobody saved are thrown away, and whether the folder of a step stays that was
+    stopped for a full disk."""
 
     jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
     memory: int | None = None
     sharing: bool = True
+    compiler_cache: bool = True
     engine: str | None = None
     discard: bool = False
     keep_stopped: bool = False
@@ -293,6 +295,8 @@ class _Scheduler:
             command += ["--memory", str(memory)]
         if self.server.sharing:
             command += ["--job-server", str(self.server.folder)]
+        if not self.options.compiler_cache:
+            command.append("--no-compiler-cache")
         if self.options.engine:
             command += ["--engine", self.options.engine]
         return command

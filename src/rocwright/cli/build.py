@@ -11,6 +11,7 @@ from rocwright.cli.common import (
     engine_option,
     json_option,
     memory_option,
+    no_compiler_cache_option,
     project_options,
     say,
     the_project,
@@ -35,6 +36,7 @@ from rocwright.cli.common import (
     default=True,
     help="Give each step a number of jobs of its own, and never pause a process.",
 )
+@no_compiler_cache_option
 @engine_option
 @click.option("--verify", "verify_too", is_flag=True, help="Check and try what is built.")
 @click.option(
@@ -56,6 +58,7 @@ def command(
     jobs: int | None,
     memory: int | None,
     sharing: bool,
+    compiler_cache: bool,
     engine: str | None,
     verify_too: bool,
     discard: bool,
@@ -87,6 +90,7 @@ def command(
         jobs=jobs or os.cpu_count() or 1,
         memory=memory,
         sharing=sharing,
+        compiler_cache=compiler_cache,
         engine=engine,
         discard=discard,
         keep_stopped=keep_stopped,

@@ -163,6 +163,17 @@ def json_option(function: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="As JSON on standard output.")(function)
 
 
+def no_compiler_cache_option(function: F) -> F:
+    """--no-compiler-cache on every verb that compiles."""
+    return click.option(
+        "--no-compiler-cache",
+        "compiler_cache",
+        flag_value=False,
+        default=True,
+        help="Compile everything: nothing that an earlier step left is used.",
+    )(function)
+
+
 def engine_option(function: F) -> F:
     """--engine on every verb that runs sandboxes."""
     return click.option(

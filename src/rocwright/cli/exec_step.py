@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from rocwright.cli.common import engine_option
+from rocwright.cli.common import engine_option, no_compiler_cache_option
 from rocwright.errors import RocwrightError
 from rocwright.home import Home
 
@@ -25,6 +25,7 @@ from rocwright.home import Home
     type=click.Path(path_type=Path),
     help="The folder of a build's job server; its tokens say how many processes there may be.",
 )
+@no_compiler_cache_option
 @click.option(
     "--report", type=click.Path(path_type=Path), help="Write the record, or the error, here as JSON."
 )
@@ -35,6 +36,7 @@ def command(
     memory: int | None,
     engine: str | None,
     server: Path | None,
+    compiler_cache: bool,
     report: Path | None,
 ) -> None:
     """Run one step given nothing but the store; its outputs are put there, if absent."""
@@ -59,6 +61,7 @@ def command(
             memory=memory,
             engine=engine,
             server=server,
+            compiler_cache=compiler_cache,
         )
     except (Exception, KeyboardInterrupt) as error:
         told = interrupted() if isinstance(error, KeyboardInterrupt) else as_known(error)

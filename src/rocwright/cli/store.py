@@ -66,8 +66,8 @@ def du(as_json: bool) -> None:
     )
     click.echo(f"\n{size(sum(one.size for one in rows))} in {Home.default().store}")
     click.echo(
-        f"unpacked root file systems lie in {Home.default().roots}, the compiler cache in "
-        f"{Home.default().compiler_cache}"
+        f"unpacked root file systems lie in {Home.default().roots}, the compiler caches in "
+        f"{Home.default().compiler_caches}"
     )
 
 

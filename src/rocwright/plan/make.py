@@ -7,7 +7,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from rocwright.catalog.load import Catalog, lookup
 from rocwright.catalog.model import Component, Image, filled
 from rocwright.errors import InputError
-from rocwright.patching.model import Edit
+from rocwright.patching.model import TARGETS
+from rocwright.plan.domain import digests, domain_of
+from rocwright.plan.edits import edits_as_written, edits_for
 from rocwright.plan.environment import PACKAGES
 from rocwright.plan.labels import image_labels
 from rocwright.plan.model import (
@@ -38,7 +40,6 @@ from rocwright.resolve.model import (
     LockedPython,
     LockedRoot,
 )
-from rocwright.resolve.versions import version_in
 
 PREPARE_SECONDS = 60.0
 TREE = 10
@@ -91,6 +92,8 @@ class _Maker:
         self.place = {name: at for at, name in enumerate(self.versions)}
         self.beside, self.present = versions_of(lock), present(lock)
         self.needed: dict[str, frozenset[str]] = {}
+        self.brings: dict[str, tuple[str, ...]] = {}
+        """For trust domains, by name of an input: digests of what is fetched, domains of what is built."""
 
     def plan(self) -> Plan:
         for root in self.lock.roots:
@@ -115,6 +118,7 @@ class _Maker:
         packages = fetched(name, name, part.files, part.pending)
         self.steps.append(packages)
         fetched_files = Input(name=name, key=packages.key, output="*")
+        self.brings[name] = digests(part.files)
         if isinstance(part, LockedProvider) and self.catalog.provider(part.name).kind == "archive":
             self.tarballs.append(fetched_files)
             return
@@ -124,9 +128,9 @@ class _Maker:
                 name, sdist, self.roots["build"], self.base, self.release.interpreter
             )
             self.steps += [*before, built]
-            self.shared[name].append(
-                Input(name=f"{name}-{sdist.name}", key=built.key, output=WHEEL_OUTPUT.name)
-            )
+            item = Input(name=f"{name}-{sdist.name}", key=built.key, output=WHEEL_OUTPUT.name)
+            self.shared[name].append(item)
+            self.brings[item.name] = (built.domain,)
 
     def _component(self, locked: LockedComponent) -> list[str]:
         """Add a component's steps; gives the names of those whose outputs are asked for."""
@@ -137,11 +141,14 @@ class _Maker:
             return [pulled.name]
         made = [_fetch_step(component, locked)]
         made.append(self._tree(component, locked, made[-1]))
+        sources = digests(locked.files)
         if component.prepare:
-            made.append(self._commands(component, locked, made[-1], prepare=True))
+            made.append(self._commands(component, locked, made[-1], sources, prepare=True))
+            sources = (made[-1].domain,)
             made.append(self._tree(component, locked, made[-1], PREPARED))
-        built = self._commands(component, locked, made[-1])
+        built = self._commands(component, locked, made[-1], sources)
         self.steps += [*made, built]
+        self.brings[component.name] = (built.domain,)
         artifacts = [built.name]
         if component.kind == "wheel":
             self.wheels[component.name] = built
@@ -238,24 +245,36 @@ class _Maker:
         return tuple(found)
 
     def _commands(
-        self, component: Component, locked: LockedComponent, tree: Step, *, prepare: bool = False
+        self,
+        component: Component,
+        locked: LockedComponent,
+        tree: Step,
+        sources: tuple[str, ...],
+        *,
+        prepare: bool = False,
     ) -> Step:
-        installed = self._installed(component, locked)
+        installed, laid_in = self._installed(component, locked), self._laid_in(component, locked)
         resources = component.resources
         downloads = [] if prepare else list(_downloads(component, locked))
         self.steps += downloads
+        commands = mended_commands(
+            (
+                *self._setup(component, locked),
+                *((*component.prepare, PACK_TREE) if prepare else component.run),
+            ),
+            actions_for(self.lock, component.name),
+        )
+        # as the recipe has it for all GPUs, and for those asked for where that is something else
+        written = environment_of(component, locked, self.lock, self.base.env, self.present, TARGETS)
+        env = written
+        if any(TARGETS in value for value in written.values()):
+            env = environment_of(component, locked, self.lock, self.base.env, self.present)
         return Step(
             name=f"{PREPARE}{component.name}" if prepare else component.name,
             component=component.name,
             action=RunAction(
-                commands=mended_commands(
-                    (
-                        *self._setup(component, locked),
-                        *((*component.prepare, PACK_TREE) if prepare else component.run),
-                    ),
-                    actions_for(self.lock, component.name),
-                ),
-                env=environment_of(component, locked, self.lock, self.base.env, self.present),
+                commands=commands,
+                env=env,
                 outputs=(TREE_OUTPUT,) if prepare else component.output,
                 install=tuple(one.name for one in installed),
                 python=self.release.interpreter if PYTHON in self.lock.provided else "",
@@ -266,7 +285,7 @@ class _Maker:
                 Input(name="root", key=self.roots["build"].key, output="root"),
                 Input(name="src", key=tree.key, output="tree"),
                 *installed,
-                *self._laid_in(component, locked),
+                *laid_in,
                 *(Input(name=DOWNLOADS, key=one.key, output="*") for one in downloads),
             ),
             needs=Needs(
@@ -276,6 +295,20 @@ class _Maker:
                 disk=TREE * sum(pin.size for pin in locked.files) if prepare else resources.disk,
                 seconds=PREPARE_SECONDS if prepare else resources.seconds,
                 limit=resources.limit,
+            ),
+            domain=domain_of(
+                component.name,
+                sources=(*sources, *(() if prepare else digests(locked.downloads))),
+                tree=(locked.subdir, *locked.series),
+                edits=edits_as_written(
+                    (*component.edit, *edits_of(self.lock, component.name)),
+                    locked.version,
+                    locked.kind,
+                    self.beside,
+                ),
+                commands=commands,
+                env=written,
+                installed=(one for item in (*installed, *laid_in) for one in self.brings[item.name]),
             ),
         )
 
@@ -349,28 +382,6 @@ def _downloads(component: Component, locked: LockedComponent) -> Iterator[Step]:
             ),
             needs=Needs(disk=sum(pin.size for pin in locked.downloads), seconds=30),
         )
-
-
-def edits_for(
-    edits: Iterable[Edit],
-    version: str,
-    targets: tuple[str, ...],
-    place: str,
-    phase: str = "",
-    beside: Mapping[str, str] | None = None,
-) -> tuple[Edit, ...]:
-    """The edits of a phase that hold for this version, these targets, this kind of source place and these
-    versions of other components, with `{targets}` filled in."""
-    others = beside or {}
-    return tuple(
-        edit.for_targets(targets)
-        for edit in edits
-        if edit.phase == phase
-        and version_in(version, edit.versions)
-        and (not edit.places or place in edit.places)
-        and (not edit.targets or not set(targets).isdisjoint(edit.targets))
-        and all(name in others and version_in(others[name], one) for name, one in edit.beside.items())
-    )
 
 
 def _image_step(

@@ -287,7 +287,11 @@ class About(Frozen):
 
 
 class Step(Frozen):
-    """One node of a plan: self-contained, so that it can run anywhere that has the store."""
+    """One node of a plan: self-contained, so that it can run anywhere that has the store.
+
+    `domain` is the trust domain of a step that runs commands: with whose steps it shares a compiler cache
+    (see `plan.domain`). It is never part of the key; a step without one shares with nobody.
+    """
 
     name: str
     component: str
@@ -295,6 +299,7 @@ class Step(Frozen):
     inputs: tuple[Input, ...] = ()
     needs: Needs = Needs()
     about: About = About()
+    domain: Annotated[str, Field(pattern=r"^([0-9a-f]{64})?$")] = ""
 
     @property
     def kind(self) -> str:

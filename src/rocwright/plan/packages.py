@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rocwright.catalog.model import Base
+from rocwright.plan.domain import digests, domain_of
 from rocwright.plan.model import FetchAction, FilePin, Input, Needs, OutputSpec, RunAction, Step, TreeAction
 from rocwright.resolve.model import LockedSdist
 
@@ -57,4 +58,10 @@ def wheel_steps(
             Input(name="requires", key=requires.key, output="*"),
         ),
         needs=Needs(memory=1024**3, disk=1024**3, seconds=30, limit=3600),
+        domain=domain_of(
+            sdist.name,
+            sources=digests(sdist.files),
+            commands=BUILD_WHEEL,
+            installed=digests(sdist.requires),
+        ),
     )

@@ -24,13 +24,16 @@ def environment_of(
     lock: Lock,
     around: Mapping[str, str] = MappingProxyType({}),
     have: frozenset[str] | None = None,
+    targets: str | None = None,
 ) -> dict[str, str]:
     """The recipe's variables for this lock, those whose condition holds, over the base's `around`, as
     remedies changed them. `have` is `present(lock)`, for who asks for every component of it.
 
     {version}, {commit}, {targets} and {path}, where programs are looked for otherwise, may stand in a value.
+    `targets` is put in for the GPUs asked for.
     """
-    known = {"version": locked.version, "targets": ";".join(lock.request.gpu), "commit": locked.commit}
+    asked = ";".join(lock.request.gpu) if targets is None else targets
+    known = {"version": locked.version, "targets": asked, "commit": locked.commit}
     known["path"] = FIXED["PATH"]
     recipe = dict(around) | component.env | component.released(locked.version).env
     found = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from rocwright.errors import FailureClass, RocwrightError
 from rocwright.models import Frozen
@@ -26,12 +26,21 @@ class Output(Frozen):
     size: int
 
 
+class CacheUse(Frozen):
+    """Whether a step had a compiler cache when it began: none, an empty one, or one that steps of its trust
+    `domain` had filled. The host saw it; what a step counts of hits and misses is its own word."""
+
+    state: Literal["none", "empty", "filled"]
+    domain: str = ""
+
+
 class Record(Frozen):
     """Which outputs a key gave, and how: never part of any key.
 
     `content_key` is the key over the digests of the inputs; `reused` names the key whose identical inputs
-    made this one needless to run. `commits` are a tree's git commits (message to id, the oldest
-    first). Times are UTC ISO 8601, `seconds` wall time, `peak_memory` bytes.
+    made this one needless to run. `cache` is None for a step that runs no commands, and where an older
+    version made the record. `commits` are a tree's git commits (message to id, the oldest first). Times are
+    UTC ISO 8601, `seconds` wall time, `peak_memory` bytes.
     """
 
     schema_version: int = RECORD_SCHEMA
@@ -47,6 +56,7 @@ class Record(Frozen):
     jobs: int = 1
     reused: str = ""
     compiler_cache: dict[str, int] = {}
+    cache: CacheUse | None = None
     notes: tuple[str, ...] = ()
     commits: dict[str, str] = {}
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from rocwright import process
+from rocwright.bases.roots import remove_tree
+from rocwright.build import compiler_cache
 from rocwright.build.workspace import Workspace
 from rocwright.home import Home
 from rocwright.store.keep import (
-    DAY,
     Rubbish,
     file_stats,
     folder_size,
@@ -129,30 +127,31 @@ def find_work(kind: Kind, home: Home, store: LocalStore, gone: Rubbish) -> Found
 
 
 def find_cache(kind: Kind, home: Home, days: float) -> Found:
-    """The compiler cache: what was last used before `days` may go, by ccache's own command."""
-    folder = home.compiler_cache
-    stats = list(file_stats(folder)) if folder.is_dir() else []
-    old = [one for one in stats if one.st_mtime < oldest(days)]
-    able = shutil.which("ccache") is not None
-    size = sum(one.st_size for one in old)
-    used = min((one.st_mtime for one in old), default=0)
+    """The compiler caches: trust domains that no step used since, and the folder of before there were any."""
+    old = home.old_compiler_cache
+    used = {one: compiler_cache.last_used(one) for one in compiler_cache.domains(home)}
+    used |= {old: old.lstat().st_mtime} if old.is_dir() else {}
+    pieces = tuple(
+        Piece(kind=kind.name, name=str(folder), size=folder_size(folder), used=at)
+        for folder, at in used.items()
+    )
     return Found(
         kind=kind.name,
         holds=kind.holds,
         again=kind.again,
-        size=sum(one.st_size for one in stats),
-        count=len(stats),
-        used=max((one.st_mtime for one in stats), default=0),
-        why="" if able or not old else "ccache, which removes what is old in it, is not installed",
-        pieces=(Piece(kind=kind.name, name=str(folder), size=size, used=used),) if old and able else (),
+        size=sum(one.size for one in pieces),
+        count=len(pieces),
+        used=max(used.values(), default=0),
+        pieces=tuple(one for one in pieces if one.used < oldest(days) or one.name == str(old)),
     )
 
 
-def evict(home: Home, days: float) -> process.Finished:
-    """Have ccache remove what was not used for so many days."""
-    seconds = max(int(days * DAY), 0)
-    env = dict(os.environ) | {"CCACHE_DIR": str(home.compiler_cache), "CCACHE_CONFIGPATH": os.devnull}
-    return process.run(["ccache", "--evict-older-than", f"{seconds}s"], env=env)
+def remove_cache(home: Home, folder: Path) -> None:
+    """Remove what `find_cache` found; a trust domain that a step uses by now stays."""
+    if folder == home.old_compiler_cache:
+        remove_tree(folder)
+    else:
+        compiler_cache.drop(home, folder)
 
 
 def find_files(kind: Kind, groups: dict[Path, list[Path]], days: float, *, spare: bool) -> Found:

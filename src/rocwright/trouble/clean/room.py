@@ -99,7 +99,10 @@ def clear(
         for engine in known.engine
         for piece in by_kind.get(engine.name, ())
     ]
-    done = [inside.evict(home, room.days)] if "compiler-cache" in by_kind else []
+    for piece in by_kind.get("compiler-cache", ()):
+        say(f"clean: {piece.name}")
+        inside.remove_cache(home, Path(piece.name))
+    done: list[process.Finished] = []
     for _, command in commands:
         say(f"clean: {' '.join(command)}")
         done.append(process.run(command))

@@ -1,0 +1,142 @@
+"""The compiler cache of a step: the folder of its trust domain, while the step runs.
+
+Domains lie side by side in a folder that no step can write to; a step sees its own alone, mounted at
+/ccache. Beside each lies a file `DOMAIN.used`, which only the host writes: its time is that of the last use,
+its text the size in bytes then, and whoever uses the domain holds a shared lock on it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock
+
+from rocwright import sandbox
+from rocwright.bases.roots import remove_tree
+from rocwright.home import Home
+from rocwright.store.keep import folder_size
+from rocwright.store.model import CacheUse
+
+GIB = 1024**3
+MOST_GIB = 20
+"""What the compiler caches of all domains may take together; ccache keeps each one below it."""
+
+_USED = ".used"
+_GONE = ".gone"
+_DOMAIN = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Lent:
+    """A domain's folder on the host, None where the step has no compiler cache, and what is to be said of it
+    in the record."""
+
+    folder: Path | None
+    use: CacheUse
+
+
+NONE = Lent(None, CacheUse(state="none"))
+
+
+@contextlib.contextmanager
+def lend(home: Home, domain: str) -> Iterator[Lent]:
+    """The folder of a domain, made where there is none; nobody removes it meanwhile.
+
+    Afterwards the domains used longest ago go, until all together take no more than they may.
+    """
+    folder = home.compiler_cache(domain)
+    home.compiler_caches.mkdir(parents=True, exist_ok=True)
+    with _administration(home):
+        used = os.open(_used(folder), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(used, fcntl.LOCK_SH)
+        os.utime(used)
+        folder.mkdir(exist_ok=True)
+        filled = any(folder.iterdir())
+        # giving it to the step twice does no harm; later it is too large to walk through
+        if not filled:
+            sandbox.make_writable(folder)
+    try:
+        yield Lent(folder, CacheUse(state="filled" if filled else "empty", domain=domain))
+    finally:
+        size = str(folder_size(folder)).encode()
+        with _administration(home):
+            os.ftruncate(used, 0)
+            os.pwrite(used, size, 0)
+            os.close(used)
+        _trim(home)
+
+
+def domains(home: Home) -> tuple[Path, ...]:
+    """The folders of all domains, the one used longest ago first."""
+    found = [one for one in home.compiler_caches.glob("*") if _DOMAIN.fullmatch(one.name)]
+    return tuple(sorted(found, key=last_used))
+
+
+def last_used(folder: Path) -> float:
+    """When a domain was last lent, in seconds since 1970; 0 where nothing says so."""
+    with contextlib.suppress(OSError):
+        return _used(folder).stat().st_mtime
+    return 0
+
+
+def drop(home: Home, folder: Path) -> bool:
+    """Remove a domain, unless a step uses it; whether it is gone."""
+    with _administration(home):
+        if not _claim(folder):
+            return False
+        # who comes now begins a new one, and does not wait for the removal
+        folder.rename(folder.with_name(f"{folder.name}.{time.time_ns()}{_GONE}"))
+        _used(folder).unlink(missing_ok=True)
+    for gone in home.compiler_caches.glob(f"*{_GONE}"):
+        remove_tree(gone)
+    return True
+
+
+def _claim(folder: Path) -> bool:
+    """Whether nobody uses a domain; who asks holds the lock under which it is lent."""
+    if not folder.is_dir():
+        return False
+    try:
+        used = os.open(_used(folder), os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return True
+    try:
+        fcntl.flock(used, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(used)
+    return True
+
+
+def _trim(home: Home) -> None:
+    """Remove domains, the one used longest ago first, until all take no more than they may together."""
+    sizes = {folder: _size(folder) for folder in domains(home)}
+    total = sum(sizes.values())
+    for folder, size in sizes.items():
+        if total <= MOST_GIB * GIB:
+            return
+        total -= size if drop(home, folder) else 0
+
+
+def _size(folder: Path) -> int:
+    """The size of a domain when it was last used, in bytes; 0 where nothing says so."""
+    with contextlib.suppress(OSError, ValueError):
+        return int(_used(folder).read_text())
+    return 0
+
+
+def _used(folder: Path) -> Path:
+    return folder.with_name(folder.name + _USED)
+
+
+def _administration(home: Home) -> FileLock:
+    """Held while a domain is lent, given back or removed; never while a step runs."""
+    return FileLock(home.compiler_caches / ".lock")

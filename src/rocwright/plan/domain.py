@@ -1,0 +1,54 @@
+"""Trust domains: which steps may read what another has left in a compiler cache.
+
+What a step leaves there may be forged, so a cache is shared only by steps that run the same strangers' code:
+the same component, sources, commands, edits and environment as the recipe has them for all GPUs, and the same
+things installed. The GPUs, the number of jobs and the step's key are not part of it: a build for a second GPU
+finds what the first has compiled for the host. The root file system is not part of it either: bases are
+trusted as such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rocwright.files import sha256_bytes
+from rocwright.models import canonical_json
+from rocwright.patching.model import Edit
+from rocwright.plan.model import FilePin
+
+SCHEMA = 1
+"""Raised when the meaning of a domain changes; every compiler cache begins anew with it."""
+
+
+def domain_of(
+    component: str,
+    *,
+    sources: Iterable[str],
+    commands: Sequence[str],
+    tree: Sequence[str] = (),
+    edits: Iterable[Edit] = (),
+    env: Mapping[str, str] | None = None,
+    installed: Iterable[str] = (),
+) -> str:
+    """The sha256 that stands for a trust domain.
+
+    `sources` and `installed` are the sha256s of what was fetched and the domains of what was built; `tree`
+    says which part of the sources is taken and which of their patches.
+    """
+    said: dict[str, Any] = {
+        "schema": SCHEMA,
+        "component": component,
+        "sources": sorted(sources),
+        "tree": list(tree),
+        "edits": [one.material() | {"targets": one.targets} for one in edits],
+        "commands": list(commands),
+        "env": dict(env or {}),
+        "installed": sorted(installed),
+    }
+    return sha256_bytes(canonical_json(said))
+
+
+def digests(*files: Iterable[FilePin]) -> tuple[str, ...]:
+    """The sha256s of fetched files."""
+    return tuple(pin.sha256 for part in files for pin in part)
