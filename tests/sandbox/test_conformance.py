@@ -94,8 +94,19 @@ def test_user_host_and_processes_are_fixed(ran: Run, tiny_root: Path) -> None:
 
 
 def test_there_are_no_capabilities(ran: Run) -> None:
-    _, lines = ran(shell("grep -E 'Cap(Prm|Eff|Amb)' /proc/self/status"))
-    assert [int(line.split()[1], 16) for line in lines] == [0, 0, 0]
+    _, lines = ran(shell("grep -E '^(Cap|NoNewPrivs)' /proc/self/status"))
+    assert lines.pop() == "NoNewPrivs:\t1"
+    assert {line.split(":")[0]: int(line.split()[1], 16) for line in lines} == {
+        f"Cap{each}": 0 for each in ("Inh", "Prm", "Eff", "Bnd", "Amb")
+    }
+
+
+def test_in_a_root_without_setpriv_no_capability_can_be_had_either(ran: Run, tmp_path: Path) -> None:
+    (tmp_path / "absent").touch()
+    mounts = (Mount(source=tmp_path / "absent", target="/usr/bin/setpriv"),)
+    status = "id -u; grep -E '^(CapPrm|CapEff|CapAmb|NoNewPrivs)' /proc/self/status"
+    _, lines = ran(shell(status, mounts=mounts))
+    assert [line.split()[-1].lstrip("0") for line in lines] == ["1000", "", "", "", "1"]
 
 
 def test_there_is_no_input(ran: Run) -> None:
@@ -180,6 +191,20 @@ def test_a_job_below_its_memory_limit_is_left_alone_and_measured(ran: Run) -> No
     outcome, _ = ran(shell("head -c 60M /dev/zero | tail -n 1 > /dev/null", memory=400 * 2**20))
     assert outcome.ok
     assert outcome.peak_memory is not None and 55 * 2**20 < outcome.peak_memory < 250 * 2**20
+
+
+BOMB = "bomb() { bomb | bomb & }; bomb; sleep 60"
+
+
+def test_a_job_that_starts_processes_without_end_is_ended_and_told_so(ran: Run) -> None:
+    outcome, _ = ran(shell(BOMB, processes=200, seconds=60))
+    assert outcome.ended is Ended.TOO_MANY_PROCESSES
+
+
+def test_a_job_below_its_limit_of_processes_is_left_alone(ran: Run) -> None:
+    sleepers = "for each in 1 2 3 4 5 6 7 8 9; do sleep 0.3 & done; wait"
+    outcome, lines = ran(shell(sleepers, processes=200))
+    assert outcome.ok, lines
 
 
 def test_devices_are_passed_when_named(ran: Run) -> None:

@@ -26,6 +26,7 @@ from rocwright.errors import (
     OutOfDiskError,
     OutOfMemoryError,
     RocwrightError,
+    SandboxError,
     StepTimeoutError,
 )
 from rocwright.plan.environment import BUILD, FIXED, IN, OUT, SOURCE
@@ -294,6 +295,13 @@ def cut_short(outcome: Outcome, job: Job, last: Sequence[str]) -> RocwrightError
                 cause="it hangs, or this machine is much slower than the recipe thinks",
                 detail="\n".join(last),
                 next_step="rocwright logs shows the last lines; raise `limit` in the recipe's [resources]",
+            )
+        case Ended.TOO_MANY_PROCESSES:
+            error = SandboxError(
+                f"the step was ended because it wanted more than {job.processes:,} processes at once",
+                cause="it starts processes without end, or does not wait for those that it started",
+                detail="\n".join(list(last)[-MOST_LINES:]),
+                next_step="rocwright logs shows the last lines; rocwright shell STEP opens its sandbox",
             )
         case Ended.EXITED | Ended.SIGNALLED:
             return None

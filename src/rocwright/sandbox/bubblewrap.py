@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from rocwright.sandbox import seccomp
 from rocwright.sandbox.engine import (
     HOSTNAME,
     STEP_DOWN_CAPABILITIES,
@@ -26,13 +27,23 @@ class Bubblewrap:
     isolates: bool = True
 
     def version(self) -> str:
-        return ask_version("bwrap", "--version").removeprefix("bubblewrap ")
+        version = ask_version("bwrap", "--version").removeprefix("bubblewrap ")
+        seccomp.program()
+        return version
 
     def launch(self, scene: Scene) -> Launch:
         as_root = is_root()
         user, command = _as_root(scene) if as_root else (_AS_USER, scene.command)
-        return Launch(argv=("bwrap", *_APART, *_network(scene), *_files(scene), *user, "--", *command))
+        rules = scene.folder / "seccomp.bpf"
+        rules.write_bytes(seccomp.program())
+        opened = ("/bin/sh", "-c", _FILTERED, str(rules))
+        words = ("--seccomp", _DESCRIPTOR, *_APART, *_network(scene), *_files(scene), *user)
+        return Launch(argv=(*opened, "bwrap", *words, "--", *command))
 
+
+_DESCRIPTOR = "9"
+_FILTERED = f'exec {_DESCRIPTOR}< "$0" && exec "$@"'
+"""Opens the filter of system calls for bwrap, which reads it from a descriptor and closes that."""
 
 _APART = (
     *("--die-with-parent", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),

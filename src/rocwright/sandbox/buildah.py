@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from shutil import which
 
-from rocwright.sandbox import cgroup
+from rocwright.sandbox import cgroup, seccomp
 from rocwright.sandbox.engine import (
     HOSTNAME,
     MARK,
@@ -21,6 +21,17 @@ _FILL = """set -eu
 place=$(buildah mount "$1")
 cp -a "$2/." "$place"
 """
+
+_RUNTIME = """#!/bin/sh
+bundle=
+for word; do
+    test "$last" != --bundle || bundle=$word
+    last=$word
+done
+test -z "$bundle" || sed -i '0,/"process":{{/s//"process":{{"noNewPrivileges":true,/' "$bundle/config.json"
+exec {runtime} "$@"
+"""
+"""A runtime that sets no_new_privs, for which buildah has no option."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +52,8 @@ class Buildah:
 
     def launch(self, scene: Scene) -> Launch:
         base = ("/usr/bin/env", f"TMPDIR={scene.folder}")
+        profile = scene.folder / "seccomp.json"
+        profile.write_text(seccomp.profile())
         flags = (*_runtime(scene), *_apart(scene), *_files(scene))
         remove = (*base, "buildah", "rm", scene.name)
         return Launch(
@@ -58,15 +71,18 @@ class Buildah:
 def _own(scene: Scene) -> tuple[str, ...]:
     """Devices, and a cgroup below the scene's, since the runtime removes the one it is given."""
     words = [word for device in scene.devices for word in ("--device", device)]
+    words += ["--security-opt", f"seccomp={scene.folder / 'seccomp.json'}"]
     return (*words, *(() if scene.cgroup is None else ("--cgroup-parent", f"{scene.cgroup}/job")))
 
 
 def _runtime(scene: Scene) -> tuple[str, ...]:
     """crun refuses machines with cgroups of both versions. What runc keeps lies in the scene's folder."""
-    isolation = ("--isolation", "oci")
-    if cgroup.unified() or which("runc") is None:
-        return isolation
-    return (*isolation, "--runtime", "runc", "--runtime-flag", f"root={scene.folder / 'runtime'}")
+    runtime = "crun" if cgroup.unified() or which("runc") is None else "runc"
+    wrapper = scene.folder / "oci-runtime"
+    wrapper.write_text(_RUNTIME.format(runtime=runtime))
+    wrapper.chmod(0o700)
+    words = ("--isolation", "oci", "--runtime", str(wrapper))
+    return words if runtime == "crun" else (*words, "--runtime-flag", f"root={scene.folder / 'runtime'}")
 
 
 def _apart(scene: Scene) -> tuple[str, ...]:

@@ -163,6 +163,9 @@ def create_above(name: str) -> Cgroup | None:
         )
         with contextlib.suppress(OSError):
             (group.folder / switch[0]).write_text(switch[1])
+        if group.version == 2:
+            with contextlib.suppress(OSError):
+                (group.folder / switch[0]).write_text("+pids")
     return group
 
 

@@ -38,9 +38,10 @@ class Docker:
 
     def launch(self, scene: Scene) -> Launch:
         image = image_name(scene.skeleton)
+        most = ("--pids-limit", str(scene.processes))
         return Launch(
             prepare=(("/bin/sh", "-c", _IMPORT, "sh", image, str(scene.skeleton)),),
-            argv=("docker", "run", "--pull", "never", *run_flags(scene), image, *scene.command),
+            argv=("docker", "run", "--pull", "never", *most, *run_flags(scene), image, *scene.command),
             undo=(("docker", "rm", "--force", scene.name),),
             joins_cgroup=False,
             counted=False,

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from rocwright import process
 from rocwright.errors import SandboxError
-from rocwright.sandbox.model import Mount
+from rocwright.sandbox.model import MOST_PROCESSES, Mount
 
 USER = 1000
 """User and group id of every job, as seen inside."""
@@ -36,7 +36,8 @@ class Scene:
 
     `skeleton` holds the mount points and symlinks of the root; `mounts` fill it, in this order.
     `command` is run inside as user and group 1000 and sets directory, umask and environment by itself.
-    `cgroup` is the cgroup's path below its hierarchy (`/a/b`), None where there is none.
+    `cgroup` is the cgroup's path below its hierarchy (`/a/b`), None where there is none; its limits are set.
+    `processes` is the most at once, for an engine that has a limit of its own.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Scene:
     network: bool = False
     devices: tuple[str, ...] = ()
     cgroup: str | None = None
+    processes: int = MOST_PROCESSES
     terminal: bool = False
 
     @property
@@ -114,17 +116,27 @@ def host_environment(name: str) -> dict[str, str]:
     return {key: os.environ[key] for key in _KEPT if key in os.environ} | {MARK: name}
 
 
-STEP_DOWN_CAPABILITIES = ("CAP_SETUID", "CAP_SETGID", "CAP_SYS_CHROOT")
+STEP_DOWN_CAPABILITIES = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_SYS_CHROOT")
 """What `step_down` needs; the job itself has none."""
 
 
 def step_down(scene: Scene) -> tuple[str, ...]:
     """Words before a command that is started as root inside and is to run as user 1000, of the host too.
 
-    chroot is the one program of coreutils, which every root has, that changes the user by number.
+    setpriv leaves no capability in any set, the bounding and the inheritable one included. A root may lack it
+    (it is util-linux's): then chroot does it, the one program of coreutils that changes the user by number,
+    and only no_new_privs sees to it that what is left in those two sets can never be had.
     """
     groups = ",".join(map(str, scene.groups))
-    return ("/usr/sbin/chroot", f"--userspec={USER}:{USER}", f"--groups={groups}", "/")
+    return ("/bin/sh", "-c", _STEP_DOWN.format(user=USER), "sh", groups)
+
+
+_STEP_DOWN = """groups=$1
+shift
+test -x /usr/bin/setpriv || exec /usr/sbin/chroot --userspec={user}:{user} --groups="$groups" / "$@"
+test -n "$groups" && groups=--groups=$groups || groups=--clear-groups
+exec /usr/bin/setpriv --reuid={user} --regid={user} "$groups" --inh-caps=-all --bounding-set=-all -- "$@"
+"""
 
 
 def ask_version(*argv: str) -> str:

@@ -1,4 +1,5 @@
-"""Watches a running sandbox's memory: by its cgroup, or by adding up its processes where it has none."""
+"""Watches a running sandbox: its memory by its cgroup, or by adding up its processes where it has none; and
+whether it wanted too many processes."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ class MemoryWatch:
 
     With a cgroup the kernel enforces the limit and counts whom it killed; without one, `on_excess` is called
     when `limit` is passed; with one, where it is `stalled` at its limit (sandbox/stall.py). `elsewhere` tells
-    that the kernel killed some process of the machine meanwhile, whosever it was: a hint, and no more.
+    that the kernel killed some process of the machine meanwhile, whosever it was: a hint, and no more. Where
+    `crowded` says that a process was refused to it, that is an excess too.
     """
 
     def __init__(
@@ -33,11 +35,13 @@ class MemoryWatch:
         *,
         limit: int | None,
         pids: Callable[[], list[int]],
+        crowded: Callable[[], bool] = lambda: False,
         on_excess: Callable[[], None],
     ) -> None:
         self._group = group
         self._limit = limit
         self._pids = pids
+        self._is_crowded = crowded
         self._on_excess = on_excess
         self._event = group.watch() if group is not None and limit is not None else None
         self._before = machine_kills()
@@ -47,6 +51,7 @@ class MemoryWatch:
         self.exhausted = False
         self.stalled = False
         self.elsewhere = False
+        self.crowded = False
 
     def __enter__(self) -> MemoryWatch:
         self._thread.start()
@@ -55,6 +60,7 @@ class MemoryWatch:
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
+        self.crowded = self.crowded or self._is_crowded()
         after = machine_kills()
         self.elsewhere = None not in (self._before, after) and after != self._before
         if self._group is not None:
@@ -77,6 +83,10 @@ class MemoryWatch:
                     self.exhausted = self.stalled = True
                     self._on_excess()
                     return
+            if self._is_crowded():
+                self.crowded = True
+                self._on_excess()
+                return
             used = self._group.used() if self._group is not None else total(self._pids(), self._limit)
             self._note(used)
             if self._group is not None:

@@ -17,12 +17,18 @@ class Mount:
     writable: bool = False
 
 
+MOST_PROCESSES = 16_384
+"""Processes and threads that a job may have at once: more than a build of 128 jobs takes whose linkers have a
+thread for each core, and half of the numbers that a machine has by default."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """One command and everything that it may see.
 
     `root` is a root file system folder, seen read-only; /tmp, /run, /dev and /proc are the sandbox's own.
-    `env` is the whole environment. `memory` is in bytes, `seconds` a wall-clock limit.
+    `env` is the whole environment. `memory` is in bytes, `seconds` a wall-clock limit; `processes` may be
+    there at once, threads included.
     `devices` are host device nodes or folders handed through (/dev/kfd, /dev/dri).
     """
 
@@ -34,6 +40,7 @@ class Job:
     network: bool = False
     memory: int | None = None
     seconds: float | None = None
+    processes: int = MOST_PROCESSES
     devices: tuple[str, ...] = ()
 
 
@@ -44,6 +51,7 @@ class Ended(StrEnum):
     SIGNALLED = "signalled"
     TIMED_OUT = "timed out"
     OUT_OF_MEMORY = "out of memory"
+    TOO_MANY_PROCESSES = "too many processes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

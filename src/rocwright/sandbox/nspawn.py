@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rocwright.sandbox import seccomp
 from rocwright.sandbox.engine import (
     HOSTNAME,
     MARK,
@@ -54,6 +55,7 @@ def _settings(scene: Scene) -> tuple[str, ...]:
     words = ["--quiet", "--register=no", "--keep-unit", "--settings=no", "--link-journal=no"]
     words += ["--resolv-conf=off", "--timezone=off", f"--hostname={HOSTNAME}", "--as-pid2"]
     words += [f"--drop-capability={dropped}", "--no-new-privileges=yes", f"--setenv={MARK}={scene.name}"]
+    words += [f"--system-call-filter=~{' '.join(seccomp.names())}"]
     words += [f"--console={'interactive' if scene.terminal else 'pipe'}"]
     return (*words, *(() if scene.network else ("--private-network",)))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from shutil import which
 
-from rocwright.sandbox import cgroup
+from rocwright.sandbox import cgroup, seccomp
 from rocwright.sandbox.containers import run_flags, ulimits
 from rocwright.sandbox.engine import USER, Launch, Scene, ask_version, is_root
 
@@ -23,6 +23,8 @@ class Podman:
     def launch(self, scene: Scene) -> Launch:
         base = ("podman", *_runtime())
         place, joins = _cgroup(scene)
+        profile = scene.folder / "seccomp.json"
+        profile.write_text(seccomp.profile())
         user = () if is_root() else (f"--userns=keep-id:uid={USER},gid={USER}",)
         own = (
             "--read-only-tmpfs=false",
@@ -30,6 +32,7 @@ class Podman:
             "--passwd=false",
             "--shm-size=0",
             "--pull=never",
+            f"--security-opt=seccomp={profile}",
             *ulimits(),
             *place,
             *user,
@@ -52,6 +55,5 @@ def _cgroup(scene: Scene) -> tuple[tuple[str, ...], bool]:
     """The container below the scene's cgroup, or, where crun can do it, in it with no other."""
     if cgroup.unified() and which("crun") is not None:
         return ("--cgroups=disabled",), True
-    if scene.cgroup is not None:
-        return ("--cgroup-parent", scene.cgroup), False
-    return (), False
+    most = f"--pids-limit={scene.processes}"
+    return (most,) if scene.cgroup is None else (most, "--cgroup-parent", scene.cgroup), False

@@ -20,10 +20,12 @@ from rocwright.sandbox.engine import USER, Engine, Launch, Scene, host_environme
 from rocwright.sandbox.layout import make_layout
 from rocwright.sandbox.memory import MemoryWatch
 from rocwright.sandbox.model import Ended, Job, Outcome
+from rocwright.sandbox.pids import Pids
+from rocwright.sandbox.pids import limit as limit_pids
 from rocwright.untrusted import Untrusted
 
-_JOIN = 'echo 0 > "$0" && exec "$@"'
-"""Enters a cgroup before the engine starts, so that no process is ever outside it."""
+_JOIN = 'while test "$1" != --; do echo 0 > "$1" || exit 125; shift; done; shift; exec "$@"'
+"""Enters cgroups before the engine starts, so that no process is ever outside them."""
 
 
 def run(engine: Engine, job: Job, on_line: Callable[[str], None]) -> Outcome:
@@ -73,6 +75,7 @@ class _Box:
     folder: Path
     group: cgroup.Cgroup | None
     launch: Launch
+    pids: Pids | None = None
     ended: bool = False
     late: Event = field(default_factory=Event)
     launcher: Popen[bytes] | None = None
@@ -85,9 +88,12 @@ class _Box:
     def argv(self) -> tuple[str, ...]:
         if self.group is None or not self.launch.joins_cgroup:
             return self.launch.argv
-        return ("/bin/sh", "-c", _JOIN, str(self.group.procs), *self.launch.argv)
+        joined = (self.group.procs, *(self.pids.procs if self.pids is not None else ()))
+        return ("/bin/sh", "-c", _JOIN, "sh", *map(str, joined), "--", *self.launch.argv)
 
     def kill(self) -> None:
+        if self.pids is not None:
+            self.pids.close()
         if self.launcher is not None:
             process.kill_group(self.launcher)
         state.kill_all(self.name, self.group.folder if self.group else None)
@@ -96,8 +102,11 @@ class _Box:
         self.late.set()
         self.kill()
 
-    def pids(self) -> list[int]:
+    def processes(self) -> list[int]:
         return state.marked_with(self.name)
+
+    def crowded(self) -> bool:
+        return self.pids is not None and self.pids.refused()
 
 
 @contextmanager
@@ -122,6 +131,7 @@ def _make(engine: Engine, job: Job, command: tuple[str, ...], folder: Path, *, t
     group = cgroup.create(folder.name)
     if group is not None and job.memory is not None:
         group.limit(job.memory)
+    pids = limit_pids(group, job.processes)
     scene = Scene(
         name=folder.name,
         folder=folder,
@@ -131,11 +141,12 @@ def _make(engine: Engine, job: Job, command: tuple[str, ...], folder: Path, *, t
         network=job.network,
         devices=job.devices,
         cgroup=group.path if group else None,
+        processes=job.processes,
         terminal=terminal,
     )
     launch = engine.launch(scene)
     state.write_record(folder, launch.undo, group)
-    return _Box(engine=engine, folder=folder, group=group, launch=launch)
+    return _Box(engine=engine, folder=folder, group=group, launch=launch, pids=pids)
 
 
 def _close(box: _Box) -> None:
@@ -168,7 +179,9 @@ def _run(box: _Box, job: Job, reader: inside.Reader) -> Outcome:
             timer.start()
 
     counted = box.group if box.launch.counted else None
-    watch = MemoryWatch(counted, limit=job.memory, pids=box.pids, on_excess=box.kill)
+    watch = MemoryWatch(
+        counted, limit=job.memory, pids=box.processes, crowded=box.crowded, on_excess=box.kill
+    )
     with watch, contextlib.ExitStack() as stack:
         if timer is not None:
             stack.callback(timer.cancel)
@@ -179,9 +192,9 @@ def _run(box: _Box, job: Job, reader: inside.Reader) -> Outcome:
     # anything else may be an engine that was ended, which removes nothing
     box.ended = done.returncode == 0 and not box.late.is_set()
     code = _as_shell(done.returncode)
-    if not reader.begun and not box.late.is_set() and not watch.exhausted:
+    if not reader.begun and not box.late.is_set() and not (watch.exhausted or watch.crowded):
         raise _nowhere(job) if reader.nowhere else _no_start(box, done.returncode, [*reader.noise])
-    ended = _ended(box, watch.exhausted, code)
+    ended = _ended(box, watch, code)
     killed = ended is Ended.SIGNALLED and code - 128 == signal.SIGKILL
     return Outcome(
         ended=ended,
@@ -193,12 +206,14 @@ def _run(box: _Box, job: Job, reader: inside.Reader) -> Outcome:
     )
 
 
-def _ended(box: _Box, exhausted: bool, code: int) -> Ended:
+def _ended(box: _Box, watch: MemoryWatch, code: int) -> Ended:
     if box.late.is_set():
         return Ended.TIMED_OUT
     # also where a pipeline swallowed it and ended well: what was made then is not to be trusted
-    if exhausted:
+    if watch.exhausted:
         return Ended.OUT_OF_MEMORY
+    if watch.crowded:
+        return Ended.TOO_MANY_PROCESSES
     return Ended.SIGNALLED if _signal(code) else Ended.EXITED
 
 
