@@ -8,12 +8,15 @@ from contextlib import ExitStack
 from typing import Any
 
 import httpx
+import pytest
 
 from rocwright.home import Home
 from rocwright.records.model import Run
 from rocwright.records.read import Records
 from rocwright.served import room_for
-from tests.web.serving import Served, a_run, a_step, events, listening, write_log
+from rocwright.web import live
+from rocwright.web.site import COOKIE
+from tests.web.serving import Served, a_run, a_step, events, listening, serve_site, write_log
 
 MANY = 1000
 
@@ -58,6 +61,36 @@ def test_states_come_until_a_run_is_killed(served: Served, records: Records) -> 
             assert (state["state"], state["outcome"]) == ("ended", "killed")
             assert next(told)[0] == "end"
         assert "killed" in httpx.get(f"http://{host}:{port}/runs/{run.id}").text
+
+
+@pytest.mark.parametrize("what", ["live", "log/alpha/live"])
+@pytest.mark.parametrize("ends", ["its token is removed", "it leaves"])
+def test_a_stream_ends_soon_after_who_listens_may_not(
+    home: Home, records: Records, monkeypatch: pytest.MonkeyPatch, what: str, ends: str
+) -> None:
+    monkeypatch.setattr(live, "PING_SECONDS", 0.2)
+    served = serve_site(home, records, open_=False)
+    run = a_run(**GOING)
+    records.put(run)
+    write_log(home, run, "first\n")
+    client = served.client("read")
+    session = str(client.cookies[COOKIE])
+    with (
+        listening(served.made) as (host, port),
+        httpx.stream(
+            "GET", f"http://{host}:{port}/runs/{run.id}/{what}", cookies={COOKIE: session}, timeout=10
+        ) as answer,
+    ):
+        lines = answer.iter_lines()
+        # it goes on while nothing happens
+        while next(lines) != ": ":
+            pass
+        if ends == "it leaves":
+            served.site.access.leave(session)
+        else:
+            served.site.access.tokens.remove("read")
+        write_log(home, run, "nobody may read this\n")
+        assert not [line for line in lines if "nobody" in line or "end" in line]
 
 
 def test_a_thousand_read_a_log_beside_some_who_do_not_listen_or_have_gone(

@@ -11,9 +11,9 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
-from pydantic import ValidationError
+from pydantic import StringConstraints, ValidationError
 
 from rocwright.errors import InputError
 from rocwright.files import write_atomic
@@ -25,7 +25,8 @@ SCOPES: tuple[Scope, ...] = get_args(Scope)
 SESSION_SECONDS = 12 * 3600.0
 MOST_SESSIONS = 1000
 ATTEMPTS, ATTEMPT_SECONDS = 5, 60.0
-"""Wrong tokens that one address may give in so many seconds; ten times as many from all addresses."""
+"""Wrong tokens that one address may give in so many seconds before it is told to wait; ten times as many from
+all addresses. It slows down who tries, and nobody who has a token."""
 
 
 class Token(Frozen):
@@ -33,7 +34,7 @@ class Token(Frozen):
 
     name: str
     scopes: tuple[Scope, ...]
-    sha256: str
+    sha256: Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
     made: str = ""
 
 
@@ -121,7 +122,7 @@ class Session:
 
 
 class TooManyError(Exception):
-    """Too many wrong tokens; `seconds` until the next one is looked at."""
+    """Too many wrong tokens; `seconds` until they are few enough again."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__()
@@ -140,9 +141,9 @@ class Access:
     _wrong: OrderedDict[str, deque[float]] = field(default_factory=OrderedDict)
     _all_wrong: deque[float] = field(default_factory=lambda: deque(maxlen=10 * ATTEMPTS))
 
-    def enter(self, secret: str, address: str) -> str:
-        """The id of a new session, for a token; "" for a wrong one. Raises TooManyError."""
-        session = self.known(secret, address)
+    def enter(self, secret: str) -> str:
+        """The id of a new session, for a token; "" for a wrong one."""
+        session = self.known(secret)
         if session is None:
             return ""
         ident = secrets.token_urlsafe(32)
@@ -151,15 +152,10 @@ class Access:
             self._sessions.popitem(last=False)
         return ident
 
-    def known(self, secret: str, address: str) -> Session | None:
-        """Whose token it is, None for a wrong one. Raises TooManyError."""
-        self._limit(address)
+    def known(self, secret: str) -> Session | None:
+        """Whose token it is, None for a wrong one. A right one is known whatever others tried."""
         token = self._find(secret)
         if token is None:
-            self._wrong.setdefault(address, deque(maxlen=ATTEMPTS)).append(self.clock())
-            self._all_wrong.append(self.clock())
-            while len(self._wrong) > MOST_SESSIONS:
-                self._wrong.popitem(last=False)
             return None
         return Session(
             name=token.name,
@@ -169,12 +165,18 @@ class Access:
             token=token.sha256,
         )
 
-    def _limit(self, address: str) -> None:
+    def wrong(self, address: str) -> None:
+        """Count a wrong token that was given in the form. Raises TooManyError."""
         since = self.clock() - ATTEMPT_SECONDS
-        for wrong, most in ((self._wrong.get(address, ()), ATTEMPTS), (self._all_wrong, 10 * ATTEMPTS)):
-            recent = [at for at in wrong if at > since]
+        mine = self._wrong.setdefault(address, deque(maxlen=ATTEMPTS))
+        while len(self._wrong) > MOST_SESSIONS:
+            self._wrong.popitem(last=False)
+        for given, most in ((mine, ATTEMPTS), (self._all_wrong, 10 * ATTEMPTS)):
+            recent = [at for at in given if at > since]
             if len(recent) >= most:
                 raise TooManyError(recent[0] - since)
+        mine.append(self.clock())
+        self._all_wrong.append(self.clock())
 
     def _find(self, secret: str) -> Token | None:
         given = _hash(secret)

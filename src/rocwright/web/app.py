@@ -115,8 +115,11 @@ class _Gate:
         if not token:
             return self.pages.page(request, "enter.html", to=_inside(to), says="")
         address = request.client.host if request.client else ""
+        ident = self.site.access.enter(token.strip())
         try:
-            ident = self.site.access.enter(token.strip(), address)
+            # a link is no attempt: any page of elsewhere can have a browser follow one
+            if not ident and request.method == "POST":
+                self.site.access.wrong(address)
         except TooManyError as error:
             wait = str(int(error.seconds) + 1)
             answer = self.pages.page(

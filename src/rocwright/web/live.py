@@ -21,10 +21,10 @@ from rocwright.web.graph import look_of
 from rocwright.web.left import going, in_a_word
 from rocwright.web.log_lines import read_part
 from rocwright.web.pages import Pages, step_of
-from rocwright.web.site import asked
+from rocwright.web.site import asked, number
 
-PING_SECONDS = 15.0
-"""After so much silence a client hears that the server is there."""
+PING_SECONDS = 5.0
+"""After so much silence a client hears that the server is there, if it still may listen."""
 
 LONGEST_SECONDS = 3600.0
 """After this the client asks anew, from where it is."""
@@ -55,15 +55,20 @@ class Live:
         """The states of a run's steps, now and at each change, until it has ended."""
         self.site.need(request, "read")
         run = await self.pages.known_run(request)
-        return _stream(self._states(run))
+        return _stream(self._states(run, self._may(request)))
 
-    async def _states(self, run: Run) -> AsyncIterator[str]:
+    def _may(self, request: Request) -> Callable[[], bool]:
+        return lambda: self.site.still(request, "read")
+
+    async def _states(self, run: Run, may: Callable[[], bool]) -> AsyncIterator[str]:
         last, times = "", await asked(self.site.records.times)
         with anyio.move_on_after(LONGEST_SECONDS), self.bells.heard(self.site.home.runs) as bell:
             while True:
                 bell.clear()
                 run = await self._now(run)
                 told = json.dumps(_told(run, times))
+                if not may():
+                    return
                 if told != last:
                     last = told
                     yield _event("state", told)
@@ -79,15 +84,17 @@ class Live:
         run = await self.pages.known_run(request)
         step = step_of(run, request.path_params["step"])
         start = request.headers.get("last-event-id") or request.query_params.get("from", "0")
-        return _stream(self._lines(run, step, int(start) if start.isdecimal() else 0))
+        return _stream(self._lines(run, step, number(start), self._may(request)))
 
-    async def _lines(self, run: Run, step: StepRun, at: int) -> AsyncIterator[str]:
+    async def _lines(self, run: Run, step: StepRun, at: int, may: Callable[[], bool]) -> AsyncIterator[str]:
         path = self.pages.log_path(run, step)
         with anyio.move_on_after(LONGEST_SECONDS), self.bells.heard(path) as bell:
             while True:
                 bell.clear()
                 run = await self._now(run)
                 end, lines = await self._part(path, at)
+                if not may():
+                    return
                 if end > at:
                     at = end
                     yield lines

@@ -21,7 +21,7 @@ from rocwright.web.graph import graph, look_of
 from rocwright.web.left import going, in_a_word
 from rocwright.web.log_lines import CHUNK, Part, masked, phases, read_part
 from rocwright.web.render import render
-from rocwright.web.site import Site, asked
+from rocwright.web.site import Site, asked, number
 
 PAGE = 50
 """Runs on a page."""
@@ -47,7 +47,7 @@ class Pages:
         self.site.need(request, "read")
         asked_for = {name: request.query_params.get(name, "")[:200] for name in ("stack", "outcome", "state")}
         before = request.query_params.get("before", "0")
-        which = Which(**asked_for, before=int(before) if before.isdecimal() else 0)
+        which = Which(**asked_for, before=number(before))
         found = await asked(lambda: self.site.records.runs(which, limit=PAGE + 1, steps=False))
         more = found[PAGE - 1].number if len(found) > PAGE else 0
         return self.page(request, "runs.html", runs=found[:PAGE], more=more, asked=asked_for)
@@ -126,7 +126,7 @@ class Pages:
         run = await self.known_run(request)
         step = step_of(run, request.path_params["step"])
         start = request.query_params.get("from", "")
-        at = int(start) if start.isdecimal() else -CHUNK
+        at = number(start, -CHUNK)
         part: Part = await asked(lambda: read_part(self.log_path(run, step), at, self.site.hidden))
         return self.page(
             request,

@@ -20,7 +20,7 @@ from rocwright.home import Home
 from rocwright.records.read import Records
 from rocwright.resolve.files import PROJECT, read_project
 from rocwright.resolve.settings import Channel, ProjectFile
-from rocwright.web.access import Access, Scope, Session, TooManyError
+from rocwright.web.access import Access, Scope, Session
 from rocwright.web.forms import fields
 from rocwright.web.log_lines import secrets_of_environment
 
@@ -60,14 +60,7 @@ class Site:
         """Who asks, where they gave a token: in the page, or as a password, as installers can."""
         header = request.headers.get("authorization", "")
         if header[:6].lower() == "basic ":
-            address = request.client.host if request.client else ""
-            try:
-                return self.access.known(password(header[6:]), address)
-            except TooManyError as error:
-                wait = str(int(error.seconds) + 1)
-                raise HTTPException(
-                    429, f"too many wrong tokens: wait {wait} s", {"retry-after": wait}
-                ) from None
+            return self.access.known(password(header[6:]))
         return self.access.session(request.cookies.get(COOKIE, ""))
 
     def need(self, request: Request, scope: Scope) -> Session | None:
@@ -76,6 +69,11 @@ class Site:
         if not self.access.may(session, scope):
             raise HTTPException(403 if session else 401, f"this needs a token with the scope {scope}")
         return session
+
+    def still(self, request: Request, scope: Scope) -> bool:
+        """Whether who asked may do it now: a token can be removed, and a session end, while an answer goes
+        on."""
+        return self.access.may(self.session(request), scope)
 
     async def need_form(self, request: Request, scope: Scope) -> tuple[Session, dict[str, str]]:
         """Who sent a form, and its fields; the form must be one of ours. Raises HTTPException."""
@@ -94,6 +92,11 @@ def password(encoded: str) -> str:
         return base64.b64decode(encoded, validate=True).decode().partition(":")[2]
     except ValueError:
         return ""
+
+
+def number(text: str, otherwise: int = 0) -> int:
+    """The number that an address asks for, `otherwise` where it is none."""
+    return int(text) if text.isdecimal() and len(text) < 19 else otherwise
 
 
 async def asked(work: Callable[[], T]) -> T:
