@@ -8,12 +8,15 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
+import psutil
 import pytest
 import uvicorn
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
+import rocwright
 from rocwright import connection, process
 from rocwright.served import settings
 
@@ -45,9 +48,11 @@ class Answers:
 
 
 @contextmanager
-def listening(made: Answers, most_clients: int = 10) -> Iterator[tuple[str, int]]:
+def listening(
+    made: Answers, most_clients: int = 10, names: tuple[str, ...] = ()
+) -> Iterator[tuple[str, int]]:
     with socket.create_server(("127.0.0.1", 0)) as bound:
-        server = uvicorn.Server(settings(made, most_clients))
+        server = uvicorn.Server(settings(made, most_clients, names))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
         thread.start()
         yield bound.getsockname()
@@ -128,7 +133,7 @@ def test_a_head_is_not_endless() -> None:
     begin = b"GET / HTTP/1.1\r\nlong: "
     with listening(Answers()) as place, socket.create_connection(place, timeout=10) as client:
         client.sendall(begin + b"x" * (connection.MOST_HEAD + 1 - len(begin)))
-        assert rest(client).startswith(b"HTTP/1.1 431 ")
+        assert rest(client).startswith(b"HTTP/1.1 400 ")
 
 
 def test_a_client_that_takes_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,6 +180,149 @@ def test_connections_are_bounded_whoever_asks(monkeypatch: pytest.MonkeyPatch) -
         clients[0].sendall(GET % b"/")
         assert clients[0].recv(12) == b"HTTP/1.1 200"
         clients[0].close()
+
+
+HEAD = b"POST / HTTP/1.1\r\nHost: here\r\n"
+BOTH = HEAD + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("begin", "more"),
+    [
+        pytest.param(b"GET /", b"x" * 65536, id="an address without an end"),
+        pytest.param(HEAD + b"a: ", b"x" * 65536, id="a header without an end"),
+        pytest.param(HEAD, b"a:b\r\n" * 10_000, id="headers without an end"),
+        pytest.param(CHUNKED + b"1\r\na\r\n0\r\n", b"a:b\r\n" * 10_000, id="trailers without an end"),
+        pytest.param(CHUNKED + b"1\r\na\r\n0\r\na:", b"x" * 65536, id="a trailer without an end"),
+        pytest.param(CHUNKED + b"1;", b"x" * 65536, id="a chunk's extension without an end"),
+        pytest.param(CHUNKED, b"1\r\na\r\n" * 10_000, id="chunks without an end"),
+        pytest.param(CHUNKED + b"ffffffff\r\n", b"x" * 65536, id="a chunk without an end"),
+        pytest.param(HEAD + b"Content-Length: 9999999999\r\n\r\n", b"x" * 65536, id="a body without an end"),
+        pytest.param(HEAD + b"Content-Length: 1\r\n\r\n", b"x" * 65536, id="more than was said"),
+    ],
+)
+def test_what_does_not_end_is_neither_kept_nor_read_on(begin: bytes, more: bytes) -> None:
+    endless = 64 * 2**20
+    with listening(Answers()) as place, socket.create_connection(place, timeout=10) as client:
+        sent, at_first = 0, psutil.Process().memory_info().rss
+        with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+            client.sendall(begin)
+            while sent < endless:
+                client.sendall(more)
+                sent += len(more)
+        # what the system keeps of a connection is some MiB
+        assert sent < endless / 2
+        assert psutil.Process().memory_info().rss - at_first < endless / 4
+        with ask(place) as another:
+            assert another.recv(12) == b"HTTP/1.1 200"
+
+
+def test_a_body_that_nobody_reads_is_not_kept() -> None:
+    made = Answers()
+    with listening(made) as place, socket.create_connection(place, timeout=10) as client:
+        client.sendall(CHUNKED.replace(b"POST /", b"POST /flood"))
+        assert made.begun.acquire(timeout=10)
+        client.settimeout(1)
+        at_first, sent = psutil.Process().memory_info().rss, 0
+        with contextlib.suppress(OSError):
+            while sent < 2**28:
+                client.sendall(b"10000\r\n" + b"x" * 65536 + b"\r\n")
+                sent += 65536
+        assert sent < 2**26
+        assert psutil.Process().memory_info().rss - at_first < 2**26
+
+
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [
+        pytest.param(b"GET / HTTP/1.1\r\nHost: here\r\nHost: there\r\n\r\n", 400, id="two hosts"),
+        pytest.param(b"GET / HTTP/1.0\r\nHost: here\r\nHost: here\r\n\r\n", 400, id="two hosts in 1.0"),
+        pytest.param(b"GET / HTTP/1.1\r\n\r\n", 400, id="no host"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: \r\n\r\n", 400, id="an empty host"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: here\x01\r\n\r\n", 400, id="a host with a control character"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: he\tre\r\n\r\n", 400, id="a host with a tab"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: a@localhost\r\n\r\n", 400, id="a host with a user"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: here,there\r\n\r\n", 400, id="hosts in one line"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: here/..\r\n\r\n", 400, id="a host with a path"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: \xc3\xa9\r\n\r\n", 400, id="a host that is not ASCII"),
+        pytest.param(HEAD + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\na", 400, id="two lengths"),
+        pytest.param(HEAD + b"Content-Length: 1, 2\r\n\r\na", 400, id="two lengths in a line"),
+        pytest.param(HEAD + b"Content-Length: -1\r\n\r\n", 400, id="a length below nothing"),
+        pytest.param(HEAD + b"Content-Length: +1\r\n\r\na", 400, id="a length with a sign"),
+        pytest.param(HEAD + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 400, id="a coding"),
+        pytest.param(HEAD + b"Content-Length : 1\r\n\r\na", 400, id="a space before a colon"),
+        pytest.param(b"GET / HTTP/1.1\r\n Host: here\r\n\r\n", 400, id="a line that goes on from none"),
+        pytest.param(b"GET / HTTP/1.1\nHost: here\r\nx: a\rb\r\n\r\n", 400, id="a return in a header"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: here\r\nx: a\0b\r\n\r\n", 400, id="a zero in a header"),
+        pytest.param(CHUNKED + b"0x1\r\na\r\n0\r\n\r\n", 400, id="a chunk's size in C"),
+        pytest.param(CHUNKED + b"1\r\nab\r\n0\r\n\r\n", 400, id="a chunk that is too long"),
+        pytest.param(b"\x16\x03\x01\x02\x00\x01", 400, id="TLS"),
+        pytest.param(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505, id="HTTP/2"),
+        pytest.param(
+            b"GET / HTTP/1.1\r\nHost: here\r\n" + b"a: b\r\n" * 100 + b"\r\n", 431, id="many headers"
+        ),
+        pytest.param(b"GET /" + b"x" * 9000 + b" HTTP/1.1\r\nHost: here\r\n\r\n", 414, id="a long address"),
+        pytest.param(BOTH + b"0\r\n\r\n" + GET % b"/", 400, id="a length beside chunks"),
+        pytest.param(BOTH.replace(b"/1.1", b"/1.0") + GET % b"/", 400, id="chunks in 1.0"),
+        pytest.param(HEAD + b"Content-Length: 65537\r\n\r\n", 413, id="a large body"),
+    ],
+)
+def test_what_can_be_read_in_two_ways_is_refused(asked: bytes, status: int) -> None:
+    made = Answers()
+    with listening(made) as place, socket.create_connection(place, timeout=10) as client:
+        client.sendall(asked)
+        told = rest(client)
+        assert told.startswith(b"HTTP/1.1 %d " % status)
+        # nothing that came behind it was taken for a request
+        assert told.count(b"HTTP/1.1 ") == 1
+
+
+def test_a_trailer_that_is_none_behind_an_answer_ends_the_connection_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    made = Answers()
+    with listening(made) as place:
+        client = socket.create_connection(place, timeout=10)
+        client.sendall(CHUNKED.replace(b"POST /", b"POST /hold"))
+        assert made.begun.acquire(timeout=10)
+        client.sendall(b"0\r\n\r\x00\n\r\n")
+        rest(client)
+        assert made.ended.acquire(timeout=10)
+        with ask(place) as another:
+            assert another.recv(12) == b"HTTP/1.1 200"
+    assert not caplog.records
+
+
+def test_a_server_on_the_loopback_goes_by_its_names_alone() -> None:
+    with listening(Answers(), names=("builds.example",)) as place:
+        for host, status in {
+            b"localhost:1": 200, b"127.0.0.1": 200, b"[::1]:80": 200, b"Builds.Example": 200,
+            b"elsewhere.example": 403, b"127.0.0.1.example": 403, b"localhost.example": 403,
+        }.items():  # fmt: skip
+            with socket.create_connection(place, timeout=10) as client:
+                client.sendall(b"GET / HTTP/1.1\r\nHost: " + host + b"\r\n\r\n")
+                assert client.recv(12) == b"HTTP/1.1 %d" % status, host
+
+
+def test_the_next_request_waits_for_the_answer_and_is_not_kept_whole() -> None:
+    made = Answers()
+    with listening(made) as place, socket.create_connection(place, timeout=10) as client:
+        client.sendall(GET % b"/hold")
+        assert made.begun.acquire(timeout=10)
+        client.settimeout(1)
+        at_first, sent = psutil.Process().memory_info().rss, 0
+        with contextlib.suppress(OSError):
+            while sent < 2**28:
+                sent += client.send((GET % b"/") * 1000)
+        assert sent < 2**26
+        assert psutil.Process().memory_info().rss - at_first < 2**26
+
+
+def test_nothing_is_built_on_what_uvicorn_keeps_to_itself() -> None:
+    """Whatever the server's protocol is called inside: only its public settings are used."""
+    for path in Path(rocwright.__file__).parent.rglob("*.py"):
+        assert "uvicorn.protocols" not in path.read_text(), path
 
 
 @pytest.mark.parametrize(

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any, cast
 
-from starlette.responses import PlainTextResponse
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+import h11
 
 REQUEST_SECONDS = 20.0
-"""In which a request must be there whole, from its first byte or the beginning of the connection."""
+"""In which a request must be there whole, counted from the beginning of the connection or from the end of the
+last answer."""
 
 MOST_HEAD = 64 * 1024
-"""Bytes of a request's head that does not end."""
+"""Bytes of a head, of a chunk's first line or of trailers that do not end."""
 
 PATIENCE = 60.0
 """Seconds in which a client must take what waits for it; one that does not is left."""
@@ -24,12 +25,6 @@ FIRST_SECONDS = 1.0
 SPARE = 256
 """Connections beyond the most, for those who are told that there is no room."""
 
-_NO_ROOM: Any = PlainTextResponse(
-    "there is no room for more clients: ask again in a few seconds\n",
-    503,
-    {"retry-after": "5", "connection": "close", "x-content-type-options": "nosniff"},
-)
-
 
 class Room:
     """The connections of one server: at most so many, and since when each waits for a request (seconds of the
@@ -37,115 +32,129 @@ class Room:
 
     def __init__(self, most: int) -> None:
         self.most = most
+        self.all: set[Connection] = set()
         self.waiting: dict[Connection, float] = {}
 
 
-class Connection(HttpToolsProtocol):
-    """Speaks HTTP as uvicorn does, within bounds of time and memory.
+class Connection(asyncio.Protocol):
+    """Stands between the transport and the server's own protocol, `speaks`, and bounds the client's time.
 
+    It calls nothing of `speaks` but what every asyncio.Protocol has. RequestLimits tells it of the requests.
     Where there is no room for a new client, the one that has waited longest without asking for anything makes
     room; where all are being answered, the new one is told to come again.
     """
 
     room: Room
+    speaks: Callable[..., asyncio.Protocol]
 
     def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
-        self._request = _Alarm(self.loop, REQUEST_SECONDS, self._too_slow)
-        self._taken = _Alarm(self.loop, PATIENCE, self._abort)
-        self._head = -1
-        """Bytes of the head that has begun; -1: none has."""
+        self._inner = type(self).speaks(*given, **named)
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport = cast("asyncio.Transport", None)
+        self._request = _Alarm(self._loop, REQUEST_SECONDS, self._too_slow)
+        self._taken = _Alarm(self._loop, PATIENCE, self._abort)
+        self._asked = self._responding = False
+        """Whether bytes of a request have come, and whether its answer has begun."""
+        self._requests = 0
+        self.turned_away = False
+        """Whether there was no room for it: it is told so, whatever it asks for."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(cast("asyncio.Transport", transport))
-        if len(self.connections) > self.room.most:
+        self._transport = cast("asyncio.Transport", transport)
+        self.room.all.add(self)
+        self._inner.connection_made(transport)
+        if len(self.room.all) > self.room.most:
             self._make_room()
         self._wait()
-        self._request.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self.room.all.discard(self)
         self.room.waiting.pop(self, None)
         self._request.stop()
         self._taken.stop()
-        super().connection_lost(exc)
+        self._inner.connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        if self._head >= 0:
-            self._head += len(data)
-            if self._head > MOST_HEAD:
-                self._refuse(b"431 Request Header Fields Too Large")
-        if self in self.room.waiting:
-            self._request.set()
+        self._asked = True
+        # the tasks that answer what is in it find the connection in their context
+        before = CURRENT.set(self)
+        try:
+            self._inner.data_received(data)
+        except h11.ProtocolError:
+            # it cannot be told that what follows its request is none, where that was answered already
+            self._transport.abort()
+        finally:
+            CURRENT.reset(before)
 
-    def on_message_begin(self) -> None:
-        self._head = 0
-        super().on_message_begin()
-
-    def on_headers_complete(self) -> None:
-        self._head = -1
-        super().on_headers_complete()
-
-    def on_message_complete(self) -> None:
-        super().on_message_complete()
-        # what is answered before it is whole ends with the time that it has
-        if not self.cycle.response_complete:
-            self.room.waiting.pop(self, None)
-            self._request.stop()
-
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        if self.transport.is_closing():
-            self._leave()
-        elif self.cycle.response_complete:
-            self._wait()
-
-    def timeout_keep_alive_handler(self) -> None:
-        self._leave()
+    def eof_received(self) -> bool | None:
+        return self._inner.eof_received()
 
     def pause_writing(self) -> None:
-        super().pause_writing()
+        self._inner.pause_writing()
         self._taken.set()
 
     def resume_writing(self) -> None:
-        super().resume_writing()
-        if not self.transport.is_closing():
+        self._inner.resume_writing()
+        if not self._transport.is_closing():
             self._taken.stop()
+
+    def begun(self) -> None:
+        """The head of a request is there."""
+        self._requests += 1
+
+    def whole(self) -> None:
+        """All of a request is there."""
+        self.room.waiting.pop(self, None)
+        self._request.stop()
+
+    def responding(self) -> None:
+        """The answer has begun."""
+        self._responding = True
+
+    def answered(self) -> None:
+        """A request is done with."""
+        self._requests -= 1
+        if self._transport.is_closing():
+            self._leave()
+        elif self._requests == 0:
+            self._asked = self._responding = False
+            self._request.stop()
+            self._wait()
 
     def _wait(self) -> None:
         self.room.waiting.pop(self, None)
-        self.room.waiting[self] = self.loop.time()
+        self.room.waiting[self] = self._loop.time()
+        self._request.set()
 
     def _make_room(self) -> None:
         oldest, since = next(iter(self.room.waiting.items()), (None, 0.0))
-        if oldest is not None and since + FIRST_SECONDS <= self.loop.time():
+        if oldest is not None and since + FIRST_SECONDS <= self._loop.time():
             del self.room.waiting[oldest]
-            oldest.transport.abort()
-        elif len(self.connections) > self.room.most + SPARE:
-            self.transport.abort()
+            oldest._abort()
+        elif len(self.room.all) > self.room.most + SPARE:
+            self._abort()
         else:
-            self.app = _NO_ROOM
+            self.turned_away = True
 
     def _too_slow(self) -> None:
-        self._refuse(b"408 Request Timeout")
-
-    def _refuse(self, status: bytes) -> None:
         """Close; say why where a request has begun and none is being answered."""
-        begun = self._head >= 0 or (self.cycle is not None and not self.cycle.response_started)
-        answering = self.cycle is not None and self.cycle.response_started != self.cycle.response_complete
-        if begun and not answering and not self.transport.is_closing():
-            self.transport.write(
-                b"HTTP/1.1 " + status + b"\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+        if self._asked and not self._responding and not self._transport.is_closing():
+            self._transport.write(
+                b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
             )
         self._leave()
 
     def _abort(self) -> None:
-        self.transport.abort()
+        self._transport.abort()
 
     def _leave(self) -> None:
         """Close, and do not wait for ever until all is taken."""
-        self.transport.close()
+        self._transport.close()
         self._taken.set()
+
+
+CURRENT: ContextVar[Connection | None] = ContextVar("CURRENT", default=None)
+"""The connection that a request came over, in the task that answers it."""
 
 
 class _Alarm:

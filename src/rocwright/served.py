@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from rocwright.errors import InputError
@@ -22,10 +22,21 @@ OWN_FILES, FILES_EACH = 512, 2
 socket, and what it downloads."""
 
 
+RECEIVED = 32 * 1024
+"""Bytes of a client that the system keeps until they are read, and so the most of one read, twice as many."""
+
+
 def serve(
-    made: ASGIApp, host: str, port: int, told: Callable[[str], None], *, most_clients: int = 256
+    made: ASGIApp,
+    host: str,
+    port: int,
+    told: Callable[[str], None],
+    *,
+    most_clients: int = 256,
+    names: Collection[str] = (),
 ) -> None:
-    """Serve; `told` is given the address once it listens.
+    """Serve; `told` is given the address once it listens. `names`: the host names that it answers to beside
+    addresses of the loopback; empty: any.
 
     Further clients than `most_clients`, or than this process may open files for, are told to come again.
     Raises InputError where it cannot listen there, or may hardly open files.
@@ -45,27 +56,30 @@ def serve(
     with listening:
         # each connection takes it over; without it a page waits for the client's acknowledgement of its head
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVED)
         name = f"[{host}]" if family == socket.AF_INET6 else host
         told(f"http://{name}:{listening.getsockname()[1]}")
         # uvicorn ends in order and then hands the signal on: what the caller has begun must end too
         before = signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
-            uvicorn.Server(settings(made, most)).run(sockets=[listening])
+            uvicorn.Server(settings(made, most, names)).run(sockets=[listening])
         except KeyboardInterrupt:
             return
         finally:
             signal.signal(signal.SIGTERM, before)
 
 
-def settings(made: ASGIApp, most_clients: int) -> uvicorn.Config:
+def settings(made: ASGIApp, most_clients: int, names: Collection[str] = ()) -> uvicorn.Config:
     """How uvicorn serves it: with bounds for its clients, and without a word."""
     import uvicorn
 
-    from rocwright.connection import Connection, Room
+    from rocwright.connection import MOST_HEAD, Connection, Room
+    from rocwright.request_limits import RequestLimits
 
-    return uvicorn.Config(
-        made,
-        http=type("Bounded", (Connection,), {"room": Room(most_clients)}),
+    config = uvicorn.Config(
+        RequestLimits(made, names),
+        http="h11",
+        h11_max_incomplete_event_size=MOST_HEAD,
         log_config=None,
         log_level="critical",  # the application tells what goes wrong itself
         access_log=False,
@@ -73,6 +87,10 @@ def settings(made: ASGIApp, most_clients: int) -> uvicorn.Config:
         ws="none",
         timeout_graceful_shutdown=GRACE,
     )
+    config.load()
+    bounds = {"room": Room(most_clients), "speaks": config.http_protocol_class}
+    config.http_protocol_class = type("Bounded", (Connection,), bounds)
+    return config
 
 
 def room_for(clients: int) -> int:

@@ -12,7 +12,6 @@ MOST_CLIENTS = 2048
 """Many look on at a log: each costs little."""
 
 SCOPES = ("read", "run", "promote")
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 @click.group("serve", invoke_without_command=True)
@@ -59,6 +58,7 @@ def command(
         return
     from rocwright.home import Home
     from rocwright.records.place import open_records
+    from rocwright.request_limits import LOOPBACK
     from rocwright.served import serve
     from rocwright.web.access import Access, Tokens
     from rocwright.web.app import app
@@ -85,7 +85,7 @@ def command(
             one.start()
         try:
             made = app(site, known, queue, cycling, index)
-            serve(made, host, port, tell, most_clients=MOST_CLIENTS)
+            serve(made, host, port, tell, most_clients=MOST_CLIENTS, names=known)
         finally:
             for one in works:
                 one.stop()

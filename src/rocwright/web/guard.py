@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Collection
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from rocwright.request_limits import WRONG_NAME, goes_by
 
 HEADERS = {
     "content-security-policy": "default-src 'none'; style-src 'self'; script-src 'self'; "
@@ -53,19 +54,11 @@ class Guard:
     def _wrong(self, method: str, headers: Headers) -> str:
         """Why a request is refused before anybody looks at it, or ""."""
         host = headers.get("host", "")
-        if self.names and not _loopback(host) and (urlsplit(f"//{host}").hostname or "") not in self.names:
-            return "this server does not go by that name; rocwright serve --name NAME lets it"
+        if self.names and not goes_by(host, self.names):
+            return WRONG_NAME
         if method in ("GET", "HEAD"):
             return ""
         site, origin = headers.get("sec-fetch-site", ""), headers.get("origin", "")
         if site in ("cross-site", "same-site") or (origin and urlsplit(origin).netloc != host):
             return "the form comes from elsewhere"
         return ""
-
-
-def _loopback(host: str) -> bool:
-    try:
-        name = urlsplit(f"//{host}").hostname or ""
-        return name == "localhost" or ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False

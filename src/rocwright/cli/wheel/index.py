@@ -59,8 +59,15 @@ def build(folder: Path, out: str | None, everything: bool, as_json: bool) -> Non
 @click.argument("folder", type=FOLDER)
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="[default: one that is free]")
+@click.option(
+    "--name",
+    "names",
+    multiple=True,
+    metavar="HOST",
+    help="A name that it goes by, behind a proxy. On the loopback it answers to no other.",
+)
 @click.option("--quiet", is_flag=True, help="No line for each request.")
-def serve(folder: Path, host: str, port: int, quiet: bool) -> None:
+def serve(folder: Path, host: str, port: int, names: tuple[str, ...], quiet: bool) -> None:
     """Serve the wheels in FOLDER as an index, until Ctrl-C; new files are seen as they come.
 
     Anyone who can reach the address can read the wheels; by default that is this machine alone.
@@ -73,7 +80,7 @@ def serve(folder: Path, host: str, port: int, quiet: bool) -> None:
     look = shelf.look(_counter("read"))
     for one in look.problems:
         _tell_one(one)
-    run(shelf, host, port, say, log=not quiet)
+    run(shelf, host, port, say, log=not quiet, names=names)
 
 
 @command.command("list")

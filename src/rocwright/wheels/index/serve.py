@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 
 from anyio.to_thread import run_sync
@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rocwright.errors import RocwrightError
 from rocwright.files import sha256_bytes
+from rocwright.request_limits import LOOPBACK
 from rocwright.served import serve
 from rocwright.wheels.index import http
 from rocwright.wheels.index.again import SAME, Again
@@ -87,8 +88,17 @@ def routes(shelf: Shelf) -> list[Route]:
     ]
 
 
-def run(shelf: Shelf, host: str, port: int, say: Callable[[str], None], *, log: bool = True) -> None:
-    """Serve until Ctrl-C; with `log`, a line for each request.
+def run(
+    shelf: Shelf,
+    host: str,
+    port: int,
+    say: Callable[[str], None],
+    *,
+    log: bool = True,
+    names: Collection[str] = (),
+) -> None:
+    """Serve until Ctrl-C; with `log`, a line for each request. `names`: host names that it goes by; on the
+    loopback, by no other.
 
     Raises InputError where it cannot listen there.
     """
@@ -98,6 +108,8 @@ def run(shelf: Shelf, host: str, port: int, say: Callable[[str], None], *, log: 
         port,
         lambda address: say(f"serving {shelf.folder} at {address}/{PAGES}/"),
         most_clients=MOST_CLIENTS,
+        # a page of elsewhere whose name was made to lead here reads nothing
+        names=(*LOOPBACK, *names) if host in LOOPBACK else names,
     )
 
 
