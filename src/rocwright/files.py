@@ -13,6 +13,11 @@ from typing import BinaryIO
 CHUNK = 1024 * 1024
 
 
+def is_git(name: str) -> bool:
+    """Whether git, on any file system, takes what has this name for its own folder."""
+    return name.rstrip(". ").casefold() in (".git", "git~1")
+
+
 def sha256_bytes(data: bytes) -> str:
     """Hex sha256 of `data`."""
     return hashlib.sha256(data).hexdigest()

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from tests.build.project import make_sources, open_project, put_roots
 from tests.conftest import Command
+from tests.patching.making import Git
 
 from rocwright.build.workspace import Workspace
 from rocwright.home import Home
 from rocwright.patching.commits import commit_id, tree_id
-from rocwright.patching.history import History
 from rocwright.plan.make import make_plan
 from rocwright.resolve.files import read_lock, write_lock, write_request
 from rocwright.store.local import LocalStore
@@ -85,7 +85,7 @@ def test_the_tree_has_the_builds_commits_and_they_are_those_that_the_steps_recor
     assert rocwright("build", "--engine", engine, env=env).returncode == 6
     opened = rocwright("shell", "alpha", "--engine", engine, "--command", "true", env=env)
     assert opened.returncode == 0, opened.stderr
-    history = History(tree_of(home, catalog))
+    history = Git(tree_of(home, catalog))
     log = {subject: commit for commit, subject in history.log()}
     assert list(log) == ["upstream", "edits", "prepared", "edits of the prepared tree"]
     found = records(home)
@@ -171,7 +171,7 @@ def test_a_commit_in_the_tree_that_is_not_saved_is_spared_too(
     rocwright("shell", "alpha", *words, "--command", "true", env=env)
     tree = tree_of(home, catalog)
     (tree / "file").write_text("mended by hand\n")
-    History(tree).commit_changes("Mend it by hand")
+    Git(tree).commit_changes("Mend it by hand")
     refused = rocwright("build", *words, env=env)
     assert refused.returncode == 2
     assert "Mend it by hand" in refused.stderr

@@ -3,9 +3,44 @@
 from __future__ import annotations
 
 import difflib
+import os
+import subprocess
+from pathlib import Path
 from typing import Any
 
+from rocwright.patching.history import ENVIRONMENT
 from rocwright.patching.model import Edit
+
+
+class Git:
+    """git in a tree of the tests' own, as a person runs it; no step ever saw the tree."""
+
+    def __init__(self, tree: Path) -> None:
+        self.tree = tree
+
+    def __call__(self, *words: str) -> str:
+        env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+        done = subprocess.run(
+            ["git", "-C", str(self.tree), *words],
+            env=env | ENVIRONMENT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout
+
+    def log(self) -> list[tuple[str, str]]:
+        """Commit ids and subjects, the oldest first."""
+        rows = self("log", "--reverse", "--format=%H %s").splitlines()
+        return [(row.partition(" ")[0], row.partition(" ")[2]) for row in rows]
+
+    def uncommitted(self) -> list[str]:
+        """Files that are changed but not committed, new ones that were not added left out."""
+        return self("diff", "--name-only", "HEAD").splitlines()
+
+    def commit_changes(self, message: str) -> None:
+        """Commit what is changed in files that git knows."""
+        self("commit", "--quiet", "--all", "--message", message)
 
 
 def edit(file: str = "f", **fields: Any) -> Edit:

@@ -158,3 +158,26 @@ def test_it_is_what_patch_makes_of_it(tmp_path_factory: pytest.TempPathFactory, 
     subprocess.run(["patch", "-p1", "-i", "x.patch"], cwd=folder, check=True, capture_output=True)
     (part,) = parse_diff(text, "x.patch")
     assert apply_hunks(part, "".join(before)).text == (folder / "f").read_text()
+
+
+@pytest.mark.parametrize(
+    "name", [".git/config", "sub/.git", "sub/.GIT/hooks/pre-commit", ".git./config", "git~1/x"]
+)
+def test_a_diff_that_touches_a_git_folder_is_refused(name: str) -> None:
+    text = f"--- /dev/null\n+++ b/{name}\n@@ -0,0 +1 @@\n+[core]\n"
+    with pytest.raises(PatchError, match="it touches") as caught:
+        parse_diff(text, "p")
+    assert "git folder" in caught.value.cause
+
+
+def test_names_that_only_begin_as_git_does_are_fine() -> None:
+    for name in (".gitignore", ".github/workflows/x", "git/config", ".gitattributes"):
+        text = f"--- /dev/null\n+++ b/{name}\n@@ -0,0 +1 @@\n+x\n"
+        assert [one.name for one in parse_diff(text, "p")] == [name]
+
+
+@pytest.mark.parametrize("mode", ["120000", "160000"])
+def test_links_and_inner_repositories_are_no_text(mode: str) -> None:
+    text = f"diff --git a/x b/x\nnew file mode {mode}\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+/etc\n"
+    with pytest.raises(PatchError, match="not a unified diff"):
+        parse_diff(text, "p")

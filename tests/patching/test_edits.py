@@ -241,3 +241,13 @@ def test_a_judgement_writes_nothing(tree: Path) -> None:
     ]
     assert states == [State.APPLIES, State.ABSORBED, State.DRIFTED, State.GONE, State.REFUSED]
     assert snapshot(tree) == before
+
+
+@pytest.mark.parametrize("name", [".git/config", "src/.GIT/config", "link/config"])
+def test_an_edit_of_a_git_folder_is_refused(tree: Path, name: str) -> None:
+    for folder in (".git", "src/.GIT"):
+        (tree / folder).mkdir()
+        (tree / folder / "config").write_text("[core]\n")
+    (tree / "link").symlink_to(".git")
+    with pytest.raises(PatchError, match="is refused: a source tree has no git folder"):
+        apply_edits(tree, [edit(name, literal="core", replace="user")], "hello")

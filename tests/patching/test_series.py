@@ -95,3 +95,10 @@ def test_a_patch_of_a_file_that_is_not_there_is_refused(tree: Path, patches: Pat
     (patches / "1.patch").write_text(patch_of("absent.c", "one\n", "two\n"))
     with pytest.raises(PatchError):
         apply_series(tree, [patches / "1.patch"], "hello")
+
+
+@pytest.mark.parametrize("name", [".git/config", "src/.GIT/hooks/x", ".git"])
+def test_a_patch_that_makes_a_git_folder_is_refused(tree: Path, patches: Path, name: str) -> None:
+    (patches / "1.patch").write_text(f"--- /dev/null\n+++ b/{name}\n@@ -0,0 +1 @@\n+[core]\n")
+    with pytest.raises(PatchError, match=r"1\.patch is refused: it touches a git folder"):
+        apply_series(tree, [patches / "1.patch"], "hello")

@@ -470,3 +470,69 @@ def test_a_header_that_would_fill_the_memory_is_refused(tmp_path: Path, kind: by
     with pytest.raises(FetchError, match="not a whole archive") as caught:
         unpack(tmp_path / "x.tar", tmp_path / "out")
     assert "a header of 8589934592 bytes" in caught.value.cause
+
+
+GIT = [
+    member("x-1/.git/config", b"[core]"),
+    member("x-1/.git/hooks/post-checkout", b"#!/bin/sh"),
+    member("x-1/inner/.git", b"gitdir: /elsewhere"),
+    member("x-1/inner/.GIT/config", b"[core]"),
+    member("x-1/inner/.git./config", b"[core]"),
+    link("x-1/deep/.Git", "../file"),
+]
+LIKE_GIT = [member(f"x-1/{name}", b"kept") for name in (".gitignore", "a/.gitmodules", "git", ".github/x")]
+
+
+def test_git_folders_in_an_archive_are_left_out_and_named(tmp_path: Path) -> None:
+    source = tar(tmp_path / "a.tar.gz", FOLDER, FILE, *GIT, *LIKE_GIT)
+    told = unpack(source, tmp_path / "tree")
+    names = (".git", "deep/.Git", "inner/.GIT", "inner/.git", "inner/.git.")
+    assert told == tuple(f"x-1/{name}" for name in names)
+    found = contents(tmp_path / "tree")
+    kept = ["file", ".gitignore", "a/.gitmodules", "git", ".github/x"]
+    assert sorted(name for name, text in found.items() if text is not None) == sorted(kept)
+
+
+def test_a_tree_without_its_git_folders_is_the_tree_that_never_had_any(tmp_path: Path) -> None:
+    unpack(tar(tmp_path / "a.tar.gz", FOLDER, FILE, *GIT), tmp_path / "with")
+    assert unpack(tar(tmp_path / "b.tar.gz", FOLDER, FILE), tmp_path / "without") == ()
+    for name in ("with", "without"):
+        pack(tmp_path / name, tmp_path / f"{name}.tar.zst", epoch=EPOCH)
+    assert (tmp_path / "with.tar.zst").read_bytes() == (tmp_path / "without.tar.zst").read_bytes()
+
+
+def test_a_git_folder_that_comes_first_is_not_taken_for_the_folder_around_it_all(tmp_path: Path) -> None:
+    members = [
+        member(".git/config", b"[core]"),
+        member(".git/.git/config", b"[core]"),
+        member("file", b"text"),
+    ]
+    unpack(tar(tmp_path / "a.tar.gz", *members), tmp_path / "tree")
+    assert contents(tmp_path / "tree") == {"file": b"text"}
+
+
+def test_a_hard_link_to_what_is_left_out_is_an_error(tmp_path: Path) -> None:
+    source = tar(tmp_path / "a.tar.gz", FOLDER, *GIT, hard("x-1/config", "x-1/.git/config"))
+    with pytest.raises(FetchError, match="not a whole archive"):
+        unpack(source, tmp_path / "tree")
+
+
+def test_git_folders_in_a_zip_are_left_out_too(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as bundle:
+        for name in (".git/config", "sub/.GIT", "file"):
+            bundle.writestr(name, "text")
+    assert unpack(tmp_path / "a.zip", tmp_path / "tree") == (".git", "sub/.GIT")
+    assert contents(tmp_path / "tree") == {"file": b"text"}
+
+
+def test_the_names_of_what_is_left_out_are_few_and_plain(tmp_path: Path) -> None:
+    members = [member(f"{number}\x1b[31m/.git", b"x") for number in range(1000)]
+    told = unpack(tar(tmp_path / "a.tar.gz", member("file", b"x"), *members), tmp_path / "tree")
+    assert len(told) == archive.MOST_TOLD
+    assert all(name.isprintable() for name in told)
+
+
+def test_an_artifact_is_looked_at_with_its_git_folders(tmp_path: Path) -> None:
+    source = tar(tmp_path / "a.tar.gz", FOLDER, FILE, *GIT)
+    assert unpack(source, tmp_path / "tree", git=True) == ()
+    assert (tmp_path / "tree/.git/config").is_file()

@@ -235,6 +235,21 @@ def test_a_walk_tells_everything_and_follows_nothing(left: Untrusted, tmp_path: 
     assert found["a/b/f"].name == "f"
 
 
+def test_a_walk_can_begin_in_a_folder_of_it_but_not_through_a_link(left: Untrusted, tmp_path: Path) -> None:
+    (left.folder / "a" / "b").mkdir(parents=True)
+    (left.folder / "a" / "b" / "f").write_text("four")
+    (left.folder / "other").touch()
+    (left.folder / "link").symlink_to(tmp_path)
+    assert [entry.path for entry in left.walk(below="a")] == ["a/b", "a/b/f"]
+    assert [entry.path for entry in left.walk(below="a/b")] == ["a/b/f"]
+    with pytest.raises(SandboxError, match="torch left a symbolic link as link"):
+        list(left.walk(below="link", whole=False))
+    with pytest.raises(SandboxError, match="torch left a file as other"):
+        list(left.walk(below="other"))
+    with pytest.raises(FileNotFoundError):
+        list(left.walk(below="none"))
+
+
 def test_a_walk_has_an_end_in_depth(left: Untrusted) -> None:
     make_deep(left.folder, 3000)
     before = len(list(Path("/proc/self/fd").iterdir()))

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from rocwright import sandbox
+from rocwright.build.changes import give_repository, remember
 from rocwright.build.context import Context
 from rocwright.build.exec_step import resolve_inputs
 from rocwright.build.run import install, lay_out, lent_cache, prepare
-from rocwright.build.stages import make_history, stages_of
+from rocwright.build.stages import stages_of
 from rocwright.build.workspace import Workspace
 from rocwright.home import Home
 from rocwright.patching.history import ENVIRONMENT as GIT
-from rocwright.patching.history import History
 from rocwright.plan.model import RunAction, Step
 from rocwright.store.local import LocalStore
 
@@ -45,15 +45,17 @@ def open_shell(
         step=step,
     )
     with store.lock(step.key), lent_cache(context) as cache:
-        if workspace.source.is_dir():
+        if workspace.source.is_symlink() or workspace.source.exists():
             say(f"the tree is as the last build left it ({workspace.source})")
         else:
             workspace.create()
             lay_out(context)
-        history = History(workspace.source)
-        if not history.exists:
-            make_history(workspace.source, stages_of(step, store), store, say).remember()
+        repository = None
+        if not workspace.is_open:
+            repository = give_repository(step, workspace, stages_of(step, store), store, say)
         job = replace(prepare(step.action, context, cache), seconds=None, memory=None)
+        if repository is not None:
+            remember(step, workspace, repository)
         job = replace(job, env=dict(job.env) | GIT)
         chosen = sandbox.pick(engine, home.probes)
         install(chosen, job, step.action, context)

@@ -33,7 +33,7 @@ from rocwright.plan.environment import BUILD, FIXED, IN, OUT, SOURCE
 from rocwright.plan.model import RunAction
 from rocwright.sandbox.model import Ended, Job, Mount, Outcome
 from rocwright.sandbox.stall import SECONDS as STALL
-from rocwright.sources.archive import unpack
+from rocwright.sources.archive import left_out, unpack
 from rocwright.trouble.diagnose import Diagnosis, Where
 from rocwright.trouble.explain import Watch, add_known, excerpt, where_of
 from rocwright.trouble.scan import MOST_LINES
@@ -77,7 +77,9 @@ def lay_out(context: Context) -> None:
     """Unpack the step's tree into its workspace."""
     for output in context.inputs.get("src", ()):
         path = context.store.verified(output.sha256)
-        unpack(path, context.workspace.source, filename=output.filename, wrapped=False)
+        dropped = unpack(path, context.workspace.source, filename=output.filename, wrapped=False)
+        for line in left_out(output.filename, dropped):
+            context.on_line(line)
 
 
 @contextlib.contextmanager

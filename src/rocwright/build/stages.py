@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rocwright.build.exec_step import load_step
 from rocwright.patching.commits import EDITS, PREPARED, PREPARED_EDITS, UPSTREAM
-from rocwright.patching.history import History
+from rocwright.patching.repository import Repository
 from rocwright.plan.model import RunAction, Step, TreeAction
 from rocwright.sources.archive import unpack
 from rocwright.store.local import LocalStore
@@ -59,24 +59,22 @@ def _stage(message: str, key: str, store: LocalStore, unpacked: TreeAction | Non
     return [Stage(message, tuple(record.outputs), unpacked)]
 
 
-def make_history(
-    tree: Path, stages: Sequence[Stage], store: LocalStore, say: Callable[[str], None]
-) -> History:
-    """Give a tree its repository, a commit a stage; what it has beyond the last one stays uncommitted."""
+def make_repository(
+    folder: Path, stages: Sequence[Stage], store: LocalStore, say: Callable[[str], None]
+) -> Repository:
+    """A repository in the empty `folder`, with a commit a stage; each is unpacked anew from the store."""
     from rocwright.build.tree import unpack_source
 
-    history = History(tree)
-    history.create()
-    for stage in stages:
-        with tempfile.TemporaryDirectory(prefix="rocwright-stage-") as folder:
-            content = Path(folder) / "tree"
+    repository = Repository(folder)
+    for stage in stages or [Stage(UPSTREAM, ())]:
+        with tempfile.TemporaryDirectory(prefix="rocwright-stage-") as scratch:
+            content = Path(scratch) / "tree"
             content.mkdir()
             if stage.unpacked is not None:
-                unpack_source(stage.unpacked, stage.outputs, store, content, Path(folder) / "debian")
+                unpack_source(stage.unpacked, stage.outputs, store, content, Path(scratch) / "debian")
             else:
                 for output in stage.outputs:
                     unpack(store.verified(output.sha256), content, filename=output.filename, wrapped=False)
-            say(f"git {history.commit(stage.message, content)[:12]} {stage.message}")
-    history.forget_times()
-    history.mark()
-    return history
+            say(f"git {repository.commit(content, stage.message)[:12]} {stage.message}")
+    repository.finish()
+    return repository

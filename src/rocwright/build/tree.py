@@ -12,7 +12,7 @@ from rocwright.patching.edits import apply_edits
 from rocwright.patching.series import apply_series
 from rocwright.plan.environment import EPOCH
 from rocwright.plan.model import TreeAction
-from rocwright.sources.archive import pack, unpack
+from rocwright.sources.archive import left_out, pack, unpack
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output
 
@@ -26,7 +26,8 @@ def run_tree(action: TreeAction, context: Context) -> Made:
     sources = context.inputs["source"]
     for output in sources:
         context.on_line(f"unpack {output.filename}")
-    unpack_source(action, sources, context.store, tree, patches)
+    for line in unpack_source(action, sources, context.store, tree, patches):
+        context.on_line(line)
     later = any(output.name == "tree" for output in sources)
     commits = {_first(later): commit_id(tree_id(tree), context.parent, _first(later))}
     notes = apply_series(tree, [_patch(patches, name) for name in action.series], "series")
@@ -47,21 +48,27 @@ def _first(later: bool) -> str:
 
 def unpack_source(
     action: TreeAction, sources: Sequence[Output], store: LocalStore, tree: Path, patches: Path
-) -> None:
-    """Unpack a tree step's inputs: upstream's source into `tree`, a distribution's patches into `patches`."""
+) -> list[str]:
+    """Unpack a tree step's inputs: upstream's source into `tree`, a distribution's patches into `patches`.
+
+    Gives a line for what is left out.
+    """
+    told: list[str] = []
     for output in sources:
         if output.filename.endswith(".asc"):
             continue  # a detached signature, which older locks name
         # packed by rocwright itself, or handed on by an earlier step: nothing is wrapped around it
         wrapped = not output.filename.endswith(".tar.zst") and output.name != "tree"
         folder = patches if DEBIAN_DIRECTORY in output.filename else tree
-        unpack(
+        dropped = unpack(
             store.verified(output.sha256),
             folder,
             filename=output.filename,
             subdir=action.subdir if folder is tree else "",
             wrapped=wrapped,
         )
+        told += left_out(output.filename, dropped)
+    return told
 
 
 def _patch(folder: Path, name: str) -> Path:

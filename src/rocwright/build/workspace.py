@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rocwright.bases.roots import remove_tree
+from rocwright.build import opened
 from rocwright.errors import InputError
 from rocwright.home import Home
-from rocwright.patching.history import History
 from rocwright.plan.model import Step
 
 CCACHE = "/ccache"
@@ -61,9 +61,14 @@ class Workspace:
     def remove(self) -> None:
         remove_tree(self.path)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether a shell was opened in this tree."""
+        return (self.path / opened.NOTE).is_file()
+
     def unsaved(self) -> list[str]:
         """What a user changed in this tree in a shell, and has not saved."""
-        return History(self.source).unsaved()
+        return opened.unsaved(self.path, self.build)
 
 
 def spare_the_users_work(steps: Iterable[Step], home: Home, *, discard: bool = False) -> None:

@@ -206,14 +206,15 @@ def save(
     Each commit that you made on top of the build's becomes a diff in your catalog folder and an edit for this
     version; the next build applies it. A new file counts once it is added (git add).
     """
+    from rocwright.build.changes import changes, mark_saved
     from rocwright.build.stages import stages_of
     from rocwright.build.workspace import Workspace
     from rocwright.catalog.read import holder
     from rocwright.errors import InputError
     from rocwright.flow import current_lock, last_plan, planned
     from rocwright.patching.commits import PREPARED
-    from rocwright.patching.history import History
     from rocwright.patching.save import save_changes
+    from rocwright.untrusted import shown
 
     if folder is None:
         raise InputError(
@@ -229,7 +230,7 @@ def save(
     opened = {
         one.name: one
         for one in (*(before.steps if before else ()), *plan.steps)
-        if History(Workspace.of(project.home, one.key).source).exists and (step is None or one.name == step)
+        if Workspace.of(project.home, one.key).is_open and (step is None or one.name == step)
     }
     if len(opened) != 1:
         raise InputError(
@@ -238,11 +239,9 @@ def save(
             next_step=f"rocwright patch save {next(iter(opened))}" if opened else "rocwright shell STEP",
         )
     (chosen,) = opened.values()
-    history = History(Workspace.of(project.home, chosen.key).source)
-    left = history.uncommitted()
-    if left and message is not None:
-        history.commit_changes(message)
-    elif left:
+    found = changes(chosen, project.store, project.home, message or "", say)
+    left = [shown(name) for name in found.uncommitted]
+    if left:
         say(f"not committed, so not saved: {', '.join(left[:6])}{' ...' if len(left) > 6 else ''}")
     component = project.catalog.component(chosen.component)
     version = next(one.version for one in locked.components if one.name == component.name)
@@ -250,14 +249,14 @@ def save(
     edits = f"edits/{component.name}.toml"
     below = holder(edits, [one for one in project.catalog.folders if one != folder.absolute()])
     written = save_changes(
-        history.changes(),
+        found.commits,
         component.name,
         version,
         "prepared" if PREPARED in stages else "",
         folder.absolute(),
         (below / edits).read_text(encoding="utf-8") if below else "",
     )
-    history.mark()
+    mark_saved(chosen, project.store, project.home, found, say)
     for path in written:
         click.echo(path)
     say(f"the next build applies them: ROCWRIGHT_CATALOG={folder.absolute()} rocwright build")

@@ -8,10 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from rocwright.errors import PatchError
+from rocwright.files import is_git
 
 _HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _NO_NEWLINE = "\\ "
-_REFUSED = ("GIT binary patch", "Binary files ", "rename from ", "copy from ")
+_REFUSED = (
+    *("GIT binary patch", "Binary files ", "rename from ", "copy from "),
+    # symbolic links, and repositories within the repository
+    *("new file mode 12", "new file mode 16", "deleted file mode 12", "deleted file mode 16"),
+)
 NOWHERE = "/dev/null"
 
 
@@ -97,6 +102,13 @@ def _named(line: str, subject: str) -> str:
     if name == NOWHERE:
         return name
     parts = PurePosixPath(name).parts
+    if any(map(is_git, parts)):
+        raise PatchError(
+            f"{subject} is refused: it touches {name!r}",
+            cause="a source tree has no git folder of its own",
+            next_step="do not use it; make the diff again without that file",
+            subject=subject,
+        )
     if (
         name.startswith(("/", '"'))
         or "//" in name

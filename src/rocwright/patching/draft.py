@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rocwright.errors import PatchError
-from rocwright.files import write_atomic
+from rocwright.files import is_git, write_atomic
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,15 @@ class Draft:
             path.chmod(mode & 0o777)
 
     def _path(self, name: str) -> Path:
-        path = (self.tree / name).resolve()
-        if not path.is_relative_to(self.tree.resolve()):
+        path, tree = (self.tree / name).resolve(), self.tree.resolve()
+        if path.is_relative_to(tree) and any(map(is_git, (*Path(name).parts, *path.relative_to(tree).parts))):
+            raise PatchError(
+                f"the edit of {name} is refused: a source tree has no git folder of its own",
+                cause="what git finds in such a folder it may run",
+                next_step="correct the file name in the recipe or the diff",
+                subject=name,
+            )
+        if not path.is_relative_to(tree):
             raise PatchError(
                 f"the edit of {name} leads out of the source tree",
                 cause="its file name is absolute, has .., or goes through a link",

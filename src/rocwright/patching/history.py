@@ -1,24 +1,16 @@
-"""A step's tree as a git work tree: what the build did to the source as commits, and the user's on top."""
+"""What a user made in a step's tree: commits on top of the build's, as git in a sandbox tells them."""
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
-from rocwright import process
 from rocwright.errors import InputError, PatchError
-from rocwright.files import write_atomic
 from rocwright.patching.commits import AUTHOR, EMAIL
+from rocwright.patching.repository import BASE
 from rocwright.plan.environment import EPOCH
-
-BASE = "refs/rocwright/base"
-"""The last commit that the build made, or that was saved: what is on top of it is the user's."""
-
-OPENED = "rocwright-opened.json"
-"""In the repository's folder: what a failed build left in the tree before the user came."""
+from rocwright.untrusted import Untrusted
 
 ENVIRONMENT = {
     "GIT_AUTHOR_NAME": AUTHOR,
@@ -38,8 +30,41 @@ ENVIRONMENT = {
 }
 """Nothing of the machine or its user is in a commit: no name, no time, no setting."""
 
-ATTRIBUTES = "* -text -eol -ident -filter -working-tree-encoding -export-subst\n"
-"""Stands over a tree's own .gitattributes: bytes are kept as they are."""
+MOST_COMMITS = 1000
+MOST_DIFF = 16 * 1024**2
+"""Bytes of a commit's diff that are read."""
+LONGEST_SUBJECT = 200
+
+_DIFF = "git diff --no-renames --no-color --no-ext-diff --no-textconv --src-prefix=a/ --dst-prefix=b/"
+SCRIPT = f"""set -u
+out=$1 base=$2 message=$3
+# 64 MiB a file
+ulimit -f 131072
+git diff --name-only -z HEAD > "$out/uncommitted" || exit
+if [ -n "$message" ] && [ -s "$out/uncommitted" ]; then
+    git add --update && git commit --quiet --no-verify --message "$message" || exit
+    git diff --name-only -z HEAD > "$out/uncommitted" || exit
+fi
+git rev-parse --verify HEAD > "$out/head" || exit
+git merge-base --is-ancestor "$base" HEAD || exit 0
+: > "$out/stands"
+git rev-list --merges "$base..HEAD" > "$out/merges" || exit
+git rev-list --reverse "$base..HEAD" > "$out/commits" || exit
+[ -s "$out/merges" ] && exit 0
+number=0
+while read -r commit; do
+    git log -1 --format=%s "$commit" > "$out/$number.subject" || exit
+    {_DIFF} "$commit~1" "$commit" > "$out/$number.diff" || exit
+    number=$((number + 1))
+    [ "$number" -lt {MOST_COMMITS} ] || exit 0
+done < "$out/commits"
+"""
+"""Writes what the user made to a folder; its words are that folder, the commit below the user's, and the
+message for what is not committed ("": it stays so)."""
+
+_SUBJECT = re.compile(
+    r"\t(?:commit|cherry-pick|revert|am|rebase \((?:pick|reword|edit|squash|fixup)\))[^:]*: (.*)$"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,118 +75,78 @@ class Change:
     diff: str
 
 
-class History:
-    """The repository in `tree`/.git."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """The user's commits, the oldest first, the last one's id, and files changed without a commit."""
 
-    def __init__(self, tree: Path) -> None:
-        self.tree = tree
-        self.folder = tree / ".git"
+    head: str
+    commits: tuple[Change, ...]
+    uncommitted: tuple[str, ...]
 
-    @property
-    def exists(self) -> bool:
-        return self.folder.is_dir()
 
-    def create(self) -> None:
-        """An empty repository, with no settings of this machine."""
-        self._git("init", "--quiet", "--initial-branch=main", "--object-format=sha1", "--template=")
-        (self.folder / "info").mkdir(exist_ok=True)
-        write_atomic(self.folder / "info" / "attributes", ATTRIBUTES)
-        for setting in ("core.autocrlf false", "core.fileMode true", "core.symlinks true", "gc.auto 0"):
-            self._git("config", *setting.split())
+def read_changes(left: Untrusted) -> Changes:
+    """What SCRIPT wrote, read as anything that a sandbox leaves.
 
-    def commit(self, message: str, content: Path | None = None) -> str:
-        """Commit everything in the folder `content` (else in the tree); gives the commit's id."""
-        where = content or self.tree
-        # trees are unpacked with one time for all files: what git remembers of the last one says nothing
-        (self.folder / "index").unlink(missing_ok=True)
-        self._git("--work-tree", str(where), "add", "--all", "--force", ".", cwd=where)
-        self._git("commit", "--quiet", "--no-verify", "--allow-empty", "--message", message)
-        return self._git("rev-parse", "HEAD").strip()
+    Raises PatchError where the commits do not stand on the build's, are too many, or are no text.
+    """
+    head = left.read_text("head", 100).strip()
+    names = {entry.name for entry in left.walk(10 * MOST_COMMITS)}
+    if not re.fullmatch(r"[0-9a-f]{40}", head):
+        raise InputError(
+            "the repository in the tree has no commit",
+            cause="its HEAD names none",
+            next_step="look at it with git status in rocwright shell",
+        )
+    if "stands" not in names:
+        raise PatchError(
+            "the commits in the tree do not stand on those of the build",
+            cause="the history was rewritten below what the build made",
+            next_step=f"put your commits on top of it: git rebase --onto {BASE}",
+        )
+    if left.read_bytes("merges"):
+        raise PatchError(
+            "the commits in the tree hold a merge",
+            cause="a series of patches has no branches",
+            next_step=f"make it one line: git rebase {BASE}",
+        )
+    commits = left.read_text("commits").split()
+    if len(commits) > MOST_COMMITS:
+        raise PatchError(
+            f"the tree has {len(commits)} commits on top of the build's",
+            cause=f"at most {MOST_COMMITS} are saved at once",
+            next_step=f"make them fewer: git rebase --interactive {BASE}",
+        )
+    changes = [_change(left, number) for number in range(len(commits))]
+    uncommitted = left.read_bytes("uncommitted").decode(errors="surrogateescape").split("\0")
+    return Changes(head=head, commits=tuple(changes), uncommitted=tuple(filter(None, uncommitted)))
 
-    def mark(self) -> None:
-        """What is committed is the build's, or saved."""
-        self._git("update-ref", BASE, "HEAD")
 
-    def forget_times(self) -> None:
-        """Let git look at every file anew, as another folder than the tree was committed."""
-        self._git("read-tree", "HEAD")
+def _change(left: Untrusted, number: int) -> Change:
+    subject = plain(left.read_text(f"{number}.subject").strip())
+    try:
+        return Change(subject, left.read_bytes(f"{number}.diff", MOST_DIFF).decode())
+    except UnicodeDecodeError as error:
+        raise PatchError(
+            f"{subject} is not a unified diff that can be applied",
+            cause=f"byte {error.start} of it is not UTF-8 text",
+            next_step="give the change as a command of the recipe's `prepare`, which sees bytes",
+            subject=subject,
+        ) from error
 
-    def log(self) -> list[tuple[str, str]]:
-        """Commit ids and subjects, the oldest first."""
-        rows = self._git("log", "--reverse", "--format=%H %s").splitlines()
-        return [(row.partition(" ")[0], row.partition(" ")[2]) for row in rows]
 
-    def uncommitted(self) -> list[str]:
-        """Files that are changed but not committed, new ones that were not added left out."""
-        return self._git("diff", "--name-only", "HEAD").splitlines()
+def subjects_since(reflog: str, base: str) -> Iterator[str]:
+    """The subjects of commits that came on top of `base`, by git's own log of where HEAD was."""
+    found: list[str] = []
+    for line in reflog.splitlines():
+        words = line.split(" ", 2)
+        if len(words) > 1 and words[1] == base:
+            found = []
+        elif match := _SUBJECT.search(line):
+            found.append(plain(match[1]))
+    yield from dict.fromkeys(found)
 
-    def remember(self) -> None:
-        """Note what the tree holds beyond its commits: what comes on top of that is the user's."""
-        write_atomic(self.folder / OPENED, json.dumps(self._beyond()))
 
-    def unsaved(self) -> list[str]:
-        """What the user made since `remember` and nobody saved: commits by subject, files by name."""
-        try:
-            before = json.loads((self.folder / OPENED).read_bytes())
-        except (OSError, ValueError):
-            return []
-        commits = self._git("log", "--reverse", "--format=%s", f"{BASE}..HEAD").splitlines()
-        return [*commits, *(name for name, state in self._beyond().items() if before.get(name) != state)]
-
-    def _beyond(self) -> dict[str, list[int]]:
-        """Files that are not as the last commit has them, or that it has not: their size and time."""
-        listed = self._git("diff", "--name-only", "-z", "HEAD") + self._git("ls-files", "--others", "-z")
-        return {name: self._state(name) for name in sorted(filter(None, listed.split("\0")))}
-
-    def _state(self, name: str) -> list[int]:
-        try:
-            found = (self.tree / name).lstat()
-        except OSError:
-            return []
-        return [found.st_size, found.st_mtime_ns]
-
-    def commit_changes(self, message: str) -> None:
-        """Commit what is changed in files that git knows, and new files that were added."""
-        self._git("add", "--update")
-        self._git("commit", "--quiet", "--no-verify", "--message", message)
-
-    def changes(self) -> list[Change]:
-        """The user's commits, the oldest first. Raises PatchError where they do not stand on the build's."""
-        if not self._ok("merge-base", "--is-ancestor", BASE, "HEAD"):
-            raise PatchError(
-                "the commits in the tree do not stand on those of the build",
-                cause="the history was rewritten below what the build made",
-                next_step="put your commits on top of it: git rebase --onto refs/rocwright/base",
-            )
-        if self._git("rev-list", "--merges", f"{BASE}..HEAD"):
-            raise PatchError(
-                "the commits in the tree hold a merge",
-                cause="a series of patches has no branches",
-                next_step="make it one line: git rebase refs/rocwright/base",
-            )
-        commits = self._git("rev-list", "--reverse", f"{BASE}..HEAD").split()
-        return [
-            Change(
-                self._git("log", "-1", "--format=%s", commit).strip(),
-                self._git("diff", "--no-renames", "--no-color", "--no-ext-diff", f"{commit}~1", commit),
-            )
-            for commit in commits
-        ]
-
-    def _git(self, *words: str, cwd: Path | None = None) -> str:
-        done = self._run(words, cwd)
-        if not done.ok:
-            raise InputError(
-                f"git {words[0]} failed in {self.tree}",
-                cause=(done.stderr.strip().splitlines() or ["no message"])[-1],
-                next_step="look at the tree with git status",
-            )
-        return done.stdout
-
-    def _ok(self, *words: str) -> bool:
-        return self._run(words, None).ok
-
-    def _run(self, words: Sequence[str], cwd: Path | None) -> process.Finished:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-        place = {"GIT_DIR": str(self.folder)} | ({} if cwd else {"GIT_WORK_TREE": str(self.tree)})
-        return process.run(["git", *words], cwd=cwd or self.tree, env=kept | ENVIRONMENT | place)
+def plain(text: str) -> str:
+    """A line of the user's or of a hostile step's, with nothing in it that a terminal would obey."""
+    cleaned = "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text)
+    return cleaned[:LONGEST_SUBJECT]

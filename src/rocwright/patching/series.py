@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from rocwright import process
 from rocwright.errors import PatchError
+from rocwright.files import is_git
+
+_TOUCHED = re.compile(r"^patching (?:file|symbolic link) '?(.*?)'?(?: \(.*\))?$", re.MULTILINE)
 
 
 def apply_series(tree: Path, patches: Sequence[Path], subject: str) -> list[str]:
@@ -24,6 +28,14 @@ def apply_series(tree: Path, patches: Sequence[Path], subject: str) -> list[str]
                 or "it names no file of this tree",
                 detail=done.stdout[-2000:],
                 next_step="the source has changed under it: refresh the patch, or limit it to older versions",
+                subject=patch.name,
+            )
+        touched = (part for one in _TOUCHED.finditer(done.stdout) for part in PurePosixPath(one[1]).parts)
+        if any(map(is_git, touched)):
+            raise PatchError(
+                f"{subject}: the patch {patch.name} is refused: it touches a git folder",
+                cause="a source tree has no git folder of its own; what git finds in one it may run",
+                next_step="do not use this source; name another source place",
                 subject=patch.name,
             )
         lines.append(f"patch {patch.name}: {done.stdout.count('patching file')} files changed")

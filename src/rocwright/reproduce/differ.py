@@ -24,7 +24,7 @@ def differences(before: Path, after: Path, filename: str) -> Iterator[str]:
             if ".tar" in filename:
                 for archive, folder in ((before, one), (after, two)):
                     folder.mkdir()
-                    unpack(archive, folder, filename=filename, wrapped=False)
+                    unpack(archive, folder, filename=filename, wrapped=False, git=True)
                     _write_links(folder)
             else:
                 for side, stored in ((one, before), (two, after)):

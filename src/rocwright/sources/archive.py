@@ -10,14 +10,15 @@ import stat
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Self
 
 import zstandard
 
 from rocwright.errors import FetchError
-from rocwright.files import CHUNK
+from rocwright.files import CHUNK, is_git
+from rocwright.untrusted import shown
 
 MOST_BYTES = 40 * 1024**3
 """Unpacked size past which an archive is refused as a bomb."""
@@ -27,6 +28,9 @@ FREE_BYTES, MOST_RATIO = 1024**3, 200
 sources known unpack to 30 times their size."""
 
 MOST_MEMBERS = 2_000_000
+
+MOST_TOLD = 20
+"""Names of members that are left out which are told one by one."""
 
 MOST_HEADER = 1024**2
 """Bytes of a long name or of extended attributes, which are held in memory."""
@@ -45,21 +49,29 @@ _SENSELESS = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, err
 
 
 def unpack(
-    archive: Path, target: Path, *, filename: str = "", subdir: str = "", wrapped: bool = True
-) -> None:
+    archive: Path,
+    target: Path,
+    *,
+    filename: str = "",
+    subdir: str = "",
+    wrapped: bool = True,
+    git: bool = False,
+) -> tuple[str, ...]:
     """Unpack a tar (gz, bz2, xz, zst) or zip archive into `target`.
 
     Where a tar is `wrapped`, the folder around it all, if there is one, is left out; only what lies under
-    `subdir` is kept, where one is given. Raises FetchError, before anything is written outside `target`, for
-    absolute names, `..`, links that lead out, devices, and bombs.
+    `subdir` is kept, where one is given. What git would take for its own, such as .git, at any depth, is left
+    out but with `git`; gives the names of what was, some of them. Raises FetchError, before anything is
+    written outside `target`, for absolute names, `..`, links that lead out, devices, and bombs.
     """
     name = filename or archive.name
+    dropped = Dropped(keep=git)
     target.mkdir(parents=True, exist_ok=True)
     try:
         if name.endswith((".zip", ".whl")):
-            _unpack_zip(archive, target, name, subdir)
+            _unpack_zip(archive, target, name, subdir, dropped)
         else:
-            _unpack_tar(archive, target, name, subdir, wrapped)
+            _unpack_tar(archive, target, name, subdir, wrapped, dropped)
     except _BROKEN as error:
         raise _not_whole(name, error) from error
     except OSError as error:
@@ -73,6 +85,29 @@ def unpack(
             next_step="correct `subdir` of the source in the recipe",
             subject=name,
         )
+    return tuple(sorted(dropped.names))
+
+
+def left_out(filename: str, names: Sequence[str]) -> list[str]:
+    """A line for what `unpack` left out of an archive, where it left out anything."""
+    return [f"left out of {filename}, for git could run what it names: {', '.join(names)}"] if names else []
+
+
+class Dropped:
+    """Names that git would take for its own, where they are not to be kept."""
+
+    def __init__(self, *, keep: bool) -> None:
+        self.keep = keep
+        self.names: set[str] = set()
+
+    def drops(self, parts: list[str]) -> bool:
+        """Whether a member is left out."""
+        at = next((number for number, part in enumerate(parts, 1) if is_git(part)), 0)
+        if self.keep or not at:
+            return False
+        if len(self.names) < MOST_TOLD:
+            self.names.add(shown("/".join(parts[:at])))
+        return True
 
 
 def _not_whole(name: str, error: Exception) -> FetchError:
@@ -84,7 +119,7 @@ def _not_whole(name: str, error: Exception) -> FetchError:
     )
 
 
-def _unpack_tar(archive: Path, target: Path, name: str, subdir: str, wrapped: bool) -> None:
+def _unpack_tar(archive: Path, target: Path, name: str, subdir: str, wrapped: bool, dropped: Dropped) -> None:
     with _tar_stream(archive) as tar:
         wrapper = "" if wrapped else None
         size, most = 0, _most_bytes(archive)
@@ -93,7 +128,7 @@ def _unpack_tar(archive: Path, target: Path, name: str, subdir: str, wrapped: bo
             if count >= MOST_MEMBERS or size > most:
                 raise _hostile(name, member.name, "it unpacks to more than any source tree")
             parts = _parts(name, member.name)
-            if not parts:
+            if not parts or dropped.drops(parts):
                 continue
             if wrapper == "":
                 wrapper = parts[0] if len(parts) > 1 or member.isdir() else None
@@ -203,14 +238,15 @@ def _tar_stream(archive: Path) -> tarfile.TarFile:
     return tarfile.open(archive, mode="r|*", tarinfo=_Member)
 
 
-def _unpack_zip(archive: Path, target: Path, name: str, subdir: str) -> None:
+def _unpack_zip(archive: Path, target: Path, name: str, subdir: str, dropped: Dropped) -> None:
     with zipfile.ZipFile(archive) as bundle:
         members = bundle.infolist()
         if len(members) > MOST_MEMBERS or sum(member.file_size for member in members) > _most_bytes(archive):
             raise _hostile(name, "", "it unpacks to more than any source tree")
         for member in members:
-            kept = _below(_parts(name, member.filename), subdir)
-            if not kept or member.is_dir():
+            parts = _parts(name, member.filename)
+            kept = _below(parts, subdir)
+            if not kept or member.is_dir() or dropped.drops(parts):
                 continue
             if stat.S_ISLNK(member.external_attr >> 16):
                 raise _hostile(name, member.filename, "it is a link")

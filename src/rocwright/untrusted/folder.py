@@ -64,14 +64,15 @@ class Untrusted:
             return os.stat(last, dir_fd=parent, follow_symlinks=False)
 
     def walk(
-        self, most: int = MOST_ENTRIES, depth: int = MOST_DEPTH, *, whole: bool = True
+        self, most: int = MOST_ENTRIES, depth: int = MOST_DEPTH, *, whole: bool = True, below: str = ""
     ) -> Iterator[Entry]:
-        """Everything below the folder, each folder before what it holds; links are told, not followed.
+        """Everything below the folder, or below a folder `below` in it, each folder before what it holds;
+        links are told, not followed.
 
         Without `whole`, what lies deeper than `depth` or cannot be looked at is left out; with it, it raises.
         """
         count = 0
-        todo = [Level(self._root(), "")]
+        todo = [Level(self._inner(below) if below else self._root(), below)]
         try:
             while todo:
                 level = todo[-1]
@@ -191,6 +192,15 @@ class Untrusted:
             raise
         except OSError as error:
             self._refuse_error(error, entry.path)
+
+    def _inner(self, name: str) -> int:
+        with self._parent(name) as (parent, last):
+            try:
+                return self._into(parent, last)
+            except FileNotFoundError:
+                raise
+            except OSError as error:
+                self._refuse_error(error, name, self._kind(parent, last))
 
     def _root(self) -> int:
         return os.open(self.folder, _FOLDER)

@@ -306,7 +306,7 @@ class _Bench:
                 mounts.append(Mount(source=path, target=f"/wheels/{output.filename}"))
         elif self.component.kind == "archive":
             path = self.project.store.verified(self.artifact.sha256)
-            unpack(path, folder / "artifact", filename=self.artifact.filename)
+            unpack(path, folder / "artifact", filename=self.artifact.filename, git=True)
             mounts.append(Mount(source=folder / "artifact", target="/artifact"))
         if check.model:
             (folder / "model").mkdir()

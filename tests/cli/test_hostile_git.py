@@ -1,0 +1,147 @@
+"""A step plants git metadata in its tree and fails: nothing that it names ever runs on the host."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.build.project import make_sources, open_project, put_roots
+from tests.conftest import Command
+
+from rocwright.build.workspace import Workspace
+from rocwright.home import Home
+from rocwright.plan.make import make_plan
+from rocwright.resolve.files import read_lock, write_lock, write_request
+
+CONFIG = """[core]
+	repositoryformatversion = 0
+	bare = false
+	fsmonitor = {run}
+	sshCommand = {run}
+	hooksPath = {hooks}
+	pager = {run}
+	editor = {run}
+[filter "evil"]
+	clean = {run}
+	smudge = {run}
+	required = true
+[diff]
+	external = {run}
+[diff "evil"]
+	textconv = {run}
+	command = {run}
+[gpg]
+	program = {run}
+[commit]
+	gpgSign = true
+[alias]
+	x = !{run}
+[include]
+	path = {config}
+"""
+
+
+class Attack:
+    """What the step leaves; `marker` is a file on the host that is there once a planted command ran."""
+
+    def __init__(self, folder: Path) -> None:
+        self.marker = folder / "owned"
+        self.repository = folder / "elsewhere.git"
+        run = f'"touch {self.marker}; false"'
+        config = CONFIG.format(run=run, hooks="/build/src/.hooks", config="/dev/null")
+        git = ["git", "-c", "user.name=me", "-c", "user.email=me", "-C", str(folder / "planted")]
+        subprocess.run(["git", "init", "--quiet", "--template=", str(folder / "planted")], check=True)
+        subprocess.run([*git, "commit", "--quiet", "--allow-empty", "-m", "planted"], check=True)
+        subprocess.run([*git, "update-ref", "refs/rocwright/base", "HEAD"], check=True)
+        (folder / "planted/.git").rename(self.repository)
+        (self.repository / "config").write_text(config)
+        (self.repository / "rocwright-opened.json").write_text("{}")
+
+    def commands(self, form: str) -> list[str]:
+        """The commands of a step that plants `form` and fails."""
+        hook = f"mkdir -p .hooks; printf '#!/bin/sh\\ntouch {self.marker}\\n' > .hooks/post-checkout"
+        plant = {
+            "folder": _written(self.repository, ".git"),
+            "file": [f"echo 'gitdir: {self.repository}' > .git"],
+            "link": [*_written(self.repository, ".planted"), "ln -s .planted .git"],
+            "nested": [
+                *_written(self.repository, "inner/.git"),
+                "echo one > inner/file",
+                f"mkdir other; echo 'gitdir: {self.repository}' > other/.git",
+                "echo '{}' > opened.json",
+            ],
+        }[form]
+        attributes = "echo '* filter=evil diff=evil' > .gitattributes"
+        return [hook, attributes, *plant, "echo changed >> file", "grep -q '^mended' file"]
+
+
+def _written(folder: Path, into: str) -> list[str]:
+    """Commands that make a folder again without git, which the root lacks."""
+    commands = [f"mkdir -p {into}/{path.relative_to(folder)}" for path in folder.rglob("*") if path.is_dir()]
+    for path in folder.rglob("*"):
+        if path.is_file():
+            text = "".join(f"\\{byte:03o}" for byte in path.read_bytes())
+            commands.append(f"printf '{text}' > {into}/{path.relative_to(folder)}")
+    return commands
+
+
+FORMS = ("folder", "file", "link", "nested")
+
+
+def planted(folder: Path, home: Home, root: Path, attack: Attack, form: str) -> Path:
+    """A project whose one step plants `form`; gives its catalog."""
+    recipe = {
+        "kind": "archive",
+        "run": attack.commands(form),
+        "output": [{"name": "archive", "pattern": "alpha-*.tar.gz"}],
+    }
+    make_sources(folder / "sources", {"alpha": recipe})
+    put_roots(open_project(folder / "sources", home.path), root)
+    lock = read_lock(folder / "sources/rocwright.lock")
+    write_request(folder / "project/rocwright.toml", lock.request)
+    write_lock(folder / "project/rocwright.lock", lock)
+    return folder / "sources/catalog"
+
+
+def tree_of(home: Home, catalog: Path) -> Path:
+    project = open_project(catalog.parent, home.path)
+    found = next(one for one in make_plan(project.locked, project.catalog).steps if one.name == "alpha")
+    return Workspace.of(home, found.key).source
+
+
+@pytest.fixture
+def attack(tmp_path: Path) -> Attack:
+    return Attack(tmp_path)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_no_command_that_a_step_planted_runs_on_the_host(
+    rocwright: Command, home: Home, tmp_path: Path, engine: str, tiny_root: Path, attack: Attack, form: str
+) -> None:
+    catalog = planted(tmp_path, home, tiny_root, attack, form)
+    words, env = ("--engine", engine), {"ROCWRIGHT_CATALOG": str(catalog)}
+
+    def sure(*asked: str, status: int) -> str:
+        done = rocwright(*asked, env=env)
+        assert not attack.marker.exists(), f"rocwright {' '.join(asked)} ran what the step planted"
+        assert "Traceback" not in done.stderr
+        assert done.returncode == status, done.stderr
+        return done.stderr
+
+    sure("build", *words, status=6)
+    tree = tree_of(home, catalog)
+    assert os.path.lexists(tree / (".git" if form != "nested" else "inner/.git")), "it was planted"
+    sure("build", *words, status=6)
+    sure("clean", "work", "--keep", "0d", "--yes", "--dry-run", status=0)
+    sure("store", "gc", "--keep", "30", status=0)
+    sure("patch", "save", "alpha", "--message", "x", status=2)
+    sure("shell", "alpha", *words, "--command", "cp file kept; sed -i '1s/^/mended: /' file", status=0)
+    refused = sure("build", *words, status=2)
+    assert "not saved" in refused
+    sure("store", "gc", "--keep", "0", status=0)
+    assert (tree / "file").is_file(), "a user's work is spared"
+    sure("patch", "save", "--message", "Mend the file", status=0)
+    (patch,) = (catalog / "patches/alpha").iterdir()
+    assert "+mended: " in patch.read_text()
