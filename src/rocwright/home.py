@@ -88,6 +88,14 @@ class Home:
         """How a file was built that was laid out here, by its sha256."""
         return self.proofs / f"{sha256}.json"
 
+    def statement_mark(self, sha256: str) -> Path:
+        """What that statement's bytes are, and which checks it waits for before it is signed."""
+        return self.proofs / f"{sha256}.mark.json"
+
+    def check(self, key: str) -> Path:
+        """How a check of an artifact went, by all that the check depends on."""
+        return self.path / "checks" / f"{key}.json"
+
     @property
     def laid_out(self) -> Path:
         """Which artifacts were laid out and checked."""

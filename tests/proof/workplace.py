@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import tarfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -104,9 +105,14 @@ class Workplace:
         return {one.path.name: one for one in lay_out(self.project, self.plan, self.lock, say)}
 
 
-def make_workplace(home: Home, folder: Path, wheel: bytes = b"") -> Workplace:
+def make_workplace(
+    home: Home,
+    folder: Path,
+    wheel: bytes = b"",
+    components: Mapping[str, Mapping[str, object]] = COMPONENTS,
+) -> Workplace:
     """A project in `folder`; `wheel` stands in for the wheel that was built."""
-    catalog = write_catalog(folder / "catalog", COMPONENTS)
+    catalog = write_catalog(folder / "catalog", components)
     lock = make_lock(catalog)
     project = Project(
         request=lock.request,

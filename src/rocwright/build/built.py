@@ -17,7 +17,8 @@ class Artifact:
     laid out.
 
     `sha256` and `size` (bytes) are of the file there: a wheel has its SBOM in it by then. `beside` are its
-    SBOM and its statement; `keyid` is the key that signed that, "" where none did.
+    SBOM and its statement; `keyid` is the key that signed that, "" where none did; `lacking` are the checks
+    of its recipe that have not passed, for which it is not signed.
     """
 
     step: Step
@@ -27,6 +28,7 @@ class Artifact:
     size: int
     beside: tuple[Path, ...] = ()
     keyid: str = ""
+    lacking: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

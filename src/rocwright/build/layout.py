@@ -26,35 +26,52 @@ if TYPE_CHECKING:
     from rocwright.proof.beside import Laid
 
 
-PROOF_SCHEMA = 3
+PROOF_SCHEMA = 4
 """Raised when what lies in or beside an artifact is written otherwise; all are laid out anew then."""
 
 
 def lay_out(
-    project: Project, plan: Plan, locked: Lock, say: Callable[[str], None] = lambda _: None
+    project: Project,
+    plan: Plan,
+    locked: Lock,
+    say: Callable[[str], None] = lambda _: None,
+    *,
+    anew: bool = True,
 ) -> tuple[Artifact, ...]:
     """Put every artifact of the plan into the output folder, each with its SBOM and its statement.
 
     Gives them in the plan's order. What is already there and was checked before (same size and time) is left
-    alone. Raises InputError where the key to sign with cannot be used.
+    alone. A statement is signed once the checks of the recipe have passed: those that run nothing are run
+    here, the others by `verify`. Without `anew` only that is done, for what is there.
+    Raises InputError where the key to sign with cannot be used.
     """
+    from rocwright.flow import built_outputs
+    from rocwright.proof.beside import lay_beside
+    from rocwright.verify.passed import Passed
+
     folder = project.output / project.request.stack
     stamps = _Stamps(project.home)
     artifacts = []
     wanted = _wanted(project, locked)
+    outputs = built_outputs(project, plan)
+    passed = Passed(
+        home=project.home, store=project.store, catalog=project.catalog, lock=locked, outputs=outputs
+    )
     try:
         for name in plan.artifacts:
             step = next(step for step in plan.steps if step.name == name)
             record = project.store.record(step.key)
             assert record is not None
+            lacking = passed.lacking(step.component, say)
             for output in record.outputs:
                 target, mark = folder / output.filename, f"{wanted} {step.key} {output.sha256}"
-                known = stamps.same(target, mark)
+                known = stamps.same(target, mark, lacking)
+                if known is None and not anew:
+                    continue
                 if known is None:
-                    from rocwright.proof.beside import lay_beside
-
-                    laid = lay_beside(project, plan, locked, step, output, target, say)
-                    known = stamps.note(target, mark, laid)
+                    checks = passed.keys(step.component)
+                    laid = lay_beside(project, plan, locked, step, output, target, say, checks, lacking)
+                    known = stamps.note(target, mark, laid, lacking)
                 artifacts.append(
                     Artifact(
                         step=step,
@@ -64,12 +81,13 @@ def lay_out(
                         size=known.size,
                         beside=tuple(folder / name for name in known.seen if name != target.name),
                         keyid=known.keyid,
+                        lacking=lacking,
                     )
                 )
     finally:
         stamps.save()
     wheels = [one.path for one in artifacts if one.path.suffix == ".whl"]
-    if wheels:
+    if wheels and anew:
         write_index(project.output / "simple", wheels)
     return tuple(artifacts)
 
@@ -86,13 +104,15 @@ def _wanted(project: Project, locked: Lock) -> str:
 
 
 class _Stamp(Frozen):
-    """A file that was laid out: what was wanted, what it is, and size and time of it and what lies beside."""
+    """A file that was laid out: what was wanted, what it is, and size and time of it and what lies beside;
+    `lacking` are the checks for which it was not signed."""
 
     wanted: str
     sha256: str
     size: int
     keyid: str
     seen: dict[str, tuple[int, int]]
+    lacking: tuple[str, ...] = ()
 
 
 class _Stamps:
@@ -106,8 +126,11 @@ class _Stamps:
         except (OSError, ValueError, TypeError):
             self.known = {}
 
-    def same(self, path: Path, wanted: str) -> _Stamp | None:
-        """What is known of a file that is there as it is wanted, with all that lies beside it."""
+    def same(self, path: Path, wanted: str, lacking: tuple[str, ...]) -> _Stamp | None:
+        """What is known of a file that is there as it is wanted, with all that lies beside it.
+
+        Where other checks are lacking than when it was laid out, its statement is written anew.
+        """
         try:
             stamp = _Stamp.model_validate(self.known.get(str(path)))
             now = {name: _seen(path.parent / name) for name in stamp.seen}
@@ -118,7 +141,7 @@ class _Stamps:
         if not self.home.statement(stamp.sha256).is_file():
             return None
         if now == stamp.seen:
-            return stamp
+            return stamp if stamp.lacking == lacking else self._signed_anew(path, stamp, lacking)
         keyid = stamp.keyid
         for name in (name for name, seen in now.items() if seen != stamp.seen[name]):
             if name == path.name and sha256_file(path) == stamp.sha256:
@@ -130,10 +153,24 @@ class _Stamps:
             keyid = signed
         return self._keep(path, stamp.model_copy(update={"seen": now, "keyid": keyid}))
 
-    def note(self, path: Path, wanted: str, laid: Laid) -> _Stamp:
+    def _signed_anew(self, path: Path, stamp: _Stamp, lacking: tuple[str, ...]) -> _Stamp | None:
+        from rocwright.proof.beside import kept_statement, write_statement
+        from rocwright.proof.keys import chosen
+
+        try:
+            payload, _ = kept_statement(self.home, stamp.sha256)
+        except (OSError, ValueError):
+            return None
+        written, keyid = write_statement(path, payload, chosen(), lacking)
+        seen = stamp.seen | {written.name: _seen(written)}
+        return self._keep(path, stamp.model_copy(update={"seen": seen, "keyid": keyid, "lacking": lacking}))
+
+    def note(self, path: Path, wanted: str, laid: Laid, lacking: tuple[str, ...]) -> _Stamp:
         """Keep what was laid out."""
         seen = {one.name: _seen(one) for one in (path, *laid.beside)}
-        stamp = _Stamp(wanted=wanted, sha256=laid.sha256, size=laid.size, keyid=laid.keyid, seen=seen)
+        stamp = _Stamp(
+            wanted=wanted, sha256=laid.sha256, size=laid.size, keyid=laid.keyid, seen=seen, lacking=lacking
+        )
         return self._keep(path, stamp)
 
     def _keep(self, path: Path, stamp: _Stamp) -> _Stamp:

@@ -103,9 +103,15 @@ def command(
     add_offers(project, locked, built)
     findings = []
     if verify_too and not built.failures:
+        from dataclasses import replace
+
+        from rocwright.build.layout import lay_out
         from rocwright.verify.run import verify
 
         findings = verify(project, locked, engine, say)
+        # what passed is signed by now
+        artifacts = lay_out(project, planned(project, locked)[0], locked, say)
+        built = replace(built, artifacts=artifacts)
     if as_json:
         remedies = {"remedies": trail(locked)} if locked.remedies else {}
         print_json(as_data(project, built, findings) | remedies)

@@ -114,8 +114,13 @@ def show_summary(project: Project, lock: Lock, built: Built, findings: Sequence[
 
 def _proof(built: Built) -> str:
     """What lies beside the artifacts, and who signed it."""
+    from rocwright.proof.keys import chosen
+
     signers = {one.keyid for one in built.artifacts}
     told = "an SBOM and a statement beside each artifact"
+    lacking = sorted({name for one in built.artifacts if not one.keyid for name in one.lacking})
+    if lacking and chosen() is not None:
+        return f"{told}, not signed: checks have not passed: {', '.join(lacking)} (rocwright verify)"
     if signers == {""}:
         return f"{told}, not signed: there is no key (rocwright attest key makes one)"
     return f"{told}, signed with {', '.join(sorted(one[:16] for one in signers if one))}"

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocwright.errors import CheckError, InputError, RocwrightError
 from rocwright.files import sha256_bytes, sha256_file, write_atomic
-from rocwright.models import canonical_json
+from rocwright.models import canonical_json, opened, sealed
 from rocwright.plan.model import FetchAction, ImageAction, Plan, RunAction, Step
 from rocwright.proof import envelope, keys
 from rocwright.proof.bundled import Contents, contents
@@ -23,6 +24,7 @@ from rocwright.proof.statement import Circumstances, Thing, statement
 from rocwright.records.model import Which
 from rocwright.resolve.model import Lock
 from rocwright.store.model import Output, Record
+from rocwright.verify.passed import has_passed
 
 if TYPE_CHECKING:
     from rocwright.flow import Project
@@ -32,7 +34,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Laid:
     """A file laid out: its sha256 and size in bytes, which are not the artifact's where an SBOM was put into
-    it; what lies beside it; the id of the key that signed its statement, "" where none did."""
+    it; what lies beside it; the id of the key that signed its statement, "" where none did.
+    """
 
     sha256: str
     size: int
@@ -48,9 +51,12 @@ def lay_beside(
     output: Output,
     target: Path,
     say: Callable[[str], None],
+    checks: Mapping[str, str],
+    lacking: Sequence[str],
 ) -> Laid:
     """Put an artifact of a step, its SBOM and its statement at `target`.
 
+    The statement is signed only where nothing is `lacking` of the `checks` of its recipe, keys by names.
     Raises DamagedBlobError, InputError for a key that cannot be used; the artifact is there by then.
     """
     made = made_from(step, plan, lock)
@@ -63,8 +69,8 @@ def lay_beside(
     left = [_as_built(output, file), Thing(name=bill.name, sha256=sha256_bytes(document))]
     how = _circumstances(project, made, record, output, left)
     payload = canonical_json(statement(made, lock, file, how))
-    write_atomic(project.home.statement(file.sha256), payload)
-    statements, keyid = write_statement(target, payload, keys.chosen())
+    keep_statement(project.home, file.sha256, payload, checks)
+    statements, keyid = write_statement(target, payload, keys.chosen(), lacking)
     return Laid(sha256=file.sha256, size=target.stat().st_size, beside=(bill, statements), keyid=keyid)
 
 
@@ -79,29 +85,72 @@ def lay_file(
     return document
 
 
-def write_statement(artifact: Path, payload: bytes, key: Path | str | None) -> tuple[Path, str]:
-    """Write an artifact's statement beside it, signed where there is a key; gives its path and key id."""
-    signed = envelope.sign(payload, None if key is None else keys.signer_of(key))
+def write_statement(
+    artifact: Path, payload: bytes, key: Path | str | None, lacking: Sequence[str] = ()
+) -> tuple[Path, str]:
+    """Write an artifact's statement beside it; gives its path and key id.
+
+    It is signed where there is a key, and no check is lacking.
+    """
+    if lacking:
+        signed = envelope.Signed(
+            payload=payload,
+            payload_type=envelope.PAYLOAD_TYPE,
+            unsigned=f"checks have not passed: {', '.join(lacking)}",
+        )
+    else:
+        signed = envelope.sign(payload, None if key is None else keys.signer_of(key))
     path = artifact.with_name(artifact.name + envelope.SUFFIX)
     write_atomic(path, envelope.as_line(signed))
     return path, signed.signatures[0][0] if signed.signatures else ""
 
 
+def keep_statement(home: Home, sha256: str, payload: bytes, checks: Mapping[str, str]) -> None:
+    """Keep what is said of a laid-out file, and which checks its signature waits for: keys by names."""
+    write_atomic(home.statement(sha256), payload)
+    said = {"statement": sha256_bytes(payload), "checks": dict(checks)}
+    write_atomic(home.statement_mark(sha256), canonical_json(sealed(said)))
+
+
+def kept_statement(home: Home, sha256: str) -> tuple[bytes, dict[str, str]]:
+    """What is kept of a laid-out file, whole. Raises ValueError or OSError where it is not."""
+    payload = home.statement(sha256).read_bytes()
+    said = opened(json.loads(home.statement_mark(sha256).read_bytes()))
+    if said.get("statement") != sha256_bytes(payload) or not isinstance(said.get("checks"), dict):
+        raise ValueError("the statement is not the one that was kept")
+    return payload, said["checks"]
+
+
 def attest(artifact: Path, home: Home, key: Path | str | None) -> tuple[Path, str]:
     """Write the statement of a file that this machine built, signed where there is a key.
 
-    Raises InputError where it knows nothing of the file: nobody signs what another said.
+    Raises InputError where it knows nothing of the file: nobody signs what another said; CheckError where
+    checks of its recipe have not passed.
     """
     if not artifact.is_file():
         raise InputError(f"there is no file {artifact}", next_step="check the path")
-    kept = home.statement(sha256_file(artifact))
-    if not kept.is_file():
+    try:
+        payload, checks = kept_statement(home, sha256_file(artifact))
+    except FileNotFoundError as error:
         raise InputError(
             f"this machine does not know how {artifact.name} was built",
             cause="it was built elsewhere, or changed since; a statement says what was seen",
             next_step="rocwright build lays it out anew; attest it where it was built",
+        ) from error
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"what is kept of how {artifact.name} was built is damaged",
+            cause=str(error)[:200],
+            next_step="rocwright build lays it out anew",
+        ) from error
+    lacking = [name for name, check in checks.items() if not has_passed(home, check)]
+    if lacking:
+        raise CheckError(
+            f"{artifact.name} is not signed: checks have not passed",
+            cause=f"of its recipe: {', '.join(lacking)}",
+            next_step="rocwright verify runs them, and signs what passes",
         )
-    return write_statement(artifact, kept.read_bytes(), key)
+    return write_statement(artifact, payload, key)
 
 
 def _found(project: Project, made: Made, stored: Path) -> Contents:

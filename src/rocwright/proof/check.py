@@ -144,6 +144,12 @@ def _unsigned(statements: Path, found: Sequence[Signed], keys: Sequence[SSlibKey
     wanted = ", ".join(key.keyid[:16] for key in keys)
     named = sorted({keyid for one in found for keyid, _ in one.signatures})
     if not any(one.signatures for one in found):
+        if why := next((one.unsigned for one in found if one.unsigned), ""):
+            return CheckError(
+                f"{statements.name} is not signed: {why}",
+                cause="a statement is signed once its artifact has passed the checks of its recipe",
+                next_step="rocwright verify, where it was built, runs them and signs",
+            )
         return CheckError(
             f"{statements.name} is not signed",
             cause="it was made where there is no key: anybody could have written it",

@@ -27,17 +27,24 @@ PAYLOAD_TYPE = "application/vnd.in-toto+json"
 LARGEST = 8 * 1024 * 1024
 """Bytes of a file of statements; the largest stack's has some 1 MiB."""
 
+UNSIGNED = "unsigned"
+"""The field of an envelope that says why nobody has signed it."""
+
 MOST_LINES = 100
 MOST_SIGNATURES = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signed:
-    """A payload with its signatures: key id and signature, both as written. None of them is checked yet."""
+    """A payload with its signatures: key id and signature, both as written. None of them is checked yet.
+
+    `unsigned` says why there is none, in words that anybody may have written.
+    """
 
     payload: bytes
     payload_type: str
     signatures: tuple[tuple[str, bytes], ...] = ()
+    unsigned: str = ""
 
 
 def pae(payload: bytes, payload_type: str) -> bytes:
@@ -81,6 +88,8 @@ def as_line(one: Signed) -> bytes:
     """The envelope as a line of JSON."""
     rows = [{"keyid": keyid, "sig": _coded(signature)} for keyid, signature in one.signatures]
     data = {"payload": _coded(one.payload), "payloadType": one.payload_type, "signatures": rows}
+    # DSSE has readers pass over fields that they do not know
+    data |= {UNSIGNED: one.unsigned} if one.unsigned and not rows else {}
     return json.dumps(data, separators=(",", ":")).encode() + b"\n"
 
 
@@ -112,11 +121,17 @@ def _envelope(data: Any) -> Signed:
                 payload=_decoded(payload),
                 payload_type=kind,
                 signatures=tuple(_signature(row) for row in rows),
+                unsigned=_words(data.get(UNSIGNED)),
             )
         case {"_type": str(), "predicate": _}:
             raise _no_envelope("it is a statement without an envelope, and so without a signature")
         case _:
             raise _no_envelope("payload, payloadType and signatures are not all there")
+
+
+def _words(found: Any) -> str:
+    """A stranger's words on one line."""
+    return "".join(one for one in found[:200] if one.isprintable()) if isinstance(found, str) else ""
 
 
 def _signature(row: Any) -> tuple[str, bytes]:

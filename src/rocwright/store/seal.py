@@ -11,12 +11,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from rocwright.files import sha256_bytes
-from rocwright.models import canonical_json
+from rocwright.models import opened, sealed
 from rocwright.store.model import RECORD_SCHEMA, Record
 
-SUM, SIGNATURES = "sha256", "signatures"
-"""The fields of a record's file that are not the record's."""
+SIGNATURES = "signatures"
+"""The field of a record's file that the sha256 is not over."""
 
 
 class DamagedRecordError(ValueError):
@@ -33,8 +32,8 @@ class UnknownRecordError(ValueError):
 
 def seal(record: Record) -> bytes:
     """The file of a record."""
-    said = record.model_dump(mode="json")
-    return _text(said | {SUM: sha256_bytes(canonical_json(said))})
+    said = sealed(record.model_dump(mode="json"))
+    return json.dumps(said, indent=1, ensure_ascii=True).encode() + b"\n"
 
 
 def unseal(data: bytes, key: str) -> Record:
@@ -42,20 +41,26 @@ def unseal(data: bytes, key: str) -> Record:
 
     Raises DamagedRecordError, UnknownRecordError for what a newer rocwright wrote.
     """
-    said = _object(data)
-    claimed, signatures, schema = said.pop(SUM, None), said.pop(SIGNATURES, []), said.get("schema_version")
-    if isinstance(schema, int) and schema > RECORD_SCHEMA:
-        ours = canonical_json(said | {"schema_version": RECORD_SCHEMA})
-        if claimed != sha256_bytes(ours):
-            raise UnknownRecordError(schema)
-        raise DamagedRecordError("the number of its schema is damaged")
+    found = _object(data)
+    signatures, schema = found.pop(SIGNATURES, []), found.get("schema_version")
+    if isinstance(schema, int) and schema > RECORD_SCHEMA and not _is_ours(found):
+        raise UnknownRecordError(schema)
     if not isinstance(signatures, list):
         raise DamagedRecordError("its signatures cannot be read")
-    if claimed is None:
-        raise DamagedRecordError("it has no sha256")
-    if claimed != sha256_bytes(canonical_json(said)):
-        raise DamagedRecordError("its sha256 is of something else")
+    try:
+        said = opened(found)
+    except ValueError as error:
+        raise DamagedRecordError(str(error)) from error
     return _record(said, key)
+
+
+def _is_ours(found: dict[str, Any]) -> bool:
+    """Whether nothing but the number of its schema is damaged."""
+    try:
+        opened(found | {"schema_version": RECORD_SCHEMA})
+    except ValueError:
+        return False
+    return True
 
 
 def unsealed(data: bytes, key: str) -> Record:
@@ -81,7 +86,3 @@ def _record(said: dict[str, Any], key: str) -> Record:
     if record.key != key:
         raise DamagedRecordError("it is the record of another key")
     return record
-
-
-def _text(said: dict[str, Any]) -> bytes:
-    return json.dumps(said, indent=1, ensure_ascii=True).encode() + b"\n"

@@ -6,14 +6,14 @@ import platform
 import shlex
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from rocwright import sandbox
 from rocwright.bases.roots import unpacked_root
 from rocwright.build.disk import check_room
+from rocwright.build.layout import lay_out
 from rocwright.build.progress import PlainProgress, Progress
 from rocwright.build.runs import LogFile, UnderWay, log_name
 from rocwright.build.scheduler import Options, run_steps
@@ -31,13 +31,11 @@ from rocwright.sources.archive import unpack
 from rocwright.store.model import Output
 from rocwright.untrusted import temporary_folder
 from rocwright.verify.lines import MARK, outcome_word, read_line
+from rocwright.verify.passed import Passed
+from rocwright.verify.static import Seen, look_at, machine_code, named
 from rocwright.verify.suites import lacking, lacks_words
 from rocwright.verify.tiny_gguf import write_tiny_model
-from rocwright.wheels.choose import Target, targets
-from rocwright.wheels.codeobjects import check_targets, code_objects
-from rocwright.wheels.judge.judge import judge
 from rocwright.wheels.normalise import form_of
-from rocwright.wheels.runs_on import Judged, runs_on
 
 GPU_DEVICES = ("/dev/kfd", "/dev/dri")
 
@@ -69,6 +67,9 @@ def verify(
     """
     plan = make_plan(lock, project.catalog)
     artifacts = built_outputs(project, plan)
+    passed = Passed(
+        home=project.home, store=project.store, catalog=project.catalog, lock=lock, outputs=artifacts
+    )
     findings: list[Finding] = []
     asked = UnderWay(
         "verify",
@@ -98,17 +99,15 @@ def verify(
                     case "script":
                         found = bench.script(check)
                 findings += found
+                passed.note(component.name, check, [Seen(one.name, one.ok, one.detail) for one in found])
                 under_way.note(_ended(begun, found, time.monotonic() - since))
                 for one in found:
                     say(f"    {outcome_word(one):<6} {one.name}  {one.detail}")
         ok = all(one.ok for one in findings)
         under_way.ended("verified" if ok else "failed", findings=findings)
+    # what waited for these checks is signed now
+    lay_out(project, plan, lock, say, anew=False)
     return findings
-
-
-def _target(gpu: str) -> Target:
-    (target,) = targets([gpu], [gpu.partition(":")[0]])
-    return target
 
 
 def _begun(component: Component, check: Check) -> StepRun:
@@ -206,34 +205,19 @@ class _Bench:
 
     def machine_code(self, check: Check) -> list[Finding]:
         """Whether the code objects are for the targets asked for, and no other, and run on each of them."""
-        with self._named_artifact() as path:
-            wanted = self.lock.request.gpu
-            problems = check_targets(path, wanted)
-            objects = code_objects(path)
-            judged = {gpu: runs_on(path, _target(gpu), self.project.catalog) for gpu in wanted}
-        told = f"{len(objects)} code objects, each exactly {', '.join(wanted)}"
-        return [
-            self.finding(check, check.name, not problems, "; ".join(problems) or told, ""),
-            *(self._runs(check, gpu, found) for gpu, found in judged.items()),
-        ]
-
-    def _runs(self, check: Check, gpu: str, judged: Sequence[Judged]) -> Finding:
-        bad = [one for one in judged if not one.verdict.runs]
-        detail = "; ".join(f"{one.path}: {one.verdict}: {one.reason}" for one in bad or judged)
-        return self.finding(check, f"runs on {gpu}", not bad, detail or "holds no GPU code", "")
+        with named(self.project.store, self.artifact) as path:
+            found = machine_code(check, path, self.lock.request.gpu, self.project.catalog)
+        return [self.finding(check, one.name, one.ok, one.detail, "") for one in found]
 
     def wheel(self, check: Check) -> list[Finding]:
-        """Whether the wheel is what it says: tag, RECORD, libraries; and nothing secret was left in it.
+        """Whether the wheel is what it says.
 
         Also its hash in its one form, by which builds of the same content are known, whoever packed them.
         """
-        with self._named_artifact() as path:
-            found = judge(path)
+        with named(self.project.store, self.artifact) as path:
+            (found,) = look_at(check, path, self.lock.request.gpu, self.project.catalog)
             form = self._one_form(check, path)
-        wrong = [one for one in found if one.grade == "error"]
-        detail = "; ".join(f"{one.kind}: {one.path} {one.what}" for one in wrong or found)
-        told = self.finding(check, check.name, not wrong, detail or "nothing to say against it", "")
-        return [told, form]
+        return [self.finding(check, found.name, found.ok, found.detail, ""), form]
 
     def _one_form(self, check: Check, path: Path) -> Finding:
         try:
@@ -241,13 +225,6 @@ class _Bench:
         except RocwrightError as error:
             return self.finding(check, "one form", False, f"{error.what}: {error.detail}", "")
         return self.finding(check, "one form", True, f"sha256 {form.sha256}", "")
-
-    @contextmanager
-    def _named_artifact(self) -> Iterator[Path]:
-        with tempfile.TemporaryDirectory(prefix="rocwright-verify-") as folder:
-            path = Path(folder) / self.artifact.filename
-            path.symlink_to(self.project.store.verified(self.artifact.sha256))
-            yield path
 
     def script(self, check: Check) -> list[Finding]:
         """Run a program of the catalog on the artifacts, in the run-time root file system."""

@@ -1,0 +1,68 @@
+"""The checks of a recipe that read an artifact and run nothing of it: no sandbox, no GPU."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from rocwright.catalog.load import Catalog
+from rocwright.catalog.model import Check
+from rocwright.store.model import Output, Store
+
+
+class Seen(NamedTuple):
+    """One thing that a check found."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+def is_static(check: Check) -> bool:
+    """Whether a check runs nothing."""
+    return check.kind != "script"
+
+
+def look_at(check: Check, path: Path, gpus: Sequence[str], catalog: Catalog) -> list[Seen]:
+    """What such a check finds in the artifact at `path`."""
+    return machine_code(check, path, gpus, catalog) if check.kind == "machine-code" else [wheel(check, path)]
+
+
+def machine_code(check: Check, path: Path, gpus: Sequence[str], catalog: Catalog) -> list[Seen]:
+    """Whether the code objects are for the targets asked for, and no other, and run on each of them."""
+    from rocwright.wheels.choose import targets
+    from rocwright.wheels.codeobjects import check_targets, code_objects
+    from rocwright.wheels.runs_on import runs_on
+
+    problems = check_targets(path, gpus)
+    told = f"{len(code_objects(path))} code objects, each exactly {', '.join(gpus)}"
+    found = [Seen(check.name, not problems, "; ".join(problems) or told)]
+    for gpu in gpus:
+        (target,) = targets([gpu], [gpu.partition(":")[0]])
+        judged = runs_on(path, target, catalog)
+        bad = [one for one in judged if not one.verdict.runs]
+        detail = "; ".join(f"{one.path}: {one.verdict}: {one.reason}" for one in bad or judged)
+        found.append(Seen(f"runs on {gpu}", not bad, detail or "holds no GPU code"))
+    return found
+
+
+def wheel(check: Check, path: Path) -> Seen:
+    """Whether the wheel is what it says: tag, RECORD, libraries; and nothing secret was left in it."""
+    from rocwright.wheels.judge.judge import judge
+
+    found = judge(path)
+    wrong = [one for one in found if one.grade == "error"]
+    detail = "; ".join(f"{one.kind}: {one.path} {one.what}" for one in wrong or found)
+    return Seen(check.name, not wrong, detail or "nothing to say against it")
+
+
+@contextmanager
+def named(store: Store, output: Output) -> Iterator[Path]:
+    """A stored artifact under its own file name. Raises DamagedBlobError."""
+    with tempfile.TemporaryDirectory(prefix="rocwright-verify-") as folder:
+        path = Path(folder) / output.filename
+        path.symlink_to(store.verified(output.sha256))
+        yield path
