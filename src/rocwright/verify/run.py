@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import shlex
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
