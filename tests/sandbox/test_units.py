@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from rocwright.errors import InputError, SandboxError
-from rocwright.sandbox import ENGINES, Ended, Mount, Probe, Scene, choose, probe_all, run
+from rocwright.sandbox import ENGINES, Ended, Mount, Probe, Scene, choose, probe_all, run, state
 from rocwright.sandbox import cgroup as cgroups
 from rocwright.sandbox.docker import Docker, image_name
 from rocwright.sandbox.host import Host
 from rocwright.sandbox.inside import Reader
 from rocwright.sandbox.layout import make_layout
 from rocwright.sandbox.memory import total
+from tests.hostile_files import make_deep
 from tests.sandbox.sandbox_jobs import job
 
 
@@ -51,6 +52,27 @@ def test_the_hosts_data_is_no_part_of_its_root(tmp_path: Path, linked: bool) -> 
     layout = make_layout(job("true", root=tmp_path / "link" if linked else Path("/")), tmp_path)
     tops = {each.target.split("/")[1] for each in layout.mounts}
     assert {"usr", "etc"} <= tops and not tops & {"home", "root", "var", "srv", "mnt", "place"}
+
+
+@pytest.mark.parametrize("linked", ["etc", "etc/passwd"])
+def test_a_link_in_a_root_shows_the_job_no_accounts_of_the_host(tmp_path: Path, linked: str) -> None:
+    (tmp_path / "host").mkdir()
+    (tmp_path / "host" / "passwd").write_text("secret:x:7:7::/:\n")
+    root, box = tmp_path / "root", tmp_path / "box"
+    box.mkdir()
+    (root / linked).parent.mkdir(parents=True)
+    (root / linked).symlink_to(tmp_path / linked.replace("etc", "host"))
+    make_layout(job("true", root=root), box)
+    assert (box / "passwd").read_text() == "builder:x:1000:1000:builder:/tmp:/bin/sh\n"
+
+
+@pytest.mark.parametrize("number", ["²", "9" * 5000, ""])
+def test_an_account_with_an_odd_number_is_another_one(tmp_path: Path, number: str) -> None:
+    (tmp_path / "root" / "etc").mkdir(parents=True)
+    (tmp_path / "root" / "etc" / "passwd").write_text(f"odd:x:{number}:0::/:\n")
+    (tmp_path / "box").mkdir()
+    make_layout(job("true", root=tmp_path / "root"), tmp_path / "box")
+    assert (tmp_path / "box" / "passwd").read_text().endswith("builder:x:1000:1000:builder:/tmp:/bin/sh\n")
 
 
 def test_docker_gets_one_command_line(tmp_path: Path) -> None:
@@ -187,3 +209,11 @@ def test_the_host_runs_with_the_given_environment_and_limits() -> None:
     assert outcome.ok and lines == ["ONLY=this"]
     outcome = run(Host(), job("sleep", "50", seconds=0.3), lines.append)
     assert outcome.ended is Ended.TIMED_OUT
+
+
+def test_a_sandbox_in_which_folders_were_nested_deep_is_forgotten(tmp_path: Path) -> None:
+    folder = tmp_path / "rocwright-1-2-3"
+    (folder / "root" / "tmp").mkdir(parents=True)
+    make_deep(folder / "root" / "tmp", 1500)
+    state.forget(folder, None)
+    assert not folder.exists()

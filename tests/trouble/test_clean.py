@@ -23,6 +23,7 @@ from rocwright.trouble.clean.advice import what_to_free
 from rocwright.trouble.clean.inside import what_can_go
 from rocwright.trouble.clean.model import the_kinds
 from rocwright.trouble.clean.room import clear, look
+from tests.hostile_files import make_deep, make_fifo, soon
 from tests.making import put_output, record_of, small_plan
 
 REPOSITORY = Path(__file__).parents[2]
@@ -177,6 +178,24 @@ def test_links_are_not_followed(home: Home, store: LocalStore, tmp_path: Path) -
     assert run("--keep", "0", "--yes")[0] == 0
     assert not inner.exists()
     assert (outside / "run.log").read_text() == "mine"
+
+
+def test_what_a_hostile_step_left_goes_and_nothing_outside_does(
+    home: Home, store: LocalStore, tmp_path: Path
+) -> None:
+    """Folders deeper than any path, links, a FIFO: in the folder of a step that failed."""
+    outside, left = tmp_path / "outside", home.work / ("d" * 16)
+    outside.mkdir()
+    (outside / "kept").touch()
+    (left / "build").mkdir(parents=True)
+    (left / "build" / "src").symlink_to(outside)
+    make_fifo(left / "build" / "ccache.log")
+    make_deep(left / "build", 1500)
+    age(left, 40)
+    with soon():
+        assert run("work", "--yes")[0] == 0
+    assert not left.exists()
+    assert (outside / "kept").exists()
 
 
 def test_logs_go_and_the_history_stays(home: Home) -> None:

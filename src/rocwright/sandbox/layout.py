@@ -6,14 +6,17 @@ same for all engines.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from rocwright.errors import InputError
+from rocwright.errors import InputError, SandboxError
 from rocwright.sandbox.engine import HOSTNAME, USER
 from rocwright.sandbox.model import Job, Mount
+from rocwright.untrusted import Untrusted
 
 OWN = frozenset({"proc", "sys", "dev", "run", "tmp"})
 """Top-level folders that are never the root's."""
@@ -154,8 +157,10 @@ def _accounts(root: Path) -> dict[str, str]:
     added = {"passwd": f"builder:x:{USER}:{USER}:builder:/tmp:/bin/sh", "group": f"builder:x:{USER}:"}
     texts = {}
     for name, line in added.items():
-        file = root / "etc" / name
-        have = file.read_text(errors="replace").splitlines() if file.is_file() else []
+        have: list[str] = []
+        # a root may be of an image of anybody's: a link in it would show a file of the host to the job
+        with contextlib.suppress(FileNotFoundError, SandboxError):
+            have = Untrusted(root, "the root").read_text(f"etc/{name}").splitlines()
         if not any(_number(each) == USER for each in have):
             texts[name] = "\n".join([*have, line, ""])
     return texts
@@ -163,7 +168,7 @@ def _accounts(root: Path) -> dict[str, str]:
 
 def _number(line: str) -> int | None:
     fields = line.split(":")
-    return int(fields[2]) if len(fields) > 2 and fields[2].isdigit() else None
+    return int(fields[2]) if len(fields) > 2 and re.fullmatch(r"[0-9]{1,10}", fields[2]) else None
 
 
 def _settled(root: Path, mount: Mount) -> Mount:
