@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN    := .venv/bin
 
-.PHONY: quickstart test fast real lint format docs bench requirements clean
+.PHONY: quickstart test fast real lint format docs bench mutants coverage requirements clean
 
 quickstart: .venv/ready
 	@tools/prepare build
@@ -36,6 +36,16 @@ docs: .venv/docs
 bench: .venv/ready
 	@tools/prepare test
 	$(BIN)/python -m benchmarks
+
+# up to four hours; writes docs/mutants.md
+mutants: .venv/ready
+	@tools/prepare test
+	$(BIN)/python -m tools.mutants
+
+# writes docs/coverage.md
+coverage: .venv/ready
+	@tools/prepare test
+	$(BIN)/python -m tools.coverage_page
 
 # hashes of everything that development installs; run it after changing pyproject.toml (needs uv)
 requirements:

@@ -1,0 +1,70 @@
+"""Which lines of each package the fast tests run: `make coverage` writes docs/coverage.md."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+
+from coverage import Coverage
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src" / "rocwright"
+DATA = SOURCE / "catalog" / "data"
+"""What steps and checks run in their own Python."""
+
+HEAD = (ROOT / "tools" / "coverage_page.md").read_text()
+
+
+def measured(tests: list[str], jobs: int) -> Counter[tuple[str, str]]:
+    """Statements of each package, in all and run; the tests must pass."""
+    with tempfile.TemporaryDirectory(prefix="rocwright-coverage-") as folder:
+        data = f"{folder}/data"
+        words = [f"--cov={SOURCE}", "--cov-report=", "-q", "-m", "not real", "-p", "no:cacheprovider"]
+        words += [f"--basetemp={folder}/tests", *(["-n", str(jobs)] if jobs > 1 else []), *tests]
+        env = os.environ | {"COVERAGE_FILE": data}
+        if subprocess.call([sys.executable, "-m", "pytest", *words], cwd=ROOT, env=env) != 0:
+            raise SystemExit("the tests fail: nothing is written")
+        found: Counter[tuple[str, str]] = Counter()
+        known = Coverage(data_file=data)
+        known.load()
+        for path in sorted(SOURCE.rglob("*.py")):
+            if not path.is_relative_to(DATA):
+                _, statements, _, missing, _ = known.analysis2(str(path))
+                package = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+                found[package, "all"] += len(statements)
+                found[package, "run"] += len(statements) - len(missing)
+        return found
+
+
+def page(found: Counter[tuple[str, str]], what: str, only: set[str]) -> str:
+    packages = sorted({package for package, _ in found if not only or package in only})
+    rows = [(name, found[name, "all"], found[name, "run"]) for name in packages]
+    rows.append(("together", sum(row[1] for row in rows), sum(row[2] for row in rows)))
+    table = [f"| `{name}` | {total} | {100 * ran / total:.1f} % |" for name, total, ran in rows if total]
+    table[-1] = table[-1].replace("`", "**")
+    lines = [HEAD, what, "", "| package | statements | run |", "| --- | ---: | ---: |", *table]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("rooms", nargs="*", help="folders below tests; all fast tests without one")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "coverage.md")
+    asked = parser.parse_args()
+    tests = [f"tests/{room}" for room in asked.rooms]
+    found = measured(tests or ["tests"], asked.jobs)
+    head = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, check=True)
+    which = f"the fast tests of {', '.join(asked.rooms)}, and their packages" if tests else "all fast tests"
+    what = f"Measured on {datetime.now(UTC):%Y-%m-%d} at commit {head.stdout.decode().strip()}: {which}."
+    asked.page.write_text(page(found, what, set(asked.rooms)))
+
+
+if __name__ == "__main__":
+    main()
