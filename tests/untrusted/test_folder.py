@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import stat
+import subprocess
+import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,27 +22,12 @@ from tests.hostile_files import (
     make_setuid,
     make_socket,
     make_zero,
-    soon,
 )
 
 from rocwright.errors import InputError, SandboxError
 from rocwright.untrusted import Untrusted, remove_tree, shown
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a device")
-
-
-@pytest.fixture(autouse=True)
-def nothing_hangs() -> Iterator[None]:
-    with soon():
-        yield
-
-
-@pytest.fixture
-def left(tmp_path: Path) -> Untrusted:
-    folder = tmp_path / "left"
-    folder.mkdir()
-    (tmp_path / "secret").write_text("outside")
-    return Untrusted(folder, "torch")
 
 
 HOSTILE: list[tuple[str, Callable[[Path], None]]] = [
@@ -293,3 +281,99 @@ def test_a_glob_has_an_end(left: Untrusted) -> None:
         left.matches("*", most=10)
     with pytest.raises(SandboxError, match="more than 10 files"):
         left.matches("*", found=10)
+
+
+def test_what_lies_there_is_told_whatever_it_is(left: Untrusted, tmp_path: Path) -> None:
+    (left.folder / "link").symlink_to(tmp_path / "secret")
+    (left.folder / "a").mkdir()
+    (left.folder / "a" / "f").write_text("four")
+    assert stat.S_ISLNK(left.stat("link").st_mode)
+    assert left.stat("a/f").st_size == 4
+    with pytest.raises(FileNotFoundError):
+        left.stat("missing")
+    with pytest.raises(SandboxError, match="a symbolic link as link "):
+        left.stat("link/secret")
+
+
+def test_a_refusal_tells_where_and_what_to_do(left: Untrusted) -> None:
+    make_fifo(left.folder / "log")
+    with pytest.raises(SandboxError) as refused:
+        left.open("log")
+    assert refused.value.what == "torch left a FIFO as log that rocwright does not open"
+    assert refused.value.cause == f"only regular files are read; in {left.folder}"
+    assert "torch" in refused.value.next_step
+    assert refused.value.subject == "torch"
+
+
+def test_no_descriptor_stays_open_after_a_refusal(left: Untrusted) -> None:
+    make_fifo(left.folder / "pipe")
+    make_setuid(left.folder / "setuid")
+    (left.folder / "a").mkdir()
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for name in ("pipe", "setuid", "a/missing", "pipe/below", "a/../..", "a"):
+        with pytest.raises((SandboxError, FileNotFoundError)):
+            left.open(name)
+    with pytest.raises(SandboxError):
+        left.matches("*", most=1)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+PLAIN_USER = """
+import os, sys
+from pathlib import Path
+from rocwright.errors import SandboxError
+from rocwright.untrusted import Untrusted
+if os.geteuid() == 0:
+    os.setgid(1000)
+    os.setuid(1000)
+left = Untrusted(Path("left"), "torch")
+Path("left/shut/inner").mkdir(parents=True)
+Path("left/shut/f").write_text("x")
+Path("left/unreadable").touch(0)
+Path("left/listed/f").parent.mkdir()
+Path("left/listed/f").touch()
+Path("left/listed").chmod(0o444)
+Path("left/shut").chmod(0)
+
+def refused(act):
+    try:
+        act()
+    except SandboxError as error:
+        return f"{error.what}; {error.cause}"
+
+print(refused(lambda: list(left.walk())))
+print(sorted(entry.path for entry in left.walk(whole=False)))
+print(refused(lambda: left.open("shut/f")))
+print(refused(lambda: left.open("unreadable")))
+print(refused(lambda: left.matches("listed/*")))
+print(refused(lambda: left.matches("shut/*")))
+Path("left/shut").chmod(0o700)
+Path("left/own").write_text("own")
+inode = Path("left/own").stat().st_ino
+print(left.take("own", Path("taken")).stat().st_ino == inode, Path("left/own").exists())
+Path("left/fixed").mkdir()
+Path("left/fixed/f").write_text("kept")
+Path("left/fixed").chmod(0o555)
+print(left.take("fixed/f", Path("copied")).read_text(), Path("left/fixed/f").exists())
+"""
+
+
+def test_what_a_plain_user_may_not_open_is_told(tmp_path: Path) -> None:
+    """For root everything is open."""
+    (tmp_path / "left").mkdir()
+    if os.geteuid() == 0:
+        for path in (tmp_path, tmp_path / "left"):
+            os.chown(path, 1000, 1000)
+    done = subprocess.run(
+        [sys.executable, "-c", PLAIN_USER], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    walked, partly, shut, unreadable, listed, matched, moved, copied = done.stdout.splitlines()
+    assert "torch left something as " in walked
+    assert partly == "['listed', 'shut', 'unreadable']"
+    assert shut == "torch left a folder as shut that rocwright does not open; permission denied; in left"
+    assert unreadable.startswith("torch left something as unreadable")
+    assert "permission denied" in unreadable
+    assert "torch left something as listed " in listed
+    assert "torch left something as shut " in matched
+    assert moved == "True False"
+    assert copied == "kept True"

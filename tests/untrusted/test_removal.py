@@ -7,19 +7,11 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-from tests.hostile_files import make_deep, make_fifo, make_socket, soon
+from tests.hostile_files import make_deep, make_fifo, make_socket
 
 from rocwright.untrusted import remove_tree
-
-
-@pytest.fixture(autouse=True)
-def nothing_hangs() -> Iterator[None]:
-    with soon():
-        yield
 
 
 def test_everything_in_a_folder_goes_and_links_lead_nowhere(tmp_path: Path) -> None:

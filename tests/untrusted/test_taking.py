@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import resource
+import signal
 import stat
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -12,13 +15,6 @@ from rocwright.errors import SandboxError
 from rocwright.untrusted import Untrusted
 
 STRANGER = 1000
-
-
-@pytest.fixture
-def left(tmp_path: Path) -> Untrusted:
-    folder = tmp_path / "left"
-    folder.mkdir()
-    return Untrusted(folder, "torch")
 
 
 def give(path: Path) -> None:
@@ -91,3 +87,38 @@ def test_what_is_taken_keeps_what_lay_there_before(left: Untrusted, tmp_path: Pa
     with pytest.raises(FileExistsError):
         left.take("a.whl", tmp_path / "taken")
     assert (tmp_path / "taken").read_text() == "mine"
+
+
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="there is no second file system")
+def test_a_file_is_taken_to_another_disk(left: Untrusted) -> None:
+    (left.folder / "a.whl").write_text("wheel")
+    with TemporaryDirectory(dir="/dev/shm") as other:
+        if Path(other).stat().st_dev == left.folder.stat().st_dev:
+            pytest.skip("it is the same file system")
+        assert left.take("a.whl", Path(other, "taken")).read_text() == "wheel"
+    assert not (left.folder / "a.whl").exists()
+
+
+def test_a_file_is_taken_from_a_folder_in_the_folder(left: Untrusted, tmp_path: Path) -> None:
+    (left.folder / "dist").mkdir()
+    (left.folder / "dist" / "a.whl").write_text("wheel")
+    assert left.take("dist/a.whl", tmp_path / "taken").read_text() == "wheel"
+    with pytest.raises(FileNotFoundError):
+        left.take("dist/a.whl", tmp_path / "again")
+
+
+def test_a_full_disk_is_told_and_nothing_half_written_stays(left: Untrusted, tmp_path: Path) -> None:
+    made = left.folder / "a.whl"
+    made.write_bytes(os.urandom(3_000_000))
+    made.with_name("other").hardlink_to(made)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, before[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            left.take("a.whl", tmp_path / "taken")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert not (tmp_path / "taken").exists()
+    assert made.exists()
