@@ -7,16 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
 from rocwright.build.built import Built
-from rocwright.build.disk import check_room
-from rocwright.build.expect import Expected, expect
+from rocwright.build.options import Options, Outcome
 from rocwright.build.progress import Progress
 from rocwright.build.runs import UnderWay
-from rocwright.build.scheduler import Options, Outcome, run_steps
-from rocwright.build.took import took
 from rocwright.catalog.load import Catalog, the_catalog
 from rocwright.errors import ConflictError, InputError, OutOfDiskError, RocwrightError
 from rocwright.files import sha256_bytes, write_atomic
@@ -33,6 +31,9 @@ from rocwright.resolve.model import Lock, Request
 from rocwright.store.held import holding
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output
+
+if TYPE_CHECKING:
+    from rocwright.build.expect import Expected
 
 ROUNDS = 3
 """How often a build plans anew after it found something damaged in the store."""
@@ -205,7 +206,6 @@ def build(
     they are in the result, all together.
     """
     from rocwright.build.layout import lay_out
-    from rocwright.build.workspace import spare_the_users_work
     from rocwright.proof.keys import chosen
 
     if locked.pending:
@@ -217,7 +217,10 @@ def build(
         )
     chosen()  # a key that is named and is not there is told before hours are spent
     first = [one.step for one in planned(project, locked)[1] if one.state is State.RUN]
-    spare_the_users_work(first, project.home, discard=options.discard)
+    if first:
+        from rocwright.build.workspace import spare_the_users_work
+
+        spare_the_users_work(first, project.home, discard=options.discard)
     outcome = Outcome()
     asked = UnderWay(
         "build",
@@ -258,6 +261,9 @@ def _build(
         if not any(one.state is State.RUN for one in decisions):
             outcome.failures = []
             break
+        from rocwright.build.disk import check_room
+        from rocwright.build.scheduler import run_steps
+
         check_room(decisions, project.home)
         told = run_steps(
             decisions,
@@ -342,6 +348,8 @@ def heal(
 
 def add_offers(project: Project, locked: Lock, built: Built) -> None:
     """Tell in each failure what `build --heal` would do about it, or why it can do nothing."""
+    if not built.failures:
+        return
     from rocwright.trouble.heal.rounds import offers
     from rocwright.trouble.heal.words import offered, refusal
 
@@ -371,6 +379,9 @@ def built_outputs(project: Project, plan: Plan) -> dict[str, Output]:
 
 def expected(project: Project, decisions: Sequence[Decision]) -> dict[str, Expected]:
     """How long each step of a plan should take, by this machine's history and the recipes."""
+    from rocwright.build.expect import expect
+    from rocwright.build.took import took
+
     recipes = {name: one.resources.seconds for name, one in project.catalog.components.items()}
     steps = [one.step for one in decisions]
     return expect(steps, took(project.home), recipes, project.request.stack)

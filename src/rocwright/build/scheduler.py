@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -24,6 +23,8 @@ from rocwright.build.expect import Expected, compiles
 from rocwright.build.jobs.room import read_room
 from rocwright.build.jobs.server import JobServer, Seat
 from rocwright.build.killed import interrupted, killed
+from rocwright.build.options import Options as Options
+from rocwright.build.options import Outcome as Outcome
 from rocwright.build.progress import Progress
 from rocwright.build.runs import LogFile, log_name, read_report
 from rocwright.build.whole import Whole
@@ -54,30 +55,6 @@ AGAIN = 0.5
 
 SAMPLE = 5.0
 """Seconds between two looks at what steps use, for the record."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What a user may say about a run: most jobs at once, most memory of the whole in bytes, whether steps
-    share the jobs by a job server, whether they may have a compiler cache, the engine by name, whether
-    changes in trees that nobody saved are thrown away, and whether the folder of a step stays that was
-    stopped for a full disk."""
-
-    jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
-    memory: int | None = None
-    sharing: bool = True
-    compiler_cache: bool = True
-    engine: str | None = None
-    discard: bool = False
-    keep_stopped: bool = False
-
-
-@dataclass(slots=True, kw_only=True)
-class Outcome:
-    """How the steps went; `failures` are told together."""
-
-    steps: list[StepRun] = field(default_factory=list)
-    failures: list[tuple[str, RocwrightError]] = field(default_factory=list)
 
 
 class Notes(Protocol):

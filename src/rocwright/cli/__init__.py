@@ -186,6 +186,8 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     # importing and listing make no rubbish: by default a tenth of the time is spent looking for it
     gc.set_threshold(100_000)
+    # looking for plugins of pydantic reads the metadata of every package that is installed
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
         code = cli.main(standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)

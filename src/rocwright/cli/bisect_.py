@@ -43,8 +43,8 @@ def command(
     that fails together is left; then the commit within a component's range, or the packages of the base.
     A search that was stopped goes on where it was.
     """
+    from rocwright.build.options import Options
     from rocwright.build.progress import choose_progress
-    from rocwright.build.scheduler import Options
     from rocwright.cli.tell import print_json
     from rocwright.culprit.report import tell, write_report
     from rocwright.culprit.run import bisect

@@ -35,8 +35,8 @@ def command(
     What is promoted lies in locks/ROW/CHANNEL.lock. A row that fails keeps what it had. A cycle that was
     stopped goes on where it was. Exit code 0: every row is fine; 1: a candidate failed, or was not tried.
     """
+    from rocwright.build.options import Options
     from rocwright.build.progress import choose_progress
-    from rocwright.build.scheduler import Options
     from rocwright.cli.tell import print_json
     from rocwright.cycle.channels import channels
     from rocwright.cycle.run import Wheel, cycle, look

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rocwright.build.built import Built
-from rocwright.build.outlook import outlook_here, outlook_line
 from rocwright.cli.tell import print_table, tell
 from rocwright.errors import RocwrightError
 from rocwright.flow import Project, expected
@@ -49,6 +48,8 @@ def show_needs(
 ) -> None:
     """What the steps to run need, and what this machine can do, in a line."""
     if any(one.state is State.RUN for one in decisions):
+        from rocwright.build.outlook import outlook_here, outlook_line
+
         label = click.style("needs", bold=True)
         found = outlook_here(decisions, expected(project, decisions), project.home, jobs, memory)
         click.echo(f"{label}  {outlook_line(found)}", err=True)
@@ -56,9 +57,9 @@ def show_needs(
 
 def show_remedies(lock: Lock) -> None:
     """What the lock's remedies do: whoever builds it sees it before."""
-    from rocwright.trouble.heal.words import does
-
     if lock.in_force:
+        from rocwright.trouble.heal.words import does
+
         told = "; ".join(
             f"{does(one.action, one.component)} ({one.issue}{', on trial' if one.outcome == 'trial' else ''})"
             for one in lock.in_force

@@ -12,8 +12,8 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from rocwright.build.layout import lay_out
+from rocwright.build.options import Options
 from rocwright.build.progress import Progress
-from rocwright.build.scheduler import Options
 from rocwright.culprit.model import MACHINE
 from rocwright.cycle.channels import earned
 from rocwright.cycle.model import Culprit, CycleTold, RowTold

@@ -30,9 +30,8 @@ from rocwright.plan.model import (
 from rocwright.plan.packages import WHEEL_OUTPUT, fetched, wheel_steps
 from rocwright.plan.remedies import actions_for, check_remedies, edits_of, memory_of, mended_commands
 from rocwright.plan.values import environment_of, present, versions_of
-from rocwright.resolve.choose import PYTHON, ROCM
 from rocwright.resolve.fits import check_fits
-from rocwright.resolve.like import catalog_for
+from rocwright.resolve.like import PYTHON, ROCM, catalog_for
 from rocwright.resolve.model import (
     Lock,
     LockedComponent,

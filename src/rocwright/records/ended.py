@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rocwright.owner import Owner, this_process
 from rocwright.records.model import Run, StepRun, Which
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 
 def me() -> dict[str, str]:
     """Who runs: this machine by name, and this process with its start and the machine's own number."""
-    from rocwright.sandbox.state import this_process
-
     owner = this_process()
     return {"machine": platform.node(), "process": f"{owner.pid}-{owner.start}-{_machine()}"}
 
@@ -42,8 +41,6 @@ def _end(connection: Connection, run: Run, state: str) -> None:
 
 def _is_gone(run: Run) -> bool:
     """Whether it ran on this machine, and does no more; what runs elsewhere nobody here knows."""
-    from rocwright.sandbox.state import Owner
-
     pid, start, machine = (*run.process.split("-", 2), "", "", "")[:3]
     here = (run.machine, machine) == (platform.node(), _machine())
     return here and pid.isdigit() and start.isdigit() and not Owner(pid=int(pid), start=int(start)).alive()

@@ -12,11 +12,11 @@ from rocwright.catalog.provider import KINDS, Provider
 from rocwright.errors import ConflictError
 from rocwright.resolve.constraints import Candidate, Requirement, solve
 from rocwright.resolve.fits import check_request
+from rocwright.resolve.like import PYTHON as PYTHON
 from rocwright.resolve.like import ROCM as ROCM
 from rocwright.resolve.like import catalog_for, version_pins
 from rocwright.resolve.model import Request
 
-PYTHON = "python"
 INSTALLER = "pip"
 """Comes along where anything is installed before a build: a wheel of it runs as it is."""
 

@@ -60,8 +60,8 @@ def catalog_for(request: Request, catalog: Catalog) -> Catalog:
     return replace(catalog, components=components, providers=providers)
 
 
-ROCM = "rocm"
-"""What a request calls ROCm, whichever provider it comes from."""
+PYTHON, ROCM = "python", "rocm"
+"""What a request calls Python and ROCm, whichever provider they come from."""
 
 
 def _with_release(component: Component, version: str, known: str, elsewhere: bool) -> Component:

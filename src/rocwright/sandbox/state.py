@@ -17,6 +17,9 @@ from pathlib import Path
 
 from rocwright import process
 from rocwright.errors import RocwrightError, SandboxError
+from rocwright.owner import Owner as Owner
+from rocwright.owner import start_time as start_time
+from rocwright.owner import this_process as this_process
 from rocwright.sandbox import cgroup
 from rocwright.sandbox.engine import MARK, host_environment
 from rocwright.untrusted import remove_tree
@@ -27,35 +30,9 @@ _count = itertools.count(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
-    """A process, told from a later one with the same number by its start time in clock ticks."""
-
-    pid: int
-    start: int
-
-    def alive(self) -> bool:
-        return start_time(self.pid) == self.start
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Record:
     undo: list[list[str]]
     cgroup: dict[str, str] | None
-
-
-def this_process() -> Owner:
-    """The owner of the sandboxes that are made now."""
-    pid = os.getpid()
-    return Owner(pid=pid, start=start_time(pid) or 0)
-
-
-def start_time(pid: int) -> int | None:
-    """When a process started, in clock ticks since boot; None for one that is gone or awaits its parent."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] in {"Z", "X"} else int(fields[19])
 
 
 def home() -> Path:

@@ -1,0 +1,33 @@
+"""What a run of steps is asked for, and how it went: apart from what runs them, which is slow to import."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+
+from rocwright.errors import RocwrightError
+from rocwright.records.model import StepRun
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What a user may say about a run: most jobs at once, most memory of the whole in bytes, whether steps
+    share the jobs by a job server, whether they may have a compiler cache, the engine by name, whether
+    changes in trees that nobody saved are thrown away, and whether the folder of a step stays that was
+    stopped for a full disk."""
+
+    jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
+    memory: int | None = None
+    sharing: bool = True
+    compiler_cache: bool = True
+    engine: str | None = None
+    discard: bool = False
+    keep_stopped: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Outcome:
+    """How the steps went; `failures` are told together."""
+
+    steps: list[StepRun] = field(default_factory=list)
+    failures: list[tuple[str, RocwrightError]] = field(default_factory=list)
