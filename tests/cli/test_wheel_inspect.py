@@ -55,12 +55,13 @@ def test_a_file_without_gpu_code_is_told_so(tmp_path: Path) -> None:
     assert shown(tmp_path / "x.so").startswith("no GPU code in ")
 
 
-def test_what_need_not_be_loaded_is_not(tmp_path: Path) -> None:
+def test_what_need_not_be_loaded_is_not(wheel: Path, tmp_path: Path) -> None:
     (tmp_path / "x.so").write_bytes(LIBRARY)
     heavy = "{'pydantic', 'rich', 'elftools', 'packaging', 'tarfile', 'zipfile'} & set(sys.modules)"
-    program = (
-        "import sys; from rocwright.cli import cli;"
-        f"cli(['wheel', 'inspect', {str(tmp_path / 'x.so')!r}], standalone_mode=False); print({heavy})"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "set()"
+    for path in (tmp_path / "x.so", wheel):
+        program = (
+            "import sys; from rocwright.cli import cli;"
+            f"cli(['wheel', 'inspect', {str(path)!r}], standalone_mode=False); print({heavy})"
+        )
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        assert done.stdout.splitlines()[-1] == "set()"

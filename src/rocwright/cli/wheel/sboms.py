@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def sboms(wheel: Path) -> list[dict[str, Any]]:
     """Each SBOM in a wheel: its path, of what it is, how many components; of one that is none, why."""
-    if wheel.suffix != ".whl" or not wheel.is_file():
+    if wheel.suffix != ".whl" or not wheel.is_file() or not _may_have_some(wheel):
         return []
     from rocwright.proof.documents import parse_document
     from rocwright.proof.embed import sboms_in
@@ -35,6 +35,17 @@ def sboms(wheel: Path) -> list[dict[str, Any]]:
             row |= {"components": len(document.parts), "edits": len(document.edits)}
         found.append(row)
     return found
+
+
+def _may_have_some(wheel: Path) -> bool:
+    """Whether a file lies where SBOMs do (PEP 770): most wheels have none, and do without their reader."""
+    from rocwright.wheels.source import FileSource
+    from rocwright.wheels.zips import zip_members
+
+    try:
+        return any(".dist-info/sboms/" in member.path for member in zip_members(FileSource(wheel)))
+    except RocwrightError:
+        return False
 
 
 def lines(wheel: Path) -> list[str]:
