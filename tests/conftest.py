@@ -16,7 +16,21 @@ from rocwright.bases.roots import remove_tree
 from rocwright.home import Home
 from rocwright.sandbox import probe_all
 from rocwright.store.local import LocalStore
+from tests.engines import must_work
 from tests.making import make_tiny_root
+from tests.skips import (
+    pytest_collectreport,
+    pytest_runtest_logreport,
+    pytest_sessionfinish,
+    pytest_terminal_summary,
+)
+
+__all__ = [
+    "pytest_collectreport",
+    "pytest_runtest_logreport",
+    "pytest_sessionfinish",
+    "pytest_terminal_summary",
+]
 
 # No run fails by chance or by slowness: the same cases are tried each time (fuzzing tries new ones).
 settings.register_profile("rocwright", deadline=None, derandomize=True)
@@ -56,11 +70,7 @@ def store(home: Home) -> LocalStore:
 def engine(home: Home, probed: Path) -> str:
     """bubblewrap, where it works: the conformance suite says that the others do the same."""
     shutil.copy(probed, home.probes)
-    found = {one.engine: one for one in probe_all(home.probes)}["bubblewrap"]
-    if not found.ok:
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"bubblewrap: {found.reason}")
-        pytest.skip(f"bubblewrap: {found.reason}")
+    must_work({one.engine: one for one in probe_all(home.probes)}["bubblewrap"])
     return "bubblewrap"
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from tests.making import lock_of, with_sdist
+from tests.tools import tool
 
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.model import Row, Stack
@@ -226,9 +227,8 @@ def test_what_a_build_downloads_is_fetched_by_hash_before_it() -> None:
 
 
 def test_hadolint_has_nothing_to_say(tmp_path: Path) -> None:
-    hadolint = shutil.which("hadolint")
-    if hadolint is None:
-        pytest.skip("hadolint is not installed here: the Containerfiles were not looked at by it")
+    hadolint = tool("hadolint")
+    assert hadolint is not None, "hadolint is not installed: requirements/dev.txt has it"
     for number, (stack, row) in enumerate(ROWS):
         files = export(lock_of_row(stack, row), builtin_catalog(), "containerfile")
         (path,) = written({"Containerfile": files["Containerfile"]}, tmp_path / str(number))

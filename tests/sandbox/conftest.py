@@ -1,16 +1,13 @@
 """The engines of this machine, and jobs that see the host's own programs."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from rocwright.sandbox import ENGINES, Engine, Job, Outcome, Probe, probe_all, run, state
+from tests.engines import must_work
 from tests.sandbox.sandbox_jobs import Run
-
-MUST_WORK = {"podman", "buildah", "bubblewrap", "nspawn"}
-"""Engines that continuous integration may not skip, where it is root."""
 
 
 @pytest.fixture(scope="session")
@@ -21,13 +18,8 @@ def probes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Probe]:
 
 @pytest.fixture(params=[name for name, each in ENGINES.items() if each.isolates])
 def engine(request: pytest.FixtureRequest, probes: dict[str, Probe]) -> Engine:
-    """Every engine that isolates; one that does not work here is skipped with the reason."""
-    found = probes[request.param]
-    if not found.ok:
-        reason = f"{found.engine}: {found.reason}"
-        if os.environ.get("CI") == "true" and os.geteuid() == 0 and found.engine in MUST_WORK:
-            pytest.fail(reason)
-        pytest.skip(reason)
+    """Every engine that isolates; one that is not here is skipped with the reason."""
+    must_work(probes[request.param])
     return ENGINES[request.param]
 
 

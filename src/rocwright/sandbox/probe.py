@@ -39,36 +39,48 @@ while IFS=: read -r name rest; do
   case "$name" in *lo | *'|'*) ;; *) echo "the network interface $name is visible" ;; esac
 done < /proc/net/dev
 echo written > /out/file || echo "a writable mount cannot be written"
+test "$(grep -c -E '^Cap(Prm|Eff|Amb):.*[1-9a-f]' /proc/self/status)" = 0 || echo "it has capabilities"
+grep -q '^NoNewPrivs:.*1' /proc/self/status || echo "it may gain rights"
+grep -q '^Seccomp:.*2' /proc/self/status || echo "no system call is refused"
 test "$(env | grep -c -v -e ^PATH= -e ^PWD= -e ^SHLVL= -e ^_=)" = 0 || echo "the environment is not clean"
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """What came of trying an engine: `reason` says why it does not work, `seconds` how long a job takes."""
+    """What came of trying an engine: `reason` says why it does not work, `seconds` how long a job takes.
+
+    `broken` tells that it does run jobs, and does not keep what every engine promises.
+    """
 
     engine: str
     ok: bool
     version: str
     reason: str
     seconds: float
+    broken: bool = False
 
 
 def probe(engine: Engine) -> Probe:
     """Run a job in an engine and see that it is apart from the host."""
     begun = time.monotonic()
     version = ""
+    broken = False
     try:
         version = engine.version()
         reason = _try(engine)
+        broken = bool(reason)
     except RocwrightError as error:
         reason = "; ".join(part for part in (error.what, error.cause) if part)
     seconds = round(time.monotonic() - begun, 3)
-    return Probe(engine=engine.name, ok=not reason, version=version, reason=reason, seconds=seconds)
+    return Probe(
+        engine=engine.name, ok=not reason, version=version, reason=reason, seconds=seconds, broken=broken
+    )
 
 
 def _try(engine: Engine) -> str:
-    """Why the engine does not hold what it should; nothing where it does."""
+    """Why the engine does not hold what it should; nothing where it does. Raises SandboxError where it does
+    not run a job at all."""
     if not engine.isolates:
         return ""
     said: list[str] = []
