@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.build.conftest import Workshop
+from tests.build.conftest import Workshop, put_root
+from tests.making import make_tiny_root, write_tree
 
 from rocwright.build.changes import changes, give_repository, mark_saved, remember
 from rocwright.build.context import Context
@@ -16,13 +18,16 @@ from rocwright.build.run import lay_out
 from rocwright.build.stages import Stage
 from rocwright.build.workspace import Workspace
 from rocwright.catalog.load import load_edits
-from rocwright.errors import InputError, PatchError
+from rocwright.errors import InputError, PatchError, SandboxError
+from rocwright.home import Home
 from rocwright.patching.commits import tree_id
 from rocwright.patching.edits import apply_edits
-from rocwright.patching.history import Changes
+from rocwright.patching.history import Changes, read_changes
 from rocwright.patching.repository import BASE
 from rocwright.patching.save import save_changes
 from rocwright.plan.model import Step
+from rocwright.store.local import LocalStore
+from rocwright.untrusted import Untrusted
 
 FILES = {
     "README": "hello\n",
@@ -41,7 +46,7 @@ SAFE = ("-c", "safe.directory=*")
 class Shell:
     """A step's tree as a shell opens it."""
 
-    def __init__(self, workshop: Workshop) -> None:
+    def __init__(self, workshop: Workshop, before: Callable[[Path], object] = lambda _: None) -> None:
         self.workshop = workshop
         self.step: Step = workshop.step("false", tree=workshop.tree("hello", **FILES))
         self.workspace = Workspace.of(workshop.home, self.step.key)
@@ -57,6 +62,7 @@ class Shell:
                 on_line=workshop.lines.append,
             )
         )
+        before(self.tree)
         stages = [Stage("upstream", tuple(inputs["src"]))]
         made = give_repository(self.step, self.workspace, stages, workshop.store, workshop.lines.append)
         remember(self.step, self.workspace, made)
@@ -176,3 +182,92 @@ def test_a_history_that_was_rewritten_or_merged_is_refused(shell: Shell, tmp_pat
     with pytest.raises(PatchError, match="do not stand on"):
         save(shell, tmp_path / "catalog")
     assert BASE.endswith("base")
+
+
+def test_git_of_the_steps_own_root_is_asked_where_it_has_one(
+    home: Home, store: LocalStore, engine: str, tmp_path: Path
+) -> None:
+    (tmp_path / "root").mkdir()
+    make_tiny_root(tmp_path / "root.tar.zst", tmp_path / "root", more=("git",))
+    shell = Shell(Workshop(home, store, engine, tmp_path, put_root(store, tmp_path / "root.tar.zst")))
+    (shell.tree / "README").write_text("bye\n")
+    (change,) = shell.changes("Say bye").commits
+    assert change.subject == "Say bye"
+    assert "+bye\n" in change.diff
+
+
+def test_what_the_step_left_as_git_is_put_aside_and_said(workshop: Workshop) -> None:
+    shell = Shell(workshop, lambda tree: (tree / ".git").write_text("gitdir: /elsewhere"))
+    assert (shell.tree / ".git").is_dir()
+    (aside,) = shell.workspace.build.glob("*.git")
+    assert aside.read_text() == "gitdir: /elsewhere"
+    assert f"the .git that hello left is now /build/{aside.name}" in workshop.lines
+
+
+@pytest.mark.parametrize("link", [True, False])
+def test_a_tree_that_is_no_folder_gets_no_repository(
+    workshop: Workshop, tmp_path: Path, *, link: bool
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+
+    def replace(tree: Path) -> None:
+        tree.rename(tree.with_name("real"))
+        if link:
+            tree.symlink_to(elsewhere)
+        else:
+            tree.touch()
+
+    with pytest.raises(SandboxError, match="hello left no tree") as caught:
+        Shell(workshop, replace)
+    assert "--discard" in caught.value.next_step
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_what_git_is_told_to_run_in_the_tree_runs_in_the_sandbox_alone(shell: Shell, tmp_path: Path) -> None:
+    marker = tmp_path / "owned"
+    with (shell.tree / ".git/config").open("a") as config:
+        config.write(f'[core]\n\tfsmonitor = "touch /build/ran {marker}; false"\n')
+        config.write(f'[diff]\n\texternal = "touch {marker}; false"\n')
+    (shell.tree / "README").write_text("bye\n")
+    (change,) = shell.changes("Say bye").commits
+    assert "+bye" in change.diff
+    assert (shell.workspace.build / "ran").exists(), "the planted command did run, in the sandbox"
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("name", ["0.diff", "0.subject", "head", "commits", "uncommitted"])
+@pytest.mark.parametrize("kind", ["link", "fifo", "huge"])
+def test_what_git_left_that_is_no_plain_file_is_refused(tmp_path: Path, name: str, kind: str) -> None:
+    texts = {"head": "1" * 40, "stands": "", "merges": "", "commits": "1" * 40, "uncommitted": ""}
+    write_tree(tmp_path / "out", texts | {"0.subject": "x", "0.diff": "x"})
+    (tmp_path / "out" / name).unlink()
+    match kind:
+        case "link":
+            (tmp_path / "out" / name).symlink_to("/etc/passwd")
+        case "fifo":
+            os.mkfifo(tmp_path / "out" / name)
+        case _:
+            with (tmp_path / "out" / name).open("wb") as file:
+                file.truncate(1024**3)
+    with pytest.raises(SandboxError, match=f"hello left .* as {name}"):
+        read_changes(Untrusted(tmp_path / "out", "hello"))
+
+
+def test_a_repository_within_the_tree_is_not_kept(shell: Shell, tmp_path: Path) -> None:
+    write_tree(shell.tree / "inner", {"file": "x\n"})
+    who = ("-c", "user.name=x", "-c", "user.email=x")
+    for words in (("init", "-q"), ("add", "file"), (*who, "commit", "-qm", "x")):
+        subprocess.run(["git", *SAFE, "-C", shell.tree / "inner", *words], check=True)
+    commit(shell.tree, "a repository within")
+    with pytest.raises(PatchError, match="a repository within is not a unified diff"):
+        save(shell, tmp_path / "catalog")
+    assert not (tmp_path / "catalog").exists()
+
+
+def test_text_that_is_not_utf8_is_refused_and_nothing_is_written(shell: Shell, tmp_path: Path) -> None:
+    (shell.tree / "latin").write_bytes(b"caf\xe9\n")
+    commit(shell.tree, "a word")
+    with pytest.raises(PatchError, match="a word is not a unified diff") as caught:
+        save(shell, tmp_path / "catalog")
+    assert "not UTF-8" in caught.value.cause

@@ -282,6 +282,8 @@ LITERAL = {"file": "README", "literal": "hello", "with": "bye", "why": "upstream
         pytest.param(b"hello\n", LITERAL | {"file": "GONE"}, "finds no such file", id="file-gone"),
         pytest.param(b"hello\n", diff_edit("../evil"), "is refused", id="diff-above"),
         pytest.param(b"hello\n", diff_edit("/evil"), "is refused", id="diff-absolute"),
+        pytest.param(b"hello\n", diff_edit(".git/config"), "is refused", id="diff-of-git"),
+        pytest.param(b"hello\n", LITERAL | {"file": "a/.git/config"}, "no git folder", id="edit-of-git"),
     ],
 )
 def test_an_edit_that_cannot_be_made_ends_its_step_and_writes_nothing(

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
+import tarfile
 from pathlib import Path
 
 import pytest
 from tests.build.project import make_sources, open_project, put_roots
 from tests.conftest import Command
+from tests.making import builtin, record_of, write_tree
 
 from rocwright.build.workspace import Workspace
 from rocwright.home import Home
 from rocwright.plan.make import make_plan
+from rocwright.plan.model import FetchAction, Input, Step, TreeAction
 from rocwright.resolve.files import read_lock, write_lock, write_request
+from rocwright.store.local import LocalStore
+from rocwright.store.model import Output
 
 CONFIG = """[core]
 	repositoryformatversion = 0
@@ -145,3 +151,39 @@ def test_no_command_that_a_step_planted_runs_on_the_host(
     sure("patch", "save", "--message", "Mend the file", status=0)
     (patch,) = (catalog / "patches/alpha").iterdir()
     assert "+mended: " in patch.read_text()
+
+
+def unpacked(rocwright: Command, store: LocalStore, folder: Path) -> tuple[str, str]:
+    """What a tree step makes of an archive of a folder: the sha256 of the tree, and what was said."""
+    archive = folder.with_suffix(".tar.gz")
+    with tarfile.open(archive, "w:gz") as file:
+        file.add(folder, "x-1")
+    sha256, size = store.put_file(archive)
+    pin = builtin("x", sha256, size).model_copy(update={"filename": "x.tar.gz"})
+    source = Step(name="source/x", component="x", action=FetchAction(files=(pin,)))
+    output = Output(name=sha256, filename="x.tar.gz", sha256=sha256, size=size)
+    store.put_record(record_of(source, output))
+    inputs = (Input(name="source", key=source.key, output="*"),)
+    step = Step(name="tree/x", component="x", action=TreeAction(), inputs=inputs)
+    for one in (source, step):
+        store.put_step(one.key, one.model_dump_json(by_alias=True).encode())
+    done = rocwright("exec-step", step.key, "--store", store.url)
+    assert done.returncode == 0, done.stderr
+    record = store.record(step.key)
+    assert record is not None
+    return record.output("tree").sha256, done.stdout + done.stderr
+
+
+def test_git_folders_in_a_source_archive_are_left_out_and_told_in_the_log(
+    rocwright: Command, store: LocalStore, tmp_path: Path, attack: Attack
+) -> None:
+    honest = {"file": "text", ".gitignore": "x", "inner/file": "text"}
+    without, said = unpacked(rocwright, store, write_tree(tmp_path / "without", honest))
+    assert "left out" not in said
+    folder = write_tree(tmp_path / "with", honest | {"inner/.git": f"gitdir: {attack.repository}"})
+    for place in (".git", "inner/.GIT"):
+        shutil.copytree(attack.repository, folder / place)
+    tree, said = unpacked(rocwright, store, folder)
+    told = "x-1/.git, x-1/inner/.GIT, x-1/inner/.git"
+    assert f"left out of x.tar.gz, for git could run what it names: {told}" in said
+    assert tree == without, "the tree is that of an archive that never had any"

@@ -11,6 +11,7 @@ from rocwright.bases.roots import remove_tree
 from rocwright.culprit.model import Suspect
 from rocwright.culprit.search import Answer
 from rocwright.errors import FetchError, InputError, NetworkError
+from rocwright.patching.history import plain
 from rocwright.sources.git import environment
 
 CLONE_SECONDS = 3600
@@ -30,7 +31,17 @@ class History:
         self.url, self.folder = url, folder
         remove_tree(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
-        words = ["git", "clone", "--quiet", "--bare", "--filter=tree:0", "--", url, str(folder)]
+        words = [
+            "git",
+            "clone",
+            "--quiet",
+            "--bare",
+            "--template=",
+            "--filter=tree:0",
+            "--",
+            url,
+            str(folder),
+        ]
         done = process.run(words, env=environment(), timeout=CLONE_SECONDS)
         if not done.ok:
             raise NetworkError(
@@ -66,7 +77,7 @@ class History:
     def about(self, commit: str) -> Suspect:
         """A commit's title and date."""
         text = self._git("show", "--no-patch", "--format=%H%n%aI%n%s", commit).stdout
-        name, date, title = [*text.splitlines(), "", "", ""][:3]
+        name, date, title = [plain(line) for line in [*text.splitlines(), "", "", ""][:3]]
         return Suspect(commit=name or commit, title=title, date=date)
 
     def _do(self, *words: str) -> str:

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from rocwright import process
 from rocwright.errors import FetchError, InputError, NetworkError
-from rocwright.files import sha256_file
+from rocwright.files import sha256_file, write_atomic
 from rocwright.plan.environment import EPOCH
 from rocwright.plan.model import FilePin, GitOrigin
 from rocwright.sources.archive import pack
-from rocwright.sources.mirrors import mirrors
+from rocwright.sources.mirrors import mirrors, with_settings
 
 REACH_SECONDS = 20
 """How long a repository may take to answer before the next source place is tried."""
@@ -26,6 +26,17 @@ BOUNDED = ("sh", "-c", 'ulimit -f 131072 -v 2097152; exec "$@"', "sh")
 _LOCAL = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR")
 """What git sets for its hooks: where another repository lies."""
 
+_APART = {
+    "core.hooksPath": "/dev/null",
+    "core.fsmonitor": "false",
+    "protocol.ext.allow": "never",
+    "submodule.recurse": "false",
+}
+"""Nothing that upstream's files or addresses name is run, whatever the user allows elsewhere."""
+
+_NO_FILTER = "* -filter\n"
+"""Attributes over those of a tree: it cannot choose among the user's own filter programs."""
+
 _AS_COMMITTED = ("core.autocrlf=false", "core.eol=lf", "core.symlinks=true", "core.attributesFile=/dev/null")
 """No setting of the user's changes the bytes of a checkout; proxies and credentials stay."""
 
@@ -34,7 +45,8 @@ def environment() -> dict[str, str]:
     """What git runs with: the user's settings for the network, and no repository of the caller's."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_LOCAL)}
     kept |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8", "GIT_LFS_SKIP_SMUDGE": "1"}
-    return mirrors().for_git(kept)
+    kept |= {"GIT_ATTR_NOSYSTEM": "1"}
+    return with_settings(mirrors().for_git(kept), _APART.items())
 
 
 def resolve_tag(url: str, tag: str, expected: str = "") -> str:
@@ -110,13 +122,16 @@ def pack_commit(url: str, commit: str, folder: Path, held: Mapping[str, str] | N
     tree = folder / f"{commit}.tree"
     shutil.rmtree(tree, ignore_errors=True)
     tree.mkdir(parents=True)
+    template = folder / f"{commit}.template"
+    # git makes every repository from it, those of submodules too
+    write_atomic(template / "info" / "attributes", _NO_FILTER)
     for words in (
         ["init", "--quiet"],
         ["fetch", "--quiet", "--depth", "1", "--", url, commit],
         ["-c", "advice.detachedHead=false", "checkout", "--quiet", "FETCH_HEAD"],
         ["submodule", "--quiet", "update", "--init", "--recursive", "--depth", "1"],
     ):
-        _git(tree, words, url, commit)
+        _git(tree, words, url, commit, template)
     for path, other in (held or {}).items():
         inner = (tree / path).resolve()
         if not inner.is_relative_to(tree.resolve()) or not inner.is_dir():
@@ -130,12 +145,13 @@ def pack_commit(url: str, commit: str, folder: Path, held: Mapping[str, str] | N
             ["-c", "advice.detachedHead=false", "checkout", "--quiet", "FETCH_HEAD"],
             ["submodule", "--quiet", "update", "--init", "--recursive", "--depth", "1"],
         ):
-            _git(inner, words, f"{url} ({path})", other)
+            _git(inner, words, f"{url} ({path})", other, template)
     for git in sorted(tree.rglob(".git")):
         shutil.rmtree(git) if git.is_dir() else git.unlink()
     packed = folder / f"{commit}.tar.zst"
     pack(tree, packed, epoch=EPOCH)
     shutil.rmtree(tree)
+    shutil.rmtree(template)
     return FilePin(
         filename=packed.name,
         sha256=sha256_file(packed),
@@ -144,9 +160,10 @@ def pack_commit(url: str, commit: str, folder: Path, held: Mapping[str, str] | N
     )
 
 
-def _git(tree: Path, words: Sequence[str], url: str, commit: str) -> None:
+def _git(tree: Path, words: Sequence[str], url: str, commit: str, template: Path) -> None:
     settings = (word for setting in _AS_COMMITTED for word in ("-c", setting))
-    done = process.run(["git", "-C", tree, *settings, *words], env=environment(), timeout=3600)
+    env = environment() | {"GIT_TEMPLATE_DIR": str(template)}
+    done = process.run(["git", "-C", tree, *settings, *words], env=env, timeout=3600)
     if not done.ok:
         raise NetworkError(
             f"{url} does not give commit {commit[:12]}",

@@ -7,7 +7,7 @@ addresses of the publishers, and their commits, digests and hashes decide.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from rocwright.config import config
@@ -34,11 +34,17 @@ class Mirrors:
         if any(to.startswith(("/", "file:")) for to in self.table.values()):
             # a folder that somebody named as a mirror may stand in for a submodule
             settings.append(("protocol.file.allow", "always"))
-        have = int(environment.get("GIT_CONFIG_COUNT", "0") or 0)
-        added = {"GIT_CONFIG_COUNT": str(have + len(settings))} if settings else {}
-        for number, (name, value) in enumerate(settings, have):
-            added |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
-        return dict(environment) | added
+        return with_settings(environment, settings)
+
+
+def with_settings(environment: Mapping[str, str], settings: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """`environment` for git with more settings, which stand over those before them and over the user's."""
+    have = int(environment.get("GIT_CONFIG_COUNT", "0") or 0)
+    added: dict[str, str] = {}
+    for number, (name, value) in enumerate(settings, have):
+        added |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+        added["GIT_CONFIG_COUNT"] = str(number + 1)
+    return dict(environment) | added
 
 
 def mirrors() -> Mirrors:

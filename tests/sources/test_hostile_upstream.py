@@ -1,0 +1,145 @@
+"""A hostile upstream repository: nothing that it names is run, nothing of the host gets into a tree."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.sources.conftest import Repository, make_repository
+
+from rocwright.errors import NetworkError
+from rocwright.sources.archive import unpack
+from rocwright.sources.git import pack_commit, remote_refs, resolve_tag
+
+
+@pytest.fixture
+def marker(tmp_path: Path) -> Path:
+    """A file that is there once a command ran that should not."""
+    return tmp_path / "ran"
+
+
+@pytest.fixture
+def generous(repository: Repository, tmp_path: Path, marker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user whose settings allow what upstream could misuse."""
+    hooks = tmp_path / "hooks"
+    hooks.mkdir()
+    for name in ("post-checkout", "reference-transaction", "post-index-change"):
+        (hooks / name).write_text(f"#!/bin/sh\ntouch {marker}\n")
+        (hooks / name).chmod(0o755)
+    template = tmp_path / "template"
+    (template / "hooks").mkdir(parents=True)
+    (template / "hooks/post-checkout").write_text(f"#!/bin/sh\ntouch {marker}\n")
+    (template / "hooks/post-checkout").chmod(0o755)
+    (tmp_path / "gitconfig").write_text(
+        f"""[core]
+    hooksPath = {hooks}
+    fsmonitor = touch {marker}
+[init]
+    templateDir = {template}
+[protocol "ext"]
+    allow = always
+[filter "lfs"]
+    smudge = touch {marker}; cat
+    process = touch {marker}
+    required = true
+[filter "mine"]
+    smudge = touch {marker}; cat
+"""
+    )
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
+
+
+@pytest.fixture
+def upstream(repository: Repository) -> Repository:
+    """It asks for filters that a user may have set up."""
+    repository.commit("large.bin", "pointer\n")
+    repository.commit(".gitattributes", "* filter=mine\n*.bin filter=lfs\n")
+    return repository
+
+
+def with_submodule(repository: Repository, url: str, commit: str, name: str = "inner") -> str:
+    """A commit of a submodule at an address that no honest tool would write; gives the commit."""
+    (repository.path / ".gitmodules").write_text(f'[submodule "{name}"]\n\tpath = {name}\n\turl = {url}\n')
+    repository.git("add", ".gitmodules")
+    repository.git("update-index", "--add", "--cacheinfo", f"160000,{commit},{name}")
+    repository.git("commit", "--quiet", "-m", "submodule")
+    return repository.git("rev-parse", "HEAD")
+
+
+def test_no_filter_hook_or_monitor_of_the_user_is_run_for_an_upstream(
+    upstream: Repository, generous: None, marker: Path, tmp_path: Path
+) -> None:
+    commit = upstream.git("rev-parse", "HEAD")
+    marker.unlink(missing_ok=True)
+    upstream_refs = remote_refs(upstream.url, 20)
+    assert upstream_refs["refs/heads/main"] == commit
+    pin = pack_commit(upstream.url, commit, tmp_path / "packed")
+    assert not marker.exists()
+    unpack(tmp_path / "packed" / pin.filename, tmp_path / "tree", wrapped=False)
+    assert (tmp_path / "tree/large.bin").read_text() == "pointer\n"
+    assert [path.name for path in (tmp_path / "packed").iterdir()] == [pin.filename]
+
+
+def test_the_settings_of_the_user_change_no_bytes(
+    upstream: Repository, tmp_path: Path, marker: Path, request: pytest.FixtureRequest
+) -> None:
+    commit = upstream.git("rev-parse", "HEAD")
+    plain = pack_commit(upstream.url, commit, tmp_path / "plain")
+    request.getfixturevalue("generous")
+    assert pack_commit(upstream.url, commit, tmp_path / "generous").sha256 == plain.sha256
+
+
+def test_an_address_that_is_a_command_is_not_run(
+    repository: Repository, generous: None, marker: Path, tmp_path: Path
+) -> None:
+    head = repository.git("rev-parse", "HEAD")
+    commit = with_submodule(repository, f"ext::sh -c 'touch {marker}'", head)
+    marker.unlink(missing_ok=True)
+    with pytest.raises(NetworkError, match="does not give commit"):
+        pack_commit(repository.url, commit, tmp_path / "packed")
+    with pytest.raises(NetworkError, match="cannot be reached"):
+        resolve_tag(f"ext::sh -c 'touch {marker}'", "v1")
+    assert not marker.exists()
+
+
+def test_a_submodule_cannot_name_a_repository_of_this_machine(repository: Repository, tmp_path: Path) -> None:
+    secret = make_repository(tmp_path / "secret")
+    head = secret.commit("secret", "of this machine\n")
+    for url in (secret.url, f"file://{secret.path}"):
+        commit = with_submodule(repository, url, head)
+        with pytest.raises(NetworkError, match="does not give commit"):
+            pack_commit(repository.url, commit, tmp_path / "packed")
+
+
+def test_a_submodule_cannot_say_how_it_is_updated(
+    repository: Repository, marker: Path, tmp_path: Path
+) -> None:
+    with_submodule(repository, "https://127.0.0.1:1/x", repository.git("rev-parse", "HEAD"))
+    text = (repository.path / ".gitmodules").read_text()
+    commit = repository.commit(".gitmodules", f"{text}\tupdate = !touch {marker}\n")
+    with pytest.raises(NetworkError, match="does not give commit"):
+        pack_commit(repository.url, commit, tmp_path / "packed")
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("name", [".git", ".GIT"])
+def test_a_commit_that_holds_a_git_folder_is_refused(
+    repository: Repository, tmp_path: Path, name: str
+) -> None:
+    def git(*words: str, text: str) -> str:
+        done = subprocess.run(
+            ["git", "-C", repository.path, "-c", "user.name=x", "-c", "user.email=x", *words],
+            input=text,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout.strip()
+
+    blob = git("hash-object", "-w", "--stdin", text="[core]\n\tfsmonitor = false\n")
+    inner = git("mktree", text=f"100644 blob {blob}\tconfig\n")
+    tree = git("mktree", text=f"040000 tree {inner}\t{name}\n")
+    repository.git("update-ref", "refs/heads/main", git("commit-tree", tree, text="hostile"))
+    with pytest.raises(NetworkError, match="does not give commit"):
+        pack_commit(repository.url, repository.git("rev-parse", "refs/heads/main"), tmp_path / "packed")
