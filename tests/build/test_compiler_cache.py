@@ -54,8 +54,21 @@ def test_the_domains_used_longest_ago_go_when_all_take_too_much(home: Home) -> N
     assert names(home) == [A, B]
     use(home, C, most // 2)
     assert names(home) == [B, C]
-    use(home, A, most + 1)
-    assert names(home) == []
+
+
+def test_a_domain_that_alone_takes_too_much_goes_and_the_others_stay(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(home, B)
+    use(home, A, compiler_cache.MOST_GIB * compiler_cache.GIB + 1)
+    assert names(home) == [B]
+    monkeypatch.setattr(compiler_cache, "MOST_FILES", 3)
+    with lend(home, C) as cache:
+        assert cache.folder is not None
+        for number in range(4):
+            (cache.folder / f"{number}").touch()
+    assert names(home) == [B]
+    drop(home, home.compiler_cache(B))
     assert [one.name for one in home.compiler_caches.iterdir()] == [".lock"]
 
 

@@ -21,7 +21,7 @@ from tests.tools import tool
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.model import Row, Stack
 from rocwright.export.containerfile import labels
-from rocwright.export.model import Files, Subject
+from rocwright.export.model import File, Files, Subject
 from rocwright.export.pipeline import VERSIONS
 from rocwright.export.run import served
 from rocwright.export.write import FORMATS, carried_sources, export
@@ -87,6 +87,23 @@ def test_a_row_is_exported_in_every_format(stack: Stack, row: Row) -> None:
         assert export(lock, builtin_catalog(), name), name
     if stack.name.startswith(("vllm-", "ollama")):
         assert runs
+
+
+@every_row
+def test_each_component_has_a_compiler_cache_of_its_own(stack: Stack, row: Row) -> None:
+    lock = lock_of_row(stack, row)
+    steps = [step for step in Subject.of(lock, builtin_catalog()).plan.steps if step.kind == "run"]
+    files = export(lock, builtin_catalog(), "pipeline")
+    mounted = re.findall(r"id=rocwright-ccache-(\S+),", files["Containerfile"].text)
+    assert sorted(mounted) == sorted(step.domain[:32] for step in steps)
+    script = export(lock, builtin_catalog(), "nspawn")["build-nspawn.sh"].text
+    bound = re.findall(r"^component \S+ \S+ rocwright-ccache-(\S+) ", script, re.MULTILINE)
+    assert sorted(bound) == sorted(mounted)
+    assert not steps or all("export CCACHE_CONFIGPATH=/dev/null" in one.text for one in scripts_of(files))
+
+
+def scripts_of(files: Files) -> list[File]:
+    return [file for name, file in files.items() if name.startswith("steps/")]
 
 
 @every_row

@@ -20,13 +20,17 @@ from filelock import FileLock
 
 from rocwright import sandbox
 from rocwright.bases.roots import remove_tree
+from rocwright.errors import SandboxError
 from rocwright.home import Home
-from rocwright.store.keep import folder_size
 from rocwright.store.model import CacheUse
+from rocwright.untrusted import Untrusted
 
 GIB = 1024**3
 MOST_GIB = 20
 """What the compiler caches of all domains may take together; ccache keeps each one below it."""
+
+MOST_FILES = 2_000_000
+"""What a domain may hold: the largest component compiles some 10,000 files, each kept as a few."""
 
 _USED = ".used"
 _GONE = ".gone"
@@ -65,7 +69,7 @@ def lend(home: Home, domain: str) -> Iterator[Lent]:
     try:
         yield Lent(folder, CacheUse(state="filled" if filled else "empty", domain=domain))
     finally:
-        size = str(folder_size(folder)).encode()
+        size = str(_measured(folder)).encode()
         with _administration(home):
             os.ftruncate(used, 0)
             os.pwrite(used, size, 0)
@@ -117,13 +121,23 @@ def _claim(folder: Path) -> bool:
 
 
 def _trim(home: Home) -> None:
-    """Remove domains, the one used longest ago first, until all take no more than they may together."""
+    """Remove domains, the one used longest ago first, until all take no more than they may together; one that
+    alone takes more goes before any other."""
     sizes = {folder: _size(folder) for folder in domains(home)}
     total = sum(sizes.values())
-    for folder, size in sizes.items():
+    for folder, size in sorted(sizes.items(), key=lambda one: one[1] <= MOST_GIB * GIB):
         if total <= MOST_GIB * GIB:
             return
         total -= size if drop(home, folder) else 0
+
+
+def _measured(folder: Path) -> int:
+    """The size of a domain in bytes; more than any may have, where it has too many files to count."""
+    try:
+        below = Untrusted(folder, "a step").walk(MOST_FILES, whole=False)
+        return sum(entry.stat.st_size for entry in below if entry.is_file)
+    except SandboxError:
+        return MOST_GIB * GIB + 1
 
 
 def _size(folder: Path) -> int:

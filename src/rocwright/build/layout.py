@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rocwright.proof.beside import Laid
 
 
-PROOF_SCHEMA = 4
+PROOF_SCHEMA = 5
 """Raised when what lies in or beside an artifact is written otherwise; all are laid out anew then."""
 
 

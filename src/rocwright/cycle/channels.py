@@ -11,7 +11,7 @@ import re2
 
 from rocwright.catalog.read import Reader, catalog_folders, parse
 from rocwright.models import Frozen
-from rocwright.records.model import SAID, Finding, Promotion
+from rocwright.records.model import ANEW, SAID, Finding, Promotion
 from rocwright.resolve.files import PROJECT, read_project
 from rocwright.resolve.settings import Channel
 
@@ -45,12 +45,12 @@ class Shown(Frozen):
     findings: tuple[Finding, ...] = ()
 
 
-Bring = Literal["evidence", "device", "mend", "before", "time"]
+Bring = Literal["evidence", "device", "mend", "before", "time", "anew"]
 
 
 class Lack(NamedTuple):
     """Why a lock has not earned a channel, in words, and what would bring it: evidence, evidence of a
-    device, a check that is mended, the channel before, or time."""
+    device, a check that is mended, the channel before, time, or a second build without a compiler cache."""
 
     why: str
     bring: Bring
@@ -71,6 +71,8 @@ def missing(
         return Lack(f"not right: {', '.join(wrong[:3])}", "mend")
     done = {one.check for one in shown.findings if not one.absent}
     lacking = [name for name in channel.checks if name not in done]
+    if lacking == [ANEW] and (told := next((one for one in shown.findings if one.check == ANEW), None)):
+        return Lack(f"not compiled anew: {told.detail}", "anew")
     if lacking:
         return Lack(f"did not run: {', '.join(lacking)}", "evidence")
     devices = sorted({one.device for one in shown.findings if one.device})

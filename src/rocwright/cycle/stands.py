@@ -113,6 +113,9 @@ def _brings(bring: Bring, build: str) -> str:
             return f"where such a device is, with the same records: {build}"
         case "mend":
             return f"mend it, then {build}"
+        case "anew":
+            words = build.removeprefix("rocwright build ").removesuffix(" --verify")
+            return f"rocwright reproduce {words}, then rocwright verify {words}"
         case _:
             return build
 

@@ -13,14 +13,12 @@ from rocwright.export.model import Argument, Files, Subject, lines_of, slug, var
 from rocwright.export.prepare import file_path, prepare_files
 from rocwright.export.quote import comment, docker, shell
 from rocwright.export.roots import INSIDE, root_files
-from rocwright.export.steps import passed_on, script_path, step_files
+from rocwright.export.steps import cache_of, passed_on, script_path, step_files
 from rocwright.plan.environment import IN, OUT, SOURCE
 from rocwright.plan.labels import version_labels
 from rocwright.plan.model import FetchAction, ImageAction, Input, RunAction, Step, TreeAction
 from rocwright.resolve.model import LockedComponent, LockedRoot
 from rocwright.trouble.heal.words import does
-
-_CACHE = f"--mount=type=cache,id=rocwright-ccache,target={CCACHE}"
 
 
 def containerfile(subject: Subject) -> Files:
@@ -167,7 +165,8 @@ def _component_stage(step: Step, action: RunAction, subject: Subject) -> Iterato
         yield f"COPY guards/ {GUARDS}/"
     yield f"COPY {script_path(step)} {INSIDE}/"
     command = json.dumps(["/bin/sh", f"{INSIDE}/{script_path(step).rpartition('/')[2]}"])
-    yield f"RUN {_CACHE} {command}"
+    # one compiler cache a trust domain: what a component leaves there reaches no other
+    yield f"RUN --mount=type=cache,id={cache_of(step)},target={CCACHE} {command}"
     yield ""
 
 

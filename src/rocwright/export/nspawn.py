@@ -13,7 +13,7 @@ from rocwright.export.prepare import file_path
 from rocwright.export.quote import comment, shell
 from rocwright.export.roots import INSIDE, bootstrap
 from rocwright.export.run import warnings
-from rocwright.export.steps import passed_on, script_path, step_files
+from rocwright.export.steps import cache_of, passed_on, script_path, step_files
 from rocwright.export.templates import template
 from rocwright.plan.environment import BUILD, IN, OUT
 from rocwright.plan.model import FetchAction, RunAction, Step, TreeAction
@@ -171,7 +171,7 @@ def _component(step: Step, action: RunAction, subject: Subject) -> Iterator[str]
         yield f"cp -r {taken} {work}/in/{shell(used.name)}/"
     script = script_path(step).rpartition("/")[2]
     given = [f'--setenv={one}="${one}"' for one in passed_on(step, subject) if one != "JOBS"]
-    yield f"component {name} {script} {' '.join(given)}"
+    yield f"component {name} {script} {cache_of(step)} {' '.join(given)}"
 
 
 def _shell(subject: Subject) -> File:

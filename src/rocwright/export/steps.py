@@ -36,6 +36,11 @@ def script_path(step: Step) -> str:
     return f"steps/{step.name.replace('/', '-')}.sh"
 
 
+def cache_of(step: Step) -> str:
+    """The name of the compiler cache of a step's trust domain."""
+    return f"rocwright-ccache-{step.domain[:32]}"
+
+
 def passed_on(step: Step, subject: Subject) -> tuple[str, ...]:
     """The names of the values that a step's script takes from its environment."""
     locked = subject.locked(step)

@@ -140,7 +140,8 @@ class _Maker:
             return [pulled.name]
         made = [_fetch_step(component, locked)]
         made.append(self._tree(component, locked, made[-1]))
-        sources = digests(locked.files)
+        # what is pending can only be exported, by its place
+        sources = digests(locked.files) or (f"{locked.place} {locked.commit}",)
         if component.prepare:
             made.append(self._commands(component, locked, made[-1], sources, prepare=True))
             sources = (made[-1].domain,)

@@ -208,7 +208,14 @@ def _circumstances(
                 invocation = run_id
             logs.append(Thing(name=path.name, sha256=sha256_file(path)))
     things = (*byproducts, *logs)
-    return Circumstances(record=record, as_built=output.sha256, invocation=invocation, byproducts=things)
+    caches = {
+        step.name: found.cache if (found := project.store.record(step.key)) else None
+        for step in made.steps
+        if isinstance(step.action, RunAction)
+    }
+    return Circumstances(
+        record=record, as_built=output.sha256, invocation=invocation, byproducts=things, caches=caches
+    )
 
 
 def _logs(project: Project, steps: Iterable[Step]) -> Iterator[tuple[str, Step, Path]]:

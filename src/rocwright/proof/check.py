@@ -43,6 +43,8 @@ class Told:
     packages: int
     steps: int
     byproducts: tuple[statement.Thing, ...]
+    caches: tuple[tuple[str, str, str], ...] = ()
+    """Of each step that ran commands: whether it had a compiler cache, and its trust domain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +129,11 @@ def told(data: Mapping[str, Any]) -> Told:
         packages=len(depends) - len(sources),
         steps=len(_object(how, "keys")),
         byproducts=tuple(statement.subjects({"subject": _list(details, "byproducts")})),
+        caches=tuple(
+            (name, _text(one, "state"), _text(one, "domain"))
+            for name, one in _object(how, "compilerCache").items()
+            if isinstance(one, dict)
+        ),
     )
 
 

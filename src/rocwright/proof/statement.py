@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,7 +18,7 @@ from rocwright.plan.model import KEY_SCHEMA, ImageOrigin
 from rocwright.proof.materials import Made, Material
 from rocwright.proof.purl import addresses, commit_of, purl_of
 from rocwright.resolve.model import Lock
-from rocwright.store.model import Record
+from rocwright.store.model import CacheUse, Record
 
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "https://slsa.dev/provenance/v1"
@@ -45,12 +45,14 @@ class Thing:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
     """How it was built: the step's record, the sha256 of the artifact `as_built`, the run that ran it (""
-    where nothing tells), what it left."""
+    where nothing tells), what it left; `caches` says of each step behind it that ran commands whether it had
+    a compiler cache, None where nothing tells."""
 
     record: Record
     as_built: str
     invocation: str = ""
     byproducts: tuple[Thing, ...] = ()
+    caches: Mapping[str, CacheUse | None] = field(default_factory=dict)
 
 
 def statement(made: Made, lock: Lock, subject: Thing, how: Circumstances) -> dict[str, Any]:
@@ -63,7 +65,9 @@ def statement(made: Made, lock: Lock, subject: Thing, how: Circumstances) -> dic
             "buildDefinition": {
                 "buildType": BUILD_TYPE,
                 "externalParameters": _asked(made, lock),
-                "internalParameters": {"asBuilt": how.as_built} | _how(made, lock),
+                "internalParameters": {"asBuilt": how.as_built}
+                | _how(made, lock)
+                | {"compilerCache": {name: _cache(use) for name, use in how.caches.items()}},
                 "resolvedDependencies": [_dependency(one) for one in made.materials],
             },
             "runDetails": {
@@ -97,6 +101,10 @@ def _how(made: Made, lock: Lock) -> dict[str, Any]:
             if one.component in behind
         ],
     }
+
+
+def _cache(use: CacheUse | None) -> dict[str, str]:
+    return use.model_dump(mode="json", exclude_defaults=True) if use else {"state": "unknown"}
 
 
 def _edit(edit: Any) -> dict[str, str]:

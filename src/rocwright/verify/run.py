@@ -29,6 +29,7 @@ from rocwright.sandbox.model import Ended, Job, Mount
 from rocwright.sources.archive import unpack
 from rocwright.store.model import Output
 from rocwright.untrusted import temporary_folder
+from rocwright.verify.anew import compiled_anew
 from rocwright.verify.lines import MARK, outcome_word, read_line
 from rocwright.verify.passed import Passed
 from rocwright.verify.static import Seen, look_at, machine_code, named
@@ -60,6 +61,8 @@ def verify(
     origin: str = "",
 ) -> list[Finding]:
     """Run every check of every component of the stack and keep the findings as evidence.
+
+    The evidence also has whether all was compiled anew, which channels may ask for.
 
     `run_id` and `origin` are as those of `flow.build`. Raises InputError where the stack is not built; a
     check that fails is a finding, not an error.
@@ -103,7 +106,9 @@ def verify(
                 for one in found:
                     say(f"    {outcome_word(one):<6} {one.name}  {one.detail}")
         ok = all(one.ok for one in findings)
-        under_way.ended("verified" if ok else "failed", findings=findings)
+        anew = compiled_anew(project, plan)
+        evidence = [*findings, *([anew] if anew else [])]
+        under_way.ended("verified" if ok else "failed", findings=evidence)
     # what waited for these checks is signed now
     lay_out(project, plan, lock, say, anew=False)
     return findings

@@ -37,6 +37,13 @@ def command(file: Path, as_json: bool) -> None:
         click.echo(f"signed    {f'it names {named}; not checked' if named else 'by nobody'}")
 
 
+_CACHES = {
+    "none": "compiled without a compiler cache",
+    "empty": "compiled with a compiler cache that was empty before",
+    "filled": "compiled with what steps of its trust domain {} had left in a compiler cache",
+}
+
+
 def tell(told: Told) -> None:
     """What a statement says, a line each."""
     for subject in told.subjects:
@@ -53,6 +60,9 @@ def tell(told: Told) -> None:
     for uri, sha256 in told.sources:
         click.echo(f"source    {_line(uri)}  sha256 {_line(sha256)}")
     click.echo(f"from      {told.packages:,} packages and other files, in {told.steps:,} steps")
+    for step, state, domain in told.caches:
+        text = _CACHES.get(state, "nothing tells whether there was a compiler cache")
+        click.echo(f"cache     {_line(step)}: {text.format(_line(domain)[:16])}")
     for one in told.byproducts:
         click.echo(f"left      {_line(one.name)}  sha256 {_line(one.sha256)}")
 

@@ -1,0 +1,47 @@
+"""Whether what is built was compiled anew, or with what earlier steps had left in a compiler cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rocwright.flow import Project
+from rocwright.plan.model import Plan, Step
+from rocwright.records.model import ANEW, Finding, now
+from rocwright.records.place import read_records
+from rocwright.records.read import Records
+
+
+def compiled_anew(project: Project, plan: Plan) -> Finding | None:
+    """One finding for all that the steps of a plan have compiled; None where there are no such steps.
+
+    It is absent where a step had a compiler cache that was filled, or where nothing tells, unless a second
+    build with an empty one gave the same bytes.
+    """
+    steps = [step for step in plan.steps if step.kind == "run"]
+    if not steps:
+        return None
+    with read_records(project.home) as records:
+        unproved = [step.name for step in steps if not _is_anew(project, step, records)]
+    told = f"{', '.join(unproved)}: with a compiler cache that earlier steps had filled"
+    return Finding(
+        component=steps[-1].component,
+        check=ANEW,
+        name="without what earlier steps left in a compiler cache, or the same bytes without",
+        ok=True,
+        absent=bool(unproved),
+        detail=told if unproved else f"{len(steps)} steps",
+        when=now(),
+    )
+
+
+def _is_anew(project: Project, step: Step, records: Records) -> bool:
+    record = project.store.record(step.key)
+    if record is None:
+        return False
+    if record.cache is not None and record.cache.state != "filled":
+        return True
+    return all(_is_reproduced(records.findings(sha256=one.sha256)) for one in record.outputs)
+
+
+def _is_reproduced(newest_first: Iterable[Finding]) -> bool:
+    return next((one.ok for one in newest_first if one.check == "reproduce"), False)
