@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,7 +32,7 @@ def sha256_file(path: Path) -> str:
 
 
 @contextmanager
-def atomic_file(path: Path) -> Iterator[BinaryIO]:
+def atomic_file(path: Path, mode: int = 0o644) -> Iterator[BinaryIO]:
     """A file that appears at `path` whole (written, fsynced, renamed), or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -40,14 +42,23 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        temporary.chmod(0o644)
+        temporary.chmod(mode)
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
 
 
-def write_atomic(path: Path, data: bytes | str) -> None:
+def write_atomic(path: Path, data: bytes | str, mode: int = 0o644) -> None:
     """Write `data` to `path` whole or not at all."""
-    with atomic_file(path) as file:
+    with atomic_file(path, mode) as file:
         file.write(data.encode() if isinstance(data, str) else data)
+
+
+def make_private(path: Path, mode: int) -> None:
+    """Take away what others than its owner may do with a file or folder; what is another's stays as it is."""
+    with contextlib.suppress(OSError):
+        found = path.lstat()
+        ours = found.st_uid == os.geteuid() and not stat.S_ISLNK(found.st_mode)
+        if ours and stat.S_IMODE(found.st_mode) & ~mode:
+            path.chmod(found.st_mode & mode)

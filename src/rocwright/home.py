@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
+
+from rocwright.files import make_private
 
 
 @dataclass(frozen=True, slots=True)
 class Home:
     """The folder of this machine's state: `$ROCWRIGHT_HOME`, else `$XDG_CACHE_HOME/rocwright`, else ~/.cache.
 
-    Everything in it but the records can be made again; deleting it loses time and history, never truth.
+    Everything in it but the records and a key to sign with can be made again; deleting it loses time and
+    history, never truth. It is its owner's alone.
     """
 
     path: Path
@@ -19,10 +24,23 @@ class Home:
     @classmethod
     def default(cls) -> Home:
         named = os.environ.get("ROCWRIGHT_HOME")
-        if named:
-            return cls(Path(named).absolute())
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        return cls(cache / "rocwright")
+        home = cls(Path(named).absolute() if named else cache / "rocwright")
+        home.make_private()
+        return home
+
+    def make_private(self) -> None:
+        """Make the folder, and let nobody but its owner in; also where it was made open before.
+
+        Left as it is where it is more than rocwright's: a folder of everybody's, or the user's own home.
+        """
+        with contextlib.suppress(OSError, RuntimeError):
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            shared = self.path.stat().st_mode & stat.S_ISVTX or self.path in (Path("/"), Path.home())
+            if not shared:
+                make_private(self.path, 0o700)
+            for path in (self.records, *self.path.glob(f"{self.records.name}-*"), self.tokens):
+                make_private(path, 0o600)
 
     @property
     def store(self) -> Path:

@@ -34,8 +34,18 @@ def catalog_folders() -> tuple[Path, ...]:
 
 
 def holder(name: str, folders: Sequence[Path]) -> Path | None:
-    """The topmost folder that has the file or folder `name`, such as checks/torch/check.py."""
-    return next((folder for folder in folders if (folder / name).exists()), None)
+    """The topmost folder that has the file or folder `name`, such as checks/torch/check.py.
+
+    Raises InputError where that leads out of the folder: a catalog says nothing of other files.
+    """
+    found = next((folder for folder in folders if (folder / name).exists()), None)
+    if found is not None and not (found / name).resolve().is_relative_to(found.resolve()):
+        raise InputError(
+            f"{name} leads out of the catalog {found}",
+            cause="a path in a catalog names what lies in it; sources, checks and patches of others do not",
+            next_step="put it into the catalog's folder, and name it from there",
+        )
+    return found
 
 
 def layers(name: str, folders: Sequence[Path]) -> list[Path]:

@@ -50,7 +50,7 @@ class DebianPlace(Frozen):
 class BuiltinPlace(Frozen):
     """A tree that rocwright carries."""
 
-    builtin: str
+    builtin: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9+._~-]*$")]
 
 
 class ImagePlace(Frozen):

@@ -35,10 +35,19 @@ class NewKey:
 
 
 def folder() -> Path:
-    """Where the user's key lies: `$XDG_CONFIG_HOME/rocwright`, else ~/.config/rocwright. Not in the home of
-    rocwright, which may be deleted at any time."""
-    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
-    return config / "rocwright"
+    """Where the user's key is made: `$ROCWRIGHT_HOME` where that is set, else the folder of settings."""
+    named = os.environ.get("ROCWRIGHT_HOME")
+    return Path(named).absolute() if named else _settings()
+
+
+def _settings() -> Path:
+    """`$XDG_CONFIG_HOME/rocwright`, else ~/.config/rocwright."""
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "rocwright"
+
+
+def _own(name: str) -> Path | None:
+    """The file of that name of the user's own key, wherever it was made."""
+    return next((path for path in (folder() / name, _settings() / name) if path.is_file()), None)
 
 
 def chosen(path: Path | None = None) -> Path | str | None:
@@ -56,8 +65,7 @@ def chosen(path: Path | None = None) -> Path | str | None:
                 next_step=f"rocwright attest key {wanted} makes one",
             )
         return wanted
-    own = folder() / PRIVATE
-    return own if own.is_file() else None
+    return _own(PRIVATE)
 
 
 def make_key(path: Path | None = None, passphrase: str = "") -> NewKey:
@@ -138,8 +146,7 @@ def public_key(path: Path) -> SSlibKey:
 
 def own_public_key() -> Path | None:
     """The user's own public key, where there is one."""
-    path = folder() / PUBLIC
-    return path if path.is_file() else None
+    return _own(PUBLIC)
 
 
 def _public_pem(pem: bytes) -> bytes:

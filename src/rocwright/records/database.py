@@ -137,6 +137,8 @@ def _sqlite(path: Path) -> Database:
     if not shut:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            # what was done on this machine is its owner's to show; the companions take its mode
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         except OSError as error:
             raise read_only(str(path), str(error)) from error
     # without its two companions a database in WAL mode can be read from a closed folder only as it lies

@@ -95,8 +95,8 @@ class Tokens:
 
     def _write(self, tokens: tuple[Token, ...]) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(self.path, json.dumps(_Tokens(token=tokens).model_dump(), indent=1) + "\n")
-        self.path.chmod(0o600)
+        said = json.dumps(_Tokens(token=tokens).model_dump(), indent=1)
+        write_atomic(self.path, f"{said}\n", mode=0o600)
 
 
 def with_read(scopes: Iterable[Scope]) -> tuple[Scope, ...]:

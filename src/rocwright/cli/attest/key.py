@@ -19,7 +19,8 @@ from rocwright.cli.common import json_option
 def command(path: Path | None, ask: bool, as_json: bool) -> None:
     """Make an Ed25519 key to sign with, readable by you alone, and its public half beside it (.pub).
 
-    Without PATH it becomes the key that `build` and `attest` use: ~/.config/rocwright/attest.key.
+    Without PATH it becomes the key that `build` and `attest` use: attest.key in $ROCWRIGHT_HOME where that is
+    set, else in ~/.config/rocwright.
     """
     from rocwright.cli.tell import print_json
     from rocwright.proof.keys import PASSPHRASE, make_key
