@@ -123,6 +123,31 @@ def test_parts_of_a_log_hold_each_line_once(
     assert read_part(path, -10_000).lines == read_part(path, 0).lines
 
 
+def test_a_secret_is_not_shown_from_its_middle_on(served: Served, records: Records, home: Home) -> None:
+    run = a_run()
+    records.put(run)
+    text = "begin\nexport API_TOKEN=squeamish-ossifrage and more\nend\n" * 2
+    write_log(home, run, text)
+    path = home.runs / run.id / run.steps[0].log
+    for start in (*range(len(text)), *range(-len(text), 0)):
+        part = read_part(path, start)
+        assert not any("frage" in one.text for one in part.lines), start
+        assert start % len(text) > len(text) - 4 or part.lines[-1].text == "end", start
+    page = served.client().get(f"/runs/{run.id}/log/alpha?from={text.index('frage')}")
+    assert page.status_code == 200 and "frage" not in page.text
+
+
+def test_a_number_that_is_too_large_is_none(served: Served, records: Records, home: Home) -> None:
+    run = a_run()
+    records.put(run)
+    write_log(home, run, "a line\n")
+    client = served.client()
+    for number in ("9" * 18, "9" * 19, "9" * 30, "9" * 5000, "\u00b2", "-1"):
+        assert client.get("/runs", params={"before": number}).status_code == 200
+        assert client.get(f"/runs/{run.id}/log/alpha", params={"from": number}).status_code == 200
+        assert client.get(f"/runs/{run.id}/log/alpha/live", params={"from": number}).status_code == 200
+
+
 def test_the_matrix_is_made_anew_only_when_a_cell_changes(served: Served, records: Records) -> None:
     records.put(a_run())
     client = served.client()

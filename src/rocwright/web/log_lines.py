@@ -78,17 +78,20 @@ def masked(text: str, hidden: Iterable[str]) -> str:
 
 def read_part(path: Path, start: int, hidden: Iterable[str] = (), most: int = CHUNK) -> Part:
     """Whole lines from byte `start` on; a negative one counts from the end. A line that is longer than `most`
-    is cut. Nothing where the file is not there (yet)."""
+    is cut. Where a place is within a line, the next one is the first: of a part of a line it cannot be told
+    what is a secret. Nothing where the file is not there (yet)."""
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             begin = max(0, size + start) if start < 0 else min(start, size)
-            file.seek(begin)
-            data = file.read(most)
+            data = os.pread(file.fileno(), most, begin)
+            within = _is_within(file.fileno(), begin, most)
     except FileNotFoundError:
         return Part((), 0, 0, 0)
-    if start < 0 and begin > 0:
-        skipped = data.find(b"\n") + 1
+    if within:
+        skipped = data.find(b"\n") + 1 or (len(data) if len(data) == most else 0)
+        if not skipped:
+            return Part((), begin, begin, size)
         data, begin = data[skipped:], begin + skipped
     whole = data.rfind(b"\n") + 1
     if whole == 0 and len(data) == most:
@@ -96,6 +99,13 @@ def read_part(path: Path, start: int, hidden: Iterable[str] = (), most: int = CH
     hidden = tuple(hidden)
     lines = data[:whole].decode(errors="replace").removesuffix("\n").split("\n") if whole else []
     return Part(tuple(clean_line(one, hidden) for one in lines), begin, begin + whole, size)
+
+
+def _is_within(file: int, place: int, most: int) -> bool:
+    """Whether a place is within a line, and not where a line of more than `most` bytes is cut."""
+    if place == 0 or os.pread(file, 1, place - 1) == b"\n":
+        return False
+    return place < most or b"\n" in os.pread(file, most - 1, place - most + 1)
 
 
 def phases(lines: Iterable[Line]) -> Iterator[tuple[str, list[Line]]]:
