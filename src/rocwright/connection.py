@@ -98,6 +98,11 @@ class Connection(asyncio.Protocol):
         if not self._transport.is_closing():
             self._taken.stop()
 
+    @property
+    def closing(self) -> bool:
+        """Whether nothing more goes to the client."""
+        return self._transport.is_closing()
+
     def begun(self) -> None:
         """The head of a request is there."""
         self._requests += 1

@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection
 from urllib.parse import urlsplit
 
+import h11
 from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -84,7 +85,12 @@ class _Body:
                 self._connection.responding()
             if not self._whole and _CLOSE not in message["headers"]:
                 message["headers"] = [*message["headers"], _CLOSE]
-        await self._send(message)
+        try:
+            await self._send(message)
+        except h11.ProtocolError:
+            # where the body turned out to be none, the client was told so, and nobody hears this answer
+            if self._connection is None or not self._connection.closing:
+                raise
 
 
 def refusal_of(scope: Scope, names: Collection[str]) -> PlainTextResponse | None:

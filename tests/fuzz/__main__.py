@@ -11,7 +11,8 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(
-    include=["rocwright.wheels", "rocwright.proof"], enable_loader_override=False
+    include=["rocwright.wheels", "rocwright.proof", "rocwright.web", "rocwright.request_limits", "h11"],
+    enable_loader_override=False,
 ):
     for name in ("archives", "images", "zips"):  # which the readers import only when they need them
         importlib.import_module(f"rocwright.wheels.{name}")

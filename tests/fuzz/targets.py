@@ -44,6 +44,7 @@ from rocwright.wheels.split.manifest import Library, Neutral, Span, as_bytes, re
 from rocwright.wheels.standalone.alias import alias_library
 from rocwright.wheels.standalone.dlls import MAGIC, dll_names_in, imports
 from rocwright.wheels.standalone.opened import names_in
+from tests.fuzz import http
 from tests.wheels import fatbin as written
 from tests.wheels.code_object import code_object, metadata
 from tests.wheels.wheel_making import FILES, METADATA, zip_of
@@ -225,6 +226,7 @@ TARGETS: Mapping[str, Callable[[bytes], None]] = {
     "words": read_words,
     "bills": read_bills,
     "statements": read_statements,
+    "http": http.speak,
 }
 
 KEY = CryptoSigner.generate_ed25519().public_key
@@ -286,6 +288,7 @@ def seeds() -> Mapping[str, Mapping[str, bytes]]:
         "words": {"all": b"\0".join((METADATA, b"a,sha256=" + b"AAAA" + b",3\nb,,\n", MANIFEST))},
         "bills": {"one": BILL},
         "statements": {"one": as_line(sign(STATEMENT, CryptoSigner.generate_ed25519()))},
+        "http": http.seeds(),
         "needs": {"alias": alias_library("libx.so", "libx.so.6", 62), **linked, **dll},
     }
 
