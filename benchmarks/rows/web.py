@@ -8,6 +8,7 @@ import sqlite3
 import time
 from collections.abc import Sequence
 from contextlib import closing
+from getpass import getuser
 from pathlib import Path
 
 from tests.wheels.index.making import make_wheel
@@ -25,7 +26,7 @@ CELLS, RUNS = 2_000, 100_000
 PAGE = "/simple/project/"
 
 NGINX = """
-daemon off; worker_processes 1; pid nginx.pid; error_log stderr;
+daemon off; user {user}; worker_processes 1; pid nginx.pid; error_log stderr;
 events {{ worker_connections 512; }}
 http {{
   access_log off; keepalive_requests 1000000; default_type text/html;
@@ -122,7 +123,7 @@ def _index(folder: Path, runs: int) -> Measured:
         raise BenchError(built.stderr)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    (folder / "nginx.conf").write_text(NGINX.format(port=port, folder=out))
+    (folder / "nginx.conf").write_text(NGINX.format(port=port, folder=out, user=getuser()))
     nginx = shutil.which("nginx", path="/usr/sbin:/usr/bin:/sbin")
     if nginx is None:
         raise BenchError("nginx is not installed")
