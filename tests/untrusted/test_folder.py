@@ -157,8 +157,9 @@ def test_a_file_that_grows_while_it_is_read_is_bounded(left: Untrusted) -> None:
 def test_a_file_of_just_the_bound_is_read_whole(left: Untrusted) -> None:
     (left.folder / "log").write_bytes(b"x" * 1000)
     assert len(left.read_bytes("log", most=1000)) == 1000
-    with pytest.raises(SandboxError, match="torch left a file as log"):
-        left.read_bytes("log", most=999)
+    for read in (left.read_bytes, left.read_text):
+        with pytest.raises(SandboxError, match="torch left a file as log"):
+            read("log", most=999)
 
 
 def test_an_open_file_can_be_searched_in(left: Untrusted) -> None:
@@ -355,21 +356,24 @@ Path("left/fixed").mkdir()
 Path("left/fixed/f").write_text("kept")
 Path("left/fixed").chmod(0o555)
 print(left.take("fixed/f", Path("copied")).read_text(), Path("left/fixed/f").exists())
+foreign = left.take("foreign", Path("mine"))
+print(foreign.read_text(), foreign.stat().st_uid == os.geteuid())
 """
 
 
 def test_what_a_plain_user_may_not_open_is_told(tmp_path: Path) -> None:
     """For root everything is open."""
     (tmp_path / "left").mkdir()
+    (tmp_path / "left" / "foreign").write_text("of another user")
     if os.geteuid() == 0:
         for path in (tmp_path, tmp_path / "left"):
             os.chown(path, 1000, 1000)
     done = subprocess.run(
         [sys.executable, "-c", PLAIN_USER], cwd=tmp_path, capture_output=True, text=True, check=True
     )
-    walked, partly, shut, unreadable, listed, matched, moved, copied = done.stdout.splitlines()
+    walked, partly, shut, unreadable, listed, matched, moved, copied, foreign = done.stdout.splitlines()
     assert "torch left something as " in walked
-    assert partly == "['listed', 'shut', 'unreadable']"
+    assert partly == "['foreign', 'listed', 'shut', 'unreadable']"
     assert shut == "torch left a folder as shut that rocwright does not open; permission denied; in left"
     assert unreadable.startswith("torch left something as unreadable")
     assert "permission denied" in unreadable
@@ -377,3 +381,4 @@ def test_what_a_plain_user_may_not_open_is_told(tmp_path: Path) -> None:
     assert "torch left something as shut " in matched
     assert moved == "True False"
     assert copied == "kept True"
+    assert foreign == "of another user True"

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from rocwright.errors import SandboxError
-from rocwright.untrusted import Untrusted
+from rocwright.untrusted import Untrusted, folder
 
 STRANGER = 1000
 
@@ -56,6 +56,35 @@ def test_a_file_that_somebody_still_writes_is_copied(left: Untrusted, tmp_path: 
         writer.seek(0)
         writer.write(b"venom")
     assert taken.read_text() == "wheel"
+
+
+@pytest.mark.parametrize("change", ["another file", "a link", "a second name", "a folder"])
+def test_a_file_that_is_exchanged_while_it_is_taken_is_refused(
+    left: Untrusted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    """At the worst moment: after it was looked at, before it is moved."""
+    made, other = left.folder / "a.whl", left.folder / "other"
+    made.write_text("wheel")
+
+    def exchange(_: int) -> bool:
+        if change == "a second name":
+            other.hardlink_to(made)
+            return False
+        made.unlink()
+        match change:
+            case "another file":
+                made.write_text("venom")
+            case "a link":
+                made.symlink_to("/etc/passwd")
+            case "a folder":
+                made.mkdir()
+        return False
+
+    monkeypatch.setattr(folder, "is_written", exchange)
+    with pytest.raises(SandboxError, match=r"torch left a file as a\.whl") as refused:
+        left.take("a.whl", tmp_path / "taken")
+    assert "exchanged" in refused.value.cause
+    assert not (tmp_path / "taken").is_file()
 
 
 def test_a_file_that_is_copied_has_an_end(left: Untrusted, tmp_path: Path) -> None:
