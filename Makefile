@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN    := .venv/bin
 
-.PHONY: quickstart test fast real lint format docs bench mutants coverage requirements clean
+.PHONY: quickstart test fast real lint format docs bench mutants coverage reliability requirements clean
 
 quickstart: .venv/ready
 	@tools/prepare build
@@ -32,6 +32,11 @@ format: .venv/ready
 
 docs: .venv/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir .venv/site
+
+# kills, full disks and flipped bits, some 40 minutes; writes docs/reliability.md
+reliability: .venv/ready
+	@tools/prepare test
+	$(BIN)/python -m tests.reliability
 
 bench: .venv/ready
 	@tools/prepare test

@@ -1,0 +1,94 @@
+"""The page that says what was tried, noticed, harmless and lost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from tests.reliability.disks import Point
+from tests.reliability.flips import KINDS, Flip
+from tests.reliability.kills import Kill, rows
+
+HEAD = """\
+# Reliability
+
+`make reliability` wrote this page. It really builds a small project (fetch, a compiler with its cache in a
+bubblewrap sandbox, a signature), kills it, fills its disk, and flips bits in what it keeps.
+`.venv/bin/python -m tests.reliability --seed N` tries other moments, points and bits.
+
+*Lost* would be a wrong artifact, a signature over one, a store that holds wrong bytes unnoticed, or a
+process that is left. *Noticed* was reported, by a build or by `rocwright store verify`. *Harmless* gave the
+right bytes.
+"""
+
+
+def page(seed: int, about: str, kills: Sequence[Kill], points: Sequence[Point], flips: Sequence[Flip]) -> str:
+    return "\n".join([HEAD, f"Seed {seed}, {about}.", *_kills(kills), *_points(points), *_flips(flips), ""])
+
+
+def _table(head: Sequence[str], body: Iterable[Sequence[object]]) -> list[str]:
+    lines = [f"| {' | '.join(map(str, row))} |" for row in body]
+    return ["", f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}", *lines]
+
+
+def _kills(kills: Sequence[Kill]) -> list[str]:
+    said = [
+        "",
+        "## Kills",
+        "",
+        "SIGKILL at a random moment. Afterwards every stored file is what its name says, every record has",
+        "its outputs, no process, mount or sandbox is left (the build that a killed server began ends by",
+        "itself), and the next builds give the right bytes: a step is stored whole or not at all.",
+    ]
+    return [*said, *_table(("killed", "tried", "before its end", "harmless", "lost"), rows([*kills]))]
+
+
+def _points(points: Sequence[Point]) -> list[str]:
+    body = []
+    for kind in ("bytes", "inodes"):
+        mine = [one for one in points if one.kind == kind]
+        told = sum(one.ended == "told" for one in mine)
+        lost = sum(bool(one.wrong) for one in mine)
+        body.append((kind, len(mine), told, sum(one.ended == "built" for one in mine), lost))
+    said = [
+        "",
+        "## Full disks",
+        "",
+        "The disk of the home folder is full at a random point of a build. Noticed: the build ends with the",
+        "class *out of disk*, and with room again the next one gives the right bytes. Harmless: what was",
+        "left was enough.",
+    ]
+    return [*said, *_table(("short of", "tried", "noticed", "harmless", "lost"), body)]
+
+
+def _flips(flips: Sequence[Flip]) -> list[str]:
+    body, why = [], Counter[tuple[str, str]]()
+    for kind in KINDS:
+        mine = [one for one in flips if one.kind == kind]
+        body.append(
+            (kind, len(mine), *(sum(one.outcome == word for one in mine) for word in WORDS), WHY[kind])
+        )
+    for one in flips:
+        why[one.kind, one.why] += one.outcome == "lost"
+    lost = [f"- {kind}: {said} ({count})" for (kind, said), count in why.items() if count]
+    said = [
+        "",
+        "## Flipped bits",
+        "",
+        "One bit of one file, size and time as before. Then the artifacts are laid out again, mostly after",
+        "their steps were forgotten, so that what was flipped is used; and `store verify` looks.",
+    ]
+    head = ("in", "tried", *WORDS, "harmless, because")
+    return [*said, *_table(head, body), *(["", "Lost:", "", *lost] if lost else [])]
+
+
+WORDS = ("noticed", "harmless", "lost")
+WHY = {
+    "blob": "-",
+    "record": "-",
+    "step definition": "a definition that no step to run needs is written anew",
+    "unpacked root": "-",
+    "database": "nothing that is built, signed or promoted rests on it alone",
+    "lock": "white space, or a field that is only told",
+    "compiler cache": "ccache checks its entries, and compiles again",
+}

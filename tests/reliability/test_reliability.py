@@ -1,0 +1,53 @@
+"""A few of the kills, full disks and flipped bits that `make reliability` tries by the hundred."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+
+import pytest
+from tests.reliability.disks import filled
+from tests.reliability.flips import KINDS, flipped
+from tests.reliability.kills import killed
+from tests.reliability.page import page
+from tests.reliability.subject import Subject, make_subject
+
+from rocwright.bases.roots import remove_tree
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture(scope="module")
+def subject(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Subject]:
+    folder = tmp_path_factory.mktemp("reliability")
+    yield make_subject(folder / "subject")
+    remove_tree(folder)
+
+
+def test_what_is_killed_at_any_moment_loses_nothing(subject: Subject) -> None:
+    kills = list(killed(subject, 12, random.Random(1)))
+    assert [one for one in kills if one.wrong] == []
+    assert {one.what for one in kills} == {"build", "a process of a build", "verify", "serve"}
+    assert sum(one.in_time for one in kills) >= 6
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")
+def test_a_disk_that_is_full_at_any_point_loses_nothing(subject: Subject) -> None:
+    points = list(filled(subject, 4, random.Random(1)))
+    assert [one for one in points if one.wrong] == []
+    assert "told" in {one.ended for one in points}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_flipped_bit_makes_nothing_wrong(subject: Subject, kind: str) -> None:
+    (flip,) = flipped(subject, kind, 1, random.Random(f"1 {kind}"))
+    assert flip.outcome in ("noticed", "harmless"), flip
+    if kind in ("blob", "record"):
+        assert flip.outcome == "noticed", flip
+
+
+def test_the_page_counts_what_was_tried(subject: Subject) -> None:
+    flips = list(flipped(subject, "lock", 1, random.Random(1)))
+    text = page(1, "today", [], [], flips)
+    assert "| lock | 1 |" in text
