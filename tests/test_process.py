@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -133,3 +135,24 @@ def test_no_group_is_killed_by_a_number_that_is_anothers_by_now() -> None:
         assert lives(living)
         process.kill_group(living)
         assert not lives(living)
+
+
+def test_a_signal_goes_only_to_those_that_are_still_meant_however_many_there_are() -> None:
+    with contextlib.ExitStack() as stack:
+        sleepers = [stack.enter_context(subprocess.Popen(["sleep", "100"])) for _ in range(3)]
+        gone = subprocess.Popen(["true"])
+        gone.wait()
+        numbers = [each.pid for each in sleepers]
+        process.send(signal.SIGKILL, [*numbers, gone.pid] * 150, lambda: {numbers[1]})
+        assert sleepers[1].wait(10) == -signal.SIGKILL
+        assert [each.poll() for each in (sleepers[0], sleepers[2])] == [None, None]
+        process.send(signal.SIGKILL, numbers, lambda: numbers)
+        assert [each.wait(10) for each in sleepers] == [-signal.SIGKILL] * 3
+
+
+def test_errors_can_be_had_apart_and_are_waited_for_only_so_long() -> None:
+    lines: list[str] = []
+    errors: list[str] = []
+    script = "echo out; echo err >&2; (sleep 8 > /dev/null) & exit 3"
+    done = process.stream(["sh", "-c", script], lines.append, on_error=errors.append)
+    assert (done.returncode, lines, errors) == (3, ["out"], ["err"])

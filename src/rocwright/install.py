@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 import zipfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from rocwright.plan.make import make_plan
 from rocwright.proof.beside import lay_file
 from rocwright.proof.materials import made_from
 from rocwright.resolve.model import Lock
+from rocwright.untrusted import temporary_folder
 
 GUARD = "guards/single_package.py"
 
@@ -61,7 +61,7 @@ def install(project: Project, locked: Lock, environment: Path, say: Callable[[st
             next_step=f"its artifacts lie in {project.output / project.request.stack}",
         )
     guard = project.catalog.file(GUARD)
-    with tempfile.TemporaryDirectory(prefix="rocwright-install-") as folder:
+    with temporary_folder("install") as folder:
         paths = [Path(folder) / one.filename for one in outputs.values()]
         for path, (name, output) in zip(paths, outputs.items(), strict=True):
             lay_file(project, made_from(steps[name], plan, locked), locked, output, path, say)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,9 @@ from rocwright.files import CHUNK
 
 LINE_LIMIT = 64 * 1024
 """Longest line kept from a process, in bytes; a longer one is cut into pieces of this size."""
+
+_HELD = 200
+"""Processes held by a descriptor at once."""
 
 _LAST_WORDS = 5.0
 """Seconds in which the errors of a process that has ended are waited for."""
@@ -292,6 +296,26 @@ def kill_group(process: subprocess.Popen[bytes]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
     with contextlib.suppress(ProcessLookupError):
         process.kill()
+
+
+def send(number: signal.Signals, pids: Iterable[int], still: Callable[[], Container[int]]) -> None:
+    """Send a signal to processes, and never to later ones that have their numbers by now.
+
+    `still` says, once each is held by a descriptor, which numbers still stand for those that are meant.
+    """
+    waiting = iter(pids)
+    while some := tuple(itertools.islice(waiting, _HELD)):
+        with contextlib.ExitStack() as stack:
+            held = {}
+            for pid in some:
+                with contextlib.suppress(OSError):
+                    held[pid] = os.pidfd_open(pid)
+                    stack.callback(os.close, held[pid])
+            meant = still() if held else ()
+            for pid, descriptor in held.items():
+                if pid in meant:
+                    with contextlib.suppress(OSError):
+                        signal.pidfd_send_signal(descriptor, number)
 
 
 def not_installed(program: str) -> InputError:

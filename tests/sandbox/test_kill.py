@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwright.sandbox import Engine, sweep
+from rocwright.sandbox import Engine, cgroup, state, sweep
 
 DRIVER = """
 import sys
@@ -112,3 +112,30 @@ def test_a_sweep_removes_what_a_dead_owner_left(
     assert set(sweep()) == {ours.name, gone.name}
     assert left.wait(5) == -signal.SIGKILL
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_later_process_with_the_number_of_one_of_the_sandbox_is_not_killed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with subprocess.Popen(("sleep", "100")) as later:
+        # found by its mark, and then its number is another's
+        looks = iter([[later.pid], [], []])
+        monkeypatch.setattr(state, "_marked", lambda name: next(looks))
+        state.kill_all("rocwright-1-2-3", None)
+        assert later.poll() is None
+        looks = iter([[later.pid], [later.pid], []])
+        state.kill_all("rocwright-1-2-3", None)
+        assert later.wait(10) == -signal.SIGKILL
+
+
+def test_a_later_process_with_the_number_of_one_of_the_cgroup_is_not_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with subprocess.Popen(("sleep", "100")) as later:
+        looks = iter([frozenset({later.pid}), frozenset(), frozenset()])
+        monkeypatch.setattr(cgroup, "_members", lambda folder: next(looks))
+        cgroup.kill(tmp_path)
+        assert later.poll() is None
+        looks = iter([frozenset({later.pid})] * 2 + [frozenset()])
+        cgroup.kill(tmp_path)
+        assert later.wait(10) == -signal.SIGKILL

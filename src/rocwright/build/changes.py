@@ -30,7 +30,7 @@ from rocwright.plan.environment import BUILD, FIXED, OUT, SOURCE
 from rocwright.plan.model import Step
 from rocwright.sandbox.model import Ended, Job, Mount
 from rocwright.store.local import LocalStore
-from rocwright.untrusted import Untrusted, remove_tree
+from rocwright.untrusted import Untrusted, remove_tree, temporary_folder
 
 SECONDS = 600.0
 """How long git may take over what the user did."""
@@ -185,7 +185,7 @@ def _root_with_git(root: Path) -> Iterator[tuple[Path, tuple[Mount, ...]]]:
             cause="neither the step's base nor /usr/bin has one",
             next_step="install git, then try again",
         )
-    with tempfile.TemporaryDirectory(prefix="rocwright-root-") as folder:
+    with temporary_folder("root") as folder:
         made = Path(folder) / "root"
         (made / "etc").mkdir(parents=True)
         mounts = [Mount(source=Path("/usr"), target="/usr")]

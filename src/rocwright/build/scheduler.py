@@ -6,7 +6,6 @@ import contextlib
 import os
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -42,6 +41,7 @@ from rocwright.sandbox.memory import machine_kills
 from rocwright.store.held import holding
 from rocwright.store.local import LocalStore
 from rocwright.units import duration
+from rocwright.untrusted import temporary_folder
 
 GRACE = 20.0
 """Seconds that a step has to end in order before it is killed."""
@@ -207,7 +207,7 @@ class _Scheduler:
         )
         self._note(begun)
         log = LogFile(self.logs / name)
-        with tempfile.TemporaryDirectory(prefix="rocwright-") as folder:
+        with temporary_folder("step") as folder:
             report = Path(folder) / "report.json"
 
             def on_line(line: str) -> None:

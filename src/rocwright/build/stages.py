@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from rocwright.plan.model import RunAction, Step, TreeAction
 from rocwright.sources.archive import unpack
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output
+from rocwright.untrusted import temporary_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def make_repository(
 
     repository = Repository(folder)
     for stage in stages or [Stage(UPSTREAM, ())]:
-        with tempfile.TemporaryDirectory(prefix="rocwright-stage-") as scratch:
+        with temporary_folder("stage") as scratch:
             content = Path(scratch) / "tree"
             content.mkdir()
             if stage.unpacked is not None:

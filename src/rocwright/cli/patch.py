@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rocwright.cli.common import Asked, complete, json_option, project_options, say, the_project
+from rocwright.untrusted import temporary_folder
 
 if TYPE_CHECKING:
     from rocwright.patching.check import Column
@@ -61,14 +62,13 @@ def check(
 
 
 def _given(source: Path, edits: tuple[Edit, ...], targets: tuple[str, ...], version: str) -> Column:
-    import tempfile
 
     from rocwright.patching.check import check_tree
     from rocwright.sources.archive import unpack
 
     if source.is_dir():
         return check_tree(source, edits, targets, version=version, place=str(source))
-    with tempfile.TemporaryDirectory(prefix="rocwright-tree-") as folder:
+    with temporary_folder("tree") as folder:
         unpack(source, Path(folder) / "tree")
         return check_tree(Path(folder) / "tree", edits, targets, version=version, place=str(source))
 

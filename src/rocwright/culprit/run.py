@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from rocwright.models import canonical_json
 from rocwright.plan.model import FilePin, GitOrigin
 from rocwright.resolve.model import Lock, LockedComponent
 from rocwright.sources.git import pack_commit
+from rocwright.untrusted import temporary_folder
 
 GOOD, BAD = ("the good lock",), ("the bad lock",)
 """What the trail calls the two ends."""
@@ -178,7 +178,7 @@ class _Search:
 
     def _at(self, locked: LockedComponent, origin: GitOrigin, commit: str) -> LockedComponent:
         """A component at another commit; its tree is fetched and kept in the store."""
-        with tempfile.TemporaryDirectory(prefix="rocwright-bisect-") as folder:
+        with temporary_folder("bisect") as folder:
             pin = pack_commit(origin.url, commit, Path(folder), origin.held)
             self.bench.project.store.put_file(Path(folder) / pin.filename)
         place = f"git {origin.url} {commit[:12]}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -30,6 +29,7 @@ from rocwright.resolve.difference import Difference, difference
 from rocwright.resolve.model import Lock, Request
 from rocwright.resolve.settings import Channel
 from rocwright.resolve.tell_difference import tell_difference
+from rocwright.untrusted import temporary_folder
 from rocwright.verify.run import verify
 from rocwright.watch.bump import Candidate
 
@@ -58,7 +58,7 @@ class Wheel:
 def look(where: Path, rows: Sequence[Request], like: Project, wheel: Wheel) -> CycleTold:
     """What a cycle would do: upstream is asked, and nothing is built, kept or promoted."""
     wheel = replace(wheel, only_look=True)
-    with tempfile.TemporaryDirectory(prefix="rocwright-cycle-") as folder:
+    with temporary_folder("cycle") as folder:
         return _turned(new_run_id(), [Row.of(one, where, like).aside(Path(folder)) for one in rows], wheel)
 
 

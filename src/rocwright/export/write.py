@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 
@@ -24,6 +23,7 @@ from rocwright.plan.environment import EPOCH
 from rocwright.plan.model import BuiltinOrigin
 from rocwright.resolve.model import Lock
 from rocwright.sources.archive import pack
+from rocwright.untrusted import temporary_folder
 
 FORMATS: Mapping[str, Callable[[Subject], Files]] = {
     "containerfile": containerfile,
@@ -91,7 +91,7 @@ def carried_sources(lock: Lock, catalog: Catalog) -> dict[str, bytes]:
 def _packed(tree: Path) -> bytes:
     import shutil
 
-    with tempfile.TemporaryDirectory(prefix="rocwright-export-") as folder:
+    with temporary_folder("export") as folder:
         copy, packed = Path(folder) / "tree", Path(folder) / "tree.tar.zst"
         shutil.copytree(tree, copy, ignore=shutil.ignore_patterns("__pycache__"), symlinks=True)
         pack(copy, packed, epoch=EPOCH)

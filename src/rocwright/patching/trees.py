@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from rocwright.sources.debian import DebianArchive
 from rocwright.sources.fetch import fetch
 from rocwright.sources.places import Located, Reach, describe, kind_of, locate
 from rocwright.store.local import LocalStore
+from rocwright.untrusted import temporary_folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,7 @@ class Shelf:
             if isinstance(wanted.place, GitPlace):
                 self.silent[wanted.place.git] = why_not(error)
             raise
-        with tempfile.TemporaryDirectory(prefix="rocwright-tree-") as folder:
+        with temporary_folder("tree") as folder:
             fetch(located.files, self.store, self.home.apt, Path(folder) / "fetched", self.say)
             yield self._unpacked(located, Path(folder))
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from rocwright.errors import RocwrightError
 from rocwright.sources.archive import unpack
+from rocwright.untrusted import temporary_folder
 from rocwright.wheels.diff.text import lines, summary
 from rocwright.wheels.diff.wheels import diff
 
@@ -18,7 +18,7 @@ MOST = 40
 def differences(before: Path, after: Path, filename: str) -> Iterator[str]:
     """The difference, from a summary down to names; the files are in a store, so `filename` says what they
     are. An archive is compared by its members."""
-    with tempfile.TemporaryDirectory(prefix="rocwright-reproduce-") as scratch:
+    with temporary_folder("reproduce") as scratch:
         one, two = Path(scratch, "before"), Path(scratch, "after")
         try:
             if ".tar" in filename:

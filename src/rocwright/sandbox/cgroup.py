@@ -9,6 +9,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from rocwright import process
+
 MOUNT = Path("/sys/fs/cgroup")
 
 ABOVE = "ROCWRIGHT_CGROUP"
@@ -80,11 +82,7 @@ class Cgroup:
 
     def members(self) -> frozenset[int]:
         """The processes here and below."""
-        return frozenset(
-            int(word)
-            for at, _, _ in os.walk(self.folder)
-            for word in _text(Path(at) / "cgroup.procs").split()
-        )
+        return _members(self.folder)
 
     def most_allowed(self) -> int | None:
         """The limit in bytes, None where there is none."""
@@ -108,6 +106,12 @@ class Cgroup:
             os.close(event)
             return None
         return event
+
+
+def _members(folder: Path) -> frozenset[int]:
+    return frozenset(
+        int(word) for at, _, _ in os.walk(folder) for word in _text(Path(at) / "cgroup.procs").split()
+    )
 
 
 def places(name: str) -> list[Cgroup]:
@@ -190,14 +194,10 @@ def unified() -> bool:
 def kill(folder: Path) -> None:
     """SIGKILL all processes in a cgroup and below, until none is left (at most some seconds)."""
     for _ in range(100):
-        pids = [
-            int(word) for at, _, _ in os.walk(folder) for word in _text(Path(at) / "cgroup.procs").split()
-        ]
+        pids = _members(folder)
         if not pids:
             return
-        for pid in pids:
-            with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
+        process.send(signal.SIGKILL, pids, lambda: _members(folder))
         time.sleep(0.02)
 
 

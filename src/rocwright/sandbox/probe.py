@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import json
 import os
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +23,7 @@ from rocwright.sandbox.model import Job, Mount
 from rocwright.sandbox.nspawn import Nspawn
 from rocwright.sandbox.podman import Podman
 from rocwright.sandbox.runner import make_writable, run
+from rocwright.untrusted import temporary_folder
 
 ENGINES: Mapping[str, Engine] = {
     engine.name: engine for engine in (Podman(), Docker(), Buildah(), Bubblewrap(), Nspawn(), Host())
@@ -31,6 +31,7 @@ ENGINES: Mapping[str, Engine] = {
 """Every engine by name, in the order of preference; the host is never chosen unasked."""
 
 _LIMIT = 60.0
+_PLACE = Path("/var/tmp")  # noqa: S108 - a folder of the host that no sandbox may see
 _CHECK = """
 test "$(id -u)" = "$2" || echo "the user inside is $(id -u) and not $2"
 test ! -e "$1" || echo "files of the host are visible"
@@ -84,13 +85,13 @@ def _try(engine: Engine) -> str:
     if not engine.isolates:
         return ""
     said: list[str] = []
-    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="rocwright-probe-") as secret:
+    with temporary_folder("probe", place=_PLACE) as secret:
         out = Path(secret, "out")
         out.mkdir()
         make_writable(out)
         job = Job(
             root=Path("/"),
-            argv=("/bin/sh", "-c", _CHECK, "sh", secret, str(USER)),
+            argv=("/bin/sh", "-c", _CHECK, "sh", str(secret), str(USER)),
             env={"PATH": "/usr/bin:/bin"},
             mounts=(Mount(source=out, target="/out", writable=True),),
             seconds=_LIMIT,

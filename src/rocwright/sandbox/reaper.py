@@ -10,6 +10,7 @@ from threading import Lock
 
 from rocwright import process
 from rocwright.sandbox import state
+from rocwright.untrusted import sweep_temporary
 
 _lock = Lock()
 _started: dict[int, Popen[bytes]] = {}
@@ -40,5 +41,7 @@ def wait_for(owner: state.Owner) -> None:
 
 if __name__ == "__main__":
     state.sweep()
+    sweep_temporary()
     wait_for(state.Owner(pid=int(sys.argv[1]), start=int(sys.argv[2])))
     state.sweep()
+    sweep_temporary()

@@ -112,9 +112,7 @@ def kill_all(name: str, group: Path | None) -> None:
     """SIGKILL the processes that carry a sandbox's mark, and those in its cgroup."""
     for _ in range(100):
         marked = _marked(name)
-        for pid in marked:
-            with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
+        process.send(signal.SIGKILL, marked, lambda: _marked(name))
         if not marked:
             break
         time.sleep(0.02)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +15,7 @@ from rocwright.plan.environment import EPOCH
 from rocwright.plan.model import FilePin, GitOrigin
 from rocwright.sources.archive import pack
 from rocwright.sources.mirrors import mirrors, with_settings
+from rocwright.untrusted import temporary_folder
 
 REACH_SECONDS = 20
 """How long a repository may take to answer before the next source place is tried."""
@@ -100,12 +100,12 @@ def release_day(url: str, ref: str, seconds: float) -> datetime | None:
     One commit is fetched, and no tree where the repository can leave it out; what is larger than a bound, or
     later than `seconds`, is given up.
     """
-    with tempfile.TemporaryDirectory(prefix="rocwright-day-") as folder:
+    with temporary_folder("day") as folder:
         for words in (
             ["init", "--quiet", "--bare"],
             ["fetch", "--quiet", "--depth", "1", "--filter=tree:0", "--no-tags", "--", url, f"{ref}:{ref}"],
         ):
-            git = [*BOUNDED, "git", "-C", folder, *words]
+            git = [*BOUNDED, "git", "-C", str(folder), *words]
             if not process.run(git, env=environment(), timeout=seconds).ok:
                 return None
         words = ["for-each-ref", "--format=%(creatordate:unix)", ref]

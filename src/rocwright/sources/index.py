@@ -6,7 +6,6 @@ import json
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -29,6 +28,7 @@ from rocwright.sources.pins import check_pin
 from rocwright.sources.sdist import Sdist, read_sdist
 from rocwright.sources.session import patient
 from rocwright.store.model import Store
+from rocwright.untrusted import temporary_folder
 
 if TYPE_CHECKING:
     from pypi_simple import DistributionPackage, ProjectPage, PyPISimple
@@ -180,7 +180,7 @@ def find_sdist(project: str, version: str, store: Store) -> FilePin:
 
 
 def _measured(pin: FilePin, store: Store) -> FilePin:
-    with tempfile.TemporaryDirectory(prefix="rocwright-index-") as folder:
+    with temporary_folder("index") as folder:
         download(pin, Path(folder))
         path = Path(folder) / pin.filename
         measured = pin.model_copy(update={"size": path.stat().st_size})
@@ -251,11 +251,11 @@ def resolve(
         return _read_sdist(package, store, endpoint)
 
     front = Front(lambda project: _page(client, project), lambda url: _at(url, client), read, until)
-    with tempfile.TemporaryDirectory(prefix="rocwright-index-") as folder, served(front) as address:
+    with temporary_folder("index") as folder, served(front) as address:
         report = Path(folder) / "report.json"
         words = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed"]
         words += ["--disable-pip-version-check", "--only-binary", ":all:", "--implementation", "cp"]
-        words += ["--python-version", python, "--target", folder, "--report", str(report)]
+        words += ["--python-version", python, "--target", str(folder), "--report", str(report)]
         words += [word for tag in PLATFORMS for word in ("--platform", tag.format(machine=machine))]
         words += ["--index-url", address]
         if kept:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,6 +25,7 @@ from rocwright.sources import git, index, web
 from rocwright.sources.archive import pack
 from rocwright.sources.debian import DebianArchive, upstream_version
 from rocwright.store.model import Store
+from rocwright.untrusted import temporary_folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +128,7 @@ def _locate(place: Place, version: str, reach: Reach) -> Located:
     match place:
         case GitPlace():
             commit = git.resolve_tag(place.git, place.tag, place.commit) if place.tag else place.commit
-            with tempfile.TemporaryDirectory(prefix="rocwright-git-") as folder:
+            with temporary_folder("git") as folder:
                 pin = git.pack_commit(place.git, commit, Path(folder), place.held)
                 reach.store.put_file(Path(folder) / pin.filename)
             return Located(files=(pin,), place=f"{describe(place)} (commit {commit})", commit=commit)
@@ -171,7 +171,7 @@ def _locate_debian(place: DebianPlace, version: str, reach: Reach) -> Located:
 
 def pack_builtin(name: str, carried: Path, store: Store, expected: str = "") -> FilePin:
     """Pack the tree `carried` of the catalog, and keep it in the store; but not what is not as `expected`."""
-    with tempfile.TemporaryDirectory(prefix="rocwright-pack-") as folder:
+    with temporary_folder("pack") as folder:
         packed = Path(folder) / f"{name}.tar.zst"
         # an import in an installed tree leaves byte code behind, which is no source
         tree = Path(folder) / "tree"

@@ -10,7 +10,6 @@ from __future__ import annotations
 import email
 import io
 import re
-import tempfile
 import tomllib
 import zipfile
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from packaging.utils import canonicalize_name
 
 from rocwright.errors import FetchError
 from rocwright.sources.archive import unpack
+from rocwright.untrusted import temporary_folder
 
 SUFFIX = ".tar.gz"
 """The one form that the specification knows."""
@@ -43,7 +43,7 @@ class Sdist:
 
 def read_sdist(path: Path, filename: str) -> Sdist:
     """Read a source distribution. Raises FetchError for what is none, or cannot be unpacked safely."""
-    with tempfile.TemporaryDirectory(prefix="rocwright-sdist-") as folder:
+    with temporary_folder("sdist") as folder:
         tree = Path(folder) / "tree"
         unpack(path, tree, filename=filename)
         try:
@@ -63,7 +63,7 @@ def read_sdist(path: Path, filename: str) -> Sdist:
         except (OSError, ValueError, TypeError, InvalidRequirement) as error:
             raise FetchError(
                 f"{filename} is no source distribution that can be read",
-                cause=f"{type(error).__name__}: {error}"[:300].replace(folder, ""),
+                cause=f"{type(error).__name__}: {error}"[:300].replace(str(folder), ""),
                 next_step="name another version of it in the recipe",
                 subject=filename,
             ) from error

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import tempfile
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -20,6 +19,7 @@ from rocwright.sources.bounded import read_whole
 from rocwright.sources.mirrors import mirrors
 from rocwright.sources.session import patient, retries
 from rocwright.store.model import Store
+from rocwright.untrusted import temporary_folder
 
 if TYPE_CHECKING:
     import requests
@@ -45,7 +45,7 @@ def find_file(address: Address, store: Store, known: str = "") -> FilePin:
     if sha256 and store.has(sha256):
         size = store.verified(sha256).stat().st_size
         return FilePin(filename=address.filename, sha256=sha256, size=size, origin=origin)
-    with tempfile.TemporaryDirectory(prefix="rocwright-web-") as folder:
+    with temporary_folder("web") as folder:
         path = Path(folder) / address.filename
         download(address.url, path)
         found = FilePin(filename=path.name, sha256=sha256_file(path), size=path.stat().st_size, origin=origin)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from rocwright.untrusted.folder import MOST_ENTRIES, MOST_OUTPUT, MOST_TEXT, Untrusted
 from rocwright.untrusted.listing import Entry, kind_of, shown
-from rocwright.untrusted.removal import remove_tree, temporary_folder
+from rocwright.untrusted.removal import remove_tree
+from rocwright.untrusted.temporary import sweep_temporary, temporary_folder
 
 __all__ = [
     "MOST_ENTRIES",
@@ -20,5 +21,6 @@ __all__ = [
     "kind_of",
     "remove_tree",
     "shown",
+    "sweep_temporary",
     "temporary_folder",
 ]

@@ -6,8 +6,6 @@ import contextlib
 import os
 import secrets
 import stat
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 from rocwright.untrusted.listing import Entry, Level
@@ -32,19 +30,6 @@ def remove_tree(path: Path) -> bool:
     finally:
         os.close(parent)
     return not os.path.lexists(path)
-
-
-@contextlib.contextmanager
-def temporary_folder(prefix: str) -> Iterator[Path]:
-    """A new folder in the system's place for temporary files; at the end it goes, whatever a step left in it.
-
-    What removes those of tempfile fails for deep folders, and changes modes through links.
-    """
-    folder = Path(tempfile.mkdtemp(prefix=prefix))
-    try:
-        yield folder
-    finally:
-        remove_tree(folder)
 
 
 def _remove(parent: int, name: str) -> None:

@@ -249,7 +249,7 @@ class _Bench:
             elif line.strip():
                 tail[:] = [*tail[-5:], line]
 
-        with temporary_folder("rocwright-verify-") as folder:
+        with temporary_folder("verify") as folder:
             outcome = sandbox.run(engine, self._job(check, folder), on_line)
         log.close()
         if not outcome.ok and all(one.ok for one in findings):

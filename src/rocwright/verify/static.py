@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import NamedTuple
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Check
 from rocwright.store.model import Output, Store
+from rocwright.untrusted import temporary_folder
 
 
 class Seen(NamedTuple):
@@ -62,7 +62,7 @@ def wheel(check: Check, path: Path) -> Seen:
 @contextmanager
 def named(store: Store, output: Output) -> Iterator[Path]:
     """A stored artifact under its own file name. Raises DamagedBlobError."""
-    with tempfile.TemporaryDirectory(prefix="rocwright-verify-") as folder:
+    with temporary_folder("verify") as folder:
         path = Path(folder) / output.filename
         path.symlink_to(store.verified(output.sha256))
         yield path

@@ -25,6 +25,7 @@ from rocwright.hashes import Hashes
 from rocwright.proof.check import SAYS_NOT
 from rocwright.records.model import Artifact
 from rocwright.store.local import LocalStore, is_key
+from rocwright.untrusted import temporary_folder
 from rocwright.web.pages import Pages
 from rocwright.web.proofs import Laid, check, has_key, laid_out
 from rocwright.web.site import asked
@@ -121,14 +122,13 @@ class Artifacts:
         return Response(picture, media_type="image/svg+xml", headers=PICTURE)
 
     def _drawn(self, made: Artifact) -> str:
-        import tempfile
 
         from rocwright.wheels.picture import draw
         from rocwright.wheels.picture.anatomy import anatomy
 
         if not is_drawn(made):
             raise HTTPException(404, "there is no picture of such a file")
-        with tempfile.TemporaryDirectory(prefix="rocwright-page-") as folder:
+        with temporary_folder("page") as folder:
             # the store knows files by their sha256, and an anatomy by their names
             named = Path(folder) / Path(made.filename).name
             try:

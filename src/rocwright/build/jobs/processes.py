@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import time
@@ -16,6 +15,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from rocwright import process
 from rocwright.build.jobs.kernel import text
 from rocwright.catalog.read import Reader, catalog_folders
 from rocwright.errors import RocwrightError
@@ -250,11 +250,9 @@ def _memory(pid: int) -> int:
 
 def send(number: signal.Signals, to: Iterable[Seen]) -> None:
     """Send a signal to processes, never to later ones that have their numbers by now."""
-    for each in to:
-        with contextlib.suppress(OSError):
-            descriptor = os.pidfd_open(each.pid)
-            try:
-                if state.start_time(each.pid) == each.started:
-                    signal.pidfd_send_signal(descriptor, number)
-            finally:
-                os.close(descriptor)
+    seen = tuple(to)
+    process.send(
+        number,
+        (each.pid for each in seen),
+        lambda: {each.pid for each in seen if state.start_time(each.pid) == each.started},
+    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from packaging.utils import canonicalize_name
 
 from rocwright.errors import CheckError, InputError
+from rocwright.untrusted import temporary_folder
 from rocwright.wheels.archive import open_wheel
 from rocwright.wheels.elf import MAGIC
 from rocwright.wheels.metadata import Headers, WheelName, dist_info_folder, parse_name, with_local
@@ -146,7 +146,7 @@ class _Opened:
 def _opened(wheel: Path, request: Request) -> Iterator[_Opened]:
     name = parse_name(wheel.name)
     windows = (request.layout or ("windows" if "win" in name.platform else "linux")) == "windows"
-    with tempfile.TemporaryDirectory(prefix="rocwright-bundle-") as folder, open_wheel(wheel) as files:
+    with temporary_folder("bundle") as folder, open_wheel(wheel) as files:
         scratch = Path(folder)
         magic = DLL_MAGIC if windows else MAGIC
         copies = {file.path: copy for file in files if (copy := _copy(file, magic, scratch)) is not None}

@@ -11,13 +11,13 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rocwright import process
 from rocwright.errors import CheckError, InputError
+from rocwright.untrusted import temporary_folder
 from rocwright.wheels.archive import open_wheel
 from rocwright.wheels.needed import Search, linkage_of, of_system
 from rocwright.wheels.standalone.facts import Facts, the_facts
@@ -73,7 +73,7 @@ def trace(wheel: Path, plan: Plan, request: Request, programs: Sequence[Path] = 
 
     Raises CheckError where the process does not come to its end.
     """
-    with tempfile.TemporaryDirectory(prefix="rocwright-trace-") as folder, open_wheel(wheel) as files:
+    with temporary_folder("trace") as folder, open_wheel(wheel) as files:
         site = Path(folder).resolve() / "site"
         _unpack(files, site)
         own = [
@@ -92,7 +92,7 @@ def trace(wheel: Path, plan: Plan, request: Request, programs: Sequence[Path] = 
                 "PATH": os.environ.get("PATH", ""),
                 "LD_DEBUG": "files,libs",
                 "LD_DEBUG_OUTPUT": str(log),
-                "HOME": folder,
+                "HOME": str(folder),
             },
             cwd=Path(folder),
             timeout=TIME_LIMIT,
