@@ -130,6 +130,13 @@ def lock(project: Project, on_line: Callable[[str], None], *, forget: bool = Fal
     return made
 
 
+def accept_lock(project: Project) -> Lock:
+    """Keep a lock that was edited by hand as it is now: it is written again. Raises InputError."""
+    edited = read_lock(project.lock_path, project.request, edited=True)
+    write_lock(project.lock_path, edited)
+    return edited
+
+
 def lock_again(project: Project, locked: Lock, on_line: Callable[[str], None]) -> Lock:
     """The lock as its remedies want it, with everything else as it is; it is not written.
 

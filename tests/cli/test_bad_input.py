@@ -17,7 +17,7 @@ from tests.making import builtin, lock_of, record_of
 
 from rocwright.home import Home
 from rocwright.plan.model import FetchAction, Input, Step, TreeAction
-from rocwright.resolve.files import write_lock, write_request
+from rocwright.resolve.files import read_lock, write_lock, write_request
 from rocwright.resolve.model import Lock, Request
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output
@@ -161,6 +161,20 @@ def test_a_pin_that_breaks_a_constraint_is_refused_with_the_chain_of_reasons(
 @pytest.mark.parametrize("verb", ["lock", "plan", "build", "verify"])
 def test_a_folder_without_a_project_file_is_told_how_to_get_one(refused: Refused, verb: str) -> None:
     refused([verb], "input", "there is no rocwright.toml", "rocwright init")
+
+
+def test_a_lock_that_was_edited_is_refused_until_the_edit_is_accepted(
+    refused: Refused, rocwright: Command, folder: Path
+) -> None:
+    lock = lock_of("gfx-smoke")
+    write_request(folder / "rocwright.toml", lock.request)
+    path = folder / "rocwright.lock"
+    write_lock(path, lock)
+    path.write_text(path.read_text().replace(lock.created, "2025-01-01T00:00:00Z"))
+    refused(["plan"], "input", "is not as it was written", "rocwright lock --accept")
+    done = rocwright("lock", "--accept")
+    assert done.returncode == 0, done.stderr
+    assert read_lock(path) == lock.model_copy(update={"created": "2025-01-01T00:00:00Z"})
 
 
 def test_a_project_file_is_not_written_over(refused: Refused, folder: Path) -> None:

@@ -341,3 +341,50 @@ def test_a_lock_without_a_root_to_build_in_is_refused(path: Path) -> None:
     path.write_text(tomlkit.dumps(data))
     with pytest.raises(InputError):
         make_plan(read_lock(path), builtin_catalog())
+
+
+# what was changed since it was written
+
+
+def test_a_lock_carries_the_sha256_of_what_it_says(path: Path) -> None:
+    write_lock(path, lock_of("gfx-smoke"))
+    text = path.read_text()
+    path.write_text(text.replace("0.1.0", "0.1.1"))
+    with pytest.raises(InputError, match="is not as it was written") as caught:
+        read_lock(path)
+    assert "rocwright lock --accept" in caught.value.next_step
+    path.write_text("# a comment of mine\n" + text.replace(" = ", "  =  "))
+    assert read_lock(path) == lock_of("gfx-smoke")
+
+
+def test_every_flipped_byte_of_a_lock_is_noticed_or_changes_nothing_of_what_it_says(path: Path) -> None:
+    made = lock_of("gfx-smoke")
+    write_lock(path, made)
+    whole, draw = path.read_bytes(), random.Random(5)
+    for at in draw.sample(range(len(whole)), 150):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ (1 << draw.randrange(8))]) + whole[at + 1 :])
+        try:
+            assert read_lock(path) == made, at
+        except InputError:
+            continue
+
+
+def test_an_edit_that_is_kept_is_written_with_its_sha256(path: Path) -> None:
+    write_lock(path, lock_of("gfx-smoke"))
+    path.write_text(
+        path.read_text().replace(
+            'name = "gfx-smoke"\nversion = "0.1.0"', 'name = "gfx-smoke"\nversion = "0.1.1"'
+        )
+    )
+    edited = read_lock(path, edited=True)
+    assert edited.components[0].version == "0.1.1"
+    write_lock(path, edited)
+    assert read_lock(path) == edited
+
+
+def test_a_lock_of_before_is_read_as_it_is(path: Path) -> None:
+    made = lock_of("gfx-smoke")
+    write_lock(path, made)
+    lines = [line for line in path.read_text().splitlines() if not line.startswith("sha256 = ")]
+    path.write_text("\n".join(lines))
+    assert read_lock(path) == made

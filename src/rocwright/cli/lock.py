@@ -16,15 +16,18 @@ if TYPE_CHECKING:
 @click.command("lock")
 @project_options
 @click.option("--forget-remedies", "forget", is_flag=True, help="Drop what `build --heal` put into the lock.")
+@click.option(
+    "--accept", is_flag=True, help="Keep the lock as it was edited by hand, and choose nothing anew."
+)
 @json_option
-def command(asked: Asked, forget: bool, as_json: bool) -> None:
+def command(asked: Asked, forget: bool, accept: bool, as_json: bool) -> None:
     """Choose one exact version of everything and write the lock.
 
     Versions that fit together, the first source place that can be reached, and the exact packages of the
     root file systems: name, version, sha256 and size of each.
     """
     from rocwright.cli.tell import print_json
-    from rocwright.flow import lock, project_in
+    from rocwright.flow import accept_lock, lock, project_in
     from rocwright.resolve.choose import ROCM
     from rocwright.resolve.files import PROJECT, change_request
 
@@ -33,7 +36,7 @@ def command(asked: Asked, forget: bool, as_json: bool) -> None:
         project = project_in(Path.cwd())
     else:
         project = the_project(asked)
-    made = lock(project, say, forget=forget)
+    made = accept_lock(project) if accept else lock(project, say, forget=forget)
     _tell_remedies(made)
     if as_json:
         print_json(made.model_dump(mode="json", by_alias=True))

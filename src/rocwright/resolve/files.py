@@ -10,7 +10,7 @@ import tomlkit
 from rocwright.catalog.read import parse, read_toml
 from rocwright.errors import InputError
 from rocwright.files import write_atomic
-from rocwright.models import Frozen
+from rocwright.models import SUM, Frozen, opened, sealed
 from rocwright.plan.model import FilePin
 from rocwright.resolve.model import LOCK_SCHEMA, Lock, Request
 from rocwright.resolve.settings import ProjectFile
@@ -85,10 +85,11 @@ def change_request(path: Path, changes: Mapping[str, object]) -> None:
     write_atomic(path, text)
 
 
-def read_lock(path: Path, request: Request | None = None) -> Lock:
-    """The lock, which must fit the request.
+def read_lock(path: Path, request: Request | None = None, *, edited: bool = False) -> Lock:
+    """The lock, which must fit the request. It may have been `edited` by hand where that is wanted.
 
-    Raises InputError for a newer schema, a damaged file, another request.
+    Raises InputError for a newer schema, a damaged file, another request. A lock of before there was a sha256
+    in it is read as it is.
     """
     data = read_toml(path)
     schema = data.get("schema")
@@ -104,7 +105,9 @@ def read_lock(path: Path, request: Request | None = None) -> Lock:
             cause="an older rocwright wrote it",
             next_step="rocwright lock",
         )
-    lock = parse(Lock, data, path)
+    lock = parse(Lock, {name: value for name, value in data.items() if name != SUM}, path)
+    if not edited:
+        _check_sum(data, path)
     if request is not None and lock.request != request:
         changed = [
             f"{name} {getattr(lock.request, name)!r} -> {getattr(request, name)!r}"
@@ -119,10 +122,35 @@ def read_lock(path: Path, request: Request | None = None) -> Lock:
     return lock
 
 
+def _check_sum(data: Mapping[str, object], path: Path) -> None:
+    """Raise InputError where a lock's sha256 is not of what it says."""
+    if SUM not in data:
+        return
+    try:
+        opened(data)
+    except (ValueError, TypeError) as error:
+        raise InputError(
+            f"{path} is not as it was written",
+            cause="edited by hand or damaged: its sha256 is of something else",
+            next_step="rocwright lock makes it anew, or rocwright lock --accept keeps the edit",
+        ) from error
+
+
 def lock_text(lock: Lock) -> str:
-    """The lock as its file says it: one line a file, so that a change reads well in a diff."""
+    """The lock as its file says it: one line a file, so that a change reads well in a diff.
+
+    Its sha256 is over what it says, as data: comments and spaces may be anything.
+    """
+    document = _document(lock)
+    said = sealed(document.unwrap())
+    above = tomlkit.document()
+    above.add(tomlkit.comment(HEADER))
+    above[SUM] = said[SUM]
+    return tomlkit.dumps(above) + tomlkit.dumps(document)
+
+
+def _document(lock: Lock) -> tomlkit.TOMLDocument:
     document = tomlkit.document()
-    document.add(tomlkit.comment(HEADER))
     document["schema"] = lock.schema_version
     document["rocwright"] = lock.rocwright
     document["created"] = lock.created
@@ -142,7 +170,7 @@ def lock_text(lock: Lock) -> str:
             row.update(one.model_dump(mode="json", by_alias=True, exclude_defaults=True))
             remedies.append(row)
         document["remedies"] = remedies
-    return tomlkit.dumps(document)
+    return document
 
 
 def write_lock(path: Path, lock: Lock) -> None:
