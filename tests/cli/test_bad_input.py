@@ -170,11 +170,11 @@ def test_a_lock_that_was_edited_is_refused_until_the_edit_is_accepted(
     write_request(folder / "rocwright.toml", lock.request)
     path = folder / "rocwright.lock"
     write_lock(path, lock)
-    path.write_text(path.read_text().replace(lock.created, "2025-01-01T00:00:00Z"))
+    path.write_text(path.read_text().replace(lock.created, "2024-02-03T04:05:06Z"))
     refused(["plan"], "input", "is not as it was written", "rocwright lock --accept")
     done = rocwright("lock", "--accept")
     assert done.returncode == 0, done.stderr
-    assert read_lock(path) == lock.model_copy(update={"created": "2025-01-01T00:00:00Z"})
+    assert read_lock(path) == lock.model_copy(update={"created": "2024-02-03T04:05:06Z"})
 
 
 def test_a_project_file_is_not_written_over(refused: Refused, folder: Path) -> None:
