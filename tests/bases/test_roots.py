@@ -17,6 +17,7 @@ from rocwright.bases.manifest import look
 from rocwright.bases.roots import changed, changed_roots, manifest_of, unpacked_root
 from rocwright.home import Home
 from rocwright.store.local import LocalStore
+from rocwright.store.model import DamagedBlobError
 
 OLD = 1_700_000_000
 
@@ -189,6 +190,22 @@ def test_a_home_that_was_copied_is_compared_once_and_its_manifest_renewed(
     assert changed(store, sha256, root) == "etc/passwd: its bytes are others"
 
 
+@pytest.mark.parametrize("place", [0.1, 0.5, 0.9])
+def test_an_archive_that_is_damaged_is_not_taken_for_a_changed_root(
+    unpack: Unpack, store: LocalStore, sha256: str, place: float
+) -> None:
+    root = unpack()
+    manifest_of(root).unlink()
+    blob = store.verified(sha256)
+    data = bytearray(blob.read_bytes())
+    data[int(len(data) * place)] ^= 4
+    blob.chmod(0o600)
+    blob.write_bytes(data)
+    with pytest.raises(DamagedBlobError):
+        unpack()
+    assert not blob.exists(), "it is moved aside"
+
+
 def test_a_copy_whose_hard_links_are_files_of_their_own_is_whole(
     unpack: Unpack, store: LocalStore, sha256: str, home: Home, tmp_path: Path, said: list[str]
 ) -> None:
@@ -252,6 +269,7 @@ import sys
 from pathlib import Path
 from rocwright.bases.roots import unpacked_root
 from rocwright.store.local import LocalStore
+from rocwright.store.model import DamagedBlobError
 store, said = LocalStore(Path(sys.argv[1])), []
 root = unpacked_root(store, sys.argv[2], Path(sys.argv[3]), said.append)
 unpacked_root(store, sys.argv[2], Path(sys.argv[3]), said.append)

@@ -35,14 +35,19 @@ def fault(store: Store, sha256: str, root: Path) -> str:
     stream = _Stream(store.chunks(sha256))
     seen: set[str] = set()
     wrong = ""
-    with (
-        zstandard.ZstdDecompressor().stream_reader(io.BufferedReader(stream)) as plain,
-        tarfile.open(fileobj=plain, mode="r|", errors="surrogateescape") as archive,
-    ):
-        for member in archive:
-            name = os.path.normpath(member.name)
-            seen.add(name)
-            wrong = wrong or _wrong(root, name, member, archive)
+    try:
+        with (
+            zstandard.ZstdDecompressor().stream_reader(io.BufferedReader(stream)) as plain,
+            tarfile.open(fileobj=plain, mode="r|", errors="surrogateescape") as archive,
+        ):
+            for member in archive:
+                name = os.path.normpath(member.name)
+                seen.add(name)
+                wrong = wrong or _wrong(root, name, member, archive)
+    except (zstandard.ZstdError, tarfile.TarError):
+        # it is not the root that is damaged: that is said at the archive's end
+        stream.drain()
+        raise
     stream.drain()
     return wrong or next((f"{name}: it is not in the archive" for name in _names(root, seen)), "")
 
