@@ -83,6 +83,20 @@ def test_a_domain_that_a_step_uses_stays_however_much_it_takes(home: Home) -> No
     assert names(home) == []
 
 
+def test_a_domain_that_a_step_has_shut_goes(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    with lend(home, A) as cache:
+        assert cache.folder is not None
+        cache.folder.chmod(0)
+        if os.geteuid() == 0:
+            monkeypatch.setattr(compiler_cache, "Untrusted", _shut)
+    assert names(home) == []
+
+
+def _shut(folder: Path, by: str) -> None:
+    """What opening it says to anybody but root."""
+    raise PermissionError(13, "Permission denied", str(folder))
+
+
 def test_a_step_cannot_say_when_its_domain_was_used(home: Home) -> None:
     with lend(home, A) as cache:
         assert cache.folder is not None

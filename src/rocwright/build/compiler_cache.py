@@ -62,7 +62,7 @@ def lend(home: Home, domain: str) -> Iterator[Lent]:
         fcntl.flock(used, fcntl.LOCK_SH)
         os.utime(used)
         folder.mkdir(exist_ok=True)
-        filled = any(folder.iterdir())
+        filled = _is_filled(folder)
         # giving it to the step twice does no harm; later it is too large to walk through
         if not filled:
             sandbox.make_writable(folder)
@@ -75,6 +75,14 @@ def lend(home: Home, domain: str) -> Iterator[Lent]:
             os.pwrite(used, size, 0)
             os.close(used)
         _trim(home)
+
+
+def _is_filled(folder: Path) -> bool:
+    try:
+        return any(folder.iterdir())
+    except OSError:
+        # a step has shut it
+        return True
 
 
 def domains(home: Home) -> tuple[Path, ...]:
@@ -132,11 +140,12 @@ def _trim(home: Home) -> None:
 
 
 def _measured(folder: Path) -> int:
-    """The size of a domain in bytes; more than any may have, where it has too many files to count."""
+    """The size of a domain in bytes; more than any may have, where it has too many files to count, or a step
+    has shut it."""
     try:
         below = Untrusted(folder, "a step").walk(MOST_FILES, whole=False)
         return sum(entry.stat.st_size for entry in below if entry.is_file)
-    except SandboxError:
+    except (OSError, SandboxError):
         return MOST_GIB * GIB + 1
 
 
