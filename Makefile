@@ -17,7 +17,7 @@ fast: .venv/ready
 
 real: .venv/ready
 	@tools/prepare test
-	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m real --durations=15
+	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m real --durations=60
 
 lint: .venv/ready
 	$(BIN)/ruff check .
