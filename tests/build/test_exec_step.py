@@ -16,7 +16,7 @@ from tests.sources.conftest import make_repository
 
 from rocwright.build.exec_step import execute
 from rocwright.build.jobs.forms import Wanted, numbers
-from rocwright.build.run import environment
+from rocwright.build.run import cut_short, environment
 from rocwright.errors import (
     CheckError,
     CompileError,
@@ -33,6 +33,7 @@ from rocwright.errors import (
 from rocwright.home import Home
 from rocwright.plan.environment import FIXED
 from rocwright.plan.model import FetchAction, Input, Needs, RunAction, Step, TreeAction
+from rocwright.sandbox.model import Ended, Job, Outcome
 from rocwright.sources.git import pack_commit
 from rocwright.store.local import LocalStore
 from rocwright.store.model import DamagedBlobError
@@ -490,3 +491,11 @@ def test_a_step_that_is_asked_to_end_is_told_as_stopped(workshop: Workshop, tmp_
         assert running.wait(30) == InterruptedByUser("").failure.exit_code
     error = json.loads((tmp_path / "report").read_text())["error"]
     assert (error["class"], error["what"]) == ("interrupted", "stopped")
+
+
+def test_a_step_that_wanted_too_many_processes_is_told_so() -> None:
+    job = Job(root=Path("/"), argv=("true",), env={}, processes=300)
+    outcome = Outcome(ended=Ended.TOO_MANY_PROCESSES, code=9, seconds=1)
+    error = cut_short(outcome, job, ["sh: Cannot fork"])
+    assert isinstance(error, SandboxError)
+    assert "more than 300 processes" in error.what and error.detail == "sh: Cannot fork" and error.next_step
