@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.build.project import make_sources, open_project, put_roots
 from tests.conftest import Command
-from tests.making import builtin, record_of, write_tree
+from tests.making import builtin, make_tiny_root, record_of, write_tree
 
 from rocwright.build.workspace import Workspace
 from rocwright.home import Home
@@ -187,3 +187,28 @@ def test_git_folders_in_a_source_archive_are_left_out_and_told_in_the_log(
     told = "x-1/.git, x-1/inner/.GIT, x-1/inner/.git"
     assert f"left out of x.tar.gz, for git could run what it names: {told}" in said
     assert tree == without, "the tree is that of an archive that never had any"
+
+
+def test_in_the_shell_git_works_on_the_builds_own_commits_and_not_on_what_was_planted(
+    rocwright: Command, home: Home, tmp_path: Path, engine: str, attack: Attack
+) -> None:
+    (tmp_path / "root").mkdir()
+    make_tiny_root(tmp_path / "root.tar.zst", tmp_path / "root", more=("git",))
+    catalog = planted(tmp_path, home, tmp_path / "root.tar.zst", attack, "folder")
+    words, env = ("--engine", engine), {"ROCWRIGHT_CATALOG": str(catalog)}
+    assert rocwright("build", *words, env=env).returncode == 6
+    script = (
+        "git log --format=%s && git config --list && sed -i '1s/^/mended: /' file && git commit -qam Mended"
+    )
+    opened = rocwright("shell", "alpha", *words, "--command", script, env=env)
+    assert opened.returncode == 0, opened.stderr
+    subject, *settings = opened.stdout.splitlines()
+    assert subject == "upstream", "the planted repository has a commit named planted"
+    assert not [one for one in settings if str(attack.marker) in one]
+    saved = rocwright("patch", "save", env=env)
+    assert saved.returncode == 0, saved.stderr
+    (patch,) = (catalog / "patches/alpha").iterdir()
+    assert patch.name == "0001-mended.patch"
+    again = rocwright("patch", "save", env=env)
+    assert "nothing is changed" in again.stderr
+    assert not attack.marker.exists()
