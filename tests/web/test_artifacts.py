@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import tarfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from rocwright import process
 from rocwright.files import sha256_bytes
 from rocwright.home import Home
 from rocwright.proof.keys import make_key
@@ -160,6 +162,19 @@ def test_an_image_is_drawn_as_a_container_would_see_it(
         (tmp_path / "other").write_bytes(data)
         work.project.store.put_file(tmp_path / "other")
         assert client.get(f"{put(records, name, data)}/anatomy.svg").status_code == 404
+
+
+def test_an_image_that_stands_for_more_than_it_holds_is_not_drawn(
+    here: Served, records: Records, work: Workplace, tmp_path: Path
+) -> None:
+    (tmp_path / "sparse").touch()
+    os.truncate(tmp_path / "sparse", 2**35)
+    packed = tmp_path / "packed"
+    assert process.run(["tar", "-S", "-cf", packed, "-C", tmp_path, "sparse"]).ok
+    assert packed.stat().st_size < 2**20
+    work.project.store.put_file(packed)
+    answer = here.client().get(f"{put(records, 'alpha.oci.tar', packed.read_bytes())}/anatomy.svg")
+    assert answer.status_code == 404 and "sparse" in answer.text
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tarfile
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from functools import partial
 from io import BufferedReader
@@ -39,6 +39,9 @@ MOST_PARTS = 500
 
 IMAGE, MOST_IMAGE = ".oci.tar", 1024**3
 """How a packed image is named, and how many bytes of one are unpacked for a picture."""
+
+MOST_FILES = 10_000
+"""Of the layout of an image: it has one for each layer, and a few more."""
 
 PICTURE = {
     "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'",
@@ -134,7 +137,7 @@ class Artifacts:
             try:
                 if named.name.endswith(IMAGE):
                     with tarfile.open(self._file(made), "r:") as layout:
-                        layout.extractall(named, filter="data")
+                        layout.extractall(named, _bounded(layout), filter="data")
                 else:
                     named.symlink_to(self._file(made))
                 return draw.svg(replace(anatomy(named), packed=made.size))
@@ -187,6 +190,14 @@ class Artifacts:
         if not found:
             raise HTTPException(404, "no such artifact is on record")
         return found[0]
+
+
+def _bounded(layout: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+    """The members of an image, none of which takes more room than it has bytes. Raises TarError."""
+    for number, member in enumerate(layout):
+        if member.issparse() or number >= MOST_FILES:
+            raise tarfile.TarError("it holds a sparse file, or more files than an image has")
+        yield member
 
 
 def _quoted(name: str) -> str:
