@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import resource
 import signal
@@ -13,6 +14,7 @@ import pytest
 
 from rocwright.errors import SandboxError
 from rocwright.untrusted import Untrusted, folder
+from rocwright.untrusted.taking import is_written
 
 STRANGER = 1000
 
@@ -85,6 +87,26 @@ def test_a_file_that_is_exchanged_while_it_is_taken_is_refused(
         left.take("a.whl", tmp_path / "taken")
     assert "exchanged" in refused.value.cause
     assert not (tmp_path / "taken").is_file()
+
+
+def test_whether_a_file_is_written_is_asked_without_a_trace(tmp_path: Path) -> None:
+    """A lease that stayed would end rocwright by a signal when somebody opens the file."""
+    path = tmp_path / "file"
+    with path.open("wb"), path.open("rb") as reader:
+        assert is_written(reader.fileno())
+    with path.open("rb") as reader:
+        assert not is_written(reader.fileno())
+        assert fcntl.fcntl(reader, fcntl.F_GETLEASE) == fcntl.F_UNLCK
+
+
+def test_a_large_file_is_copied_in_little_memory(left: Untrusted, tmp_path: Path) -> None:
+    made = left.folder / "a.whl"
+    with made.open("wb") as file:
+        file.truncate(128 * 1024**2)
+    made.with_name("other").hardlink_to(made)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert left.take("a.whl", tmp_path / "taken").stat().st_size == 128 * 1024**2
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 * 1024
 
 
 def test_a_file_that_is_copied_has_an_end(left: Untrusted, tmp_path: Path) -> None:
