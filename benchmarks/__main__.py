@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from compileall import compile_dir
 from pathlib import Path
 
+from samples import MissingError
+
 import rocwright
 from benchmarks import machine, results
 from benchmarks.measure import BenchError
@@ -95,7 +97,7 @@ ORDER = (
 
 
 def main() -> int:
-    """Measure what is named, or everything; 1 where a row could not be measured."""
+    """Measure what is named, or everything; 1 where a row could not be measured, 2 where one is worse."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(ROWS)} (fresh: both)")
     parser.add_argument("--runs", type=int, help="pairs for each row, in place of each row's own number")
@@ -105,11 +107,11 @@ def main() -> int:
         parser.error(f"no row is called {', '.join(unknown)}; there are {', '.join(ROWS)}")
     # an installed package has its bytecode; a fresh checkout gets it here
     compile_dir(Path(rocwright.__file__).parent, quiet=1)
-    failed = False
+    failed, worse = False, list[str]()
     for name in _chosen(options.names):
         try:
             found = _measure(name, options.runs)
-        except BenchError as error:
+        except (BenchError, MissingError) as error:
             print(f"  {name} could not be measured: {error}", flush=True)
             failed = True
             continue
@@ -118,10 +120,13 @@ def main() -> int:
             failed = True
             continue
         results.write(results.read() | found, ORDER)
+        worse += results.worse_than_before(found.values())
         for row in found.values():
             print(f"  {_line(row)}", flush=True)
     print(f"\n{_table(list(results.read().values()))}\n\nwritten to {results.PAGE}")
-    return 1 if failed else 0
+    if worse:
+        print("\nworse than before:", *(f"  {line}" for line in worse), sep="\n")
+    return 1 if failed else 2 if worse else 0
 
 
 def _chosen(names: Sequence[str]) -> list[str]:
@@ -131,12 +136,16 @@ def _chosen(names: Sequence[str]) -> list[str]:
 
 def _measure(name: str, runs: int | None) -> dict[str, Entry]:
     others, before, begun = machine.others(), machine.load(), time.monotonic()
+    commit, last = machine.commit(results.FOLDER), results.read()
     busy = f", {others:.0%} of the cores are taken by others" if others > results.QUIET else ""
     print(f"{name} ...{busy}", flush=True)
     found = ROWS[name](runs)
     print(f"  took {time.monotonic() - begun:.0f} s", flush=True)
     where, after = machine.describe(bench_home().path), machine.load()
-    return {row.name: results.entry(row, where, before, after, others) for row in found}
+    return {
+        row.name: results.entry(row, where, before, after, others, commit, last.get(row.name))
+        for row in found
+    }
 
 
 def _line(row: Entry) -> str:

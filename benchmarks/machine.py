@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import subprocess
 import time
 from pathlib import Path
 
@@ -16,6 +17,23 @@ def describe(folder: Path) -> str:
         f"{_processor()}, {os.cpu_count()} cores, {memory:.0f} GiB memory, {_disk(folder)}, "
         f"Linux {platform.release()}, Python {platform.python_version()}"
     )
+
+
+def commit(folder: Path) -> str:
+    """The commit that stands in a checkout, short, with its day; and whether the tree says anything else.
+
+    What measuring writes itself is not looked at.
+    """
+
+    def git(*words: str) -> str:
+        done = subprocess.run(["git", "-C", folder, *words], capture_output=True, text=True, check=False)
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    stands = git("show", "-s", "--format=%h %cs", "--abbrev=8", "HEAD")
+    if not stands:
+        return "no commit"
+    written = (f":!*{name}" for name in ("RESULTS.md", "results.json"))
+    return f"{stands}, changed" if git("status", "--porcelain", "--", ".", *written) else stands
 
 
 def load() -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from samples.project import COMPONENTS, TinyProject, make_sources, open_project, put_roots, start
 
 from rocwright.bases.roots import remove_tree
 from rocwright.build.built import Built
@@ -26,7 +27,6 @@ from rocwright.records.place import read_records
 from rocwright.store.held import held
 from rocwright.store.keep import remove, rubbish
 from rocwright.trouble.clean.inside import what_can_go
-from tests.build.project import COMPONENTS, TinyProject, make_sources, open_project, put_roots, start
 
 EVERYTHING = {"alpha-1.0.tar.gz", "alpha-tiny.oci.tar", "beta-1.0-py3-none-any.whl"}
 

@@ -6,8 +6,8 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.culprit.world import World
-from tests.making import make_tiny_root
+from samples.making import make_tiny_root
+from samples.world import World
 
 from benchmarks.place import bench_home
 from benchmarks.results import Measured

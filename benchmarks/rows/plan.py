@@ -77,7 +77,7 @@ def _measure(folder: Path, runs: int) -> list[Measured]:
             what=f"{what}: keys, order and look-up, from a lock",
             values=[one.wall for one in inside[1:]],
             unit="s",
-            most=1,
+            most=0.25,
             note=f"`flow.planned`: {seconds(making)} to make the plan with its keys, "
             f"{seconds(deciding)} to decide, the rest to read the plan built last; "
             f"processor time {processor(inside)}; "
@@ -88,7 +88,7 @@ def _measure(folder: Path, runs: int) -> list[Measured]:
             what=f"{what}: a process of its own, from the plan's JSON",
             values=[one.wall for one in outside[1:]],
             unit="s",
-            most=1,
+            most=0.35,
             note=f"from the start of the interpreter to its end; imports {told['imports']:.2f} s, "
             f"reading {told['read']:.2f} s, deciding {told['decide']:.2f} s; "
             f"processor time {processor(outside)}",

@@ -14,7 +14,7 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
-from tests.real.registry import Registry, serving_registry
+from samples.registry import Registry, serving_registry
 
 from benchmarks.place import bench_home
 from benchmarks.results import Measured

@@ -11,7 +11,7 @@ from contextlib import closing
 from getpass import getuser
 from pathlib import Path
 
-from tests.wheels.index.making import make_wheel
+from samples.wheel import make_wheel
 
 from benchmarks.clients import Asked, Place, crowd, elsewhere, first_byte, get, place_of, serve, server
 from benchmarks.many_runs import fill

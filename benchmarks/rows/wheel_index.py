@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 
-from tests.wheels.fatbin import entry_id, fatbin, gpu_elf, host_elf, plain_bundle
+from samples.fatbin import entry_id, fatbin, gpu_elf, host_elf, plain_bundle
 
 from benchmarks.measure import Took, processor, seconds, timed
 from benchmarks.place import BIN, bench_home

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.real.real_wheels import real_wheel
-from tests.wheels.fatbin import entry_id, gpu_elf, linked_elf, plain_bundle
-from tests.wheels.hip_compiler import llvm
+from samples.fatbin import entry_id, gpu_elf, linked_elf, plain_bundle
+from samples.fetched import real_wheel
+from samples.llvm import llvm
 
 from benchmarks.measure import Pairs, Took, paired, processor, seconds, timed
 from benchmarks.place import BIN, bench_home

@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.real.real_wheels import real_wheel
+from samples.fetched import real_wheel
 
 from benchmarks.measure import Took, paired, processor, seconds, timed
 from benchmarks.place import BIN, bench_home

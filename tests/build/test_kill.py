@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.build.project import TinyProject, make_sources, open_project, put_roots, start
+from samples.project import TinyProject, make_sources, open_project, put_roots, start
 
 from rocwright.home import Home
 from rocwright.plan.make import make_plan

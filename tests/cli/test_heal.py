@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.build.project import make_sources, open_project, put_roots
+from samples.project import make_sources, open_project, put_roots
 from tests.conftest import Command
 
 from rocwright.home import Home

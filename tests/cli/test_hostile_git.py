@@ -9,7 +9,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from tests.build.project import make_sources, open_project, put_roots
+from samples.project import make_sources, open_project, put_roots
 from tests.conftest import Command
 from tests.making import builtin, make_tiny_root, record_of, write_tree
 

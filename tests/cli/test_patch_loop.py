@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.build.project import make_sources, open_project, put_roots
+from samples.project import make_sources, open_project, put_roots
 from tests.conftest import Command
 from tests.patching.making import Git
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.wheels.fatbin import entry_id, fatbin, gpu_elf, host_elf, plain_bundle, write_wheel
+from samples.fatbin import entry_id, fatbin, gpu_elf, host_elf, plain_bundle, write_wheel
 
 from rocwright.cli.wheel.inspect import command
 

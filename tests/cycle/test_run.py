@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from samples.world import World
 
 from rocwright.build.progress import PlainProgress
 from rocwright.build.scheduler import Options
@@ -22,7 +23,6 @@ from rocwright.resolve.files import read_lock, write_lock
 from rocwright.resolve.model import Lock
 from rocwright.resolve.settings import Channel
 from rocwright.watch.bump import Candidate
-from tests.culprit.world import World
 
 CHANNELS = (
     Channel(name="nightly", said="built"),

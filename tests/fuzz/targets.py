@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from samples import fatbin as written
 from securesystemslib.signer import CryptoSigner
 
 from rocwright.errors import CheckError, InputError
@@ -45,7 +46,6 @@ from rocwright.wheels.standalone.alias import alias_library
 from rocwright.wheels.standalone.dlls import MAGIC, dll_names_in, imports
 from rocwright.wheels.standalone.opened import names_in
 from tests.fuzz import http
-from tests.wheels import fatbin as written
 from tests.wheels.code_object import code_object, metadata
 from tests.wheels.wheel_making import FILES, METADATA, zip_of
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from samples import fatbin as written
 
 from rocwright.errors import InputError
 from rocwright.files import sha256_bytes, sha256_file
@@ -22,7 +23,6 @@ from rocwright.proof.known import as_built
 from rocwright.wheels.judge.judge import judge
 from tests.proof.official import faults
 from tests.proof.workplace import BETA, COMMIT, FILES, WHEEL_BYTES, Workplace, make_workplace
-from tests.wheels import fatbin as written
 from tests.wheels.wheel_making import FILES as SMALL
 from tests.wheels.wheel_making import small_wheel
 

@@ -9,6 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from samples.project import COMPONENTS, make_sources, open_project, put_roots
 
 from rocwright.build.progress import PlainProgress
 from rocwright.build.scheduler import Options
@@ -22,7 +23,6 @@ from rocwright.proof.keys import NewKey, make_key, public_key
 from rocwright.verify import run
 from rocwright.verify.passed import Passed
 from rocwright.verify.static import Seen
-from tests.build.project import COMPONENTS, make_sources, open_project, put_roots
 from tests.making import write_tree
 from tests.proof.workplace import BETA, FILES, Workplace, make_workplace
 from tests.wheels.wheel_making import zip_of

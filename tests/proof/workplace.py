@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from samples.project import COMPONENTS, write_catalog
+
 from rocwright.build.built import Artifact
 from rocwright.build.layout import lay_out
 from rocwright.catalog.load import Catalog
@@ -23,7 +25,6 @@ from rocwright.plan.model import (
     Step,
 )
 from rocwright.resolve.model import Lock
-from tests.build.project import COMPONENTS, write_catalog
 from tests.making import deb, digest, lock_of, put_output
 from tests.wheels.wheel_making import METADATA, WHEEL, zip_of
 

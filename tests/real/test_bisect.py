@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from samples.world import PRODUCT, World
 from tests.conftest import Command
-from tests.culprit.world import PRODUCT, World
 
 from rocwright.culprit.model import Failure, Try
 from rocwright.culprit.report import BAD_LOCK, GOOD_LOCK, tell

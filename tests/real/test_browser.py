@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
-from tests.build.project import make_sources, open_project, put_roots
+from samples.project import make_sources, open_project, put_roots
 
 from rocwright.home import Home
 from rocwright.resolve.files import read_lock, write_lock, write_request

@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from tests.build.project import write_catalog
+from samples.project import write_catalog
 from tests.making import write_tree
 from tests.real.registry import Registry
 from tests.sources.test_layers import save

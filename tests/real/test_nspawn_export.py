@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.build.project import write_catalog
+from samples.project import write_catalog
 from tests.making import write_tree
 from tests.real.archives import (
     Package,

@@ -15,7 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from tests.build.project import TAR, make_sources, open_project, put_roots
+from samples.project import TAR, make_sources, open_project, put_roots
 from tests.build.test_kill import processes_of
 from tests.making import make_tiny_root
 

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from samples.project import make_sources, open_project, put_roots
 
 from rocwright.home import Home
 from rocwright.resolve.files import read_lock, write_lock, write_request
-from tests.build.project import make_sources, open_project, put_roots
 from tests.conftest import Command
 
 PACK = "tar --sort=name --mtime=@$SOURCE_DATE_EPOCH --owner=0 --group=0 -czf"

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.build.project import make_sources, open_project, put_roots
+from samples.project import make_sources, open_project, put_roots
 from tests.conftest import Command
 
 from rocwright.build.compiler_cache import lend

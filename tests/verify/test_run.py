@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from tests.build.project import make_sources, open_project, put_roots
+from samples.project import make_sources, open_project, put_roots
 from tests.making import record_of, write_tree
 
 from rocwright.home import Home

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import httpx
 import pytest
+from samples.project import TinyProject, make_sources, open_project, put_roots
 
 from rocwright.home import Home
 from rocwright.records.model import Run
 from rocwright.records.place import open_records
 from rocwright.resolve.files import read_lock, write_request
-from tests.build.project import TinyProject, make_sources, open_project, put_roots
 from tests.build.test_kill import nothing_left, processes_of
 
 SLOW = {

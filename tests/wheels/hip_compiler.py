@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
+import samples.llvm
+from samples.llvm import LLVM as LLVM
 
-LLVM = "19"
-"""The release whose clang, lld and LLVM tools the tests compile and compare with (see tools/prepare)."""
+from tests.missing import skipped_where_missing
 
 # What compiled code calls on the host, in place of HIP's own library; it keeps what was registered.
 RUNTIME = """
@@ -48,14 +47,10 @@ extern "C" __global__ void {name}(float *a, const float *b, int n) {{
 """
 
 
+@skipped_where_missing()
 def llvm(tool: str, release: str = LLVM) -> str:
     """The path of one of LLVM's tools; skips the test where it is not installed (fails in CI)."""
-    found = shutil.which(f"{tool}-{release}") or shutil.which(f"/usr/lib/llvm-{release}/bin/{tool}")
-    if found is None:
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"{tool}-{release} is not installed")
-        pytest.skip(f"{tool}-{release} is not installed")
-    return found
+    return samples.llvm.llvm(tool, release)
 
 
 def run(*words: str | Path, cwd: Path | None = None, env: dict[str, str] | None = None) -> str:

@@ -13,13 +13,7 @@ import pytest
 import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
-from rocwright.errors import CheckError, InputError
-from rocwright.wheels import source
-from rocwright.wheels.codeobjects import check_targets, code_objects
-from rocwright.wheels.gpu import machines
-from rocwright.wheels.offload import parse_entry_id
-from tests.wheels.fatbin import (
+from samples.fatbin import (
     compressed_bundle,
     entry_id,
     fatbin,
@@ -29,6 +23,12 @@ from tests.wheels.fatbin import (
     write_archive,
     write_wheel,
 )
+
+from rocwright.errors import CheckError, InputError
+from rocwright.wheels import source
+from rocwright.wheels.codeobjects import check_targets, code_objects
+from rocwright.wheels.gpu import machines
+from rocwright.wheels.offload import parse_entry_id
 
 THREE = {"gfx803": 0x2A, "gfx1103": 0x44, "gfx1151": 0x4A}
 FORMS = ["plain", *((version, method) for version in (1, 2, 3) for method in (0, 1))]

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import pytest
+from samples.fatbin import host_elf
 
 from rocwright.errors import CheckError
 from rocwright.wheels.elf import Elf
 from rocwright.wheels.source import Held
-from tests.wheels.fatbin import host_elf
 
 
 def spans(content: bytes, name: str = ".hip_fatbin") -> list[tuple[int, int]]:

@@ -4,12 +4,12 @@ import struct
 from pathlib import Path
 
 import pytest
+from samples.fatbin import entry_id, fatbin, gpu_elf, host_elf, linked_elf, pe_file, plain_bundle
 
 from rocwright.errors import CheckError
 from rocwright.wheels import elf
 from rocwright.wheels.fatbin import FatBinary, fat_binary
 from rocwright.wheels.source import Held
-from tests.wheels.fatbin import entry_id, fatbin, gpu_elf, host_elf, linked_elf, pe_file, plain_bundle
 
 BASE = 0x180000000
 BUNDLES = fatbin([plain_bundle([(entry_id("gfx803"), gpu_elf(0x2A))]), plain_bundle([])])

@@ -3,10 +3,10 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from samples.fatbin import gpu_elf
 
 from rocwright.errors import CheckError
 from rocwright.wheels.gpu import gpu_header, machines
-from tests.wheels.fatbin import gpu_elf
 
 
 @pytest.mark.parametrize(("mach", "name"), sorted(machines().items()))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import struct
 
 import pytest
+from samples.fatbin import entry_id, gpu_elf, plain_bundle
 
 from rocwright.errors import CheckError
 from rocwright.wheels import fatbin
 from rocwright.wheels.elf import Elf
 from rocwright.wheels.source import Held
-from tests.wheels.fatbin import entry_id, gpu_elf, plain_bundle
 
 SECTION = struct.Struct("<IIQQQQIIQQ")
 BASE = 0x10000

@@ -3,11 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from rocwright.errors import InputError
-from rocwright.wheels.environment import inspect_environment
-from rocwright.wheels.inspection import inspect
-from tests.wheels.fatbin import (
+from samples.fatbin import (
     compressed_bundle,
     entry_id,
     fatbin,
@@ -16,6 +12,10 @@ from tests.wheels.fatbin import (
     plain_bundle,
     write_wheel,
 )
+
+from rocwright.errors import InputError
+from rocwright.wheels.environment import inspect_environment
+from rocwright.wheels.inspection import inspect
 
 GENERIC = 0x54 | 1 << 24
 

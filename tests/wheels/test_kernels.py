@@ -5,11 +5,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from samples.fatbin import gpu_elf
 
 from rocwright.errors import CheckError
 from rocwright.wheels.kernels import kernels
 from tests.wheels.code_object import code_object
-from tests.wheels.fatbin import gpu_elf
 from tests.wheels.gpu_assembly import assemble, damages, kernel_source, llvm_tool
 
 

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from samples.fatbin import write_wheel
 
 from rocwright.errors import CheckError, InputError
 from rocwright.wheels import archives
 from rocwright.wheels.members import members
-from tests.wheels.fatbin import write_wheel
 
 FILES = {"a/lib.so": b"\x7fELF" + b"library" * 20_000, "a/b/text": b"text", "empty": b""}
 CONTROL = b"Package: x\nVersion: 1\nArchitecture: all\nMaintainer: nobody <a@b.example>\nDescription: x\n"

@@ -11,10 +11,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from samples.fatbin import gpu_elf, write_wheel
 
 from rocwright import catalog
 from rocwright.wheels.codeobjects import check_targets, code_objects
-from tests.wheels.fatbin import gpu_elf, write_wheel
 
 pytestmark = [
     pytest.mark.real,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from samples.fatbin import entry_id, fatbin, gpu_elf, host_elf, plain_bundle, write_wheel
 
 from rocwright.catalog.load import the_catalog
 from rocwright.cli import cli
@@ -14,7 +15,6 @@ from rocwright.wheels.choose import Target
 from rocwright.wheels.gpu import machines
 from rocwright.wheels.loose import kinds
 from rocwright.wheels.runs_on import Judged, Verdict, runs_on, worst
-from tests.wheels.fatbin import entry_id, fatbin, gpu_elf, host_elf, plain_bundle, write_wheel
 
 CATALOG = the_catalog()
 NUMBERS = {name: number for number, name in machines().items()}

@@ -4,13 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
+from samples.fatbin import entry_id, fatbin, host_elf, plain_bundle, write_wheel
 
 from rocwright.catalog.load import the_catalog
 from rocwright.errors import InputError
 from rocwright.wheels.audit.judge import Verdict
 from rocwright.wheels.audit.run import advice, audit_override
 from tests.conftest import Command
-from tests.wheels.fatbin import entry_id, fatbin, host_elf, plain_bundle, write_wheel
 from tests.wheels.gpu_assembly import assemble, kernel_source
 
 WAVE32 = {"wavefront_size32": 1}

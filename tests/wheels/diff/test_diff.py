@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from samples.fatbin import plain_bundle
 
 from rocwright.cli import cli
 from rocwright.errors import CheckError, InputError
@@ -12,7 +13,6 @@ from rocwright.wheels.diff.model import Change
 from rocwright.wheels.diff.text import lines, summary
 from rocwright.wheels.diff.wheels import diff
 from rocwright.wheels.normalise import normalise
-from tests.wheels.fatbin import plain_bundle
 from tests.wheels.hip_compiler import compile_library
 from tests.wheels.wheel_making import FILES, METADATA, WHEEL, small_wheel
 

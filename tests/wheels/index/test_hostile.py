@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from samples.fatbin import entry_id, gpu_elf, plain_bundle
 
 from rocwright.errors import CheckError
 from rocwright.home import Home
 from rocwright.wheels.index.examine import MOST_METADATA, Problem, Seen, examine, wheel_name
-from tests.wheels.fatbin import entry_id, gpu_elf, plain_bundle
 from tests.wheels.index.making import anchors, index, make_wheel, page
 
 NAME = "bad-1.0-py3-none-any.whl"

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.wheels.fatbin import (
+from samples.fatbin import (
     compressed_bundle,
     entry_id,
     fatbin,

@@ -6,12 +6,12 @@ import hashlib
 from pathlib import Path
 
 import pytest
+from samples.fatbin import compressed_bundle, entry_id, gpu_elf, plain_bundle
 
 from rocwright.errors import CheckError
 from rocwright.wheels.codeobjects import code_objects, fat_binaries
 from rocwright.wheels.offload import Bundle
 from rocwright.wheels.slim import slim
-from tests.wheels.fatbin import compressed_bundle, entry_id, gpu_elf, plain_bundle
 from tests.wheels.hip_compiler import llvm, run
 from tests.wheels.slim.loading import code_in, embed, registered
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples.fatbin import entry_id, fatbin, gpu_elf, plain_bundle
 
 from rocwright.wheels.choose import Target
 from rocwright.wheels.parts import pieces
 from rocwright.wheels.scratch import scratch
 from rocwright.wheels.slim.skim import skimmed
 from rocwright.wheels.slim.wish import Wish
-from tests.wheels.fatbin import entry_id, fatbin, gpu_elf, plain_bundle
 
 MACHINES = {"gfx803": 0x2A, "gfx1103": 0x44, "gfx1151": 0x4A}
 WISH = Wish(targets=(Target("gfx1151"),), covered={})

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from samples.fatbin import compressed_bundle, entry_id, gpu_elf, plain_bundle
 
 from rocwright.cli.wheel.slim import command
 from rocwright.errors import CheckError, InputError
@@ -19,7 +20,6 @@ from rocwright.wheels.codeobjects import code_objects
 from rocwright.wheels.metadata import read_record
 from rocwright.wheels.slim import slim
 from rocwright.wheels.slim.wheel import slim_version
-from tests.wheels.fatbin import compressed_bundle, entry_id, gpu_elf, plain_bundle
 from tests.wheels.slim.loading import code_in, embed, registered
 from tests.wheels.wheel_making import FILES, small_wheel
 

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from samples.fatbin import entry_id, fatbin, gpu_elf, pe_file, plain_bundle
 
 from rocwright.cli import cli
 from rocwright.errors import CheckError, InputError, RocwrightError
@@ -24,7 +25,6 @@ from rocwright.wheels.split.manifest import NAME, NEUTRAL
 from rocwright.wheels.split.merge import merge_wheels
 from rocwright.wheels.split.wheel import split_wheel
 from rocwright.wheels.write import File, write_wheel
-from tests.wheels.fatbin import entry_id, fatbin, gpu_elf, pe_file, plain_bundle
 from tests.wheels.hip_compiler import compile_library
 from tests.wheels.wheel_making import FILES, METADATA, small_wheel
 

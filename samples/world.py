@@ -11,9 +11,9 @@ from rocwright.culprit.trial import Bench
 from rocwright.resolve.files import write_lock
 from rocwright.resolve.model import Lock, LockedComponent
 from rocwright.sources.git import pack_commit
-from tests.build.project import TinyProject, open_project, put_roots, write_catalog
-from tests.making import lock_of
-from tests.sources.conftest import Repository, make_repository
+from samples.making import lock_of
+from samples.project import TinyProject, open_project, put_roots, write_catalog
+from samples.repository import Repository, make_repository
 
 PRODUCT = "product"
 

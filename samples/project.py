@@ -10,9 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.making import lock_of, record_of, write_tree
-from tests.sources.conftest import make_repository
-
 from rocwright.catalog.load import Catalog, load_catalog
 from rocwright.catalog.read import DATA
 from rocwright.flow import Project
@@ -24,6 +21,8 @@ from rocwright.resolve.model import Lock
 from rocwright.sources.git import pack_commit
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output
+from samples.making import lock_of, record_of, write_tree
+from samples.repository import make_repository
 
 DRIVER = """
 import json, sys
@@ -32,7 +31,7 @@ from rocwright.build.progress import PlainProgress
 from rocwright.build.scheduler import Options
 from rocwright.errors import RocwrightError
 from rocwright.flow import build
-from tests.build.project import open_project
+from samples.project import open_project
 
 project = open_project(Path(sys.argv[1]), Path(sys.argv[2]))
 print("begun", flush=True)
@@ -157,7 +156,7 @@ def start(folder: Path, home: Path, runtime: Path, *python: str) -> subprocess.P
     """Build in a process of its own, as the command does; `python` are words for the interpreter."""
     return subprocess.Popen(
         [sys.executable, *python, "-c", DRIVER, str(folder), str(home)],
-        cwd=Path(__file__).parents[2],
+        cwd=Path(__file__).parents[1],
         env=os.environ | {"ROCWRIGHT_HOME": str(home), "ROCWRIGHT_RUNTIME_DIR": str(runtime)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -1,0 +1,69 @@
+"""Files that others built, fetched by name with pip and apt-get, each once, into a folder that is kept."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from rocwright.home import Home
+from rocwright.sources.debian import DebianArchive
+from samples import MissingError
+
+FOLDER = Path(os.environ.get("ROCWRIGHT_TEST_HOME") or Home.default().path) / "test-downloads"
+"""Where they lie: for all runs on a machine."""
+
+
+PYTHON = "311"
+PLATFORMS = tuple(f"manylinux_2_{minor}_x86_64" for minor in (34, 31, 28, 27, 24, 17))
+"""What the wheels are for, whatever runs the tests."""
+
+
+def real_wheel(
+    name: str, version: str, *, python: str = "311", platform: str = "manylinux_2_34_x86_64"
+) -> Path:
+    """The wheel of that name and version, as pip finds it; raises MissingError where it cannot be fetched."""
+    platforms = [f"--platform={one}" for one in PLATFORMS]
+    options = ["--no-deps", "--only-binary=:all:", f"--python-version={PYTHON}", *platforms]
+    return _fetched(
+        f"{name}-{version}",
+        lambda: [sys.executable, "-m", "pip", "download", "-q", *options, f"{name}=={version}"],
+        "*.whl",
+    )
+
+
+def debian_package(name: str, suite: str = "sid") -> Path:
+    """The .deb of that name in a suite, as apt-get finds it; raises MissingError where there is none."""
+
+    def command() -> list[str]:
+        return ["apt-get", f"--config-file={_apt_of(suite)}", "download", "-q", name]
+
+    return _fetched(f"{suite}-{name}", command, "*.deb")
+
+
+@cache
+def _apt_of(suite: str) -> Path:
+    """The settings of an apt folder with the newest package lists of a suite, fetched once a run."""
+    archive = DebianArchive(FOLDER / "apt", suite, "amd64")
+    archive.refresh()
+    return archive.folder / "etc" / "apt" / "rocwright.conf"
+
+
+def _fetched(key: str, command: Callable[[], list[str]], pattern: str) -> Path:
+    folder = FOLDER / key
+    if not any(folder.glob(pattern)):
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=FOLDER) as temporary:
+            words = command()
+            done = subprocess.run(words, cwd=temporary, capture_output=True, text=True)
+            if done.returncode != 0:
+                raise MissingError(f"{' '.join(words[:4])} ...: {done.stderr[-2000:]}")
+            (found,) = Path(temporary).glob(pattern)
+            folder.mkdir(exist_ok=True)
+            found.rename(folder / found.name)  # another process may have been quicker: the same file
+    (found,) = folder.glob(pattern)
+    return found
