@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rocwright.cycle.row import Row
+from rocwright.cycle.shown import failed_here
 from rocwright.cycle.stands import Place, row_in, stands
 from rocwright.errors import InputError
 from rocwright.flow import project_of
@@ -51,6 +52,12 @@ def promote(
             next_step="build it again, then promote it",
         )
     lock = Lock.model_validate_json(kept)
+    if failed := failed_here(project_of(lock.request, where, home), lock):
+        raise InputError(
+            f"{place.name} is not promoted to {name}",
+            cause=failed,
+            next_step="mend it, then build and verify it",
+        )
     row = row_in(where, place)
     row = row if row is not None and row.gpu == lock.request.gpu else lock.request
     # the lock first: a promotion on record has its lock, whenever this is killed

@@ -17,7 +17,7 @@ from rocwright.culprit.model import MACHINE
 from rocwright.cycle.channels import earned
 from rocwright.cycle.model import Culprit, CycleTold, RowTold
 from rocwright.cycle.row import Row
-from rocwright.cycle.shown import shown
+from rocwright.cycle.shown import failed_here, held, shown
 from rocwright.errors import FailureClass, InputError, RocwrightError
 from rocwright.files import sha256_bytes, write_atomic
 from rocwright.flow import Project, build, known_lock, planned
@@ -237,8 +237,10 @@ class _Turn:
                 Which(stack=stack, gpu=gpus[0], base=base, lock=digest), limit=100, steps=False
             )
             best, evidence = shown(records, runs)
-            held = records.promotions(stack=stack, gpu=gpus[0], base=base, variant=variant)
-            for channel, why in earned(self.wheel.channels, evidence, held, digest):
+            before = held(records, stack=stack, gpu=gpus[0], base=base, variant=variant)
+            failed = failed_here(self.row.project, lock)
+            for channel, reason in earned(self.wheel.channels, evidence, before, digest):
+                why = reason or failed
                 if why:
                     waits[channel.name] = why
                     continue

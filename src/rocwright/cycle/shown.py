@@ -1,18 +1,72 @@
-"""What a lock has shown, from the records."""
+"""What a lock has shown, from the records: rows that contradict each other show nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from rocwright.cycle.channels import Shown
-from rocwright.records.model import SAID, Run
+from rocwright.errors import InputError
+from rocwright.flow import Project, built_outputs
+from rocwright.plan.make import make_plan
+from rocwright.records.model import SAID, Finding, Promotion, Run, said_of
 from rocwright.records.read import Records
+from rocwright.resolve.model import Lock
+from rocwright.verify.passed import Passed
 
 
 def shown(records: Records, runs: Sequence[Run]) -> tuple[str, Shown]:
     """The run that says the most of a lock, and what the lock has shown; `runs` are those of the lock."""
-    saying = [(SAID.index(run.said), run.number, run) for run in runs if run.said]
-    best = max(saying, key=lambda one: one[:2])[2] if saying else None
+    saying = [(SAID.index(run.said), run.number, run) for run in runs if run.said in SAID]
+    ranked = [run for *_, run in sorted(saying, key=lambda one: one[:2], reverse=True)]
+    best = next((run for run in ranked if agree(run, records.findings(run=run.id))), None)
     checked = next((run for run in runs if run.command == "verify" and run.state == "ended"), None)
+    if best is None:
+        return "", Shown(said="")
     findings = tuple(records.findings(run=checked.id)) if checked else ()
-    return (best.id, Shown(said=best.said, findings=findings)) if best else ("", Shown(said=""))
+    if checked is not None and not agree(checked, findings):
+        return "", Shown(said="")
+    return best.id, Shown(said=best.said, findings=findings)
+
+
+def agree(run: Run, findings: Sequence[Finding]) -> bool:
+    """Whether what a run says of itself follows from its findings: a damaged row on either side does not."""
+    if run.command != "verify" or run.state != "ended":
+        return run.said == said_of(run.command, run.outcome, findings)
+    devices = ", ".join(sorted({one.device for one in findings if one.device}))
+    if run.outcome in ("verified", "failed") and (run.outcome == "verified") != all(
+        one.ok for one in findings
+    ):
+        return False
+    return run.said == said_of(run.command, run.outcome, findings) and run.device == devices
+
+
+def held(records: Records, *, stack: str, gpu: str, base: str, variant: str) -> list[Promotion]:
+    """What the channels of a cell held, the newest first.
+
+    Left out is a promotion of which the matrix, which has each a second time, tells something else.
+    """
+    cells = records.matrix(stack=stack, gpu=gpu, base=base, variant=variant)
+    channels = cells[0].channels if cells else {}
+    found: list[Promotion] = []
+    newest: set[str] = set()
+    for one in records.promotions(stack=stack, gpu=gpu, base=base, variant=variant):
+        told = channels.get(one.channel)
+        first = one.channel not in newest
+        newest.add(one.channel)
+        if not first or (told is not None and (told.run, told.at) == (one.run, one.at)):
+            found.append(one)
+    return found
+
+
+def failed_here(project: Project, lock: Lock) -> str:
+    """Why a lock is not promoted, whatever the records say: checks that failed on this machine for what the
+    store has of it; "" where none did, or it was not built here."""
+    try:
+        outputs = built_outputs(project, make_plan(lock, project.catalog))
+    except InputError:
+        return ""
+    passed = Passed(
+        home=project.home, store=project.store, catalog=project.catalog, lock=lock, outputs=outputs
+    )
+    failed = passed.failed()
+    return f"checks failed here: {', '.join(failed[:3])}" if failed else ""

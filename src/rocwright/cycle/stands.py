@@ -12,6 +12,7 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from rocwright.cycle.channels import Bring, missing
+from rocwright.cycle.shown import held as held_by
 from rocwright.cycle.shown import shown
 from rocwright.models import Frozen
 from rocwright.records.model import Promotion, Which
@@ -62,7 +63,7 @@ def stands(records: Records, where: Path, place: Place, channels: Sequence[Chann
     """
     stack, gpu, base, variant = place
     held: dict[str, Promotion] = {}
-    for promotion in records.promotions(stack=stack, gpu=gpu, base=base, variant=variant):
+    for promotion in held_by(records, stack=stack, gpu=gpu, base=base, variant=variant):
         held.setdefault(promotion.channel, promotion)
     which = Which(stack=stack, gpu=gpu, base=base, variant=variant)
     runs = records.runs(which, limit=100, steps=False)

@@ -11,6 +11,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Table, Text, and_, cast, func, literal_column, or_, select
 
+from rocwright.files import sha256_bytes
 from rocwright.records import schema, write
 from rocwright.records.database import Database
 from rocwright.records.model import (
@@ -82,11 +83,18 @@ class Records:
             return None if row is None else _run(row, _steps_of(connection, [row["number"]])[row["number"]])
 
     def lock(self, sha256: str) -> str | None:
-        """The lock of that sha256 (`Run.lock`), as JSON: `Lock.model_validate_json` reads it."""
+        """The lock of that sha256 (`Run.lock`), as JSON: `Lock.model_validate_json` reads it.
+
+        None where there is none, or what is kept under that name is damaged.
+        """
         query = select(schema.locks.c.packed).where(schema.locks.c.sha256 == sha256)
         with self.database.reading() as connection:
             packed = connection.execute(query).scalar()
-        return None if packed is None else zlib.decompress(packed).decode()
+        try:
+            text = b"" if packed is None else zlib.decompress(packed)
+        except zlib.error:
+            return None
+        return text.decode() if text and sha256_bytes(text) == sha256 else None
 
     def samples(self, run_id: str) -> list[Sample]:
         """What its steps used over time, in the order of time."""

@@ -57,6 +57,15 @@ class Passed:
         checks = self.catalog.component(component).check
         return tuple(check.name for check in checks if not self._has_passed(component, check, say))
 
+    def failed(self) -> tuple[str, ...]:
+        """The checks that are known to have failed, each behind its component."""
+        return tuple(
+            f"{component}: {name}"
+            for component in self.outputs
+            for name, key in self.keys(component).items()
+            if has_passed(self.home, key) is False
+        )
+
     def keys(self, component: str) -> dict[str, str]:
         """The keys of a component's checks, by their names."""
         if component not in self.outputs:
