@@ -63,7 +63,7 @@ def _noop(runs: int) -> Measured:
         values=[one.wall for one in took],
         unit="s",
         most=0.3,
-        note=f"{seconds(took)}, processor time {processor(took)}; gfx-smoke: no step runs, no root is looked at",
+        note=f"{seconds(took)}, processor time {processor(took)}; gfx-smoke, no root is looked at",
     )
 
 
