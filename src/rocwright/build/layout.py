@@ -46,7 +46,6 @@ def lay_out(
     Raises InputError where the key to sign with cannot be used.
     """
     from rocwright.flow import built_outputs
-    from rocwright.proof.beside import lay_beside
     from rocwright.verify.passed import Passed
 
     folder = project.output / project.request.stack
@@ -69,6 +68,9 @@ def lay_out(
                 if known is None and not anew:
                     continue
                 if known is None:
+                    # what writes an SBOM takes longer to load than all else where there is nothing to do
+                    from rocwright.proof.beside import lay_beside
+
                     checks = passed.keys(step.component)
                     laid = lay_beside(project, plan, locked, step, output, target, say, checks, lacking)
                     known = stamps.note(target, mark, laid, lacking)
