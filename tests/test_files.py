@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import signal
 import time
 from pathlib import Path
 
 import pytest
 
-from rocwright.files import atomic_file, sha256_bytes, sha256_file, write_atomic
+from rocwright.files import atomic_file, is_git, sha256_bytes, sha256_file, write_atomic
 from tests.durable import watch
 
 
@@ -64,3 +65,31 @@ def test_a_file_is_safe_on_the_disk_before_it_has_its_name(
     order = watch(monkeypatch)
     write_atomic(tmp_path / "file", "x" * size)
     order.check(tmp_path / "file", folder=False)
+
+
+def test_a_file_grows_in_the_folder_where_it_will_lie(tmp_path: Path) -> None:
+    """Between two file systems there is no rename."""
+    with atomic_file(tmp_path / "file") as file:
+        [growing] = tmp_path.iterdir()
+        assert growing.stat().st_ino == os.fstat(file.fileno()).st_ino
+
+
+def test_why_writing_failed_is_told_also_where_its_folder_went_meanwhile(tmp_path: Path) -> None:
+    def half() -> None:
+        with atomic_file(tmp_path / "folder/file") as file:
+            shutil.rmtree(tmp_path / "folder")
+            file.write(b"half")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        half()
+
+
+@pytest.mark.parametrize("name", [".git", ".GIT", ".git.", ".git ", ".Git. .", "git~1", "GIT~1"])
+def test_what_git_takes_for_its_folder_on_some_file_system_is_known(name: str) -> None:
+    assert is_git(name)
+
+
+@pytest.mark.parametrize("name", ["git", "..git", " .git", ".gitignore", "git~2", ".github"])
+def test_what_git_takes_for_a_file_is_none_of_its_folders(name: str) -> None:
+    assert not is_git(name)

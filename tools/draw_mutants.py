@@ -12,11 +12,12 @@ import libcst.matchers as m
 from mutmut.mutation.mutators import mutation_operators
 
 ERROR = m.Name(m.MatchIfTrue(lambda name: name.endswith("Error")))
+SAYS = m.MatchIfTrue[str](lambda name: name.strip("_") in ("refuse", "say", "wrong"))
 LEFT_ALONE = (
     m.Annotation()
     | m.Decorator()
     | m.Raise()
-    | m.Call(func=ERROR | m.Attribute(attr=ERROR) | m.Name("isinstance"))
+    | m.Call(func=ERROR | m.Name("isinstance") | m.Name(SAYS) | m.Attribute(attr=ERROR | m.Name(SAYS)))
     | m.SimpleString(m.MatchIfTrue(lambda text: " " in text))
 )
 """Where nothing is changed."""

@@ -32,10 +32,10 @@ PACKAGE = Path("src/rocwright")
 TABLE, PAGE = ROOT / "tools/mutants.toml", ROOT / "docs/mutants.md"
 FENCE = r"""
 mount --make-rprivate / && mount --bind "$1" "$1" && mount --bind "$1/tmp" /tmp \
-    && mount -o remount,bind,ro / || exit 99
+    && mount --bind "$1/tmp" /var/tmp && mount -o remount,bind,ro / || exit 99
 shift && exec "$@"
 """
-"""What is broken can write to its own folder only, which is /tmp too, and all its processes end with it."""
+"""What is broken can write to its own folder only, also at /tmp and /var/tmp; its processes end with it."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Bench:
         begun = time.monotonic()
         measured = [f"--cov={self.folder / 'src/rocwright'}", "--cov-context=test", "--cov-report="]
         if (code := self.pytest([*measured, *module.tests], None)) != 0:
-            raise SystemExit(f"the tests of {module.path} fail as it is ({code}):\n{self.said()}")
+            raise RuntimeError(f"the tests of {module.path} fail as it is ({code}):\n{self.said()}")
         data = CoverageData(str(self.folder / "coverage"))
         data.read()
         contexts = data.contexts_by_lineno(str(self.folder / module.file))
@@ -167,7 +167,11 @@ def try_all(module: Module, benches: Sequence[Bench], seed: int, most: int, unti
     begun = time.monotonic()
     possible, picked = drawn(module.path, (ROOT / module.file).read_text(), seed, most)
     found = Tried(module, possible, len(picked))
-    tests, seconds = benches[0].reach(module)
+    try:
+        tests, seconds = benches[0].reach(module)
+    except RuntimeError as error:
+        print(error, flush=True)
+        return found
     free: SimpleQueue[Bench] = SimpleQueue()
     for one in benches:
         free.put(one)
@@ -230,19 +234,22 @@ def main() -> None:
     reasons = {(one["path"], one["was"], one["now"]): one["why"] for one in table.get("reason", [])}
     print(f"seed {asked.seed}, at most {asked.most} mutants a module", flush=True)
     begun = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="rocwright-mutants-", dir="/var/tmp") as folder:
+    head = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, check=True)
+    commit = head.stdout.decode().strip()
+    with tempfile.TemporaryDirectory(prefix="mutants-", dir=ROOT / ".venv") as folder:
         benches = [Bench(Path(folder, str(number))) for number in range(asked.jobs)]
-        until = begun + 3600 * asked.hours
-        tried = [try_all(one, benches, asked.seed, asked.most, until) for one in modules]
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, check=True
-    )
-    told = (
-        f"This run: seed {asked.seed}, at most {asked.most} mutants a module, {asked.jobs} at once, "
-        f"{(time.monotonic() - begun) / 60:.0f} minutes, {datetime.now(UTC):%Y-%m-%d}, "
-        f"commit {commit.stdout.decode().strip()}."
-    )
-    asked.page.write_text(page(tried, reasons, told))
+        tried = []
+        for left, one in zip(range(len(modules), 0, -1), modules, strict=True):
+            now = time.monotonic()
+            # what one leaves of its share is the others'
+            until = now + (begun + 3600 * asked.hours - now) / left
+            tried.append(try_all(one, benches, asked.seed, asked.most, until))
+            told = (
+                f"This run: seed {asked.seed}, at most {asked.most} mutants a module, {asked.jobs} at once, "
+                f"{(time.monotonic() - begun) / 60:.0f} minutes, {datetime.now(UTC):%Y-%m-%d}, "
+                f"commit {commit}."
+            )
+            asked.page.write_text(page(tried, reasons, told))
 
 
 if __name__ == "__main__":

@@ -266,7 +266,7 @@ def test_a_repository_within_the_tree_is_not_kept(shell: Shell, tmp_path: Path) 
 
 
 def test_text_that_is_not_utf8_is_refused_and_nothing_is_written(shell: Shell, tmp_path: Path) -> None:
-    (shell.tree / "latin").write_bytes(b"caf\xe9\n")
+    (shell.tree / "latin").write_bytes(b"caf\xe9\n")  # codespell:ignore caf
     commit(shell.tree, "a word")
     with pytest.raises(PatchError, match="a word is not a unified diff") as caught:
         save(shell, tmp_path / "catalog")

@@ -97,7 +97,8 @@ def test_there_are_no_capabilities(ran: Run) -> None:
     _, lines = ran(shell("grep -E '^(Cap|NoNewPrivs)' /proc/self/status"))
     assert lines.pop() == "NoNewPrivs:\t1"
     assert {line.split(":")[0]: int(line.split()[1], 16) for line in lines} == {
-        f"Cap{each}": 0 for each in ("Inh", "Prm", "Eff", "Bnd", "Amb")
+        f"Cap{each}": 0
+        for each in ("Inh", "Prm", "Eff", "Bnd", "Amb")  # codespell:ignore inh
     }
 
 

@@ -136,6 +136,28 @@ def test_a_zip_is_unpacked_with_its_modes(tmp_path: Path) -> None:
     assert contents(tmp_path / "out") == {"a": None, "a/b": b"1", "run": b"2 (x)"}
 
 
+@pytest.mark.parametrize(
+    ("said", "mode"),
+    [
+        (0o644, 0o644),
+        (0o600, 0o644),
+        (0o666, 0o644),
+        (0o755, 0o755),
+        (0o4777, 0o755),
+        (0o001, 0o755),
+        (0, 0o644),
+    ],
+)
+def test_of_the_modes_of_a_zip_only_that_a_file_can_run_is_kept(tmp_path: Path, said: int, mode: int) -> None:
+    """A tree is the same whoever packed it, and holds nothing that others may write to."""
+    info = zipfile.ZipInfo("file")
+    info.external_attr = (stat.S_IFREG | said) << 16
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as bundle:
+        bundle.writestr(info, "1")
+    unpack(tmp_path / "x.zip", tmp_path / "out")
+    assert stat.S_IMODE((tmp_path / "out/file").stat().st_mode) == mode
+
+
 # what is refused
 
 DEEP = [FOLDER, *(member(f"x-1/{name}/", type=tarfile.DIRTYPE, mode=0o755) for name in ("a", "a/b", "a/b/c"))]

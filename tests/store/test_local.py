@@ -342,3 +342,11 @@ def test_a_store_that_may_not_be_written_says_so(small_disk: Path, tmp_path: Pat
     with pytest.raises(InputError, match="cannot be written") as caught:
         store.put_file(a_file(tmp_path))
     assert "ROCWRIGHT_HOME" in caught.value.next_step
+
+
+def test_a_file_is_dropped_once_and_for_all(store: LocalStore, tmp_path: Path) -> None:
+    sha256, _ = store.put_file(a_file(tmp_path))
+    store.remove_blob(sha256)
+    store.remove_blob(sha256)
+    assert not store.has(sha256)
+    assert store.since(sha256) == 0
