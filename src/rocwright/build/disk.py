@@ -91,7 +91,7 @@ def volumes(where: Mapping[str, Path]) -> tuple[Volume, ...]:
     """Each file system once, with all that lies on it; folders that are not there yet lie where they will."""
     found: dict[int, Volume] = {}
     for what, path in where.items():
-        there = next(one for one in (path, *path.parents) if one.exists())
+        there = path if path.exists() else next(one for one in path.parents if one.exists())
         told, device = os.statvfs(there), there.stat().st_dev
         before = found.get(device)
         found[device] = Volume(

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from rocwright.build.jobs import room as module
+from rocwright.build.jobs.kernel import text
 from rocwright.build.jobs.room import Pressure, pressure_of, read_room
 from rocwright.sandbox import cgroup
 from rocwright.sandbox.cgroup import Cgroup
@@ -125,3 +126,22 @@ def test_pressure_that_says_nothing(text: str) -> None:
 def test_this_machine_is_read() -> None:
     found = read_room(None, None)
     assert 0 < found.available <= found.total
+
+
+def test_what_a_cgroup_uses_is_read_only_where_it_has_a_limit_of_its_own(
+    mount: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+
+    def noted(path: Path | str) -> str:
+        read.append(str(path))
+        return text(path)
+
+    monkeypatch.setattr(module, "text", noted)
+    limited = [first(mount / "one/low", str(GIB), 1), second(mount / "two/low", str(GIB), 1)]
+    first(mount / "one/high", str(2**63 - 4096), 1)
+    second(mount / "two/high", str(64 * GIB), 1)
+    read_room(None, None, [mount / one for one in ("one/high", "two/high", "one/low", "two/low")])
+    assert {one for one in read if one.endswith("memory.stat")} == {
+        str(one.folder / "memory.stat") for one in limited
+    }

@@ -73,7 +73,7 @@ def read_room(limit: int | None, group: Cgroup | None, below: Sequence[Path] = (
     them. Never raises.
     """
     machine = _machine(text(MEMINFO))
-    bounds = [machine, *(bound for bound in _cgroups(group, below) if bound.total < machine.total)]
+    bounds = [machine, *_cgroups(group, below, machine.total)]
     if limit is not None:
         bounds.append(_Bound("limit", limit, max(own, group.used() if group is not None else 0)))
     tightest = min(bounds, key=lambda bound: bound.left)
@@ -112,31 +112,34 @@ def _machine(words: str) -> _Bound:
     return _Bound("machine", total, total - left, PRESSURE)
 
 
-def _cgroups(group: Cgroup | None, below: Sequence[Path]) -> Iterator[_Bound]:
-    """The limits of the sandboxes, of the build's own cgroup, and of all above it, or above this process."""
+def _cgroups(group: Cgroup | None, below: Sequence[Path], total: int) -> Iterator[_Bound]:
+    """The limits of the sandboxes, of the build's own cgroup, and of all above it, or above this process.
+
+    Only those below `total`: of others it is not read what they use, which takes longer than all else here.
+    """
     starts = [group.folder] if group is not None else [place.folder.parent for place in cgroup.places("any")]
     folders = [folder for start in starts for folder in (start, *start.parents)]
     for folder in dict.fromkeys([*below, *folders]):
         if folder.is_relative_to(cgroup.MOUNT):
-            bound = _first(folder) or _second(folder)
+            bound = _first(folder, total) or _second(folder, total)
             if bound is not None:
                 yield bound
 
 
-def _first(folder: Path) -> _Bound | None:
+def _first(folder: Path, total: int) -> _Bound | None:
     """Version 1. Its own names are those without `total_`, which leave out what lies below."""
     limit = text(folder / "memory.limit_in_bytes").strip()
-    if not limit.isdigit():
+    if not limit.isdigit() or int(limit) >= total:
         return None
     stat = table(text(folder / "memory.stat"))
     return _Bound(str(folder), int(limit), stat.get("total_rss", 0) + stat.get("total_shmem", 0))
 
 
-def _second(folder: Path) -> _Bound | None:
+def _second(folder: Path, total: int) -> _Bound | None:
     """Version 2. Above `memory.high` processes are slowed down until nothing moves: it counts as a limit."""
     limits = [text(folder / name).strip() for name in ("memory.max", "memory.high")]
     numbers = [int(limit) for limit in limits if limit.isdigit()]
-    if not numbers:
+    if not numbers or min(numbers) >= total:
         return None
     stat = table(text(folder / "memory.stat"))
     used = sum(stat.get(name, 0) for name in _HELD_V2)
