@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from rocwright.export.model import File, lines_of
+from rocwright.files import is_git
 from rocwright.patching import diffs, found, kinds, lists, rules
 from rocwright.patching.model import Edit, Kind
 
@@ -51,8 +52,8 @@ def main(edits_file, tree):
         path = tree / name
         if name not in drafts:
             inside = path.resolve().is_relative_to(tree.resolve())
-            if not inside:
-                raise PatchError(f"{name} leads out of the tree")
+            if not inside or any(map(is_git, Path(name).parts)):
+                raise PatchError(f"{name} leads out of the tree, or into its repository")
             drafts[name] = (path.read_bytes().decode() if path.is_file() else None, False)
         return drafts[name][0]
 
@@ -125,7 +126,7 @@ if __name__ == "__main__":
 def program() -> File:
     """The program, made of the modules that find and change places in texts."""
     kind = "\n\nclass Kind(str, enum.Enum):\n" + "".join(f"    {one.name} = {one.value!r}\n" for one in Kind)
-    bodies = [_body(module) for module in (found, lists, rules, kinds, diffs)]
+    bodies = [inspect.getsource(is_git), *(_body(module) for module in (found, lists, rules, kinds, diffs))]
     return File("\n\n".join([_HEAD + kind, *bodies]).encode() + _TAIL.encode(), executable=True)
 
 
