@@ -72,7 +72,7 @@ class LocalStore:
     # files
 
     def _blob(self, sha256: str) -> Path:
-        return self.path / "blobs" / _checked(sha256)[:2] / sha256
+        return self.path / f"blobs/{_checked(sha256)[:2]}/{sha256}"
 
     def has(self, sha256: str, size: int | None = None) -> bool:
         try:
@@ -172,7 +172,7 @@ class LocalStore:
     # records and steps
 
     def _record(self, key: str) -> Path:
-        return self.path / "records" / _checked(key)[:2] / f"{key}.json"
+        return self.path / f"records/{_checked(key)[:2]}/{key}.json"
 
     def _step(self, key: str) -> Path:
         return self.path / "steps" / _checked(key)[:2] / f"{key}.json"
