@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from rocwright.build.progress import PlainProgress
 from rocwright.build.scheduler import Options
 from rocwright.errors import FailureClass, OutOfDiskError
 from rocwright.files import sha256_file
-from rocwright.flow import build, kept_keys, planned
+from rocwright.flow import build, kept_keys, lock_before, planned
 from rocwright.home import Home
 from rocwright.plan.decide import State
 from rocwright.records.model import Run
@@ -122,6 +123,7 @@ def test_a_second_build_has_nothing_to_do_and_gives_the_same(finished: TinyProje
 
 LOADED = """
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from rocwright.build.options import Options
@@ -352,3 +354,15 @@ def test_an_edit_that_gives_the_same_tree_stops_the_build_there(
     found = outcomes(built(project))
     assert (found["tree/alpha"], found["alpha"]) == ("built", "reused")
     assert outputs(project)["alpha"] == outputs(finished)["alpha"]
+
+
+def test_a_lock_that_cannot_be_read_is_put_aside_when_another_is_made(
+    project: TinyProject, tmp_path: Path
+) -> None:
+    path = tmp_path / "rocwright.lock"
+    damaged = project.lock_path.read_bytes().replace(b'"beta"', b'"bets"', 1)
+    path.write_bytes(damaged)
+    said: list[str] = []
+    assert lock_before(replace(project, lock_path=path), said.append) is None
+    assert path.with_name("rocwright.lock.damaged").read_bytes() == damaged
+    assert "its remedies are not taken over" in said[0]

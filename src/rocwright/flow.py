@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -115,7 +116,7 @@ def lock(project: Project, on_line: Callable[[str], None], *, forget: bool = Fal
     from rocwright.resolve.online import Online
 
     base, release = check_request(project.request, project.catalog)
-    before = lock_before(project)
+    before = lock_before(project, on_line)
     with Online(base, release, project.catalog, project.store, project.home, on_line, before) as outside:
         had = before.remedies if before is not None and not forget else ()
         # the lock that a trial would be undone to is not this one
@@ -154,11 +155,17 @@ def lock_again(project: Project, locked: Lock, on_line: Callable[[str], None]) -
         )
 
 
-def lock_before(project: Project) -> Lock | None:
-    """The lock that is there, whatever it answers, if it can be read."""
-    with contextlib.suppress(RocwrightError):
+def lock_before(project: Project, on_line: Callable[[str], None]) -> Lock | None:
+    """The lock that is there, whatever it answers; one that cannot be read is put aside, which is said."""
+    if not project.lock_path.exists():
+        return None
+    try:
         return read_lock(project.lock_path)
-    return None
+    except RocwrightError as error:
+        aside = project.lock_path.with_name(f"{project.lock_path.name}.damaged")
+        shutil.copyfile(project.lock_path, aside)
+        on_line(f"lock: {error.what}; its remedies are not taken over, a copy is at {aside}")
+        return None
 
 
 def current_lock(project: Project, on_line: Callable[[str], None]) -> Lock:
