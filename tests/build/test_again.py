@@ -77,18 +77,25 @@ def test_what_jobs_wanted_when_memory_ran_out_is_learnt(home: Home) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "before", "failure"),
+    ("code", "before", "failure", "cause"),
     [
-        (-9, 3, FailureClass.OUT_OF_MEMORY),
-        (-9, 4, FailureClass.INTERRUPTED),
-        (-9, None, FailureClass.OUT_OF_MEMORY),
-        (1, 3, FailureClass.INTERNAL),
+        (-9, 3, FailureClass.INTERRUPTED, "it counts for the whole machine, so that cannot be told here"),
+        (-9, 4, FailureClass.INTERRUPTED, "the kernel did not, by its own count"),
+        (-9, None, FailureClass.INTERRUPTED, "it counts for the whole machine, so that cannot be told here"),
+        (1, 3, FailureClass.INTERNAL, "a fault of rocwright"),
     ],
-    ids=["by the kernel", "by somebody", "by whom, nobody counts", "not killed"],
+    ids=["somewhere by the kernel", "by somebody", "by whom, nobody counts", "not killed"],
 )
-def test_a_steps_process_that_told_nothing_is_out_of_memory_where_the_kernel_counted_a_kill(
-    code: int, before: int | None, failure: FailureClass, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_a_kill_somewhere_on_the_machine_is_not_taken_for_the_steps_own(
+    code: int,
+    before: int | None,
+    failure: FailureClass,
+    cause: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     (tmp_path / "vmstat").write_text("oom_kill 4\n")
     monkeypatch.setattr(memory, "VMSTAT", tmp_path / "vmstat")
-    assert killed(code, before).failure is failure
+    told = killed(code, before)
+    assert told.failure is failure
+    assert cause in told.cause
