@@ -21,6 +21,7 @@ from rocwright.errors import FetchError, InternalError, SandboxError
 from rocwright.plan.environment import EPOCH, PACKAGES
 from rocwright.sandbox.engine import HOSTNAME
 from rocwright.store.model import Store
+from rocwright.units import size
 
 COMPRESSION = 3
 _ENVIRONMENT = {
@@ -43,6 +44,9 @@ _CAPABILITIES = (
     "KILL",
 )
 _OWN = ("dev", "proc", "sys", "run", "tmp")
+MOST_BYTES = 64 * 1024**3
+"""Bytes of a root file system, unpacked: several times the largest known."""
+
 _FORGET = "for pattern; do rm -rf -- $pattern; done"
 _PACK = """set -eu
 cd "$1"
@@ -133,8 +137,21 @@ class WritableRoot:
         outside = ["unshare", *as_root(), "--"] if as_root() else []
         words = ["sh", "-c", _PACK, "sh", str(self.path), str(EPOCH), str(self.begun)]
         compressor = zstandard.ZstdCompressor(level=COMPRESSION, threads=os.cpu_count() or 1)
+        written = 0
         with target.open("wb") as file, compressor.stream_writer(file, closefd=False) as packed:
-            code = process.pipe([*outside, *words], packed.write, said.append)
+
+            def write(chunk: bytes) -> None:
+                nonlocal written
+                written += len(chunk)
+                if written > MOST_BYTES:
+                    raise SandboxError(
+                        "the packages of an image wrote more than any root file system holds",
+                        cause=f"more than {size(MOST_BYTES)}; a sparse file stands for more than it takes",
+                        next_step="look at what its packages do, and name another image or other packages",
+                    )
+                packed.write(chunk)
+
+            code = process.pipe([*outside, *words], write, said.append)
         if code != 0:
             raise InternalError(
                 "a root file system could not be packed",
