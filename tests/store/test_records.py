@@ -7,6 +7,7 @@ import random
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 from tests.making import digest, put_output, record_of, small_plan
 
 from rocwright.bases.roots import remove_tree
@@ -187,3 +188,9 @@ def test_a_new_store_has_nothing_to_catch_up_with(tmp_path: Path, capsys: pytest
     store = LocalStore(tmp_path / "new")
     assert LocalStore(store.path).records() == []
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "/etc/passwd", "..", "", "a\nb", "\x1b[2J"])
+def test_an_output_whose_name_leads_elsewhere_is_no_output(name: str) -> None:
+    with pytest.raises(ValidationError, match="is not the name of a file"):
+        Output(name="x", filename=name, sha256=digest("x"), size=1)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Annotated, Literal, Protocol
+
+from pydantic import AfterValidator
 
 from rocwright.errors import FailureClass, RocwrightError
 from rocwright.models import Frozen
@@ -17,11 +19,18 @@ RECORD_SCHEMA = 2
 """How a record is written. One with a higher number is a newer rocwright's, and left alone."""
 
 
+def _one_name(name: str) -> str:
+    """A file name that leads nowhere else when it is put behind a folder. Raises ValueError."""
+    if "/" in name or name in ("", ".", "..") or not name.isprintable():
+        raise ValueError(f"{name!r} is not the name of a file")
+    return name
+
+
 class Output(Frozen):
     """One thing that a step made: its name in the step, its file name, hex sha256 and size in bytes."""
 
     name: str
-    filename: str
+    filename: Annotated[str, AfterValidator(_one_name)]
     sha256: str
     size: int
 
