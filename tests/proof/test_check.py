@@ -248,6 +248,7 @@ def test_whatever_is_signed_is_told_or_refused_in_words(
 def test_a_key_is_the_users_alone_and_is_never_overwritten(tmp_path: Path) -> None:
     made = make_key()
     assert made.private == tmp_path / "home" / "attest.key"
+    assert made.public == tmp_path / "home" / "attest.pub"
     assert made.private.stat().st_mode & 0o777 == 0o600
     assert public_key(made.public).keyid == made.keyid
     with pytest.raises(InputError, match="is there already"):
