@@ -91,3 +91,15 @@ def test_two_steps_that_want_a_place_at_once_halve_what_there_is(tmp_path: Path)
         second = server.seat(wants(8, "second"), most=2)
         assert second is not None
         assert (second.jobs, second.cap) == (2, 2)
+
+
+def test_a_step_that_ran_out_of_memory_begins_with_fewer_jobs_and_no_other_step_does(tmp_path: Path) -> None:
+    large, other = wants(4, "large"), wants(4, "other")
+    with JobServer(Home(tmp_path), jobs=4, sharing=False) as server:
+        for _ in range(20):
+            server.ran_out(large, 4, 2**50)
+        for step, jobs in ((large, 1), (other, 4)):
+            seat = server.seat(step)
+            assert seat is not None
+            assert seat.jobs == jobs
+            seat.close()
