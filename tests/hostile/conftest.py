@@ -40,9 +40,18 @@ def whole_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def shop(home: Home, store: LocalStore, engine: str, whole_root: Path, tmp_path: Path) -> Workshop:
-    """Steps in that engine."""
-    return Workshop(home, store, engine, tmp_path, put_root(store, whole_root))
+def shop(
+    home: Home,
+    store: LocalStore,
+    engine: str,
+    tiny_root: Path,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+) -> Workshop:
+    """Steps in that engine; only what asks for a Python has one, for its root takes long to unpack."""
+    asked = "python3" in str(request.node.callspec.params)
+    root: Path = request.getfixturevalue("whole_root") if asked else tiny_root
+    return Workshop(home, store, engine, tmp_path, put_root(store, root))
 
 
 @pytest.fixture(autouse=True)
