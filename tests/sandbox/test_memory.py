@@ -13,6 +13,7 @@ import pytest
 
 from rocwright.sandbox import Ended, Outcome, cgroup, memory, run
 from rocwright.sandbox.host import Host
+from rocwright.sandbox.pids import Pids
 from tests.sandbox.sandbox_jobs import shell
 
 HUNGRY = "head -c 400M /dev/zero | tail -n 1 > /dev/null"
@@ -95,3 +96,16 @@ def test_a_kernel_that_counts_no_kills_is_no_reason_to_say_anything(
     assert memory.machine_kills() is None
     monkeypatch.setattr(memory, "VMSTAT", tmp_path / "none")
     assert memory.machine_kills() is None
+
+
+def test_what_happened_in_a_cgroup_below_counts_from_when_it_is_there(tmp_path: Path) -> None:
+    group = cgroup.Cgroup(folder=tmp_path, path="", version=1)
+    limits = Pids(folder=tmp_path, apart=True)
+    (tmp_path / "pids.events").write_text("max 0\n")
+    assert (group.oom_kills(), limits.refused(), group.members()) == (0, False, frozenset())
+    below = tmp_path / "engine" / "job"
+    below.mkdir(parents=True)
+    (below / "memory.oom_control").write_text("oom_kill_disable 0\nunder_oom 0\noom_kill 2\n")
+    (below / "pids.events").write_text("max 1\n")
+    (below / "cgroup.procs").write_text("7\n8\n")
+    assert (group.oom_kills(), limits.refused(), group.members()) == (2, True, frozenset({7, 8}))

@@ -80,3 +80,15 @@ def test_one_that_is_stuck_is_ended_as_out_of_memory(
         assert ended.wait(20)
     assert watch.exhausted
     assert watch.stalled
+
+
+def test_one_that_all_in_all_uses_little_is_not_full(tmp_path: Path, sleeper: int) -> None:
+    watch = Stall(stands(tmp_path, sleeper, faults=0))
+    usage = tmp_path / "memory.usage_in_bytes"
+    usage.write_text(f"{900 * 2**20}\n")
+    assert not watch.stuck(0)
+    stands(tmp_path, sleeper, faults=1000)
+    assert not watch.stuck(SECONDS)
+    usage.write_text(f"{995 * 2**20}\n")
+    stands(tmp_path, sleeper, faults=2000)
+    assert watch.stuck(2 * SECONDS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,7 +29,9 @@ class Pids:
         Version 1 counts where the process was, version 2 where the limit is.
         Source: Linux, kernel/cgroup/pids.c, pids_event.
         """
-        return any(_refusals(Path(at) / "pids.events") for at, _, _ in os.walk(self.folder))
+        return any(
+            cgroup.table(each / "pids.events").get("max", 0) for each in cgroup.here_and_below(self.folder)
+        )
 
     def close(self) -> None:
         """Let no more processes start, so that what is killed cannot start others meanwhile."""
@@ -50,10 +51,3 @@ def limit(group: Cgroup | None, most: int) -> Pids | None:
         (folder / "pids.max").write_text(str(most))
         return Pids(folder=folder, apart=apart)
     return None
-
-
-def _refusals(events: Path) -> int:
-    with contextlib.suppress(OSError, ValueError):
-        words = events.read_text().split()
-        return int(words[words.index("max") + 1])
-    return 0

@@ -70,7 +70,10 @@ def _above(group: Cgroup) -> list[Cgroup]:
 
 def _full(group: Cgroup) -> bool:
     most = group.most_allowed()
-    return most is not None and group.used() >= FULL * most
+    if most is None:
+        return False
+    bound = group.most_used()
+    return (bound is None or bound >= FULL * most) and group.used() >= FULL * most
 
 
 def _worked(pid: int) -> float:
