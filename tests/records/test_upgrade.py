@@ -6,19 +6,22 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, create_mock_engine
 
 from rocwright.errors import FailureClass, InputError
 from rocwright.home import Home
 from rocwright.records import migrations
 from rocwright.records.database import open_database
 from rocwright.records.place import open_records
-from rocwright.records.schema import VERSIONS, metadata
+from rocwright.records.schema import RARE, VERSIONS, metadata
+from rocwright.records.upgrade import make_tables
 from rocwright.records.upkeep import repair
 
 FOLDER = Path(migrations.__file__).parent
@@ -53,6 +56,31 @@ def test_the_steps_one_after_another_give_the_tables_of_a_new_database(home: Hom
     with database.reading() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
     database.close()
+
+
+def test_a_server_too_gets_indexes_of_what_is_rare_alone() -> None:
+    said: list[str] = []
+
+    def note(statement: Any, *_: Any) -> None:
+        said.append(" ".join(str(statement.compile(dialect=server.dialect)).split()))
+
+    server = create_mock_engine("postgresql+psycopg://", note)
+    make_tables(cast("Connection", server))
+    for name, usual in RARE.items():
+        assert f"CREATE INDEX runs_by_{name} ON runs ({name}, number) WHERE {name} <> '{usual}'" in said
+
+
+def test_records_in_a_file_load_nothing_for_servers(home: Home) -> None:
+    script = """
+import sys
+from rocwright.home import Home
+from rocwright.records.place import open_records
+open_records(Home.default()).close()
+print([name for name in sys.modules if "postgresql" in name])
+"""
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert home.records.exists()
+    assert told.stdout == "[]\n"
 
 
 def test_an_older_one_goes_on_with_all_that_it_has(home: Home) -> None:

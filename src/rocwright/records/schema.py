@@ -71,14 +71,8 @@ RARE = {"state": "ended", "origin": "", "lock": "", "failure": "", "issue": ""}
 """Columns that mostly hold one word: what else they hold has an index, which is small."""
 
 for _name, _usual in RARE.items():
-    _where = text(f"{_name} <> '{_usual}'")
-    Index(
-        f"runs_by_{_name}",
-        runs.c[_name],
-        runs.c.number,
-        sqlite_where=_where,
-        postgresql_where=_where,
-    )
+    # for a server `make_tables` says it: it loads all that SQLAlchemy has for servers
+    Index(f"runs_by_{_name}", runs.c[_name], runs.c.number, sqlite_where=text(f"{_name} <> '{_usual}'"))
 
 run_gpus = Table(
     "run_gpus",

@@ -10,7 +10,7 @@ from pathlib import Path
 from sqlalchemy import Connection, Engine, insert, inspect, text
 
 from rocwright.errors import InternalError
-from rocwright.records.schema import VERSIONS, about, metadata
+from rocwright.records.schema import VERSIONS, about, metadata, runs
 
 LOCK = 7_623_108_221
 """The number of the lock under which a PostgreSQL server is brought up to date; any will do."""
@@ -34,6 +34,9 @@ def bring_up_to_date(
 
 def make_tables(connection: Connection) -> None:
     """All tables as they are now. What the steps of `migrations` make one after another is the same."""
+    for index in runs.indexes:
+        options = index.dialect_options
+        options[connection.dialect.name]["where"] = options["sqlite"]["where"]
     metadata.create_all(connection)
     connection.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"))
     connection.execute(text("INSERT INTO alembic_version VALUES (:version)"), {"version": VERSIONS[-1]})
