@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN    := .venv/bin
 
-.PHONY: quickstart test fast real lint format docs bench mutants coverage reliability requirements clean
+.PHONY: quickstart test fast real nightly lint format docs bench mutants coverage reliability requirements clean
 
 quickstart: .venv/ready
 	@tools/prepare build
@@ -17,7 +17,12 @@ fast: .venv/ready
 
 real: .venv/ready
 	@tools/prepare test
-	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m real --durations=60
+	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "real and not nightly" --durations=20
+
+# the longest of the real tests: before a release, and every night
+nightly: .venv/ready
+	@tools/prepare test
+	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m nightly --durations=20
 
 lint: .venv/ready
 	$(BIN)/ruff check .

@@ -87,7 +87,7 @@ WHY = {
     "blob": "-",
     "record": "-",
     "step definition": "a definition that no step to run needs is written anew",
-    "unpacked root": "-",
+    "unpacked root": "no step ran in it, or it was unpacked again, as the log of that step says",
     "database": "nothing that is built, signed or promoted rests on it alone",
     "lock": "white space, or a field that is only told",
     "compiler cache": "ccache checks its entries, and compiles again",
