@@ -14,7 +14,7 @@ from tests.real.stacks import build_and_verify
 from rocwright.home import Home
 from rocwright.resolve.files import read_lock
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.nightly]
 
 
 @pytest.fixture(scope="module")
