@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from tests.reliability.disks import Point, filled
 from tests.reliability.flips import KINDS, Flip, flipped
 from tests.reliability.kills import Kill, killed
-from tests.reliability.page import page
-from tests.reliability.subject import make_subject
+from tests.reliability.page import Tried, page
+from tests.reliability.subject import Subject, make_subject
 
 from rocwright.bases.roots import remove_tree
 
 TOP = Path(__file__).parents[2]
+
+
+PARTS = ("flips", "disks", "kills")
 
 
 def main() -> int:
@@ -27,37 +34,50 @@ def main() -> int:
     asked.add_argument("--kills", type=int, default=300)
     asked.add_argument("--disks", type=int, default=40)
     asked.add_argument("--flips", type=int, default=20, help="of each kind")
+    asked.add_argument("--only", choices=PARTS, action="append", help="the others stay as they are")
     asked.add_argument("--out", type=Path, default=TOP / "docs/reliability.md")
     given = asked.parse_args()
     print(f"seed {given.seed}", flush=True)
-    kills, points, flips = list[Kill](), list[Point](), list[Flip]()
+    kept = given.out.with_suffix(".json")
+    tried: Tried = json.loads(kept.read_text()) if kept.exists() else {}
     folder = Path(tempfile.mkdtemp(prefix="rocwright-reliability-"))
+    wrong = 0
     try:
         subject = make_subject(folder / "subject")
-        # an own sequence for each kind: more of one does not change the others
-        for kind in KINDS:
-            for flip in flipped(subject, kind, given.flips, random.Random(f"{given.seed} {kind}")):
-                flips.append(flip)
-                print(f"{flip.outcome:<8} {kind}: {flip.file} at {flip.at}: {flip.why}", flush=True)
-        for point in filled(subject, given.disks, random.Random(f"{given.seed} disks")):
-            points.append(point)
-            print(
-                f"{point.ended or 'lost':<8} {point.left} {point.kind} left {' '.join(point.wrong)}",
-                flush=True,
-            )
-        for kill in killed(subject, given.kills, random.Random(f"{given.seed} kills")):
-            kills.append(kill)
-            print(f"{'lost' if kill.wrong else 'harmless':<8} {kill.what} {' '.join(kill.wrong)}", flush=True)
+        for part in given.only or PARTS:
+            about = f"Seed {given.seed}, {datetime.now(UTC):%Y-%m-%d}, commit {_commit()}"
+            found: list[dict[str, Any]] = []
+            tried[part] = {"about": about, "rows": found}
+            for one in _try(part, subject, given):
+                found.append(asdict(one))
+                lost = one.outcome == "lost" if isinstance(one, Flip) else bool(one.wrong)
+                wrong += lost
+                print(f"{'LOST ' if lost else ''}{one}", flush=True)
     finally:
         remove_tree(folder)
-    commit = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], cwd=TOP, capture_output=True, text=True, check=False
-    )
-    about = f"{datetime.now(UTC):%Y-%m-%d}, commit {commit.stdout.strip() or 'unknown'}"
-    given.out.write_text(page(given.seed, about, kills, points, flips))
-    print(f"written: {given.out}")
-    lost = [bool(one.wrong) for one in kills] + [bool(one.wrong) for one in points]
-    return 1 if any(lost) or any(one.outcome == "lost" for one in flips) else 0
+        # what was tried until somebody stopped it, too
+        kept.write_text(json.dumps(tried, indent=0) + "\n")
+        given.out.write_text(page(tried))
+        print(f"written: {given.out}")
+    return 1 if wrong else 0
+
+
+def _try(part: str, subject: Subject, given: argparse.Namespace) -> Iterator[Kill | Point | Flip]:
+    # a sequence of its own for each part: more of one does not change the others
+    match part:
+        case "flips":
+            for kind in KINDS:
+                yield from flipped(subject, kind, given.flips, random.Random(f"{given.seed} {kind}"))
+        case "disks":
+            yield from filled(subject, given.disks, random.Random(f"{given.seed} disks"))
+        case _:
+            yield from killed(subject, given.kills, random.Random(f"{given.seed} kills"))
+
+
+def _commit() -> str:
+    words = ["git", "describe", "--always", "--dirty"]
+    done = subprocess.run(words, cwd=TOP, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
 
 
 if __name__ == "__main__":

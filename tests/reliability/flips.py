@@ -62,7 +62,7 @@ def _files(one: Subject, kind: str) -> list[Path]:
         case "lock":
             found = [one.project / "rocwright.lock"]
         case _:
-            found = (home.path / "ccache").rglob("*")
+            found = home.compiler_caches.rglob("*")
     return sorted(path for path in found if path.is_file() and not path.is_symlink())
 
 
@@ -102,7 +102,9 @@ def _outcome(one: Subject, built: Ended, verified: Ended) -> tuple[str, str]:
     if aside:
         return "noticed", f"moved aside: {aside[0]}"
     words = ("damaged", "anew", "unpacked again")
-    line = next((line for line in built.said.splitlines() if any(word in line for word in words)), "")
+    logs = [log.read_text() for log in one.home.runs.glob(f"{built.told['run']['id']}/*.log")]
+    said_lines = [line for text in (built.said, *logs) for line in text.splitlines()]
+    line = next((line for line in said_lines if any(word in line for word in words)), "")
     if line:
         return "noticed", line.strip()
     return "harmless", "the right bytes came out"

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from tests.reliability.disks import Point
 from tests.reliability.flips import KINDS, Flip
 from tests.reliability.kills import Kill, rows
+
+Tried = dict[str, dict[str, Any]]
+"""By part (kills, disks, flips): `about`, how it was tried, and `rows`, what came of each."""
 
 HEAD = """\
 # Reliability
@@ -22,8 +26,21 @@ right bytes.
 """
 
 
-def page(seed: int, about: str, kills: Sequence[Kill], points: Sequence[Point], flips: Sequence[Flip]) -> str:
-    return "\n".join([HEAD, f"Seed {seed}, {about}.", *_kills(kills), *_points(points), *_flips(flips), ""])
+def page(tried: Tried) -> str:
+    """The page of what was tried, each part with the seed and the commit that it was tried with."""
+    parts = [
+        *_kills([Kill(**one) for one in tried.get("kills", {}).get("rows", ())]),
+        *_said(tried, "kills"),
+        *_points([Point(**one) for one in tried.get("disks", {}).get("rows", ())]),
+        *_said(tried, "disks"),
+        *_flips([Flip(**one) for one in tried.get("flips", {}).get("rows", ())]),
+        *_said(tried, "flips"),
+    ]
+    return "\n".join([HEAD.rstrip(), *parts, ""])
+
+
+def _said(tried: Tried, part: str) -> list[str]:
+    return ["", f"{tried[part]['about']}."] if part in tried else ["", "Not tried."]
 
 
 def _table(head: Sequence[str], body: Iterable[Sequence[object]]) -> list[str]:
@@ -87,7 +104,7 @@ WHY = {
     "blob": "-",
     "record": "-",
     "step definition": "a definition that no step to run needs is written anew",
-    "unpacked root": "no step ran in it, or it was unpacked again, as the log of that step says",
+    "unpacked root": "no step ran in it",
     "database": "nothing that is built, signed or promoted rests on it alone",
     "lock": "white space, or a field that is only told",
     "compiler cache": "ccache checks its entries, and compiles again",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator
+from dataclasses import asdict
 
 import pytest
 from tests.reliability.disks import filled
@@ -49,5 +50,6 @@ def test_a_flipped_bit_makes_nothing_wrong(subject: Subject, kind: str) -> None:
 
 def test_the_page_counts_what_was_tried(subject: Subject) -> None:
     flips = list(flipped(subject, "lock", 1, random.Random(1)))
-    text = page(1, "today", [], [], flips)
+    text = page({"flips": {"about": "Seed 1", "rows": [asdict(one) for one in flips]}})
     assert "| lock | 1 |" in text
+    assert "Not tried." in text
