@@ -38,7 +38,9 @@ def killed(subject: Subject, count: int, chance: random.Random) -> Iterator[Kill
         ("build", _build), ("a process of a build", _child), ("verify", _verify), ("serve", _serve),
     )  # fmt: skip
     for number in range(count):
-        name, action = chance.choices(actions, weights=(4, 3, 1, 2))[0]
+        # each at least once, then by chance
+        drawn = chance.choices(actions, weights=(4, 3, 1, 2))[0]
+        name, action = actions[number] if number < len(actions) else drawn
         if name != "verify" and _all_built(subject):
             subject.forget_steps()
         in_time = action(subject, seconds, chance)
