@@ -13,16 +13,16 @@ test: lint docs fast real
 
 fast: .venv/ready
 	@tools/prepare test
-	$(BIN)/pytest -q -n 2 -m "not real"
+	tools/pytest -q -n 2 -m "not real"
 
 real: .venv/ready
 	@tools/prepare test
-	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "real and not nightly" --durations=20
+	tools/pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "real and not nightly" --durations=20
 
 # the longest of the real tests: before a release, and every night
 nightly: .venv/ready
 	@tools/prepare test
-	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m nightly --durations=20
+	tools/pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m nightly --durations=20
 
 lint: .venv/ready
 	$(BIN)/ruff check .

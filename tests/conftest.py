@@ -16,6 +16,7 @@ from rocwright.bases.roots import remove_tree
 from rocwright.home import Home
 from rocwright.sandbox import probe_all
 from rocwright.store.local import LocalStore
+from tests import hostile_files
 from tests.engines import must_work
 from tests.making import make_tiny_root
 from tests.skips import (
@@ -41,6 +42,13 @@ settings.load_profile("rocwright")
 def no_test_touches_the_users_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROCWRIGHT_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_that_pytest_cannot_remove() -> Iterator[None]:
+    yield
+    while hostile_files.deep:
+        remove_tree(hostile_files.deep.pop())
 
 
 @pytest.fixture(scope="session")

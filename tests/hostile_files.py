@@ -61,8 +61,13 @@ def make_huge(path: Path) -> None:
         file.truncate(2**42)
 
 
+deep: list[Path] = []
+"""Where make_deep was in this test; what is left of it goes after the test."""
+
+
 def make_deep(folder: Path, levels: int) -> None:
-    """Folders in folders, deeper than any path can name; shutil.rmtree cannot remove them."""
+    """Folders in folders, deeper than any path can name; shutil.rmtree, and so pytest, cannot remove them."""
+    deep.append(folder)
     at = os.open(folder, os.O_RDONLY)
     for _ in range(levels):
         os.mkdir("d", dir_fd=at)
