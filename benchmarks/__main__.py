@@ -42,6 +42,7 @@ from benchmarks.rows import (
     wheel_normalise,
     wheel_slim,
 )
+from rocwright import startup
 
 ROWS: Mapping[str, Callable[[int | None], Sequence[Measured]]] = {
     "help": start.measure,
@@ -107,6 +108,7 @@ def main() -> int:
     unknown = [name for name in options.names if not _chosen([name])]
     if unknown:
         parser.error(f"no row is called {', '.join(unknown)}; there are {', '.join(ROWS)}")
+    startup.settle()  # as the command does
     # an installed package has its bytecode; a fresh checkout gets it here
     compile_dir(Path(rocwright.__file__).parent, quiet=1)
     failed, worse = False, list[str]()

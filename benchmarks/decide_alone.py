@@ -8,9 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from rocwright.plan.decide import decide
-from rocwright.plan.model import Plan
-from rocwright.store.local import LocalStore
+from rocwright import startup
 
 
 def _started() -> float:
@@ -19,10 +17,19 @@ def _started() -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-if __name__ == "__main__":
+def main() -> None:
+    startup.settle()  # as the command does
+    from rocwright.plan.decide import decide
+    from rocwright.plan.model import Plan
+    from rocwright.store.local import LocalStore
+
     imported = time.clock_gettime(time.CLOCK_BOOTTIME)
     plan = Plan.model_validate_json(Path(sys.argv[1]).read_bytes())
     read = time.clock_gettime(time.CLOCK_BOOTTIME)
     decide(plan, LocalStore(Path(sys.argv[2])), plan)
     decided = time.clock_gettime(time.CLOCK_BOOTTIME)
     print(json.dumps({"imports": imported - _started(), "read": read - imported, "decide": decided - read}))
+
+
+if __name__ == "__main__":
+    main()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import importlib
 import os
 import signal
@@ -11,6 +10,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from rocwright import startup
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -184,10 +185,7 @@ def main() -> None:
     debug = "--debug" in sys.argv
     # asked to end, it ends what it runs, as with Ctrl-C
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    # importing and listing make no rubbish: by default a tenth of the time is spent looking for it
-    gc.set_threshold(100_000)
-    # looking for plugins of pydantic reads the metadata of every package that is installed
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    startup.settle()
     try:
         code = cli.main(standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)

@@ -7,7 +7,6 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from pydantic import AfterValidator, Field, model_validator
 
 from rocwright.models import Frozen
@@ -46,6 +45,9 @@ class Rule(Frozen):
 
 
 def _check_range(value: str) -> str:
+    # a plan mostly has no ranges, and each command reads one
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
     try:
         SpecifierSet(value)
     except InvalidSpecifier as error:

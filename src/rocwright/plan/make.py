@@ -91,6 +91,7 @@ class _Maker:
         self.place = {name: at for at, name in enumerate(self.versions)}
         self.beside, self.present = versions_of(lock), present(lock)
         self.needed: dict[str, frozenset[str]] = {}
+        self.about: dict[str, About] = {}
         self.brings: dict[str, tuple[str, ...]] = {}
         """For trust domains, by name of an input: digests of what is fetched, domains of what is built."""
 
@@ -107,10 +108,10 @@ class _Maker:
 
     def _told(self, step: Step) -> Step:
         """The step with what it is made of."""
-        version = self.versions.get(step.component, "")
-        request = self.lock.request
-        about = About(version=version, base=request.base, targets=request.gpu)
-        return step.model_copy(update={"about": about})
+        if step.component not in self.about:
+            version, request = self.versions.get(step.component, ""), self.lock.request
+            self.about[step.component] = About(version=version, base=request.base, targets=request.gpu)
+        return step.model_copy(update={"about": self.about[step.component]})
 
     def _shared(self, name: str, part: LockedPython | LockedProvider) -> None:
         """The Python packages, or ROCm's own files, that builds install; a wheel made of each sdist."""

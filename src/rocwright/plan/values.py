@@ -64,6 +64,8 @@ def chosen_values(env: Env, have: frozenset[str]) -> dict[str, str]:
 
 def expand(text: str, values: dict[str, str], subject: str) -> str:
     """`{version}` and `{targets}` in a recipe's environment. Raises InputError for any other name."""
+    if "{" not in text and "}" not in text:
+        return text
     try:
         return text.format_map(values)
     except (KeyError, ValueError, IndexError, AttributeError) as error:
