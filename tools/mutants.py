@@ -2,12 +2,15 @@
 
 `make mutants` does the whole: mutmut makes the changes, a seed draws at most 300 of them for each module, and
 the tests of the module's room run on each, those first that reach the changed line. What is broken may do
-anything: it runs where only its own folder can be written. What was found is written to docs/mutants.md.
+anything: it runs where only its own folder can be written. What was found is written to docs/mutants.json and
+from there to docs/mutants.md; `--survivors` tries again what survived then, with the tests as they are now.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
 import os
 import secrets
 import shutil
@@ -17,19 +20,20 @@ import tempfile
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Any
 
 from coverage import CoverageData
 from tools.draw_mutants import Mutant, drawn
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = Path("src/rocwright")
-TABLE, PAGE = ROOT / "tools/mutants.toml", ROOT / "docs/mutants.md"
+TABLE, DATA = ROOT / "tools/mutants.toml", ROOT / "docs/mutants.json"
 FENCE = r"""
 mount --make-rprivate / && mount --bind "$1" "$1" && mount --bind "$1/tmp" /tmp \
     && mount --bind "$1/tmp" /var/tmp && mount -o remount,bind,ro / || exit 99
@@ -53,24 +57,36 @@ class Module:
 
 @dataclass
 class Tried:
-    """What became of a module's mutants; `possible` is how many there are."""
+    """What became of a module's mutants, of which there are `possible`; `source` is its text's sha256."""
 
-    module: Module
+    path: str
+    source: str
     possible: int
     drawn: int
-    ends: Counter[str] = field(default_factory=Counter)
-    survivors: list[Mutant] = field(default_factory=list)
-    seconds: float = 0
+    ends: dict[str, int] = field(default_factory=dict)
+    survivors: list[tuple[int, str, str]] = field(default_factory=list)
 
-    def row(self) -> str:
-        tried = self.ends.total()
-        share = f"{(tried - self.ends['survived']) / tried:.0%}" if tried else "-"
-        ends = " | ".join(str(self.ends[one]) for one in ("killed", "timeout", "survived"))
+    def row(self, promise: str) -> str:
+        tried = sum(self.ends.values())
+        share = f"{1 - self.ends.get('survived', 0) / tried:.0%}" if tried else "-"
+        ends = " | ".join(str(self.ends.get(one, 0)) for one in ("killed", "timeout", "survived"))
         left = self.drawn - tried
-        return (
-            f"| `{self.module.path}` | {self.module.promise} | {self.possible} | {self.drawn} | {ends} "
-            f"| {left} | {share} |"
-        )
+        return f"| `{self.path}` | {promise} | {self.possible} | {self.drawn} | {ends} | {left} | {share} |"
+
+
+@dataclass
+class Told:
+    """docs/mutants.json: how it was tried, and what became of each module."""
+
+    seed: int
+    most: int
+    jobs: int
+    minutes: float = 0
+    date: str = ""
+    commit: str = ""
+    again: str = ""
+    """The commit whose tests tried the survivors again."""
+    modules: list[Tried] = field(default_factory=list)
 
 
 class Bench:
@@ -162,16 +178,25 @@ def near(tests: Mapping[int, list[str]], line: int) -> list[str]:
     return next((tests[one] for one in range(line, max(0, line - 12), -1) if tests.get(one)), [])
 
 
-def try_all(module: Module, benches: Sequence[Bench], seed: int, most: int, until: float) -> Tried:
-    """Try a module's mutants, each on a bench that is free, as long as there is time."""
+def try_all(
+    module: Module, benches: Sequence[Bench], asked: Told, until: float, only: Tried | None = None
+) -> Tried:
+    """Try a module's mutants, or only those that survived before, each on a bench that is free, as long as
+    there is time."""
     begun = time.monotonic()
-    possible, picked = drawn(module.path, (ROOT / module.file).read_text(), seed, most)
-    found = Tried(module, possible, len(picked))
+    code = (ROOT / module.file).read_text()
+    possible, picked = drawn(module.path, code, asked.seed, asked.most)
+    found = Tried(module.path, hashlib.sha256(code.encode()).hexdigest(), possible, len(picked))
+    ends: Counter[str] = Counter()
+    if only is not None:
+        picked = [one for one in picked if (one.line, one.was, one.now) in only.survivors]
+        ends.update(only.ends)
+        ends["survived"] -= len(picked)
     try:
         tests, seconds = benches[0].reach(module)
     except RuntimeError as error:
         print(error, flush=True)
-        return found
+        return only or found
     free: SimpleQueue[Bench] = SimpleQueue()
     for one in benches:
         free.put(one)
@@ -185,36 +210,57 @@ def try_all(module: Module, benches: Sequence[Bench], seed: int, most: int, unti
             free.put(bench)
 
     with ThreadPoolExecutor(len(benches)) as pool:
-        for mutant, end in zip(picked, pool.map(attempt, picked), strict=True):
+        for mutant, ended in zip(picked, pool.map(attempt, picked), strict=True):
+            # what there was no time for survives as before
+            end = ended or ("survived" if only else "")
             if end:
-                found.ends[end] += 1
+                ends[end] += 1
             if end == "survived":
-                found.survivors.append(mutant)
+                found.survivors.append((mutant.line, mutant.was, mutant.now))
                 print(f"{module.path}:{mutant.line} survived\n{mutant.diff}", flush=True)
-    found.seconds = time.monotonic() - begun
-    print(found.row(), f"{found.seconds:.0f} s", flush=True)
+    found.ends = dict(ends)
+    print(found.row(module.promise), f"{time.monotonic() - begun:.0f} s", flush=True)
     return found
 
 
-def page(tried: Sequence[Tried], reasons: Mapping[tuple[str, str, str], str], told: str) -> str:
+def page(told: Told, promises: Mapping[str, str], reasons: Mapping[tuple[str, str, str], str]) -> str:
     """docs/mutants.md."""
-    lines = ["# Broken on purpose", "", (ROOT / "tools/mutants_page.md").read_text().strip(), "", told, ""]
+    lines = ["# Broken on purpose", "", (ROOT / "tools/mutants_page.md").read_text().strip(), ""]
+    again = f" What survived was tried again with the tests of commit {told.again}." if told.again else ""
+    lines += [
+        f"This run: seed {told.seed}, at most {told.most} mutants a module, {told.jobs} at once, "
+        f"{told.minutes:.0f} minutes, {told.date}, commit {told.commit}.{again}",
+        "",
+    ]
     lines += ["| module | promise | possible | drawn | killed | too slow | survived | not tried | noticed |"]
-    lines += ["| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |", *(one.row() for one in tried)]
+    lines += ["| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"]
+    lines += [one.row(promises[one.path]) for one in told.modules]
     lines += ["", "## Survivors"]
-    for one in tried:
-        for mutant in one.survivors:
-            key = (one.module.path, mutant.was.strip(), mutant.now.strip())
-            why = reasons.get(key, "No reason yet: a test is missing.")
-            lines += [
-                "",
-                f"`{one.module.path}`, line {mutant.line}. {why}",
-                "",
-                "```diff",
-                mutant.diff,
-                "```",
-            ]
+    for one in told.modules:
+        for line, was, now in one.survivors:
+            why = reasons.get((one.path, was.strip(), now.strip()), "No reason yet: a test is missing.")
+            lines += ["", f"`{one.path}`, line {line}. {why}"]
+            lines += ["", "```diff", Mutant("", line, was, now).diff, "```"]
     return "\n".join(lines) + "\n"
+
+
+def read(path: Path) -> Told:
+    """What an earlier run told."""
+    said: dict[str, Any] = json.loads(path.read_text())
+    modules = [Tried(**one) for one in said.pop("modules")]
+    for one in modules:
+        one.survivors = [(line, was, now) for line, was, now in one.survivors]
+    return Told(modules=modules, **said)
+
+
+def changed(told: Told, modules: Collection[str]) -> list[str]:
+    """Which of the modules are no more what an earlier run tried."""
+    return [
+        one.path
+        for one in told.modules
+        if one.path in modules
+        and hashlib.sha256((ROOT / PACKAGE / one.path).read_bytes()).hexdigest() != one.source
+    ]
 
 
 def main() -> None:
@@ -226,30 +272,47 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=300, help="mutants of each module")
     parser.add_argument("--hours", type=float, default=4)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--page", type=Path, default=PAGE)
+    parser.add_argument("--data", type=Path, default=DATA, help="the page is written beside it")
+    parser.add_argument("--survivors", action="store_true", help="only what survived the run in --data")
+    parser.add_argument("--page", action="store_true", help="try nothing, write the page of --data")
     asked = parser.parse_args()
     table = tomllib.loads(TABLE.read_text())
     modules = [Module(one["path"], one["promise"], tuple(one["tests"])) for one in table["module"]]
-    modules = [one for one in modules if not asked.only or one.path in asked.only]
+    promises = {one.path: one.promise for one in modules}
     reasons = {(one["path"], one["was"], one["now"]): one["why"] for one in table.get("reason", [])}
-    print(f"seed {asked.seed}, at most {asked.most} mutants a module", flush=True)
-    begun = time.monotonic()
+    modules = [one for one in modules if not asked.only or one.path in asked.only]
     head = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, check=True)
-    commit = head.stdout.decode().strip()
+    commit, begun = head.stdout.decode().strip(), time.monotonic()
+
+    def write(told: Told) -> None:
+        asked.data.write_text(json.dumps(asdict(told), indent=1) + "\n")
+        asked.data.with_suffix(".md").write_text(page(told, promises, reasons))
+
+    before: dict[str, Tried] = {}
+    if asked.page:
+        modules = []
+    if asked.page or asked.survivors:
+        told = read(asked.data)
+        before = {one.path: one for one in told.modules if one.survivors}
+        modules = [one for one in modules if one.path in before]
+        if other := changed(told, [one.path for one in modules]):
+            parser.error(f"{', '.join(other)} changed since: run it whole")
+        told.again = commit if modules else told.again
+    else:
+        told = Told(asked.seed, asked.most, asked.jobs, 0, f"{datetime.now(UTC):%Y-%m-%d}", commit)
+    print(f"seed {told.seed}, at most {told.most} mutants a module", flush=True)
     with tempfile.TemporaryDirectory(prefix="mutants-", dir=ROOT / ".venv") as folder:
         benches = [Bench(Path(folder, str(number))) for number in range(asked.jobs)]
-        tried = []
         for left, one in zip(range(len(modules), 0, -1), modules, strict=True):
             now = time.monotonic()
             # what one leaves of its share is the others'
             until = now + (begun + 3600 * asked.hours - now) / left
-            tried.append(try_all(one, benches, asked.seed, asked.most, until))
-            told = (
-                f"This run: seed {asked.seed}, at most {asked.most} mutants a module, {asked.jobs} at once, "
-                f"{(time.monotonic() - begun) / 60:.0f} minutes, {datetime.now(UTC):%Y-%m-%d}, "
-                f"commit {commit}."
-            )
-            asked.page.write_text(page(tried, reasons, told))
+            tried = try_all(one, benches, told, until, before.get(one.path))
+            rest = [other for other in told.modules if other.path != one.path]
+            told.modules = sorted([*rest, tried], key=lambda other: list(promises).index(other.path))
+            told.minutes = told.minutes if asked.survivors else (time.monotonic() - begun) / 60
+            write(told)
+    write(told)
 
 
 if __name__ == "__main__":
