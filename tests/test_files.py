@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwright.files import atomic_file, is_git, sha256_bytes, sha256_file, write_atomic
+from rocwright.files import atomic_file, is_git, make_private, sha256_bytes, sha256_file, write_atomic
 from tests.durable import watch
 
 
@@ -72,6 +72,8 @@ def test_a_file_grows_in_the_folder_where_it_will_lie(tmp_path: Path) -> None:
     with atomic_file(tmp_path / "file") as file:
         [growing] = tmp_path.iterdir()
         assert growing.stat().st_ino == os.fstat(file.fileno()).st_ino
+        # a kill leaves it behind: hidden, and named after what it was to be
+        assert growing.name.startswith(".file.")
 
 
 def test_why_writing_failed_is_told_also_where_its_folder_went_meanwhile(tmp_path: Path) -> None:
@@ -93,3 +95,43 @@ def test_what_git_takes_for_its_folder_on_some_file_system_is_known(name: str) -
 @pytest.mark.parametrize("name", ["git", "..git", " .git", ".gitignore", "git~2", ".github"])
 def test_what_git_takes_for_a_file_is_none_of_its_folders(name: str) -> None:
     assert not is_git(name)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(0o755, 0o700), (0o777, 0o700), (0o640, 0o600), (0o1755, 0o700)]
+)
+def test_what_others_may_do_with_ones_own_file_is_taken_away(tmp_path: Path, before: int, after: int) -> None:
+    path = tmp_path / "file"
+    path.touch()
+    path.chmod(before)
+    make_private(path, 0o700)
+    assert path.stat().st_mode & 0o7777 == after
+
+
+def test_a_file_that_is_closed_already_is_not_touched(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.touch()
+    path.chmod(0o600)
+    before = path.stat().st_ctime_ns
+    time.sleep(0.02)
+    make_private(path, 0o700)
+    assert path.stat().st_ctime_ns == before
+
+
+def test_a_link_and_what_is_missing_stay_as_they_are(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "file").chmod(0o644)
+    (tmp_path / "link").symlink_to("file")
+    make_private(tmp_path / "link", 0o600)
+    make_private(tmp_path / "missing", 0o600)
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+def test_a_file_of_another_user_stays_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.touch()
+    path.chmod(0o644)
+    os.chown(path, 1000, 1000)
+    make_private(path, 0o600)
+    assert path.stat().st_mode & 0o777 == 0o644

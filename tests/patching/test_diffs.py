@@ -125,6 +125,15 @@ def test_what_is_no_diff_of_text_is_refused(text: str) -> None:
         parse_diff(text, "x.patch")
 
 
+def test_a_change_of_mode_is_refused_and_not_left_out_silently() -> None:
+    mode = "diff --git a/f b/f\nold mode 100644\nnew mode 100755\n"
+    for text in (mode, f"--- a/g\n+++ b/g\n@@ -1 +1 @@\n-a\n+b\n{mode}"):
+        with pytest.raises(PatchError) as refused:
+            parse_diff(text, "x.patch")
+        assert "changes a file's mode" in refused.value.cause
+        assert "chmod" in refused.value.next_step
+
+
 words = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "\n", "-- x\n", "++ y\n"]), max_size=12)
 
 

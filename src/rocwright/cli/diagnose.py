@@ -81,14 +81,14 @@ def _data(found: Diagnosis) -> dict[str, Any]:
 
 
 def _tell(found: Diagnosis) -> None:
-    from rocwright.trouble.heal.words import shown
+    from rocwright.text import printable
     from rocwright.units import size
 
     read = f"{found.lines:,} line{'' if found.lines == 1 else 's'}, {size(found.size)}"
     if found.first is None and not found.known:
         click.echo(f"no error found in {read}")
         if found.last.strip():
-            _label("ends", shown(found.last))
+            _label("ends", printable(found.last))
         _label("next", "the log may end before the failure, or be of another step")
         return
     if found.first is not None:

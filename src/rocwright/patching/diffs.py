@@ -17,6 +17,7 @@ _REFUSED = (
     # symbolic links, and repositories within the repository
     *("new file mode 12", "new file mode 16", "deleted file mode 12", "deleted file mode 16"),
 )
+_MODE = "old mode "
 NOWHERE = "/dev/null"
 
 
@@ -70,6 +71,9 @@ def parse_diff(text: str, subject: str) -> list[FileDiff]:
         line = lines[position]
         if line.startswith(_REFUSED):
             raise _unreadable(subject, f"line {position + 1}: {line[:60]!r} says no lines of text")
+        if line.startswith(_MODE):
+            why = f"line {position + 1}: it changes a file's mode, which an edit does not"
+            raise _unreadable(subject, why, "leave the mode as it is, and chmod in the recipe's commands")
         if line.startswith("new file mode "):
             executable = line.strip().endswith("755")
         if (
@@ -159,11 +163,11 @@ def _read_hunk(lines: Sequence[str], position: int, subject: str) -> tuple[Hunk,
     return Hunk(int(match[1]), tuple(before), tuple(after)), position
 
 
-def _unreadable(subject: str, why: str) -> PatchError:
+def _unreadable(subject: str, why: str, next_step: str = "") -> PatchError:
     return PatchError(
         f"{subject} is not a unified diff that can be applied",
         cause=why,
-        next_step="make it again with git diff --no-renames, or rocwright patch save",
+        next_step=next_step or "make it again with git diff --no-renames, or rocwright patch save",
         subject=subject,
     )
 

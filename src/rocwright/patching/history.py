@@ -10,6 +10,7 @@ from rocwright.errors import InputError, PatchError
 from rocwright.patching.commits import AUTHOR, EMAIL
 from rocwright.patching.repository import BASE
 from rocwright.plan.environment import EPOCH
+from rocwright.text import printable
 from rocwright.untrusted import Untrusted
 
 ENVIRONMENT = {
@@ -148,5 +149,4 @@ def subjects_since(reflog: str, base: str) -> Iterator[str]:
 
 def plain(text: str) -> str:
     """A line of the user's or of a hostile step's, with nothing in it that a terminal would obey."""
-    cleaned = "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text)
-    return cleaned[:LONGEST_SUBJECT]
+    return printable(text[:LONGEST_SUBJECT])

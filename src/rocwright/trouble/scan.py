@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import re2
 
 from rocwright.catalog.issue import ErrorLine, Signature, anchored, options
+from rocwright.text import printable
 
 MOST_LINES = 12
 """Lines shown from the one that was found."""
@@ -131,7 +132,5 @@ class Scan:
         """A line as it is shown: without its time, cut, and nothing in it that a terminal would obey."""
         stamp = self._stamp.match(line[:LONGEST]) if self._stamp else None
         text = line[stamp.end() if stamp else 0 :][: 4 * MOST_WIDE].decode(errors="replace").rstrip()
-        text = "".join(
-            one if one.isprintable() or one == "\t" else "\N{REPLACEMENT CHARACTER}" for one in text
-        )
+        text = printable(text, keep="\t")
         return text if len(text) <= MOST_WIDE else f"{text[: MOST_WIDE - 3]}..."

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rocwright.cli.common import json_option
+from rocwright.text import printable
 
 if TYPE_CHECKING:
     from rocwright.proof.check import Told
@@ -73,4 +74,4 @@ def _short(value: object) -> str:
 
 def _line(text: str) -> str:
     """A stranger's words on one line of a terminal, without what a terminal obeys."""
-    return "".join(char if char.isprintable() else "?" for char in text[:500])
+    return printable(text[:500])

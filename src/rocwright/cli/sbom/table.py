@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from rocwright.proof.documents import Document, Part
+from rocwright.text import printable
 
 EXCLUDED = "excluded"
 
@@ -28,7 +29,7 @@ def show(document: Document, *, every: bool) -> None:
 
 def plain(text: str) -> str:
     """A stranger's words without what a terminal obeys."""
-    return "".join(char if char.isprintable() else "?" for char in text[:300])
+    return printable(text[:300])
 
 
 def _row(one: Part) -> tuple[str, ...]:

@@ -10,7 +10,8 @@ from rocwright.errors import InputError
 from rocwright.resolve.lock import versions_in
 from rocwright.resolve.model import Lock, Remedy
 from rocwright.resolve.versions import version_in
-from rocwright.trouble.heal.words import does, shown
+from rocwright.text import printable
+from rocwright.trouble.heal.words import does
 
 OUTCOMES = {"trial": "on trial", "helped": "helped", "useless": "did not help"}
 """What became of a remedy, for people."""
@@ -46,7 +47,7 @@ def as_data(lock: Lock) -> list[dict[str, Any]]:
 
 def lines(remedy: Remedy, lock: Lock) -> Iterator[tuple[str, str]]:
     """The trail of one remedy as a label and a text each."""
-    return ((label, shown(text)) for label, text in _lines(remedy, lock))
+    return ((label, printable(text)) for label, text in _lines(remedy, lock))
 
 
 def _lines(remedy: Remedy, lock: Lock) -> Iterator[tuple[str, str]]:

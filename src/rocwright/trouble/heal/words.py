@@ -15,16 +15,12 @@ from rocwright.catalog.mend import (
     UnsetVariables,
 )
 from rocwright.resolve.model import Remedy
+from rocwright.text import printable
 
 
 def does(action: Mend, component: str) -> str:
     """What an action does, as the end of a sentence that begins with what does it; one line to be shown."""
-    return shown(_does(action, component))
-
-
-def shown(text: str) -> str:
-    """A text of a lock, which may be a stranger's, with nothing in it that a terminal would obey."""
-    return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text)
+    return printable(_does(action, component))
 
 
 def _does(action: Mend, component: str) -> str:
