@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import string
 
 import pytest
@@ -257,6 +258,12 @@ def test_a_definition_keeps_its_key_when_it_is_written_and_read(action: RunActio
 def test_every_kind_of_step_keeps_its_key_when_it_is_written_and_read(action: Action) -> None:
     step = step_of(action)
     assert Step.model_validate_json(step.model_dump_json(by_alias=True)) == step
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=sort_of)
+def test_what_a_key_is_made_of_is_what_its_json_says(action: Action) -> None:
+    """Other tools can compute it from the JSON; a tuple, a path or an enumeration would be something else."""
+    assert action.material() == json.loads(json.dumps(action.material()))
 
 
 def test_equal_inputs_give_an_equal_content_key_whatever_steps_made_them() -> None:
