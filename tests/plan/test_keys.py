@@ -266,6 +266,20 @@ def test_what_a_key_is_made_of_is_what_its_json_says(action: Action) -> None:
     assert action.material() == json.loads(json.dumps(action.material()))
 
 
+def test_what_is_to_be_fetched_is_in_the_key_by_its_name() -> None:
+    assert FetchAction(files=(), pending="numpy of the index").material()["pending"] == "numpy of the index"
+    assert "pending" not in FetchAction(files=(deb("one"),)).material()
+
+
+@pytest.mark.parametrize(
+    ("change", "own"), [({}, False), ({"install": ("a",)}, True), ({"python": "python3.12"}, True)]
+)
+def test_a_step_has_a_python_of_its_own_for_what_it_installs_or_where_it_is_named(
+    change: dict[str, object], own: bool
+) -> None:
+    assert RunAction(commands=("make",), outputs=()).model_copy(update=change).own_python is own
+
+
 def test_equal_inputs_give_an_equal_content_key_whatever_steps_made_them() -> None:
     made = {"root": [digest("bytes")]}
     one = step_of(ACTIONS[3])
