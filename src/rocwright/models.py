@@ -16,7 +16,8 @@ SUM = "sha256"
 class Frozen(BaseModel):
     """An immutable model; a name that it does not know is an error, never ignored."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    # what validates is made when a model is first used: a command uses few of those that it imports
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, defer_build=True)
 
 
 def canonical_json(data: Any) -> bytes:
