@@ -154,13 +154,13 @@ class Bench:
         """The end of what pytest printed last."""
         return (self.folder / "log").read_text(errors="replace")[-2000:]
 
-    def try_one(self, module: Module, mutant: Mutant, near: Sequence[str], seconds: float) -> str:
-        """How it ends: killed, timeout, or survived, then by all tests of the room."""
+    def try_one(self, module: Module, mutant: Mutant, runs: Sequence[Sequence[str]], seconds: float) -> str:
+        """How it ends: killed, timeout, or survived, then by all that is to be run."""
         file, limit = self.folder / module.file, 30 + 5 * seconds
         before = file.read_text()
         file.write_text(mutant.code)
         try:
-            for words in filter(None, (near, module.tests)):
+            for words in filter(None, runs):
                 code = self.pytest(words, limit)
                 if code is None:
                     return "timeout"
@@ -179,10 +179,16 @@ def near(tests: Mapping[int, list[str]], line: int) -> list[str]:
 
 
 def try_all(
-    module: Module, benches: Sequence[Bench], asked: Told, until: float, only: Tried | None = None
+    module: Module,
+    benches: Sequence[Bench],
+    asked: Told,
+    until: float,
+    only: Tried | None = None,
+    *,
+    quick: bool = False,
 ) -> Tried:
     """Try a module's mutants, or only those that survived before, each on a bench that is free, as long as
-    there is time."""
+    there is time; `quick` leaves it at the tests that reach the changed line, where some are known to."""
     begun = time.monotonic()
     code = (ROOT / module.file).read_text()
     possible, picked = drawn(module.path, code, asked.seed, asked.most)
@@ -205,7 +211,9 @@ def try_all(
         bench = free.get()
         try:
             late = time.monotonic() > until
-            return "" if late else bench.try_one(module, mutant, near(tests, mutant.line), seconds)
+            close = near(tests, mutant.line)
+            runs = [close] if quick and close else [close, module.tests]
+            return "" if late else bench.try_one(module, mutant, runs, seconds)
         finally:
             free.put(bench)
 
@@ -274,6 +282,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--data", type=Path, default=DATA, help="the page is written beside it")
     parser.add_argument("--survivors", action="store_true", help="only what survived the run in --data")
+    parser.add_argument("--quick", action="store_true", help="only tests that reach the changed line")
     parser.add_argument("--page", action="store_true", help="try nothing, write the page of --data")
     asked = parser.parse_args()
     table = tomllib.loads(TABLE.read_text())
@@ -307,7 +316,7 @@ def main() -> None:
             now = time.monotonic()
             # what one leaves of its share is the others'
             until = now + (begun + 3600 * asked.hours - now) / left
-            tried = try_all(one, benches, told, until, before.get(one.path))
+            tried = try_all(one, benches, told, until, before.get(one.path), quick=asked.quick)
             rest = [other for other in told.modules if other.path != one.path]
             told.modules = sorted([*rest, tried], key=lambda other: list(promises).index(other.path))
             told.minutes = told.minutes if asked.survivors else (time.monotonic() - begun) / 60
