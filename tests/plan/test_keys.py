@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.making import deb, digest, small_plan
 
+from rocwright.models import canonical_json
 from rocwright.patching.model import Edit
 from rocwright.plan.model import (
     Action,
@@ -264,6 +265,12 @@ def test_every_kind_of_step_keeps_its_key_when_it_is_written_and_read(action: Ac
 def test_what_a_key_is_made_of_is_what_its_json_says(action: Action) -> None:
     """Other tools can compute it from the JSON; a tuple, a path or an enumeration would be something else."""
     assert action.material() == json.loads(json.dumps(action.material()))
+
+
+def test_the_canonical_form_has_one_spelling() -> None:
+    assert canonical_json({"ü": "\u2028", "a": [1, 2.5, True, None]}) == (
+        b'{"a":[1,2.5,true,null],"\\u00fc":"\\u2028"}'
+    )
 
 
 def test_what_is_to_be_fetched_is_in_the_key_by_its_name() -> None:
