@@ -15,7 +15,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocwright import process
+from rocwright import outlive, process
 from rocwright.errors import RocwrightError, SandboxError
 from rocwright.owner import Owner as Owner
 from rocwright.owner import start_time as start_time
@@ -24,7 +24,6 @@ from rocwright.sandbox import cgroup
 from rocwright.sandbox.engine import MARK, host_environment
 from rocwright.untrusted import remove_tree
 
-_PREFIX = "rocwright"
 _RECORD = "record.json"
 _count = itertools.count(1)
 
@@ -58,17 +57,15 @@ def home() -> Path:
 def new_folder() -> Path:
     """A fresh folder for one sandbox; its name is the sandbox's name."""
     owner = this_process()
-    folder = home() / f"{_PREFIX}-{owner.pid}-{owner.start}-{next(_count)}"
+    folder = home() / f"{outlive.SANDBOX}-{owner.pid}-{owner.start}-{next(_count)}"
     folder.mkdir(mode=0o700)
     return folder
 
 
 def owner_of(name: str) -> Owner | None:
     """The owner that a sandbox's name tells."""
-    words = name.split("-")
-    if len(words) == 4 and words[0] == _PREFIX and all(word.isdigit() for word in words[1:]):
-        return Owner(pid=int(words[1]), start=int(words[2]))
-    return None
+    told = outlive.owner_of(name)
+    return Owner(pid=told[0], start=told[1]) if told else None
 
 
 def write_record(folder: Path, undo: tuple[tuple[str, ...], ...], group: cgroup.Cgroup | None) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from rocwright.untrusted.folder import MOST_ENTRIES, MOST_OUTPUT, MOST_TEXT, Untrusted
 from rocwright.untrusted.listing import Entry, kind_of, shown
 from rocwright.untrusted.removal import remove_tree
-from rocwright.untrusted.temporary import sweep_temporary, temporary_folder
+from rocwright.untrusted.temporary import sweep_temporary, temporary_folder, temporary_places
 
 __all__ = [
     "MOST_ENTRIES",
@@ -23,4 +23,5 @@ __all__ = [
     "shown",
     "sweep_temporary",
     "temporary_folder",
+    "temporary_places",
 ]

@@ -9,10 +9,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from rocwright.outlive import FOLDER, PREFIX, SUFFIX
 from rocwright.untrusted.removal import remove_tree
-
-_PREFIX, _SUFFIX = "rocwright-", ".tmp"
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @contextlib.contextmanager
@@ -31,23 +29,28 @@ def temporary_folder(purpose: str, *, place: Path | None = None) -> Iterator[Pat
         os.close(descriptor)
 
 
+def temporary_places() -> tuple[Path, ...]:
+    """Where the system has temporary files."""
+    return Path(tempfile.gettempdir()), Path("/var/tmp")  # noqa: S108 - only what is ours is touched there
+
+
 def sweep_temporary(*places: Path) -> list[Path]:
     """Remove the caller's temporary folders that nobody holds any more; gives their paths.
 
     Nobody else's are touched, and no link is followed.
     """
     gone: list[Path] = []
-    for place in places or (Path(tempfile.gettempdir()), Path("/var/tmp")):  # noqa: S108 - only what is ours
+    for place in places or temporary_places():
         with contextlib.suppress(OSError):
-            gone += [path for path in sorted(place.glob(f"{_PREFIX}*{_SUFFIX}")) if _removed(path)]
+            gone += [path for path in sorted(place.glob(f"{PREFIX}*{SUFFIX}")) if _removed(path)]
     return gone
 
 
 def _locked(purpose: str, place: Path | None) -> tuple[Path, int]:
     while True:
-        folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{purpose}-", suffix=_SUFFIX, dir=place))
+        folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{purpose}-", suffix=SUFFIX, dir=place))
         with contextlib.suppress(FileNotFoundError):
-            descriptor = os.open(folder, _FOLDER)
+            descriptor = os.open(folder, FOLDER)
             if _lock(descriptor, or_else=True) and os.fstat(descriptor).st_nlink:
                 return folder, descriptor
             # whoever sweeps came between
@@ -56,7 +59,7 @@ def _locked(purpose: str, place: Path | None) -> tuple[Path, int]:
 
 def _removed(path: Path) -> bool:
     try:
-        descriptor = os.open(path, _FOLDER)
+        descriptor = os.open(path, FOLDER)
     except OSError:
         return False
     try:
