@@ -24,6 +24,7 @@ from rocwright.plan.model import Needs, Plan, Step, TreeAction
 from rocwright.store.keep import check_whole
 
 MIB = 2**20
+GIB = 1024**3
 FILL = "i=0; while :; do i=$((i+1)); head -c 500K /dev/zero > $OUT/$i; sleep 0.05; done"
 
 
@@ -176,6 +177,20 @@ def volume(**more: int) -> Volume:
 )
 def test_what_counts_as_nearly_full(one: Volume, words: str) -> None:
     assert one.nearly_full == words
+
+
+@pytest.mark.parametrize(
+    ("one", "far"),
+    [
+        (volume(free=20 * GIB), True),
+        (volume(free=16 * GIB), False),
+        (volume(inodes_free=999_999), False),
+        (volume(inodes=0, inodes_free=0), True),
+    ],
+    ids=["room", "bytes", "inodes", "inodes as needed"],
+)
+def test_only_a_file_system_with_much_room_is_looked_at_seldom(one: Volume, far: bool) -> None:
+    assert one.far_from_full is far
 
 
 def test_each_file_system_is_looked_at_once_with_all_that_lies_on_it(home: Home) -> None:

@@ -24,6 +24,9 @@ PERIOD = 0.2
 RESERVE = 512 * 1024**2
 """Bytes that are left free on a file system, and no more than `SHARE` of a small one."""
 
+FAR, SELDOM = 16 * 1024**3, 1.0
+"""Bytes beyond the reserve from which on a file system is looked at this seldom, in seconds."""
+
 RESERVE_INODES = 10_000
 SHARE = 50
 
@@ -47,6 +50,12 @@ class Volume:
     @property
     def reserve(self) -> int:
         return min(RESERVE, self.total // SHARE)
+
+    @property
+    def far_from_full(self) -> bool:
+        """Whether nothing fills it within some seconds."""
+        few = self.inodes and self.inodes_free < 100 * RESERVE_INODES
+        return self.free - self.reserve >= FAR and not few
 
     @property
     def nearly_full(self) -> str:
@@ -160,6 +169,7 @@ class DiskWatch:
     written: dict[str, int] = field(default_factory=dict)
     gone: int = 0
     _free: dict[int, int] = field(default_factory=dict)
+    _period: float = PERIOD
     _said: set[int] = field(default_factory=set)
 
     @contextlib.contextmanager
@@ -179,7 +189,9 @@ class DiskWatch:
         """The file system that is nearly full, if one is or was."""
         if self.full is None:
             with contextlib.suppress(OSError):
-                full = next((one for one in volumes(self.where) if one.nearly_full), None)
+                found = volumes(self.where)
+                self._period = SELDOM if all(one.far_from_full for one in found) else PERIOD
+                full = next((one for one in found if one.nearly_full), None)
                 if full is not None:
                     self.gone = self._free.get(full.device, full.free) - full.free
                     self.written = {step.name: written(step, self.home) for step in self.running()}
@@ -187,7 +199,7 @@ class DiskWatch:
         return self.full
 
     def _watch(self, stop: Event) -> None:
-        while not stop.wait(PERIOD):
+        while not stop.wait(self._period):
             if self.look() is not None:
                 self.on_full()
                 return
