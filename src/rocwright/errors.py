@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from enum import StrEnum
 
 
@@ -185,3 +186,28 @@ def from_dict(data: dict[str, str]) -> RocwrightError:
     error.again = bool(data.get("again"))
     error.issue, error.known, error.mend = (data.get(name, "") for name in ("issue", "known", "mend"))
     return error
+
+
+def as_known(error: Exception) -> RocwrightError:
+    """Any failure as one that a user can read; what nobody foresaw is a fault of rocwright."""
+    match error:
+        case RocwrightError():
+            return error
+        case OSError() if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return OutOfDiskError(
+                "the disk is full",
+                cause=str(error),
+                next_step="free some room (rocwright clean --dry-run shows what can go), then run again",
+            )
+        case PermissionError():
+            return InputError(
+                f"{error.filename} may not be read or written",
+                cause=str(error),
+                next_step="check its rights, or set ROCWRIGHT_HOME to a folder of yours",
+            )
+        case _:
+            return InternalError(
+                f"{type(error).__name__}: {error}",
+                cause="a fault of rocwright",
+                next_step="run again with `rocwright --debug ...` and report what it prints",
+            )

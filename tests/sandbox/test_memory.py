@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from rocwright.sandbox import Ended, Outcome, cgroup, memory, run
+from rocwright.sandbox.cgroup import Cgroup
 from rocwright.sandbox.host import Host
+from rocwright.sandbox.memory import MemoryWatch, period
 from rocwright.sandbox.pids import Pids
 from tests.sandbox.sandbox_jobs import shell
 
@@ -109,3 +111,14 @@ def test_what_happened_in_a_cgroup_below_counts_from_when_it_is_there(tmp_path: 
     (below / "pids.events").write_text("max 1\n")
     (below / "cgroup.procs").write_text("7\n8\n")
     assert (group.oom_kills(), limits.refused(), group.members()) == (2, True, frozenset({7, 8}))
+
+
+def test_a_long_job_is_looked_at_less_often_and_never_seldom() -> None:
+    assert [period(seconds) for seconds in (0, 1, 2, 4, 10, 3600)] == [0.1, 0.1, 0.1, 0.2, 0.5, 0.5]
+
+
+def test_where_the_limit_is_kept_by_looking_it_is_looked_at_as_often_as_ever(tmp_path: Path) -> None:
+    group = Cgroup(folder=tmp_path, path="", version=2)
+    kept = MemoryWatch(group, limit=1, pids=list, on_excess=lambda: None)
+    looked = MemoryWatch(None, limit=1, pids=list, on_excess=lambda: None)
+    assert (kept._period(3600), looked._period(3600)) == (0.5, 0.1)

@@ -14,7 +14,6 @@ import zstandard
 from filelock import FileLock
 
 from rocwright import process, untrusted
-from rocwright.bases.contents import fault
 from rocwright.bases.manifest import first_difference, look, read_manifest
 from rocwright.errors import InternalError, OutOfDiskError
 from rocwright.store.keep import MANIFEST
@@ -73,6 +72,8 @@ def changed(store: Store, sha256: str, target: Path, *, read_all: bool = False) 
         return ""
     if kept is not None and (name := first_difference(kept, now)):
         return name
+    from rocwright.bases.contents import fault
+
     if wrong := fault(store, sha256, target):
         return wrong
     if kept != now:

@@ -12,12 +12,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from rocwright.build.workspace import NOTE as NOTE
 from rocwright.errors import SandboxError
 from rocwright.files import write_atomic
 from rocwright.patching.history import subjects_since
 from rocwright.untrusted import Untrusted, shown
 
-NOTE = "opened.json"
 TREE = "src"
 """The tree, in the folder that a sandbox sees."""
 REPOSITORY = f"{TREE}/.git"

@@ -7,7 +7,9 @@ import hashlib
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rocwright import sandbox
 from rocwright.bases.roots import unpacked_root
@@ -30,15 +32,16 @@ from rocwright.errors import (
     StepTimeoutError,
 )
 from rocwright.plan.environment import BUILD, FIXED, IN, OUT, SOURCE
-from rocwright.plan.model import RunAction
+from rocwright.plan.model import RunAction, Step
 from rocwright.sandbox.model import Ended, Job, Mount, Outcome
 from rocwright.sandbox.stall import SECONDS as STALL
 from rocwright.sources.archive import left_out, unpack
-from rocwright.trouble.diagnose import Diagnosis, Where
-from rocwright.trouble.explain import Watch, add_known, excerpt, where_of
-from rocwright.trouble.scan import MOST_LINES
+from rocwright.trouble.explain import MOST_LINES, Watch, add_known, excerpt, where_of
 from rocwright.units import size
 from rocwright.untrusted import Untrusted
+
+if TYPE_CHECKING:
+    from rocwright.trouble.diagnose import Diagnosis, Where
 
 GUARDS = "/rocwright"
 ENVIRONMENT = f"{BUILD}/env"
@@ -160,7 +163,7 @@ def _run(action: RunAction, context: Context, cache: Lent) -> Made:
         job = share(engine, job, action, context, context.server)
     job = replace(job, argv=(*job.argv[:-1], announced(job.argv[-1], action.commands)))
     last: deque[str] = deque(maxlen=12)
-    watch = Watch(where_of(context.step) if context.step else Where())
+    watch = Watch(partial(_where, context.step))
 
     def note(line: str) -> None:
         text, command = begun(line, action.commands)
@@ -183,6 +186,12 @@ def _run(action: RunAction, context: Context, cache: Lent) -> Made:
         compiler_cache=counts,
         cache=cache.use,
     )
+
+
+def _where(step: Step | None) -> Where:
+    from rocwright.trouble.diagnose import Where
+
+    return Where() if step is None else where_of(step)
 
 
 def announced(script: str, commands: Sequence[str]) -> str:

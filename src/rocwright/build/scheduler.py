@@ -26,6 +26,7 @@ from rocwright.build.options import Options as Options
 from rocwright.build.options import Outcome as Outcome
 from rocwright.build.progress import Progress
 from rocwright.build.runs import LogFile, log_name, read_report
+from rocwright.build.step_process import Asked
 from rocwright.build.whole import Whole
 from rocwright.build.workspace import Workspace
 from rocwright.errors import (
@@ -266,17 +267,17 @@ class _Scheduler:
         )
 
     def _command(self, step: Step, jobs: int, memory: int | None, report: Path) -> list[str]:
-        command = [sys.executable, "-m", "rocwright", "exec-step", step.key, "--store", self.store.url]
-        command += ["--jobs", str(jobs), "--report", str(report)]
-        if memory is not None:
-            command += ["--memory", str(memory)]
-        if self.server.sharing:
-            command += ["--job-server", str(self.server.folder)]
-        if not self.options.compiler_cache:
-            command.append("--no-compiler-cache")
-        if self.options.engine:
-            command += ["--engine", self.options.engine]
-        return command
+        asked = Asked(
+            key=step.key,
+            store=self.store.url,
+            jobs=jobs,
+            memory=memory,
+            engine=self.options.engine,
+            server=str(self.server.folder) if self.server.sharing else None,
+            compiler_cache=self.options.compiler_cache,
+            report=str(report),
+        )
+        return [sys.executable, "-m", "rocwright.build", *asked.words()]
 
     def _memory(self) -> int:
         """What one step may take: no more than the machine has now, nor than any bound above the build."""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from rocwright.bases.roots import remove_tree
-from rocwright.build import opened
 from rocwright.errors import InputError
 from rocwright.home import Home
 from rocwright.plan.model import Step
 
 CCACHE = "/ccache"
+
+NOTE = "opened.json"
+"""What lay in a tree when a shell was opened in it (build/opened.py), in the workspace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +67,15 @@ class Workspace:
     @property
     def is_open(self) -> bool:
         """Whether a shell was opened in this tree."""
-        return (self.path / opened.NOTE).is_file()
+        return (self.path / NOTE).is_file()
 
     def unsaved(self) -> list[str]:
         """What a user changed in this tree in a shell, and has not saved."""
-        return opened.unsaved(self.path, self.build)
+        if not os.path.lexists(self.path / NOTE):
+            return []
+        from rocwright.build.opened import unsaved
+
+        return unsaved(self.path, self.build)
 
 
 def spare_the_users_work(steps: Iterable[Step], home: Home, *, discard: bool = False) -> None:

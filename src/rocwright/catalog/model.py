@@ -7,37 +7,16 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Annotated, Literal, Self
 
 from packaging.version import InvalidVersion, Version
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from rocwright.catalog.address import Download
 from rocwright.catalog.place import Place
+from rocwright.catalog.sizes import Size
 from rocwright.errors import InputError
 from rocwright.models import Frozen
 from rocwright.patching.model import Edit
 from rocwright.plan.model import OutputSpec
 from rocwright.resolve.versions import version_in
-
-_UNITS = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "TiB": 1024**4}
-
-
-def _parse_size(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    number, _, unit = value.strip().partition(" ")
-    if unit not in _UNITS or not re.fullmatch(r"\d+(\.\d+)?", number):
-        raise ValueError(f"{value!r} is not a size such as '1.5 GiB'")
-    return int(float(number) * _UNITS[unit])
-
-
-_WRITTEN = {"type": "string", "pattern": rf"^\d+(\.\d+)? ({'|'.join(_UNITS)})$"}
-
-Size = Annotated[
-    int,
-    BeforeValidator(_parse_size),
-    Field(ge=0, strict=True),
-    WithJsonSchema({"anyOf": [_WRITTEN, {"type": "integer", "minimum": 0}]}),
-]
-"""Bytes; written in TOML as "1.5 GiB"."""
 
 
 def _check_version(value: str) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from rocwright.catalog.model import Size
+from rocwright.catalog.sizes import Size
 from rocwright.models import Frozen
 
 Scope = Literal["build", "run"]

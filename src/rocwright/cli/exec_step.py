@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import signal
 from pathlib import Path
 
 import click
 
 from rocwright.cli.common import engine_option, no_compiler_cache_option
-from rocwright.errors import RocwrightError
-from rocwright.home import Home
 
 
 @click.command("exec-step")
@@ -40,41 +36,22 @@ def command(
     report: Path | None,
 ) -> None:
     """Run one step given nothing but the store; its outputs are put there, if absent."""
-    from rocwright.build.exec_step import execute
-    from rocwright.build.killed import interrupted
-    from rocwright.cli.tell import as_known
-    from rocwright.files import write_atomic
-    from rocwright.parent import die_with_parent
-    from rocwright.store import open_store
+    from rocwright.build.step_process import Asked, made, run
 
-    # asked to end, it leaves no sandbox and nothing half-written, as with Ctrl-C
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    asked = Asked(
+        key=key,
+        store=url,
+        jobs=jobs,
+        memory=memory,
+        engine=engine,
+        server=str(server) if server else None,
+        compiler_cache=compiler_cache,
+        report=str(report) if report else None,
+    )
     if report is not None:
+        from rocwright.parent import die_with_parent
+
         die_with_parent()
-    try:
-        record = execute(
-            key,
-            open_store(url),
-            Home.default(),
-            click.echo,
-            jobs=jobs,
-            memory=memory,
-            engine=engine,
-            server=server,
-            compiler_cache=compiler_cache,
-        )
-    except (Exception, KeyboardInterrupt) as error:
-        told = interrupted() if isinstance(error, KeyboardInterrupt) else as_known(error)
-        if report is None:
-            raise
-        if not isinstance(error, RocwrightError | KeyboardInterrupt):
-            import traceback
-
-            click.echo(traceback.format_exc())
-        write_atomic(report, json.dumps({"error": told.as_dict(), "peak_memory": told.peak_memory}))
-        raise SystemExit(told.failure.exit_code) from None
-    if report is not None:
-        write_atomic(report, json.dumps({"record": record.model_dump(mode="json")}))
-    else:
-        for output in record.outputs:
-            click.echo(f"{output.sha256}  {output.size}  {output.filename}")
+        raise SystemExit(run(asked))
+    for output in made(asked).outputs:
+        click.echo(f"{output.sha256}  {output.size}  {output.filename}")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import click
 
-from rocwright.errors import InputError, InternalError, OutOfDiskError, RocwrightError
+from rocwright.errors import RocwrightError
+from rocwright.errors import as_known as as_known
 
 
 def tell(error: RocwrightError, subject: str = "") -> None:
@@ -39,31 +39,6 @@ def tell_any(error: Exception, *, as_json: bool = False) -> int:
     if as_json:
         print_json({"error": told.as_dict()})
     return told.failure.exit_code
-
-
-def as_known(error: Exception) -> RocwrightError:
-    """Any failure as one that a user can read; what nobody foresaw is a fault of rocwright."""
-    match error:
-        case RocwrightError():
-            return error
-        case OSError() if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return OutOfDiskError(
-                "the disk is full",
-                cause=str(error),
-                next_step="free some room (rocwright clean --dry-run shows what can go), then run again",
-            )
-        case PermissionError():
-            return InputError(
-                f"{error.filename} may not be read or written",
-                cause=str(error),
-                next_step="check its rights, or set ROCWRIGHT_HOME to a folder of yours",
-            )
-        case _:
-            return InternalError(
-                f"{type(error).__name__}: {error}",
-                cause="a fault of rocwright",
-                next_step="run again with `rocwright --debug ...` and report what it prints",
-            )
 
 
 def print_json(data: Any) -> None:

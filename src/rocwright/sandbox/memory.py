@@ -9,14 +9,16 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event, Thread
-
-import psutil
+from typing import TYPE_CHECKING
 
 from rocwright.sandbox.cgroup import Cgroup
 from rocwright.sandbox.stall import Stall
 
+if TYPE_CHECKING:
+    import psutil
+
 VMSTAT = Path("/proc/vmstat")
-_PERIOD = 0.1
+_PERIOD, _LONGEST = 0.1, 0.5
 _STALL_PERIOD = 1.0
 
 
@@ -74,8 +76,8 @@ class MemoryWatch:
 
     def _sample(self) -> None:
         stall = Stall(self._group) if self._group is not None else None
-        looked = 0.0
-        while not self._stop.wait(_PERIOD):
+        begun, looked = time.monotonic(), 0.0
+        while not self._stop.wait(self._period(time.monotonic() - begun)):
             now = time.monotonic()
             if stall is not None and now - looked >= _STALL_PERIOD:
                 looked = now
@@ -97,12 +99,22 @@ class MemoryWatch:
                 self._on_excess()
                 return
 
+    def _period(self, seconds: float) -> float:
+        """Seconds to the next sample of a job that ran so long. Where the kernel keeps the limit, and a peak
+        of its own, a long job is looked at less often."""
+        return _PERIOD if self._group is None else period(seconds)
+
     def _count(self, group: Cgroup) -> None:
         self.exhausted = self.exhausted or group.oom_kills() > 0
 
     def _note(self, used: int) -> None:
         if used:
             self.peak = max(self.peak or 0, used)
+
+
+def period(seconds: float) -> float:
+    """A twentieth of the time that a job ran, at least 0.1 and at most 0.5 seconds."""
+    return min(max(_PERIOD, seconds / 20), _LONGEST)
 
 
 def machine_kills() -> int | None:
@@ -127,6 +139,9 @@ def total(pids: list[int], limit: int | None) -> int:
 
     Shared pages are counted in each process, and only where that passes `limit` in proportion (slower).
     """
+    # loaded only where there is no cgroup
+    import psutil
+
     found: dict[int, psutil.Process] = {}
     for pid in pids:
         with contextlib.suppress(psutil.Error):
@@ -139,12 +154,16 @@ def total(pids: list[int], limit: int | None) -> int:
 
 
 def _resident(each: psutil.Process) -> int:
-    with contextlib.suppress(psutil.Error):
+    from psutil import Error
+
+    with contextlib.suppress(Error):
         return int(each.memory_info().rss)
     return 0
 
 
 def _proportional(each: psutil.Process) -> int:
-    with contextlib.suppress(psutil.Error):
+    from psutil import Error
+
+    with contextlib.suppress(Error):
         return int(each.memory_full_info().pss)
     return 0

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
-from rocwright.catalog.issue import Issue, the_issues
 from rocwright.catalog.phase import Phase
 from rocwright.errors import FailureClass, RocwrightError
 from rocwright.plan.model import PREPARE, Step
-from rocwright.trouble.diagnose import Diagnosis, Search, Where
-from rocwright.trouble.read_log import clean
-from rocwright.trouble.scan import MOST_LINES
+
+if TYPE_CHECKING:
+    from rocwright.catalog.issue import Issue
+    from rocwright.trouble.diagnose import Diagnosis, Search, Where
+
+MOST_LINES = 12
+"""Lines shown from the one that was found."""
 
 HELD = 1024 * 1024
 """Characters of output that are held before they are searched."""
@@ -33,9 +37,12 @@ _PHASES = {"fetch": Phase.FETCH, "base": Phase.ROOT, "tree": Phase.PATCH, "image
 
 
 class Watch:
-    """Takes a step's output in, line by line, for its diagnosis; at most some MiB are held."""
+    """Takes a step's output in, line by line, for its diagnosis; at most some MiB are held.
 
-    def __init__(self, where: Where) -> None:
+    What searches is loaded when something is searched: most steps end well and say little.
+    """
+
+    def __init__(self, where: Callable[[], Where]) -> None:
         self._where = where
         self._held: list[str] = []
         self._size = 0
@@ -53,8 +60,11 @@ class Watch:
         return self._read().told()
 
     def _read(self) -> Search:
+        from rocwright.trouble.diagnose import Search
+        from rocwright.trouble.read_log import clean
+
         if self._search is None:
-            self._search = Search(self._where)
+            self._search = Search(self._where())
         if self._held:
             self._search.feed(clean("\n".join(self._held).encode(errors="replace")))
         self._held, self._size = [], 0
@@ -81,6 +91,8 @@ def add_known(error: RocwrightError, found: Diagnosis) -> None:
 
 def issue_of(error: RocwrightError) -> Issue | None:
     """The known issue that explains an error, also where the machine ended something and no text tells it."""
+    from rocwright.catalog.issue import the_issues
+
     issues = the_issues()[0]
     return issues.get(error.issue) or next(
         (one for one in issues.values() if one.ended and one.failure is error.failure), None
@@ -95,6 +107,8 @@ def first_line(error: RocwrightError) -> str:
 
 def where_of(step: Step) -> Where:
     """What a step tells of the place where it fails."""
+    from rocwright.trouble.diagnose import Where
+
     runs = Phase.PREPARE if step.name.startswith(PREPARE) else Phase.BUILD
     phase = _PHASES.get(step.kind, runs)
     about = step.about
@@ -114,7 +128,7 @@ def explain(error: RocwrightError, where: Where) -> None:
         error.issue, error.known, error.mend = issue.name, issue.means, issue.remedy
     if error.failure not in _TOLD_BY_LOGS or error.issue or not (error.detail or error.cause):
         return
-    watch = Watch(where)
+    watch = Watch(lambda: where)
     for line in f"{error.what}\n{error.detail}\n{error.cause}".splitlines():
         watch.line(line)
     add_known(error, watch.told())

@@ -11,8 +11,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from rocwright.catalog.model import Size
 from rocwright.catalog.read import Reader, catalog_folders, parse
+from rocwright.catalog.sizes import Size
 from rocwright.models import Frozen
 
 HOST = "host.toml"

@@ -9,9 +9,7 @@ import re2
 
 from rocwright.catalog.issue import ErrorLine, Signature, anchored, options
 from rocwright.text import printable
-
-MOST_LINES = 12
-"""Lines shown from the one that was found."""
+from rocwright.trouble.explain import MOST_LINES
 
 MOST_WIDE = 300
 """Characters shown of a line."""

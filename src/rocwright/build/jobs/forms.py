@@ -15,8 +15,8 @@ from functools import cache
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from rocwright.catalog.model import Size
 from rocwright.catalog.read import Reader, catalog_folders
+from rocwright.catalog.sizes import Size
 from rocwright.models import Frozen
 
 FIFO = "/run/rocwright/tokens"
