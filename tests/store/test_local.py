@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
 
@@ -150,6 +150,18 @@ def test_a_file_read_in_pieces_tells_of_damage_at_the_end(store: LocalStore, tmp
     assert not store.has(digest)
 
 
+def test_a_damaged_file_that_went_meanwhile_is_told_as_damaged(store: LocalStore, tmp_path: Path) -> None:
+    sha256, _ = store.put_file(a_file(tmp_path, b"x" * 3_000_000))
+    path = store.verified(sha256)
+    path.chmod(0o644)
+    path.write_bytes(b"y" * 3_000_000)
+    pieces = store.chunks(sha256)
+    next(pieces)
+    path.unlink()
+    with pytest.raises(DamagedBlobError):
+        list(pieces)
+
+
 def test_a_truncated_file_is_replaced_when_the_whole_one_is_put_again(
     store: LocalStore, tmp_path: Path
 ) -> None:
@@ -193,6 +205,18 @@ def test_a_record_whose_output_is_gone_is_replaced(store: LocalStore, tmp_path: 
     again = record_of(step, Output(name="program", filename="hello", sha256=sha, size=size))
     assert store.put_record(again) == again
     assert store.record(step.key) == again
+
+
+def test_a_record_whose_output_was_cut_off_is_replaced(store: LocalStore, tmp_path: Path) -> None:
+    step = small_plan().steps[-1]
+    sha, size = store.put_file(a_file(tmp_path))
+    output = Output(name="program", filename="hello", sha256=sha, size=size)
+    store.put_record(record_of(step, output, seconds=1.0))
+    kept = store.verified(sha)
+    kept.chmod(0o644)
+    kept.write_bytes(b"some")
+    again = record_of(step, output, seconds=2.0)
+    assert store.put_record(again) == again == store.record(step.key)
 
 
 def test_a_record_that_cannot_be_read_is_as_good_as_none(store: LocalStore) -> None:
@@ -303,6 +327,17 @@ def test_a_record_that_finds_no_room_is_told_as_a_full_disk(small_disk: Path) ->
 # opening
 
 
+def test_a_new_store_has_a_place_for_all_that_it_keeps(store: LocalStore) -> None:
+    folders = {path.name for path in store.path.iterdir() if path.is_dir()}
+    assert folders == {"blobs", "records", "steps", "tmp", "damaged", "locks"}
+
+
+def test_a_store_whose_making_was_killed_is_made_whole(tmp_path: Path) -> None:
+    (tmp_path / "store/blobs").mkdir(parents=True)
+    sha256, _ = LocalStore(tmp_path / "store").put_file(a_file(tmp_path))
+    assert LocalStore(tmp_path / "store").verified(sha256)
+
+
 def test_a_store_of_a_newer_schema_is_refused_and_left_alone(store: LocalStore) -> None:
     marker = store.path / "format.json"
     marker.write_text(json.dumps({"schema": 99}))
@@ -342,6 +377,40 @@ def test_a_store_that_may_not_be_written_says_so(small_disk: Path, tmp_path: Pat
     with pytest.raises(InputError, match="cannot be written") as caught:
         store.put_file(a_file(tmp_path))
     assert "ROCWRIGHT_HOME" in caught.value.next_step
+
+
+@pytest.mark.parametrize("what", ["blobs", "records", "steps"])
+def test_what_cannot_be_written_names_the_store(store: LocalStore, tmp_path: Path, what: str) -> None:
+    (store.path / what).rmdir()
+    (store.path / what).touch()
+    step = small_plan().steps[-1]
+    put: dict[str, Callable[[], object]] = {
+        "blobs": lambda: store.put_file(a_file(tmp_path)),
+        "records": lambda: store.write_record(record_of(step)),
+        "steps": lambda: store.put_step(step.key, b"{}"),
+    }
+    with pytest.raises(InputError, match=f"^{store.path} cannot be written"):
+        put[what]()
+
+
+def test_a_full_disk_names_the_store(small_disk: Path, tmp_path: Path) -> None:
+    store = LocalStore(small_disk / "store")
+    big = a_file(tmp_path, os.urandom(3 * 1024 * 1024))
+    notes = ("x" * 3 * 1024 * 1024,)
+    step = small_plan().steps[-1]
+    puts: list[Callable[[], object]] = [
+        lambda: store.put_file(big),
+        lambda: store.write_record(record_of(step, notes=notes)),
+        lambda: store.put_step(step.key, big.read_bytes()),
+    ]
+    for put in puts:
+        with pytest.raises(OutOfDiskError, match=f"the disk that holds {store.path} is full"):
+            put()
+
+
+def test_a_lock_is_where_every_version_looks_for_it(store: LocalStore) -> None:
+    with store.lock("one-name"):
+        assert (store.path / "locks" / "one-name.lock").exists()
 
 
 def test_a_file_is_dropped_once_and_for_all(store: LocalStore, tmp_path: Path) -> None:

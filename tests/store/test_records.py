@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -182,6 +184,22 @@ def test_a_kill_in_the_middle_is_gone_on_with(store: LocalStore, record: Record,
     as_before(store)
     store.write_record(record)
     assert LocalStore(home.store).record(record.key) == record
+
+
+def test_who_opens_it_waits_for_who_catches_up(store: LocalStore, record: Record, home: Home) -> None:
+    as_before(store)
+    with ThreadPoolExecutor(1) as pool:
+        with store.lock("migrate"):
+            opened = pool.submit(LocalStore, home.store)
+            time.sleep(0.3)
+            assert not opened.done()
+            assert json.loads((store.path / "format.json").read_text()) == {"schema": 1}
+        assert opened.result(60).record(record.key) == record
+
+
+def test_a_store_of_now_is_opened_without_a_lock(store: LocalStore) -> None:
+    LocalStore(store.path)
+    assert list((store.path / "locks").iterdir()) == []
 
 
 def test_a_new_store_has_nothing_to_catch_up_with(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
