@@ -228,6 +228,12 @@ def test_a_record_that_cannot_be_read_is_as_good_as_none(store: LocalStore) -> N
     assert store.record(record.key) == record
 
 
+def test_a_record_that_another_moved_aside_first_is_no_trouble(store: LocalStore) -> None:
+    key = small_plan().steps[-1].key
+    store.move_aside(key)
+    assert store.was_damaged(key)
+
+
 def test_a_forgotten_record_is_gone(store: LocalStore) -> None:
     record = store.put_record(record_of(small_plan().steps[-1]))
     store.forget(record.key)
