@@ -23,7 +23,8 @@ from tests.records.test_upkeep import CELL
 
 from rocwright.errors import InputError, NetworkError, RocwrightError
 from rocwright.home import Home
-from rocwright.records import database, upkeep
+from rocwright.records import faults, upkeep
+from rocwright.records.database import open_database
 from rocwright.records.model import Promotion, Which
 from rocwright.records.place import VARIABLE, open_records
 from rocwright.records.read import Records
@@ -92,7 +93,7 @@ def test_an_older_one_goes_on_with_what_it_has(url: str) -> None:
     with psycopg.connect(url) as plain:
         cell = f"'vllm', 'gfx1151', 'debian:sid', 1, {words}, '{{}}', '{{}}', NULL"
         plain.execute(f"INSERT INTO cells VALUES ({cell})".encode())
-    with contextlib.closing(database.open_database(url)) as opened:
+    with contextlib.closing(open_database(url)) as opened:
         assert [(one.variant, one.run) for one in Records(opened).matrix()] == [("", "run-1")]
         with opened.reading() as connection:
             assert compare_metadata(MigrationContext.configure(connection), metadata) == []
@@ -125,7 +126,7 @@ def test_it_is_looked_after_and_taken_elsewhere(records: Records, home: Home, tm
     upkeep.vacuum(records.database)
     found = upkeep.check(records.database)
     assert (found.rows["runs"], found.problems, "secret" in found.place) == (2, (), False)
-    with Records(database.open_database(tmp_path / "other.sqlite")) as other:
+    with Records(open_database(tmp_path / "other.sqlite")) as other:
         assert upkeep.take_in(other, upkeep.export(records)) == 2
         assert other.runs() == records.runs()
         assert other.matrix() == records.matrix()
@@ -159,7 +160,7 @@ def test_one_who_holds_the_tables_for_long_is_told(
     url: str, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build(home)
-    monkeypatch.setattr(database, "WAIT", 1)
+    monkeypatch.setattr(faults, "WAIT", 1)
     with psycopg.connect(url) as holder:
         holder.execute("LOCK TABLE runs IN ACCESS EXCLUSIVE MODE")
         _, said = build(home)

@@ -19,7 +19,7 @@ from rocwright.build.runs import UnderWay
 from rocwright.cli import cli
 from rocwright.errors import InputError, InternalError, NetworkError, RocwrightError
 from rocwright.home import Home
-from rocwright.records import database, ended
+from rocwright.records import ended, faults
 from rocwright.records.model import Finding, Run, StepRun, Which
 from rocwright.records.place import open_records, place, read_records
 from rocwright.resolve.model import Request
@@ -41,7 +41,7 @@ def build(home: Home, *steps: StepRun) -> tuple[Run, list[str]]:
 def locked(home: Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Somebody else writes, and does not end."""
     open_records(home).close()
-    monkeypatch.setattr(database, "WAIT", 0.05)
+    monkeypatch.setattr(faults, "WAIT", 0.05)
     holder = sqlite3.connect(home.records, isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
     yield
@@ -66,7 +66,7 @@ def test_what_could_not_be_written_is_taken_over_by_the_next(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_records(home).close()
-    monkeypatch.setattr(database, "WAIT", 0.05)
+    monkeypatch.setattr(faults, "WAIT", 0.05)
     holder = sqlite3.connect(home.records, isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
     run, said = build(home)

@@ -20,7 +20,8 @@ from rocwright.home import Home
 from rocwright.records import migrations
 from rocwright.records.database import open_database
 from rocwright.records.place import open_records
-from rocwright.records.schema import RARE, VERSIONS, metadata
+from rocwright.records.plain import VERSIONS
+from rocwright.records.schema import RARE, metadata
 from rocwright.records.upgrade import make_tables
 from rocwright.records.upkeep import repair
 

@@ -217,7 +217,7 @@ def test_a_database_that_is_locked_or_gone_is_told_and_the_matrix_stays(
     with records.database.reading() as connection:
         connection.exec_driver_sql("PRAGMA busy_timeout = 10")
     records.database.engine.dispose()
-    monkeypatch.setattr("rocwright.records.database.WAIT", 0.01)
+    monkeypatch.setattr("rocwright.records.faults.WAIT", 0.01)
     other = sqlite3.connect(home.records, isolation_level=None)
     other.execute("PRAGMA locking_mode = EXCLUSIVE")
     other.execute("PRAGMA journal_mode = DELETE")

@@ -9,6 +9,7 @@ from rocwright.errors import RocwrightError
 from rocwright.home import Home
 from rocwright.models import Frozen
 from rocwright.records.place import read_records, there
+from rocwright.records.plain import open_plain
 
 
 class Took(Frozen):
@@ -31,7 +32,7 @@ def took(home: Home) -> Iterator[Took]:
     # a build does not fail for its history
     with contextlib.suppress(RocwrightError):
         if there(home):
-            with read_records(home) as records:
+            with contextlib.closing(open_plain(home) or read_records(home)) as records:
                 past = records.times()
             for step in past:
                 yield Took(

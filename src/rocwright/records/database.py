@@ -4,32 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, QueuePool, StaticPool, create_engine, event, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
-from rocwright.errors import InputError, InternalError, NetworkError, OutOfDiskError, RocwrightError
-from rocwright.records.schema import VERSIONS
+from rocwright.errors import InputError, RocwrightError
+from rocwright.records import faults
+from rocwright.records.faults import AGAIN, TRIES, code_of, explained, read_only
+from rocwright.records.plain import VERSIONS
 from rocwright.records.upgrade import bring_up_to_date, make_tables
 
 T = TypeVar("T")
 
-WAIT = 5.0
-"""Seconds that somebody else may write before it is too long."""
-TRIES = 3
-
 _NO_TABLE = {"42P01"}
-_AGAIN = {"SQLITE_BUSY_SNAPSHOT", "SQLITE_LOCKED", "40001", "40P01"}
-_GONE = ("08", "57P")
-"""How PostgreSQL's codes begin where it cannot be reached, or goes away."""
 
 
 class Database:
@@ -60,8 +54,8 @@ class Database:
                 with self._told(raw=not last), self._writer.begin() as connection:
                     return work(connection)
             except DBAPIError as error:
-                if _code(error) not in _AGAIN:
-                    raise explained(error, self.place) from error
+                if code_of(error.orig) not in AGAIN:
+                    raise _explained(error, self.place) from error
                 time.sleep(0.05)
         raise AssertionError
 
@@ -72,7 +66,7 @@ class Database:
         except DBAPIError as error:
             if raw:
                 raise
-            raise explained(error, self.place) from error
+            raise _explained(error, self.place) from error
 
     def alone(self, *statements: str) -> None:
         """Statements that stand in no transaction."""
@@ -89,9 +83,9 @@ class Database:
             with self.engine.connect() as connection:
                 found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
         except DBAPIError as error:
-            if _code(error) in _NO_TABLE or "no such table" in str(error.orig):
+            if code_of(error.orig) in _NO_TABLE or "no such table" in str(error.orig):
                 return ""
-            raise explained(error, self.place) from error
+            raise _explained(error, self.place) from error
         return str(found or "")
 
     def close(self) -> None:
@@ -146,7 +140,9 @@ def _sqlite(path: Path) -> Database:
     uri = f"file:{quote(str(path))}" + ("?immutable=1" if alone else "?mode=ro" if shut else "")
 
     def connect() -> sqlite3.Connection:
-        made = sqlite3.connect(uri, uri=True, timeout=WAIT, isolation_level=None, check_same_thread=False)
+        made = sqlite3.connect(
+            uri, uri=True, timeout=faults.WAIT, isolation_level=None, check_same_thread=False
+        )
         made.execute("PRAGMA synchronous = NORMAL")
         made.execute("PRAGMA foreign_keys = ON")
         return made
@@ -163,7 +159,10 @@ def _server(url: str) -> Database:
         engine = create_engine(
             parsed.set(drivername="postgresql+psycopg"),
             pool_pre_ping=True,
-            connect_args={"connect_timeout": int(WAIT), "options": f"-c lock_timeout={int(WAIT * 1000)}"},
+            connect_args={
+                "connect_timeout": int(faults.WAIT),
+                "options": f"-c lock_timeout={int(faults.WAIT * 1000)}",
+            },
         )
     except ImportError as error:
         raise InputError(
@@ -195,80 +194,5 @@ def _begin(connection: Connection) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get("writes") else "BEGIN")
 
 
-def read_only(place: str, cause: str = "") -> InputError:
-    """The failure to write where that is not allowed."""
-    return InputError(
-        f"the records at {place} may not be written",
-        cause=cause or "the file, its folder or the database is read-only for this user",
-        next_step="give yourself the right to write there, or set ROCWRIGHT_RECORDS to a place of yours",
-    )
-
-
-def explained(error: DBAPIError, place: str) -> RocwrightError:
-    """A failure of the database in words."""
-    code, said = _code(error), str(error.orig).strip()
-    if code in {"SQLITE_FULL", "53100"} or (code.startswith("SQLITE_IOERR") and _full(place)):
-        return OutOfDiskError(
-            f"the disk of the records at {place} is full",
-            cause=said,
-            next_step="free some room there; what could not be written is taken over afterwards",
-        )
-    match code:
-        case "SQLITE_PERM" | "25006" | "42501" | "SQLITE_CANTOPEN":
-            return read_only(place, said)
-        case "SQLITE_NOTADB":
-            return damaged(place, said)
-        case "55P03":
-            return _locked(place, said)
-    if code.startswith("SQLITE_READONLY"):
-        return read_only(place, said)
-    if code.startswith("SQLITE_CORRUPT"):
-        return damaged(place, said)
-    if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return _locked(place, said)
-    if code.startswith(_GONE) or (not code and error.connection_invalidated) or _no_server(error):
-        return NetworkError(
-            f"the records' server does not answer: {place}",
-            cause=said.splitlines()[0] if said else "",
-            next_step="start it, or correct ROCWRIGHT_RECORDS",
-        )
-    return InternalError(
-        f"the records at {place} cannot be used",
-        cause=f"{said} {code}".strip(),
-        next_step="rocwright records check says whether they are whole",
-    )
-
-
-def damaged(place: str, cause: str) -> InternalError:
-    """The failure of a database that is no longer whole."""
-    return InternalError(
-        f"the records at {place} are damaged",
-        cause=cause,
-        next_step="rocwright records check --repair saves what can be read; artifacts are not touched",
-    )
-
-
-def _locked(place: str, cause: str) -> InternalError:
-    return InternalError(
-        f"the records at {place} were locked for more than {WAIT:.0f} s",
-        cause=f"another program holds them: {cause}",
-        next_step="end whatever has them open (a database browser, a backup), then run again",
-    )
-
-
-def _code(error: DBAPIError) -> str:
-    """SQLite's name of the failure, or PostgreSQL's five signs."""
-    found: Any = getattr(error.orig, "sqlite_errorname", None) or getattr(error.orig, "sqlstate", None)
-    return str(found or "")
-
-
-def _full(file: str) -> bool:
-    """Whether there is no room for what SQLite writes beside a file."""
-    with contextlib.suppress(OSError):
-        return shutil.disk_usage(Path(file).parent).free < 2**16
-    return False
-
-
-def _no_server(error: DBAPIError) -> bool:
-    # a connection that never came about has no code
-    return type(error.orig).__module__.startswith("psycopg") and not _code(error)
+def _explained(error: DBAPIError, place: str) -> RocwrightError:
+    return explained(error.orig, place, cut=error.connection_invalidated)

@@ -27,7 +27,7 @@ def end_the_dead(records: Records) -> None:
     wait in the queue of a process that is no more were stopped."""
     for state, outcome in (("running", "killed"), ("queued", "stopped")):
         for run in records.runs(Which(state=state), limit=1000):
-            if _is_gone(run):
+            if is_gone(run.machine, run.process):
                 records.database.write(partial(_end, run=ended_as(outcome, run), state=state))
 
 
@@ -39,10 +39,11 @@ def _end(connection: Connection, run: Run, state: str) -> None:
         write.put(connection, run, dict(enumerate(run.steps)))
 
 
-def _is_gone(run: Run) -> bool:
-    """Whether it ran on this machine, and does no more; what runs elsewhere nobody here knows."""
-    pid, start, machine = (*run.process.split("-", 2), "", "", "")[:3]
-    here = (run.machine, machine) == (platform.node(), _machine())
+def is_gone(machine: str, process: str) -> bool:
+    """Whether what ran there (`Run.machine`, `Run.process`) ran on this machine, and does no more; what runs
+    elsewhere nobody here knows."""
+    pid, start, number = (*process.split("-", 2), "", "", "")[:3]
+    here = (machine, number) == (platform.node(), _machine())
     return here and pid.isdigit() and start.isdigit() and not Owner(pid=int(pid), start=int(start)).alive()
 
 

@@ -14,6 +14,7 @@ from rocwright.records.model import Run, Sample, StepRun, Told
 from rocwright.records.place import open_records
 
 if TYPE_CHECKING:
+    from rocwright.records.plain import Plain
     from rocwright.records.read import Records
 
 PATIENCE = 20.0
@@ -41,7 +42,7 @@ class Keeper:
         self._over = False
         self._told_of_failure = False
         self._kept = False
-        self._records: Records | None = None
+        self._records: Plain | Records | None = None
         self._thread = threading.Thread(target=self._write, name="records", daemon=True)
 
     def put(self, run: Run, steps: dict[int, StepRun], samples: list[Sample] | None = None) -> None:
@@ -87,7 +88,9 @@ class Keeper:
 
     def _put(self, news: _News) -> None:
         if self._records is None:
-            self._records = open_records(self._home)
+            from rocwright.records.plain import open_plain
+
+            self._records = open_plain(self._home, make=True) or open_records(self._home)
         if news.told is not None:
             told = news.told
             self._records.put(told.run, None, told.findings, told.artifacts, news.samples, told.lock)

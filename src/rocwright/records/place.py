@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 VARIABLE = "ROCWRIGHT_RECORDS"
 """A `postgresql://` URL or a file; it stands over `records` of config.toml."""
 
+RUN = "run.json"
+"""A run that is kept as a file, in its folder (takeover.py)."""
+TAKEN = ".taken-over"
+"""Says into which database the files went; away where a file waits."""
+
 
 def place(home: Home) -> str | Path:
     """The URL of the server, or the file."""

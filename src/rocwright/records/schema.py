@@ -1,4 +1,4 @@
-"""The tables. A change of them is a new file in `migrations/versions`, and a new last word in VERSIONS."""
+"""The tables. A change of them is a new file in `migrations/versions`, and a new last VERSION (plain.py)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,6 @@ from sqlalchemy import (
     Text,
     text,
 )
-
-VERSIONS = ("0001", "0002")
-"""Every version of the schema, the oldest first."""
 
 Number = BigInteger().with_variant(Integer, "sqlite")
 # names are compared byte by byte everywhere: ranges of them are looked up in indexes

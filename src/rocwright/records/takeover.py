@@ -15,11 +15,9 @@ from rocwright.files import write_atomic
 from rocwright.home import Home
 from rocwright.records import schema, write
 from rocwright.records.model import SUITE, Finding, Run, Told, said_of, with_failure
+from rocwright.records.place import RUN, TAKEN
 from rocwright.records.read import Records
 
-RUN = "run.json"
-TAKEN = ".taken-over"
-"""Says into which database the files went; away where a file waits."""
 BATCH = 200
 
 _FINDINGS = TypeAdapter(tuple[Finding, ...])

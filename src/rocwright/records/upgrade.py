@@ -10,7 +10,8 @@ from pathlib import Path
 from sqlalchemy import Connection, Engine, insert, inspect, text
 
 from rocwright.errors import InternalError
-from rocwright.records.schema import VERSIONS, about, metadata, runs
+from rocwright.records.plain import VERSIONS
+from rocwright.records.schema import about, metadata, runs
 
 LOCK = 7_623_108_221
 """The number of the lock under which a PostgreSQL server is brought up to date; any will do."""

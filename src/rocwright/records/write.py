@@ -1,25 +1,44 @@
-"""What is put on record, each in one transaction with all that follows from it."""
+"""What is put on record, each in one transaction with all that follows from it.
+
+It is plain SQL that SQLite and PostgreSQL share: what a run says of itself is written without loading
+SQLAlchemy, which takes longer than all else that a short build does beside its steps.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 import zlib
-from collections.abc import Iterable, Mapping
-from importlib import import_module
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
-from sqlalchemy import Connection, Table, and_, insert, select, update
-
-from rocwright.records import schema
 from rocwright.records.model import BISECT, Artifact, Finding, Promotion, Run, Sample, Seen, StepRun, now
 
-_OF_RUN = tuple(name for name in schema.runs.c.keys() if name != "number")  # noqa: SIM118 - no dict
-_OF_STEP = tuple(name for name in schema.steps.c.keys() if name in StepRun.model_fields)  # noqa: SIM118
-_FIGURES = tuple(name for name in StepRun.model_fields if name not in _OF_STEP)
-"""What nobody looks for: it is kept together, and a new one needs no new version of the schema."""
+OF_RUN = tuple(name for name in Run.model_fields if name not in ("number", "steps"))
+OF_STEP = (
+    *("name", "component", "kind", "key", "state", "outcome", "started", "seconds", "log", "engine", "jobs"),
+    *("peak_memory", "compiler_cache", "error", "needs"),
+)
+"""The columns of runs, and of steps (schema.py)."""
 
+FIGURES = tuple(name for name in StepRun.model_fields if name not in OF_STEP)
+"""What nobody looks for: it is kept together, and a new one needs no new version of the schema."""
 
 WARM = 0.5
 """A step of which the compiler cache had more than this part says little of how long it takes."""
+
+
+class Connection(Protocol):
+    """A transaction: SQLAlchemy's, or one of its own for a file (plain.py)."""
+
+    @property
+    def dialect(self) -> Any:
+        """What `name` is sqlite or postgresql of."""
+        ...
+
+    def exec_driver_sql(self, statement: str, parameters: Any = None, /) -> Any:
+        """Run a statement, once for each mapping where there is a list of them; gives its rows."""
+        ...
 
 
 def put(
@@ -35,14 +54,14 @@ def put(
 
     `lock` is the text whose sha256 the run names. The same may be put again, in place of what is there.
     """
-    values = {name: getattr(run, name) for name in _OF_RUN} | {"gpu": list(run.gpu)}
-    number: int = upsert(connection, schema.runs, ("id",), [values], returning=True)
-    upsert(connection, schema.run_gpus, ("gpu", "run"), [{"gpu": one, "run": number} for one in run.gpu])
+    values = {name: getattr(run, name) for name in OF_RUN} | {"gpu": list(run.gpu)}
+    number: int = upsert(connection, "runs", ("id",), [values], returning="number")
+    upsert(connection, "run_gpus", ("gpu", "run"), [{"gpu": one, "run": number} for one in run.gpu])
     rows = [_step_row(number, place, step) for place, step in steps.items()]
-    upsert(connection, schema.steps, ("run", "place"), rows)
+    upsert(connection, "steps", ("run", "place"), rows)
     upsert(
         connection,
-        schema.findings,
+        "findings",
         ("run", "place"),
         [{"run": number, "place": at} | one.model_dump() for at, one in enumerate(findings)],
     )
@@ -50,13 +69,13 @@ def put(
     kept = {(one.component, one.filename): one for one in artifacts}.values()
     upsert(
         connection,
-        schema.artifacts,
+        "artifacts",
         ("run", "component", "filename"),
         [{"run": number} | {name: getattr(one, name) for name in made} for one in kept],
     )
     upsert(
         connection,
-        schema.samples,
+        "samples",
         ("run", "step", "at"),
         [
             {"run": number, "step": s.step, "at": s.at, "memory": s.memory, "processes": s.processes}
@@ -65,7 +84,7 @@ def put(
     )
     if lock:
         packed = zlib.compress(lock.encode())
-        upsert(connection, schema.locks, ("sha256",), [{"sha256": run.lock, "packed": packed}], keep=True)
+        upsert(connection, "locks", ("sha256",), [{"sha256": run.lock, "packed": packed}], keep=True)
     _note_times(connection, run, number, steps.values())
     asked = run.command in ("build", "verify") and run.origin.partition(" ")[0] != BISECT
     concerns_cells = run.state == "ended" and asked
@@ -77,13 +96,13 @@ def put(
 
 def state(connection: Connection, run_id: str) -> str:
     """How a run stands, which nobody else changes before the end of the transaction; "" where it is not."""
-    query = select(schema.runs.c.state).where(schema.runs.c.id == run_id).with_for_update()
-    return str(connection.execute(query).scalar() or "")
+    row = _ask(connection, 'SELECT "state" FROM "runs" WHERE "id" = :id', {"id": run_id}, lock=True)
+    return str(row[0]) if row else ""
 
 
 def _step_row(number: int, place: int, step: StepRun) -> dict[str, Any]:
-    figures = {name: getattr(step, name) for name in _FIGURES if getattr(step, name)}
-    return {name: getattr(step, name) for name in _OF_STEP} | {
+    figures = {name: getattr(step, name) for name in FIGURES if getattr(step, name)}
+    return {name: getattr(step, name) for name in OF_STEP} | {
         "run": number,
         "place": place,
         "needs": list(step.needs),
@@ -93,19 +112,17 @@ def _step_row(number: int, place: int, step: StepRun) -> dict[str, Any]:
 
 def _note_times(connection: Connection, run: Run, number: int, steps: Iterable[StepRun]) -> None:
     built = {one.name: one for one in steps if one.outcome == "built"}
-    times = schema.step_times
     rows = [
         {"stack": run.stack, "name": one.name, "warm": one.cached > WARM, "run": number}
         | {name: getattr(one, name) for name in ("seconds", "peak_memory", "jobs", "cached", "counted")}
         for one in built.values()
     ]
-    upsert(connection, times, ("stack", "name", "warm"), rows, newest="run")
+    upsert(connection, "step_times", ("stack", "name", "warm"), rows, newest="run")
 
 
 def _note_cell(connection: Connection, run: Run, number: int, gpu: str) -> None:
     """The newest run decides, by its number: one that began earlier and ended later changes nothing, and one
     that was stopped takes nothing back of what was found before."""
-    cells = schema.cells
     place = (run.stack, gpu, run.base, run.variant)
     cell = _locked_cell(connection, *place)
     values: dict[str, Any] = {}
@@ -121,79 +138,110 @@ def _note_cell(connection: Connection, run: Run, number: int, gpu: str) -> None:
     if run.said == "built" and not run.cached:
         values["whole_seconds"] = run.seconds
     if values:
-        connection.execute(update(cells).where(_is(cells, *place)).values(values))
+        _change_cell(connection, values, *place)
 
 
 def promote(connection: Connection, one: Promotion) -> None:
     """Make a run what a channel holds from now on; what it held before stays on record."""
     when = one.model_copy(update={"at": one.at or now()})
-    number = connection.execute(
-        insert(schema.promotions).values(when.model_dump()).returning(schema.promotions.c.number)
-    ).scalar_one()
+    number = _insert(connection, "promotions", [when.model_dump()], returning="number")
     place = (one.stack, one.gpu, one.base, one.variant)
     cell = _locked_cell(connection, *place)
     holds = Seen(one.run, when.at, "", one.why, number)
-    connection.execute(
-        update(schema.cells)
-        .where(_is(schema.cells, *place))
-        .values(channels=cell["channels"] | {one.channel: holds})
-    )
+    _change_cell(connection, {"channels": cell["channels"] | {one.channel: holds}}, *place)
     changed(connection, cells=True)
 
 
-def _locked_cell(connection: Connection, stack: str, gpu: str, base: str, variant: str) -> dict[str, Any]:
+_CELL = ("stack", "gpu", "base", "variant")
+_OF_CELL = ("number", "run", "seen", "channels")
+_IS_CELL = " AND ".join(f'"{name}" = :{name}' for name in _CELL)
+
+
+def _locked_cell(connection: Connection, *place: str) -> dict[str, Any]:
     """The cell, which nobody else changes before the end of the transaction."""
-    cells = schema.cells
-    place = {"stack": stack, "gpu": gpu, "base": base, "variant": variant}
-    empty = place | {"number": 0, "seen": {}, "channels": {}}
+    named = dict(zip(_CELL, place, strict=True))
+    empty = named | {"number": 0, "seen": {}, "channels": {}}
     words = dict.fromkeys(("run", "command", "outcome", "at", "failure", "issue"), "")
-    upsert(connection, cells, tuple(place), [empty | words], keep=True)
-    found = connection.execute(select(cells).where(_is(cells, **place)).with_for_update())
-    return dict(found.mappings().one())
+    upsert(connection, "cells", _CELL, [empty | words], keep=True)
+    columns = ", ".join(f'"{name}"' for name in _OF_CELL)
+    row = _ask(connection, f'SELECT {columns} FROM "cells" WHERE {_IS_CELL}', named, lock=True)  # noqa: S608
+    # a file gives JSON as text, a server as what it says
+    said = (json.loads(one) if isinstance(one, str) and at > 1 else one for at, one in enumerate(row))
+    return dict(zip(_OF_CELL, said, strict=True))
 
 
-def _is(cells: Table, stack: str, gpu: str, base: str, variant: str) -> Any:
-    given = (cells.c.stack == stack, cells.c.gpu == gpu, cells.c.base == base, cells.c.variant == variant)
-    return and_(*given)
+def _change_cell(connection: Connection, values: Mapping[str, Any], *place: str) -> None:
+    sets = ", ".join(f'"{name}" = :to_{name}' for name in values)
+    given = {f"to_{name}": value for name, value in values.items()} | dict(zip(_CELL, place, strict=True))
+    _run(connection, f'UPDATE "cells" SET {sets} WHERE {_IS_CELL}', given)  # noqa: S608 - names of ours
 
 
 def changed(connection: Connection, *, cells: bool) -> None:
     """Count the change, for whoever waits for one."""
-    about = schema.about
-    connection.execute(
-        update(about).values(changed=about.c.changed + 1, cells=about.c.cells + (1 if cells else 0))
-    )
+    sql = 'UPDATE "about" SET "changed" = "changed" + 1, "cells" = "cells" + :more'
+    _run(connection, sql, {"more": 1 if cells else 0})
 
 
 def upsert(
     connection: Connection,
-    table: Table,
+    table: str,
     keys: tuple[str, ...],
     rows: list[dict[str, Any]],
     *,
     newest: str = "",
     keep: bool = False,
-    returning: bool = False,
+    returning: str = "",
 ) -> Any:
     """Insert, or replace what has the same keys.
 
-    `newest` names the column that must not go down, `keep` leaves what is there; `returning` gives the
-    first column of the row.
+    `newest` names the column that must not go down, `keep` leaves what is there; `returning` names a column
+    of the one row that is given back.
     """
     if not rows:
         return None
-    # only the dialect at hand is loaded: the other takes as long as all the rest of a short command
-    made = import_module(f"sqlalchemy.dialects.{connection.dialect.name}").insert(table)
-    if keep:
-        statement = made.on_conflict_do_nothing(index_elements=keys)
-    else:
-        others = {name: made.excluded[name] for name in rows[0] if name not in keys}
-        where = table.c[newest] <= made.excluded[newest] if newest else None
-        # a row that is all key is set to itself: it must be there, and nothing changes
-        others = others or {keys[0]: made.excluded[keys[0]]}
-        statement = made.on_conflict_do_update(index_elements=keys, set_=others, where=where)
+    # a row that is all key is set to itself: it must be there, and nothing changes
+    others = [name for name in rows[0] if name not in keys] or [keys[0]]
+    sets = ", ".join(f'"{name}" = excluded."{name}"' for name in others)
+    where = f' WHERE "{table}"."{newest}" <= excluded."{newest}"' if newest else ""
+    conflict = ", ".join(f'"{name}"' for name in keys)
+    does = "NOTHING" if keep else f"UPDATE SET {sets}{where}"
+    return _insert(connection, table, rows, f" ON CONFLICT ({conflict}) DO {does}", returning)
+
+
+def _insert(
+    connection: Connection, table: str, rows: list[dict[str, Any]], more: str = "", returning: str = ""
+) -> Any:
+    names = ", ".join(f'"{name}"' for name in rows[0])
+    marks = ", ".join(f":{name}" for name in rows[0])
+    sql = f'INSERT INTO "{table}" ({names}) VALUES ({marks}){more}'  # noqa: S608 - names of the schema
     if returning:
-        first = next(iter(table.c))
-        return connection.execute(statement.returning(first), rows[0]).scalar_one()
-    connection.execute(statement, rows)
+        return _run(connection, f'{sql} RETURNING "{returning}"', rows[0]).fetchone()[0]
+    _run(connection, sql, rows)
     return None
+
+
+def _ask(connection: Connection, sql: str, values: Mapping[str, Any], *, lock: bool) -> Sequence[Any]:
+    """The first row; with `lock` it stays as it is until the end of the transaction. () where there is none.
+
+    Whoever writes a file has it alone.
+    """
+    locked = lock and connection.dialect.name != "sqlite"
+    row = _run(connection, f"{sql} FOR UPDATE" if locked else sql, values).fetchone()
+    return tuple(row) if row is not None else ()
+
+
+_MARK = re.compile(r":(\w+)")
+
+
+def _run(connection: Connection, sql: str, values: Mapping[str, Any] | list[dict[str, Any]]) -> Any:
+    if connection.dialect.name != "sqlite":
+        sql = _MARK.sub(r"%(\1)s", sql)
+    if isinstance(values, list):
+        return connection.exec_driver_sql(sql, [_plain(one) for one in values])
+    return connection.exec_driver_sql(sql, _plain(values))
+
+
+def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of what every database takes: lists and mappings are JSON."""
+    said = {name: json.dumps(value) for name, value in row.items() if isinstance(value, dict | list | tuple)}
+    return {**row, **said}
