@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import subprocess
@@ -26,6 +27,7 @@ from tests.hostile_files import (
 
 from rocwright.errors import InputError, SandboxError
 from rocwright.untrusted import Untrusted, remove_tree, shown
+from rocwright.untrusted.listing import Entry, Level
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a device")
 
@@ -382,3 +384,72 @@ def test_what_a_plain_user_may_not_open_is_told(tmp_path: Path) -> None:
     assert moved == "True False"
     assert copied == "kept True"
     assert foreign == "of another user True"
+
+
+# what only a fault or a race brings about
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_a_file_that_is_exchanged_between_the_look_and_the_opening_is_refused_and_shut(
+    left: Untrusted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (left.folder / "log").write_text("x")
+    make_setuid(left.folder / "other")
+    before, other = open_files(), (left.folder / "other").stat()
+    monkeypatch.setattr(os, "fstat", lambda _: other)
+    with pytest.raises(SandboxError, match="torch left a file as log"):
+        left.open("log")
+    assert open_files() == before
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_folder_that_cannot_be_listed_is_told_or_left_out(
+    left: Untrusted, monkeypatch: pytest.MonkeyPatch, whole: bool
+) -> None:
+    for name in ("a", "b"):
+        (left.folder / name).mkdir()
+        (left.folder / name / "file").touch()
+    real, failed = Level.next, list[str]()
+
+    def fails_once(level: Level) -> Entry | None:
+        if level.path and not failed:
+            failed.append(level.path)
+            raise OSError(errno.EIO, "Input/output error")
+        return real(level)
+
+    monkeypatch.setattr(Level, "next", fails_once)
+    walk = left.walk(whole=whole)
+    if whole:
+        with pytest.raises(SandboxError, match=r"torch left something as [ab]") as refused:
+            list(walk)
+        assert "input/output error" in refused.value.cause
+    else:
+        assert sorted(entry.path for entry in walk) == ["a", "a/file", "b", "b/file"]
+        assert failed
+
+
+def test_a_folder_that_goes_while_it_is_walked_is_left_out_and_the_rest_is_told(left: Untrusted) -> None:
+    for name in ("a", "b", "c"):
+        (left.folder / name).mkdir()
+    told = []
+    for entry in left.walk():
+        told.append(entry.path)
+        if len(told) == 1:
+            (left.folder / entry.path).rmdir()
+    assert sorted(told) == ["a", "b", "c"]
+
+
+def test_a_file_is_read_in_pieces_of_any_size(left: Untrusted) -> None:
+    (left.folder / "log").write_bytes(b"0123456789")
+    with left.open("log") as file:
+        assert file.read(0) == b""
+        assert file.raw.read(0) == b""
+        into = bytearray(4)
+        assert (file.raw.readinto(memoryview(into)), bytes(into)) == (4, b"0123")
+        assert file.raw.read(3) == b"456"
+        assert file.raw.read() == b"789"
+        assert file.raw.readinto(memoryview(into)) == 0
+        assert file.raw.read(3) == b""
