@@ -405,9 +405,12 @@ def test_a_file_that_is_exchanged_between_the_look_and_the_opening_is_refused_an
     assert open_files() == before
 
 
-@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize(
+    ("whole", "error", "told"),
+    [(True, errno.EIO, True), (False, errno.EIO, False), (True, errno.ENOENT, False)],
+)
 def test_a_folder_that_cannot_be_listed_is_told_or_left_out(
-    left: Untrusted, monkeypatch: pytest.MonkeyPatch, whole: bool
+    left: Untrusted, monkeypatch: pytest.MonkeyPatch, whole: bool, error: int, told: bool
 ) -> None:
     for name in ("a", "b"):
         (left.folder / name).mkdir()
@@ -417,12 +420,12 @@ def test_a_folder_that_cannot_be_listed_is_told_or_left_out(
     def fails_once(level: Level) -> Entry | None:
         if level.path and not failed:
             failed.append(level.path)
-            raise OSError(errno.EIO, "Input/output error")
+            raise OSError(error, os.strerror(error))
         return real(level)
 
     monkeypatch.setattr(Level, "next", fails_once)
     walk = left.walk(whole=whole)
-    if whole:
+    if told:
         with pytest.raises(SandboxError, match=r"torch left something as [ab]") as refused:
             list(walk)
         assert "input/output error" in refused.value.cause
