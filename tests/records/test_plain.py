@@ -23,18 +23,24 @@ from rocwright.resolve.model import Request
 BUILD = """
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from rocwright.build.runs import UnderWay
 from rocwright.build.took import took
 from rocwright.home import Home
+from rocwright.proof.beside import _logs
 from rocwright.records.model import StepRun
 from rocwright.resolve.model import Request
 
 home, said = Home(Path(sys.argv[1])), []
 assert len(list(took(home))) == int(sys.argv[2])
 with UnderWay("build", Request(stack="s", gpu=("g",), base="b"), home, said.append) as under_way:
-    under_way.note(StepRun(name="torch", key="k", outcome="built", seconds=3))
+    under_way.note(StepRun(name="torch", key="k", outcome="built", log="torch.log", seconds=3))
+    under_way.folder.mkdir(parents=True, exist_ok=True)
+    (under_way.folder / "torch.log").touch()
     under_way.ended("built")
 assert not said, said
+step = SimpleNamespace(name="torch", key="k")
+assert [run for run, _, _ in _logs(SimpleNamespace(home=home), [step])] == [under_way.id]
 assert "sqlalchemy" not in sys.modules
 """
 
@@ -79,7 +85,9 @@ def test_both_ways_of_writing_leave_the_same(home: Home, tmp_path: Path) -> None
     other = Home(tmp_path / "other")
     plain = open_plain(home, make=True)
     assert plain is not None
-    step = StepRun(name="torch", key="k", outcome="built", seconds=3, error={"class": "é"}, needs=("a",))
+    step = StepRun(
+        name="torch", key="k", outcome="built", log="torch.log", seconds=3, error={"what": "é"}, needs=("a",)
+    )
     made = [Artifact(component="torch", step="torch", filename="t.whl", sha256="a" * 64, size=3)]
     samples = [Sample(step="torch", at=1.5, memory=3, processes=2)]
     with open_records(other) as records:
@@ -88,6 +96,8 @@ def test_both_ways_of_writing_leave_the_same(home: Home, tmp_path: Path) -> None
             for one in (plain, records):
                 one.put(told, None, (), made, samples, "{}" if told.lock else "")
         assert plain.times() == records.times() != []
+        assert plain.built("torch", "k") == records.built("torch", "k") != []
+        assert plain.built("torch", "other") == records.built("torch", "other") == []
     plain.close()
     assert rows(home.records) == rows(other.records)
 

@@ -21,7 +21,6 @@ from rocwright.proof.embed import with_sbom
 from rocwright.proof.materials import Made, made_from
 from rocwright.proof.sbom import SUFFIX, Subject, sbom
 from rocwright.proof.statement import Circumstances, Thing, statement
-from rocwright.records.model import Which
 from rocwright.resolve.model import Lock
 from rocwright.store.model import Output, Record
 from rocwright.verify.passed import has_passed
@@ -221,15 +220,12 @@ def _circumstances(
 def _logs(project: Project, steps: Iterable[Step]) -> Iterator[tuple[str, Step, Path]]:
     """The newest run on this machine that built a step, and its log."""
     from rocwright.records.place import read_records
+    from rocwright.records.plain import open_plain
 
-    with read_records(project.home) as records:
+    with contextlib.closing(open_plain(project.home) or read_records(project.home)) as records:
         for step in steps:
-            for one in records.steps(Which(step=step.name)):
-                path = project.home.runs / one.run / one.step.log
-                if (
-                    (one.step.key, one.step.outcome) == (step.key, "built")
-                    and one.step.log
-                    and path.is_file()
-                ):
-                    yield one.run, step, path
+            for run_id, log in records.built(step.name, step.key):
+                path = project.home.runs / run_id / log
+                if log and path.is_file():
+                    yield run_id, step, path
                     break

@@ -10,7 +10,7 @@ import contextlib
 import os
 import sqlite3
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar
@@ -22,7 +22,7 @@ from rocwright.records import faults
 from rocwright.records.ended import is_gone
 from rocwright.records.model import Artifact, Finding, Run, Sample, StepRun, StepTime
 from rocwright.records.place import RUN, TAKEN, place
-from rocwright.records.write import put
+from rocwright.records.write import Connection, put, run_plain
 
 T = TypeVar("T")
 
@@ -74,14 +74,24 @@ class Plain:
         """As `Records.times`."""
         names = [*StepTime.__dataclass_fields__]
         columns = ", ".join(f'"{name}"' for name in names)
-        try:
+        with self._told():
             found = self.exec_driver_sql(f'SELECT {columns} FROM "step_times" ORDER BY "run" DESC').fetchall()  # noqa: S608
-        except sqlite3.Error as error:
-            raise faults.explained(error, str(self.path)) from error
         return [StepTime(**dict(zip(names, row, strict=True))) for row in found]
+
+    def built(self, step: str, key: str) -> list[tuple[str, str]]:
+        """As `Records.built`."""
+        with self._told():
+            return built(self, step, key)
 
     def close(self) -> None:
         self._connection.close()
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise faults.explained(error, str(self.path)) from error
 
     def write(self, work: Callable[[], T]) -> T:
         """All of the work, or nothing of it; again where somebody else came between."""
@@ -101,6 +111,14 @@ class Plain:
             else:
                 return made
         raise AssertionError
+
+
+def built(connection: Connection, step: str, key: str) -> list[tuple[str, str]]:
+    """The runs that built that step under that key, the newest first: their ids, and the files of its log."""
+    ask = """SELECT "runs"."id", "steps"."log" FROM "steps" JOIN "runs" ON "runs"."number" = "steps"."run"
+        WHERE "steps"."name" = :step AND "steps"."key" = :key AND "steps"."outcome" = 'built'
+        ORDER BY "steps"."run" DESC, "steps"."place" DESC LIMIT 200"""
+    return [(row[0], row[1]) for row in run_plain(connection, ask, {"step": step, "key": key}).fetchall()]
 
 
 def open_plain(home: Home, *, make: bool = False) -> Plain | None:

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Table, Text, and_, cast, func, literal_column, or_, select
 
 from rocwright.files import sha256_bytes
-from rocwright.records import schema, write
+from rocwright.records import plain, schema, write
 from rocwright.records.database import Database
 from rocwright.records.model import (
     Artifact,
@@ -148,6 +148,12 @@ class Records:
         with self.database.reading() as connection:
             rows = connection.execute(query).mappings().all()
         return [StepTime(**{name: row[name] for name in StepTime.__dataclass_fields__}) for row in rows]
+
+    def built(self, step: str, key: str) -> list[tuple[str, str]]:
+        """The runs that built that step under that key, the newest first: their ids, and the files of its
+        log in their folders."""
+        with self.database.reading() as connection:
+            return plain.built(connection, step, key)
 
     def artifacts(
         self,

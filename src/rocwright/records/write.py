@@ -173,13 +173,13 @@ def _locked_cell(connection: Connection, *place: str) -> dict[str, Any]:
 def _change_cell(connection: Connection, values: Mapping[str, Any], *place: str) -> None:
     sets = ", ".join(f'"{name}" = :to_{name}' for name in values)
     given = {f"to_{name}": value for name, value in values.items()} | dict(zip(_CELL, place, strict=True))
-    _run(connection, f'UPDATE "cells" SET {sets} WHERE {_IS_CELL}', given)  # noqa: S608 - names of ours
+    run_plain(connection, f'UPDATE "cells" SET {sets} WHERE {_IS_CELL}', given)  # noqa: S608 - names of ours
 
 
 def changed(connection: Connection, *, cells: bool) -> None:
     """Count the change, for whoever waits for one."""
     sql = 'UPDATE "about" SET "changed" = "changed" + 1, "cells" = "cells" + :more'
-    _run(connection, sql, {"more": 1 if cells else 0})
+    run_plain(connection, sql, {"more": 1 if cells else 0})
 
 
 def upsert(
@@ -215,8 +215,8 @@ def _insert(
     marks = ", ".join(f":{name}" for name in rows[0])
     sql = f'INSERT INTO "{table}" ({names}) VALUES ({marks}){more}'  # noqa: S608 - names of the schema
     if returning:
-        return _run(connection, f'{sql} RETURNING "{returning}"', rows[0]).fetchone()[0]
-    _run(connection, sql, rows)
+        return run_plain(connection, f'{sql} RETURNING "{returning}"', rows[0]).fetchone()[0]
+    run_plain(connection, sql, rows)
     return None
 
 
@@ -226,14 +226,15 @@ def _ask(connection: Connection, sql: str, values: Mapping[str, Any], *, lock: b
     Whoever writes a file has it alone.
     """
     locked = lock and connection.dialect.name != "sqlite"
-    row = _run(connection, f"{sql} FOR UPDATE" if locked else sql, values).fetchone()
+    row = run_plain(connection, f"{sql} FOR UPDATE" if locked else sql, values).fetchone()
     return tuple(row) if row is not None else ()
 
 
 _MARK = re.compile(r":(\w+)")
 
 
-def _run(connection: Connection, sql: str, values: Mapping[str, Any] | list[dict[str, Any]]) -> Any:
+def run_plain(connection: Connection, sql: str, values: Mapping[str, Any] | list[dict[str, Any]]) -> Any:
+    """Run a statement whose values are named, `:name`; once for each row of a list."""
     if connection.dialect.name != "sqlite":
         sql = _MARK.sub(r"%(\1)s", sql)
     if isinstance(values, list):
