@@ -13,7 +13,7 @@ import pytest
 from tests.build.conftest import Workshop
 from tests.build.test_scheduler import log, outcomes, processes
 
-from rocwright.build.disk import DiskWatch, Volume, check_room, how_to_free, places, volumes
+from rocwright.build.disk import DiskWatch, Volume, check_room, how_to_free, places, storage_of, volumes
 from rocwright.build.progress import PlainProgress
 from rocwright.build.scheduler import Options, Outcome, run_steps
 from rocwright.build.workspace import Workspace
@@ -21,7 +21,9 @@ from rocwright.errors import FailureClass, OutOfDiskError
 from rocwright.home import Home
 from rocwright.plan.decide import Decision, State, decide
 from rocwright.plan.model import Needs, Plan, Step, TreeAction
+from rocwright.sandbox import ENGINES
 from rocwright.store.keep import check_whole
+from rocwright.trouble.facts import host_facts
 
 MIB = 2**20
 GIB = 1024**3
@@ -231,3 +233,12 @@ def test_what_a_step_has_written_is_not_asked_for_again(home: Home, tmp_path: Pa
     with (folder.out / "large").open("wb") as file:
         file.truncate(free.free)
     assert look() == []
+
+
+def test_where_an_engine_keeps_no_images_nothing_is_looked_for(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = {name for one in host_facts().storage for name in one.engine.split(", ")}
+    assert {name for name, engine in ENGINES.items() if engine.keeps_images} == known
+    monkeypatch.setattr("rocwright.sandbox.pick", lambda *_: pytest.fail("it was tried"))
+    assert storage_of("bubblewrap", home) == {}

@@ -84,7 +84,10 @@ def places(home: Home) -> dict[str, Path]:
 
 def storage_of(engine: str | None, home: Home) -> dict[str, Path]:
     """Where the engine that a build uses keeps its images; nothing for one that keeps none."""
-    from rocwright.sandbox import pick
+    from rocwright.sandbox import ENGINES, pick
+
+    if engine is not None and engine in ENGINES and not ENGINES[engine].keeps_images:
+        return {}
     from rocwright.trouble.facts import host_facts
     from rocwright.trouble.machine.rooms import storages
     from rocwright.trouble.machine.tree import Tree

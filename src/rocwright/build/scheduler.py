@@ -13,13 +13,11 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Protocol
 
-import psutil
-
 from rocwright import process
 from rocwright.build.again import Tries, again_line
 from rocwright.build.disk import DiskWatch, places, stopped, storage_of
 from rocwright.build.expect import Expected, compiles
-from rocwright.build.jobs.room import read_room
+from rocwright.build.jobs.room import free_memory, read_room
 from rocwright.build.jobs.server import JobServer, Seat
 from rocwright.build.killed import interrupted, killed
 from rocwright.build.options import Options as Options
@@ -281,7 +279,7 @@ class _Scheduler:
 
     def _memory(self) -> int:
         """What one step may take: no more than the machine has now, nor than any bound above the build."""
-        free = int(psutil.virtual_memory().available * MEMORY_SHARE)
+        free = int(free_memory() * MEMORY_SHARE)
         return min(free, self.options.memory or free, read_room(None, None).total)
 
     def _environment(self) -> dict[str, str]:

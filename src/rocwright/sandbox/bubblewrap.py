@@ -25,6 +25,7 @@ class Bubblewrap:
 
     name: str = "bubblewrap"
     isolates: bool = True
+    keeps_images: bool = False
 
     def version(self) -> str:
         version = ask_version("bwrap", "--version").removeprefix("bubblewrap ")

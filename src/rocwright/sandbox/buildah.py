@@ -43,6 +43,7 @@ class Buildah:
 
     name: str = "buildah"
     isolates: bool = True
+    keeps_images: bool = True
 
     def version(self) -> str:
         version = ask_version("buildah", "--version").removeprefix("buildah version ").split(" ")[0]

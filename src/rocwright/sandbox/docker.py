@@ -23,6 +23,7 @@ class Docker:
 
     name: str = "docker"
     isolates: bool = True
+    keeps_images: bool = True
 
     def version(self) -> str:
         try:

@@ -90,6 +90,10 @@ class Engine(Protocol):
     def isolates(self) -> bool:
         """False for the host, which hides nothing."""
 
+    @property
+    def keeps_images(self) -> bool:
+        """Whether it has a storage of its own, which may lie on another disk."""
+
     def version(self) -> str:
         """The version that would run. Raises SandboxError where the engine is absent or cannot be reached."""
 

@@ -19,6 +19,7 @@ class Host:
 
     name: str = "host"
     isolates: bool = False
+    keeps_images: bool = False
 
     def version(self) -> str:
         return f"{platform.system()} {os.uname().release}"

@@ -37,6 +37,7 @@ class Nspawn:
 
     name: str = "nspawn"
     isolates: bool = True
+    keeps_images: bool = False
 
     def version(self) -> str:
         version = ask_version("systemd-nspawn", "--version")

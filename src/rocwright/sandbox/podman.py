@@ -16,6 +16,7 @@ class Podman:
 
     name: str = "podman"
     isolates: bool = True
+    keeps_images: bool = True
 
     def version(self) -> str:
         return ask_version("podman", "--version").removeprefix("podman version ")

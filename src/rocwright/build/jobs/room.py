@@ -87,6 +87,11 @@ def read_room(limit: int | None, group: Cgroup | None, below: Sequence[Path] = (
     )
 
 
+def free_memory() -> int:
+    """Bytes that the machine has left, whatever bounds a build."""
+    return _machine(text(MEMINFO)).left
+
+
 def pressure_of(words: str) -> Pressure | None:
     """What a file of PSI says; None where it says nothing (no PSI, or not for this)."""
     for line in words.splitlines():
