@@ -272,6 +272,40 @@ def test_an_archive_of_too_many_members_is_refused(
         unpack(path, tmp_path / "out")
 
 
+@pytest.mark.parametrize("kind", ["tar", "zip"])
+@pytest.mark.parametrize(("members", "size"), [(3, 12), (2, 12), (3, 11)])
+def test_an_archive_exactly_at_the_bounds_is_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, members: int, size: int
+) -> None:
+    monkeypatch.setattr(archive, "MOST_MEMBERS", members)
+    monkeypatch.setattr(archive, "MOST_BYTES", size)
+    path = tmp_path / f"x.{kind}"
+    if kind == "tar":
+        tar(path, *(member(f"x-1/{count}", b"four") for count in range(3)))
+    else:
+        with zipfile.ZipFile(path, "w") as bundle:
+            for count in range(3):
+                bundle.writestr(f"x-1/{count}", "four")
+    if (members, size) == (3, 12):
+        unpack(path, tmp_path / "out")
+        assert len(list((tmp_path / "out").rglob("?"))) == 3
+    else:
+        with pytest.raises(FetchError, match="not safe"):
+            unpack(path, tmp_path / "out")
+
+
+@pytest.mark.parametrize(("mode", "packed"), [(0o611, 0o644), (0o711, 0o755), (0o100, 0o755), (0o066, 0o644)])
+def test_a_file_is_packed_as_one_that_runs_where_its_owner_may_run_it(
+    tmp_path: Path, mode: int, packed: int
+) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "file").chmod(mode)
+    with tarfile.open(tmp_path / "x.tar", "w") as made:
+        archive.tar_add(made, tmp_path / "file", "file", EPOCH)
+    with tarfile.open(tmp_path / "x.tar") as made:
+        assert made.getmember("file").mode == packed
+
+
 @pytest.mark.parametrize(
     "members",
     [

@@ -26,6 +26,7 @@ from tests.hostile_files import (
 )
 
 from rocwright.errors import InputError, SandboxError
+from rocwright.files import CHUNK
 from rocwright.untrusted import Untrusted, remove_tree, shown
 from rocwright.untrusted.listing import Entry, Level
 
@@ -456,3 +457,32 @@ def test_a_file_is_read_in_pieces_of_any_size(left: Untrusted) -> None:
         assert file.raw.read() == b"789"
         assert file.raw.readinto(memoryview(into)) == 0
         assert file.raw.read(3) == b""
+
+
+def test_a_file_that_grew_is_not_read_far_past_its_bound(left: Untrusted) -> None:
+    (left.folder / "log").write_bytes(b"x")
+    with left.open("log", most=10) as file:
+        with (left.folder / "log").open("r+b") as grown:
+            grown.truncate(50 * CHUNK)
+        with pytest.raises(SandboxError, match="torch left a file as log"):
+            file.raw.read()
+        assert file.raw.tell() <= CHUNK
+
+
+@pytest.mark.parametrize("name", ["log", "folder"])
+def test_why_something_cannot_be_opened_is_told(
+    left: Untrusted, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    (left.folder / "log").touch()
+    (left.folder / "folder").mkdir()
+    real = os.open
+
+    def fails(path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        if path == name:
+            raise OSError(errno.EIO, "Input/output error")
+        return real(path, flags, mode, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "open", fails)
+    with pytest.raises(SandboxError, match=f"torch left something as {name}") as refused:
+        left.read_bytes("log") if name == "log" else list(left.walk())
+    assert refused.value.cause.startswith("input/output error; in ")
