@@ -297,6 +297,14 @@ def test_an_archive_exactly_at_the_bounds_is_unpacked(
             unpack(path, tmp_path / "out")
 
 
+@pytest.mark.parametrize("suffix", ["zip", "whl"])
+def test_a_zip_is_known_by_its_name(tmp_path: Path, suffix: str) -> None:
+    with zipfile.ZipFile(tmp_path / "stored", "w") as bundle:
+        bundle.writestr("a", "text")
+    unpack(tmp_path / "stored", tmp_path / "out", filename=f"x.{suffix}")
+    assert (tmp_path / "out/a").read_text() == "text"
+
+
 @pytest.mark.parametrize("short", [0, 1])
 def test_a_header_is_read_up_to_its_bound(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short: int
