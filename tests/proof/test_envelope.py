@@ -38,6 +38,17 @@ def test_a_signed_envelope_has_what_dsse_says_and_no_more() -> None:
     assert UNSIGNED not in json.loads(as_line(reason))
 
 
+def test_an_envelope_is_one_line_without_spaces() -> None:
+    assert as_line(Signed(payload=b"", payload_type="x", signatures=())) == EMPTY + b"\n"
+
+
+@pytest.mark.parametrize("text", ["-_-_", "+/+/", "-/+_"])
+def test_both_alphabets_of_base64_are_read(text: str) -> None:
+    line = json.dumps({"payload": text, "payloadType": "x", "signatures": []}).encode()
+    [read] = parse_envelopes(line, "it")
+    assert read.payload == base64.b64decode("+/+/")
+
+
 def test_why_it_is_not_signed_stands_in_one_that_is_not() -> None:
     line = as_line(Signed(payload=b"", payload_type="x", signatures=(), unsigned="checks are left"))
     assert json.loads(line)[UNSIGNED] == "checks are left"
