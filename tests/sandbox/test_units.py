@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -209,6 +210,19 @@ def test_the_host_runs_with_the_given_environment_and_limits() -> None:
     assert outcome.ok and lines == ["ONLY=this"]
     outcome = run(Host(), job("sleep", "50", seconds=0.3), lines.append)
     assert outcome.ended is Ended.TIMED_OUT
+
+
+def test_a_shell_that_was_killed_is_told_by_its_signal() -> None:
+    """What it was killed by is its caller's to see, as a negative status."""
+    outcome = run(Host(), job("sh", "-c", "kill -USR1 $PPID; sleep 5"), lambda _: None)
+    assert (outcome.ended, outcome.code) == (Ended.SIGNALLED, signal.SIGUSR1)
+
+
+def test_without_a_cgroup_a_job_runs_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cgroups, "create", lambda name: None)
+    before = set(state.home().iterdir())
+    assert run(Host(), job("true"), lambda _: None).ok
+    assert set(state.home().iterdir()) <= before
 
 
 def test_a_sandbox_in_which_folders_were_nested_deep_is_forgotten(tmp_path: Path) -> None:

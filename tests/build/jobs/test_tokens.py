@@ -48,6 +48,13 @@ def test_any_user_of_the_sandbox_can_open_it_and_nothing_is_left_of_it(tmp_path:
     assert not tokens.path.exists()
 
 
+def test_a_fifo_whose_folder_went_is_closed_all_the_same(tmp_path: Path) -> None:
+    made = Tokens.create(tmp_path)
+    made.path.unlink()
+    made.close()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_full_fifo_takes_no_more_and_does_not_wait(tokens: Tokens) -> None:
     assert 1000 <= tokens.put(10**6) < 10**5
     assert tokens.put(1) == 0
