@@ -31,6 +31,9 @@ from typing import Any
 from coverage import CoverageData
 from tools.draw_mutants import Mutant, drawn
 
+from rocwright.sandbox import cgroup
+from rocwright.sandbox.pids import limit
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = Path("src/rocwright")
 TABLE, DATA = ROOT / "tools/mutants.toml", ROOT / "docs/mutants.json"
@@ -40,6 +43,10 @@ mount --make-rprivate / && mount --bind "$1" "$1" && mount --bind "$1/tmp" /tmp 
 shift && exec "$@"
 """
 """What is broken can write to its own folder only, also at /tmp and /var/tmp; its processes end with it."""
+JOIN = 'while test "$1" != --; do echo 0 > "$1" || exit 98; shift; done; shift; exec "$@"'
+"""It starts in a cgroup: where the bounds of a sandbox are broken, a test of them would fill the machine."""
+PROCESSES, MEMORY = 4000, 6 * 1024**3
+"""That many processes, and bytes, has what is broken at most."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +103,13 @@ class Bench:
         self.folder = folder
         (folder / "tmp").mkdir(parents=True)
         shutil.copytree(ROOT / "src", folder / "src")
+        group = cgroup.create(f"mutants-{os.getpid()}-{folder.name}")
+        bounds = limit(group, PROCESSES)
+        if group is None or bounds is None:
+            raise SystemExit("no cgroup can be made here that bounds processes: run it as root")
+        group.limit(MEMORY)
+        self.group = group.path
+        self.enter = [str(path) for path in (group.procs, *bounds.procs)]
 
     def pytest(self, words: Sequence[str], timeout: float | None) -> int | None:
         """The exit code, None past the time."""
@@ -109,6 +123,7 @@ class Bench:
         }
         # all ends with this process, however that ends
         fence = [
+            *("sh", "-c", JOIN, "sh", *self.enter, "--"),
             "setpriv",
             "--pdeathsig",
             "KILL",
@@ -321,6 +336,8 @@ def main() -> None:
             told.modules = sorted([*rest, tried], key=lambda other: list(promises).index(other.path))
             told.minutes = told.minutes if asked.survivors else (time.monotonic() - begun) / 60
             write(told)
+        for bench in benches:
+            cgroup.remove(bench.group)
     write(told)
 
 
