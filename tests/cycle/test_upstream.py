@@ -21,7 +21,7 @@ from rocwright.errors import OutOfDiskError
 from rocwright.flow import Project, project_of
 from rocwright.follow import newest
 from rocwright.home import Home
-from rocwright.records import database
+from rocwright.records import faults
 from rocwright.records.place import open_records
 from rocwright.records.read import Records
 from rocwright.resolve.files import read_lock
@@ -156,7 +156,7 @@ def test_records_that_are_locked_or_full_or_of_a_newer_version_lose_nothing(
     row.publish("1.0.1")
     with contextlib.closing(sqlite3.connect(row.home.records, isolation_level=None)) as other:
         with monkeypatch.context() as patched:
-            patched.setattr(database, "WAIT", 0.05)
+            patched.setattr(faults, "WAIT", 0.05)
             other.execute("BEGIN IMMEDIATE")
             locked = row.turn()
             other.execute("ROLLBACK")
