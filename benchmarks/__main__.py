@@ -42,7 +42,7 @@ from benchmarks.rows import (
     wheel_normalise,
     wheel_slim,
 )
-from rocwright import startup
+from rocwright.processes import startup
 
 ROWS: Mapping[str, Callable[[int | None], Sequence[Measured]]] = {
     "help": start.measure,

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from benchmarks.measure import BenchError, Took, timed
 from benchmarks.place import Scratch
-from rocwright.build.context import Context
-from rocwright.build.exec_step import resolve_inputs
-from rocwright.build.run import lent_cache, prepare
-from rocwright.build.workspace import Workspace
-from rocwright.plan.model import RunAction, Step
+from rocwright.execution.context import Context
+from rocwright.execution.exec_step import resolve_inputs
+from rocwright.execution.run import lent_cache, prepare
+from rocwright.execution.workspace import Workspace
+from rocwright.model.steps import RunAction, Step
 from rocwright.sandbox.model import Job
 
 _OWN = {"proc", "sys", "dev", "run", "tmp", "build", "out", "ccache"}

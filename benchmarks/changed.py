@@ -9,8 +9,8 @@ from pathlib import Path
 
 from benchmarks.measure import BenchError, Took, timed
 from benchmarks.place import ENGINE, Scratch, Stack
-from rocwright.catalog.folders import DATA, OVERLAY
 from rocwright.catalog.load import builtin_catalog, load_catalog
+from rocwright.toml.folders import DATA, OVERLAY
 
 
 def changed_catalog(scratch: Scratch, component: str, change: Callable[[str], str]) -> Path:

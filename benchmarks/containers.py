@@ -12,7 +12,7 @@ from pathlib import Path
 from benchmarks.by_hand import job_of
 from benchmarks.measure import BenchError, Took, timed
 from benchmarks.place import Scratch, Stack
-from rocwright.plan.model import ImageAction, RunAction, Step
+from rocwright.model.steps import ImageAction, RunAction, Step
 from rocwright.sandbox.model import Job
 
 CHANGE = "ROCWRIGHT_BENCH"

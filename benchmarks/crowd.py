@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.measure import BenchError, middle
-from rocwright import process, sandbox
-from rocwright.build.jobs.forms import FIFO, Wanted
-from rocwright.build.jobs.join import join
-from rocwright.build.jobs.server import JobServer
-from rocwright.build.jobs.tokens import NAME as TOKENS
+from rocwright import sandbox
+from rocwright.execution.jobs.forms import FIFO, Wanted
+from rocwright.execution.jobs.join import join
+from rocwright.execution.jobs.server import JobServer
+from rocwright.execution.jobs.tokens import NAME as TOKENS
 from rocwright.home import Home
-from rocwright.plan.model import FetchAction, Needs, Step
+from rocwright.model.steps import FetchAction, Needs, Step
+from rocwright.processes import run as process
 from rocwright.sandbox.model import Ended, Job, Mount
 
 WORK = "/work"

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from rocwright import startup
+from rocwright.processes import startup
 
 
 def _started() -> float:
@@ -19,8 +19,8 @@ def _started() -> float:
 
 def main() -> None:
     startup.settle()  # as the command does
+    from rocwright.model.steps import Plan
     from rocwright.plan.decide import decide
-    from rocwright.plan.model import Plan
     from rocwright.store.local import LocalStore
 
     imported = time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -16,12 +16,12 @@ import zstandard
 
 from benchmarks.measure import BenchError
 from benchmarks.place import ENGINE
-from rocwright.build.progress import PlainProgress
-from rocwright.build.scheduler import Options, run_steps
+from rocwright.execution.progress import PlainProgress
+from rocwright.execution.scheduler import Options, run_steps
 from rocwright.home import Home
+from rocwright.model.step_environment import EPOCH
+from rocwright.model.steps import BaseAction, Input, Needs, OutputSpec, Plan, RunAction, Step, TreeAction
 from rocwright.plan.decide import decide
-from rocwright.plan.environment import EPOCH
-from rocwright.plan.model import BaseAction, Input, Needs, OutputSpec, Plan, RunAction, Step, TreeAction
 from rocwright.sources.archive import pack
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output, Record

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from benchmarks.measure import BenchError, Took, timed
 from rocwright.bases.roots import remove_tree
-from rocwright.build.compiler_cache import domains
 from rocwright.catalog.load import builtin_catalog
-from rocwright.flow import project_of
+from rocwright.execution.compiler_cache import domains
 from rocwright.home import Home
+from rocwright.model.steps import Plan, Step
 from rocwright.plan.make import make_plan
-from rocwright.plan.model import Plan, Step
+from rocwright.project import project_of
 from rocwright.resolve.files import read_lock
 from rocwright.resolve.model import Lock, Request
 from rocwright.store.local import LocalStore

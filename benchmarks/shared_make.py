@@ -9,12 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.place import ENGINE
-from rocwright.build.jobs.forms import FIFO, Wanted, numbers
-from rocwright.build.jobs.join import join
-from rocwright.build.jobs.server import JobServer
-from rocwright.build.jobs.tokens import NAME
+from rocwright.execution.jobs.forms import FIFO, Wanted, numbers
+from rocwright.execution.jobs.join import join
+from rocwright.execution.jobs.server import JobServer
+from rocwright.execution.jobs.tokens import NAME
 from rocwright.home import Home
-from rocwright.plan.model import Needs, RunAction, Step
+from rocwright.model.steps import Needs, RunAction, Step
 from rocwright.sandbox import ENGINES, Job, Mount, make_writable, run
 
 TREE = "/build"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rocwright.catalog.address import Address
 from rocwright.catalog.load import Catalog, builtin_catalog
-from rocwright.plan.model import (
+from rocwright.model.steps import (
     ArchiveOrigin,
     BaseAction,
     BuiltinOrigin,
@@ -30,7 +30,7 @@ from rocwright.plan.model import (
 )
 from rocwright.resolve.lock import make_lock
 from rocwright.resolve.model import Lock, LockedPython, LockedSdist, Request
-from rocwright.resolve.outside import Offline
+from rocwright.resolve.upstream import Offline
 from rocwright.sources.archive import pack
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output, Record

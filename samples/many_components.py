@@ -8,9 +8,9 @@ from hashlib import sha256
 from rocwright.catalog.load import Catalog, builtin_catalog
 from rocwright.catalog.model import Component, Release, Stack
 from rocwright.catalog.place import BuiltinPlace
-from rocwright.plan.model import DebianOrigin, FilePin, GitOrigin, OutputSpec
-from rocwright.resolve.fits import wanted_packages
+from rocwright.model.steps import DebianOrigin, FilePin, GitOrigin, OutputSpec
 from rocwright.resolve.model import Lock, LockedComponent, LockedRoot, Request
+from rocwright.resolve.validate import wanted_packages
 
 PACKAGES = 400
 """Packages in the root file system."""

@@ -11,24 +11,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rocwright.catalog.load import Catalog, load_catalog
-from rocwright.catalog.read import DATA
-from rocwright.flow import Project
 from rocwright.home import Home
+from rocwright.model.steps import FilePin
 from rocwright.plan.make import make_plan
-from rocwright.plan.model import FilePin
+from rocwright.project import Project
 from rocwright.resolve.files import read_lock, write_lock
 from rocwright.resolve.model import Lock
 from rocwright.sources.git import pack_commit
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output
+from rocwright.toml.read import DATA
 from samples.making import lock_of, record_of, write_tree
 from samples.repository import make_repository
 
 DRIVER = """
 import json, sys
 from pathlib import Path
-from rocwright.build.progress import PlainProgress
-from rocwright.build.scheduler import Options
+from rocwright.execution.progress import PlainProgress
+from rocwright.execution.scheduler import Options
 from rocwright.errors import RocwrightError
 from rocwright.flow import build
 from samples.project import open_project

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rocwright.build.progress import PlainProgress
-from rocwright.build.scheduler import Options
-from rocwright.culprit.trial import Bench
+from rocwright.bisection.trial import Bench
+from rocwright.execution.progress import PlainProgress
+from rocwright.execution.scheduler import Options
 from rocwright.resolve.files import write_lock
 from rocwright.resolve.model import Lock, LockedComponent
 from rocwright.sources.git import pack_commit

@@ -15,19 +15,20 @@ import pytest
 from samples.project import COMPONENTS, TinyProject, make_sources, open_project, put_roots, start
 
 from rocwright.bases.roots import remove_tree
-from rocwright.build.built import Built
-from rocwright.build.progress import PlainProgress
-from rocwright.build.scheduler import Options
+from rocwright.cleanup.inside import what_can_go
 from rocwright.errors import FailureClass, OutOfDiskError
-from rocwright.files import sha256_file
-from rocwright.flow import build, kept_keys, lock_before, planned
+from rocwright.execution.built import Built
+from rocwright.execution.progress import PlainProgress
+from rocwright.execution.scheduler import Options
+from rocwright.files.atomic import sha256_file
+from rocwright.flow import build, lock_before, planned
 from rocwright.home import Home
 from rocwright.plan.decide import State
+from rocwright.project import kept_keys
 from rocwright.records.model import Run
 from rocwright.records.place import read_records
-from rocwright.store.held import held
-from rocwright.store.keep import remove, rubbish
-from rocwright.trouble.clean.inside import what_can_go
+from rocwright.store.gc import remove, rubbish
+from rocwright.store.leases import held
 
 EVERYTHING = {"alpha-1.0.tar.gz", "alpha-tiny.oci.tar", "beta-1.0-py3-none-any.whl"}
 
@@ -126,8 +127,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from rocwright.build.options import Options
-from rocwright.build.progress import PlainProgress
+from rocwright.execution.options import Options
+from rocwright.execution.progress import PlainProgress
 from rocwright.catalog.load import load_catalog
 from rocwright.flow import Project, build
 from rocwright.home import Home
@@ -158,7 +159,7 @@ def test_a_build_with_nothing_to_do_loads_no_database_and_nothing_that_runs_step
         ).stdout.split()
     )
     assert "rocwright.flow" in loaded
-    assert loaded.isdisjoint(("sqlalchemy", "resolvelib", "rocwright.build.scheduler"))
+    assert loaded.isdisjoint(("sqlalchemy", "resolvelib", "rocwright.execution.scheduler"))
     assert loaded.isdisjoint(("rocwright.sandbox", "rocwright.trouble"))
 
 

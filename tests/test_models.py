@@ -8,7 +8,7 @@ from threading import Barrier, Thread
 
 import pytest
 
-from rocwright.models import Frozen
+from rocwright.model.base import Frozen
 
 
 @pytest.fixture

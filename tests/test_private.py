@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rocwright.home import Home
-from rocwright.proof.keys import chosen, folder, make_key, own_public_key
+from rocwright.provenance.keys import chosen, folder, make_key, own_public_key
 from rocwright.records.place import open_records
 from rocwright.web.access import Tokens
 from tests.conftest import Command

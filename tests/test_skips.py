@@ -40,14 +40,14 @@ def test_a_skip_that_nobody_foresaw_fails_the_run_and_is_named(
     done = run(tmp_path, text, *words)
     assert done.returncode == pytest.ExitCode.TESTS_FAILED, done.stdout
     [line] = [line for line in done.stdout.splitlines() if line.startswith("UNEXPECTED")]
-    assert "tests/test_shells.py" in line and "the moon is full" in line
+    assert "tests/export/test_shells.py" in line and "the moon is full" in line
 
 
 @pytest.mark.parametrize("words", [(), ("-n", "2")])
 def test_one_that_is_foreseen_does_not_and_is_named_too(tmp_path: Path, words: tuple[str, ...]) -> None:
     done = run(tmp_path, FORESEEN, *words)
     assert done.returncode == pytest.ExitCode.OK, done.stdout
-    assert "expected    tests/test_shells.py::test_it: pwsh is not installed" in done.stdout
+    assert "expected    tests/export/test_shells.py::test_it: pwsh is not installed" in done.stdout
 
 
 def test_each_that_is_foreseen_says_why() -> None:

@@ -29,10 +29,10 @@ from tests.making import write_tree
 from tests.real.stacks import rocwright
 from tests.sources.conftest import Repository, make_repository
 
-from rocwright.catalog.read import DATA
 from rocwright.home import Home
 from rocwright.records.model import Which
 from rocwright.records.place import open_records
+from rocwright.toml.read import DATA
 
 PACK = """async (address) => {
   const picture = new Image();

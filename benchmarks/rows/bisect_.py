@@ -12,7 +12,7 @@ from samples.world import World
 from benchmarks.place import bench_home
 from benchmarks.results import Measured
 from rocwright.bases.roots import remove_tree
-from rocwright.culprit.run import bisect
+from rocwright.bisection.run import bisect
 from rocwright.sandbox import probe_all
 
 LIBRARIES = tuple(f"library{number:02}" for number in range(1, 13))

@@ -14,7 +14,7 @@ from benchmarks.measure import Took, paired, processor, seconds, timed
 from benchmarks.own_steps import VARIABLE, lay_in
 from benchmarks.place import ENGINE, TORCH, Scratch, bare, scratch
 from benchmarks.results import Measured
-from rocwright.plan.model import Step
+from rocwright.model.steps import Step
 
 FILES = 1500
 SOURCE = """#include <stdio.h>

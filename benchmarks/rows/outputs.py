@@ -13,9 +13,9 @@ from benchmarks.measure import Pairs, Took, paired, processor, seconds
 from benchmarks.place import bench_home
 from benchmarks.results import Measured
 from rocwright.bases.roots import remove_tree
-from rocwright.build.collect import collect
-from rocwright.files import CHUNK
-from rocwright.plan.model import OutputSpec
+from rocwright.execution.collect import collect
+from rocwright.files.atomic import CHUNK
+from rocwright.model.steps import OutputSpec
 from rocwright.store.local import LocalStore
 from rocwright.untrusted import Untrusted
 

@@ -14,11 +14,12 @@ from benchmarks.measure import Took, processor, seconds, timed
 from benchmarks.place import bench_home
 from benchmarks.results import Measured
 from rocwright.bases.roots import remove_tree
-from rocwright.flow import Project, planned
+from rocwright.flow import planned
 from rocwright.home import Home
+from rocwright.model.steps import Plan
 from rocwright.plan.decide import State, decide
 from rocwright.plan.make import make_plan
-from rocwright.plan.model import Plan
+from rocwright.project import Project
 from rocwright.resolve.model import Lock
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output, Record

@@ -14,7 +14,7 @@ from benchmarks.measure import BenchError, Pairs, Took, paired, processor, secon
 from benchmarks.place import bench_home
 from benchmarks.results import Measured
 from rocwright.bases.roots import remove_tree
-from rocwright.files import CHUNK
+from rocwright.files.atomic import CHUNK
 from rocwright.store.local import LocalStore
 
 GIB = 1024**3

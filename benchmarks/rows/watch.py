@@ -22,7 +22,7 @@ from rocwright.bases.roots import remove_tree
 from rocwright.catalog.load import Catalog, builtin_catalog
 from rocwright.catalog.model import Component
 from rocwright.home import Home
-from rocwright.plan.model import FilePin, ImageOrigin, IndexOrigin
+from rocwright.model.steps import FilePin, ImageOrigin, IndexOrigin
 from rocwright.resolve.model import Lock, LockedComponent, LockedPython, Request
 from rocwright.resolve.settings import WatchSettings
 from rocwright.watch.look import watch

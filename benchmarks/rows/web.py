@@ -18,9 +18,9 @@ from benchmarks.many_runs import fill
 from benchmarks.measure import BenchError, middle
 from benchmarks.place import BIN, bench_home
 from benchmarks.results import Measured
-from rocwright import process
 from rocwright.bases.roots import remove_tree
 from rocwright.home import Home
+from rocwright.processes import run as process
 
 CELLS, RUNS = 2_000, 100_000
 PAGE = "/simple/project/"

@@ -13,9 +13,9 @@ from benchmarks.place import bench_home
 from benchmarks.results import Measured
 from rocwright.bases.roots import remove_tree
 from rocwright.home import Home
+from rocwright.http.server import room_for
 from rocwright.records.model import Run, StepRun
 from rocwright.records.place import open_records
-from rocwright.served import room_for
 
 CLIENTS, LINES = 200, 40
 MANY, FEWER_LINES = 1000, 20

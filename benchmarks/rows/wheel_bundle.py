@@ -14,7 +14,7 @@ from benchmarks.measure import BenchError, Pairs, Took, paired, processor, secon
 from benchmarks.place import bench_home
 from benchmarks.results import Measured
 from rocwright.bases.roots import remove_tree
-from rocwright.files import sha256_file
+from rocwright.files.atomic import sha256_file
 from rocwright.wheels.standalone import Request, plan_for
 from rocwright.wheels.write import File, write_wheel
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pydantic import field_validator
 
-from rocwright.catalog.read import parse, read_toml
-from rocwright.models import Frozen
+from rocwright.model.base import Frozen
+from rocwright.toml.read import parse, read_toml
 
 
 class Config(Frozen):

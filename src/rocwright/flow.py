@@ -2,108 +2,29 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
-
-from rocwright.build.built import Built
-from rocwright.build.options import Options, Outcome
-from rocwright.build.progress import Progress
-from rocwright.build.runs import UnderWay
-from rocwright.catalog.load import Catalog, the_catalog
 from rocwright.errors import ConflictError, InputError, OutOfDiskError, RocwrightError
-from rocwright.files import sha256_bytes, write_atomic
-from rocwright.home import Home
-from rocwright.models import canonical_json
+from rocwright.execution.built import Built
+from rocwright.execution.options import Options, Outcome
+from rocwright.execution.progress import Progress
+from rocwright.execution.runs import UnderWay
+from rocwright.files.atomic import write_atomic
+from rocwright.model.steps import Plan
 from rocwright.plan.decide import Decision, State, decide
 from rocwright.plan.make import make_plan
-from rocwright.plan.model import Plan
+from rocwright.project import Project, built_outputs, kept_keys, last_plan
 from rocwright.records.model import Artifact as Made
 from rocwright.records.model import Run
-from rocwright.resolve.files import LOCK, PROJECT, read_lock, read_request, write_lock
-from rocwright.resolve.like import catalog_for
-from rocwright.resolve.model import Lock, Request
-from rocwright.store.held import holding
-from rocwright.store.local import LocalStore
-from rocwright.store.model import Output
-
-if TYPE_CHECKING:
-    from rocwright.build.expect import Expected
+from rocwright.resolve.files import read_lock, write_lock
+from rocwright.resolve.model import Lock
+from rocwright.store.leases import holding
 
 ROUNDS = 3
 """How often a build plans anew after it found something damaged in the store."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Project:
-    """What is asked for, and where its lock and its artifacts lie.
-
-    `row` is what a person asked for, where the request goes on from there to what upstream has since.
-    """
-
-    request: Request
-    lock_path: Path
-    output: Path
-    home: Home = field(default_factory=Home.default)
-    catalog: Catalog = field(default_factory=the_catalog)
-    row: Request | None = None
-
-    @property
-    def variant(self) -> str:
-        """What was asked for beside stack, GPUs and base: it tells the rows of a project apart."""
-        return (self.row or self.request).variant
-
-    @property
-    def store(self) -> LocalStore:
-        return LocalStore(self.home.store)
-
-    @property
-    def last_plan(self) -> Path:
-        """Where the plan that was built last for this stack, GPU and base is kept."""
-        return self.plan_path("last")
-
-    def plan_path(self, name: str) -> Path:
-        """Where a plan is kept whose outputs no clean-up takes: the last one, or that of a channel."""
-        request = self.row or self.request
-        which = sha256_bytes(canonical_json([request.gpu, request.provider, request.extra]))[:8]
-        if self.row is not None and request.versions:
-            which = sha256_bytes(canonical_json([request.gpu, request.variant]))[:8]
-        words = (request.stack, request.base.replace(":", "-"), which, name)
-        return self.home.plans / f"{'-'.join(words)}.json"
-
-
-def project_in(folder: Path, home: Home | None = None) -> Project:
-    """The project whose rocwright.toml is in `folder`. Raises InputError."""
-    request = read_request(folder / PROJECT)
-    return Project(
-        request=request,
-        lock_path=folder / LOCK,
-        output=folder / "rocwright-out",
-        home=home or Home.default(),
-        catalog=catalog_for(request, the_catalog()),
-    )
-
-
-def project_of(request: Request, folder: Path, home: Home | None = None) -> Project:
-    """A project without a project file: its lock is kept in the home folder."""
-    home = home or Home.default()
-    words = [request.stack, request.base.replace(":", "-"), *request.gpu]
-    if request.provider or request.extra or request.versions:
-        words.append(sha256_bytes(canonical_json(request.model_dump()))[:8])
-    name = "-".join(words)
-    return Project(
-        request=request,
-        lock_path=home.locks / f"{name}.lock",
-        output=folder / "rocwright-out",
-        home=home,
-        catalog=catalog_for(request, the_catalog()),
-    )
 
 
 def lock(project: Project, on_line: Callable[[str], None], *, forget: bool = False) -> Lock:
@@ -111,9 +32,9 @@ def lock(project: Project, on_line: Callable[[str], None], *, forget: bool = Fal
 
     Raises what resolving raises; the old lock stays where it fails.
     """
-    from rocwright.resolve.fits import check_request
     from rocwright.resolve.lock import make_lock, relocks
-    from rocwright.resolve.online import Online
+    from rocwright.resolve.network import Online
+    from rocwright.resolve.validate import check_request
 
     base, release = check_request(project.request, project.catalog)
     before = lock_before(project, on_line)
@@ -143,9 +64,9 @@ def lock_again(project: Project, locked: Lock, on_line: Callable[[str], None]) -
 
     Raises what resolving raises.
     """
-    from rocwright.resolve.fits import check_request
     from rocwright.resolve.lock import make_lock
-    from rocwright.resolve.online import Online
+    from rocwright.resolve.network import Online
+    from rocwright.resolve.validate import check_request
 
     base, release = check_request(locked.request, project.catalog)
     ours = (project.catalog, project.store, project.home, on_line, locked)
@@ -193,13 +114,6 @@ def planned(project: Project, locked: Lock) -> tuple[Plan, list[Decision]]:
     return plan, decide(plan, project.store, partial(last_plan, project))
 
 
-def last_plan(project: Project) -> Plan | None:
-    """The plan that was built last, if it can be read."""
-    with contextlib.suppress(OSError, ValidationError):
-        return Plan.model_validate_json(project.last_plan.read_bytes())
-    return None
-
-
 def build(
     project: Project,
     locked: Lock,
@@ -219,8 +133,8 @@ def build(
     saved, OutOfDiskError before anything starts where there is no room. Failures of steps are not raised:
     they are in the result, all together.
     """
-    from rocwright.build.layout import lay_out
-    from rocwright.proof.keys import chosen
+    from rocwright.provenance.keys import chosen
+    from rocwright.provenance.layout import lay_out
 
     if locked.pending:
         raise InputError(
@@ -232,7 +146,7 @@ def build(
     chosen()  # a key that is named and is not there is told before hours are spent
     first = [one.step for one in planned(project, locked)[1] if one.state is State.RUN]
     if first:
-        from rocwright.build.workspace import spare_the_users_work
+        from rocwright.execution.workspace import spare_the_users_work
 
         spare_the_users_work(first, project.home, discard=options.discard)
     outcome = Outcome()
@@ -275,8 +189,9 @@ def _build(
         if not any(one.state is State.RUN for one in decisions):
             outcome.failures = []
             break
-        from rocwright.build.disk import check_room
-        from rocwright.build.scheduler import run_steps
+        from rocwright.execution.disk import check_room
+        from rocwright.execution.estimate import expected
+        from rocwright.execution.scheduler import run_steps
 
         check_room(decisions, project.home)
         told = run_steps(
@@ -318,93 +233,9 @@ def _made(project: Project, plan: Plan) -> list[Made]:
 
 def _add_room(error: RocwrightError, project: Project) -> None:
     """Tell in an error what can be removed by which command, in figures."""
-    from rocwright.trouble.clean.advice import what_to_free
+    from rocwright.cleanup.advice import what_to_free
 
     # the file system that is full, where the error names it
     full = Path(error.subject) if error.subject.startswith("/") and Path(error.subject).exists() else None
     told = what_to_free(project.home, project.store, kept_keys(project.home), full)
     error.detail = "\n".join(text for text in (error.detail, told) if text)
-
-
-def heal(
-    project: Project,
-    locked: Lock,
-    options: Options,
-    progress: Progress,
-    *,
-    run_id: str = "",
-    origin: str = "",
-) -> tuple[Lock, Built]:
-    """Build; mend what fails and is known by the catalog's actions, and remember in the lock what helped.
-
-    `run_id` is that of the first build, `origin` that of all. Raises what `build` raises; what was tried
-    until then is in the lock. Raises InputError where somebody else writes the lock meanwhile.
-    """
-    from rocwright.trouble.heal.aside import Aside, Unshared
-    from rocwright.trouble.heal.rounds import World, healed
-
-    ids = [run_id] if run_id else []
-
-    def build_once(one: Lock) -> Built:
-        return build(project, one, options, progress, run_id=ids.pop() if ids else "", origin=origin)
-
-    world = World(
-        catalog=project.catalog,
-        plan=lambda one: make_plan(one, project.catalog),
-        build=build_once,
-        save=Unshared(project.lock_path).write,
-        relock=lambda one: lock_again(project, one, progress.say),
-        aside=Aside(project.home.heal),
-        say=progress.say,
-    )
-    return healed(locked, world)
-
-
-def add_offers(project: Project, locked: Lock, built: Built) -> None:
-    """Tell in each failure what `build --heal` would do about it, or why it can do nothing."""
-    if not built.failures:
-        return
-    from rocwright.trouble.heal.rounds import offers
-    from rocwright.trouble.heal.words import offered, refusal
-
-    failures = dict(built.failures)
-    found = offers(locked, built, project.catalog, lambda one: make_plan(one, project.catalog))
-    for name, offer in found:
-        failures[name].heal, failures[name].no_heal = offered(offer.remedy), refusal(offer.remedy, offer.why)
-
-
-def built_outputs(project: Project, plan: Plan) -> dict[str, Output]:
-    """The main output of each component, by its name. Raises InputError where one is not built."""
-    found: dict[str, Output] = {}
-    for step in plan.steps:
-        if step.name not in plan.artifacts:
-            continue
-        record = project.store.record(step.key)
-        if record is None or not all(project.store.has(one.sha256, one.size) for one in record.outputs):
-            raise InputError(
-                f"{step.name} is not built as the lock says",
-                cause="it was never built, or was cleaned up",
-                next_step="rocwright build",
-            )
-        if step.name == step.component:
-            found[step.component] = record.outputs[0]
-    return found
-
-
-def expected(project: Project, decisions: Sequence[Decision]) -> dict[str, Expected]:
-    """How long each step of a plan should take, by this machine's history and the recipes."""
-    from rocwright.build.expect import expect
-    from rocwright.build.took import took
-
-    recipes = {name: one.resources.seconds for name, one in project.catalog.components.items()}
-    steps = [one.step for one in decisions]
-    return expect(steps, took(project.home), recipes, project.request.stack)
-
-
-def kept_keys(home: Home) -> set[str]:
-    """The keys of every plan that was built last or that a channel holds: a clean-up leaves them alone."""
-    keys: set[str] = set()
-    for path in home.plans.glob("*.json"):
-        with contextlib.suppress(OSError, ValidationError):
-            keys |= {step.key for step in Plan.model_validate_json(path.read_bytes()).steps}
-    return keys

@@ -8,7 +8,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocwright.files import make_private
+from rocwright.files.atomic import make_private
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,10 @@ from rocwright.bases.writable import WritableRoot, writable_root
 from rocwright.catalog.load import the_catalog
 from rocwright.catalog.model import PackageManager, filled
 from rocwright.errors import CheckError, ConflictError, FetchError, NetworkError, SandboxError
-from rocwright.plan.environment import EPOCH, PACKAGES
-from rocwright.plan.model import BaseAction, FilePin, ImageOrigin
+from rocwright.execution.fetch import fetch
+from rocwright.model.step_environment import EPOCH, PACKAGES
+from rocwright.model.steps import BaseAction, FilePin, ImageOrigin
 from rocwright.sources.archive import pack
-from rocwright.sources.fetch import fetch
 from rocwright.store.local import LocalStore
 
 MANAGER = PackageManager(

@@ -15,7 +15,7 @@ import zstandard
 from rocwright.bases.contents import CAPABILITY, fault
 from rocwright.bases.manifest import look
 from rocwright.bases.roots import changed, changed_roots, manifest_of, unpacked_root
-from rocwright.files import CHUNK, sha256_bytes
+from rocwright.files.atomic import CHUNK, sha256_bytes
 from rocwright.home import Home
 from rocwright.store.local import LocalStore
 from rocwright.store.model import DamagedBlobError

@@ -13,8 +13,8 @@ from rocwright.catalog.detect import target_of_version
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.model import Component
 from rocwright.catalog.place import BuiltinPlace, DebianPlace
-from rocwright.catalog.read import DATA
 from rocwright.plan.values import chosen_values, expand
+from rocwright.toml.read import DATA
 
 CATALOG = builtin_catalog()
 

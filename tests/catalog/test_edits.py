@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rocwright.catalog.load import builtin_catalog
-from rocwright.catalog.read import DATA
-from rocwright.patching.model import Edit
+from rocwright.model.edits import Edit
+from rocwright.toml.read import DATA
 
 CATALOG = builtin_catalog()
 EDITS = [

@@ -9,9 +9,9 @@ import pytest
 
 from rocwright.catalog.environment import environment
 from rocwright.catalog.load import builtin_catalog, kept_from_builds, load_catalog
-from rocwright.catalog.read import DATA
 from rocwright.catalog.target import Quirk
 from rocwright.errors import InputError
+from rocwright.toml.read import DATA
 
 CATALOG = builtin_catalog()
 

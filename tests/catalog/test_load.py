@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from rocwright.catalog.load import builtin_catalog, load_catalog, lookup
 from rocwright.catalog.model import Base, Resources, filled
-from rocwright.catalog.read import DATA, parse
 from rocwright.errors import InputError
+from rocwright.toml.read import DATA, parse
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ import pytest
 from tests.conftest import Command
 from tests.making import lock_of, write_tree
 
-from rocwright.catalog.check import check_catalog
 from rocwright.catalog.load import builtin_catalog, load_catalog
-from rocwright.catalog.read import DATA, catalog_folders, holder
+from rocwright.catalog_lint.recipes import check_catalog
 from rocwright.errors import InputError
 from rocwright.plan.make import make_plan
-from rocwright.resolve.fits import check_request
+from rocwright.resolve.validate import check_request
+from rocwright.toml.read import DATA, catalog_folders, holder
 from rocwright.wheels.gpu import machines
 
 NEW_GPU = """

@@ -18,8 +18,8 @@ from rocwright.resolve.choose import choose
 from rocwright.resolve.constraints import nearest_version
 from rocwright.resolve.lock import make_lock
 from rocwright.resolve.model import Lock, Request
-from rocwright.resolve.outside import Offline
 from rocwright.resolve.shipped import request_of, rows
+from rocwright.resolve.upstream import Offline
 
 CATALOG = builtin_catalog()
 ROWS = list(rows(CATALOG))

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
-from tests.build.conftest import Workshop, workshop  # noqa: F401 - a fixture
 from tests.conftest import Command
+from tests.execution.conftest import Workshop, workshop  # noqa: F401 - a fixture
 from tests.making import builtin, lock_of, record_of
 
 from rocwright.home import Home
-from rocwright.plan.model import FetchAction, Input, Step, TreeAction
+from rocwright.model.steps import FetchAction, Input, Step, TreeAction
 from rocwright.resolve.files import read_lock, write_lock, write_request
 from rocwright.resolve.model import Lock, Request
 from rocwright.store.local import LocalStore

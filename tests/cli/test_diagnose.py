@@ -11,9 +11,9 @@ from pytest import CaptureFixture
 
 from rocwright.cli import cli
 from rocwright.cli.tell import tell
+from rocwright.diagnosis.diagnose import Where
+from rocwright.diagnosis.explain import explain
 from rocwright.errors import CompileError, InputError
-from rocwright.trouble.diagnose import Where
-from rocwright.trouble.explain import explain
 
 LOG = (
     "[1/2] c++ -c a.cpp\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.trouble.machines import GIB, NVIDIA, POLARIS, STRIX_HALO, machine
+from tests.machine.machines import GIB, NVIDIA, POLARIS, STRIX_HALO, machine
 
 from rocwright.cli import cli
 

@@ -13,10 +13,10 @@ from samples.project import make_sources, open_project, put_roots
 from tests.conftest import Command
 from tests.making import builtin, make_tiny_root, record_of, write_tree
 
-from rocwright.build.workspace import Workspace
+from rocwright.execution.workspace import Workspace
 from rocwright.home import Home
+from rocwright.model.steps import FetchAction, Input, Step, TreeAction
 from rocwright.plan.make import make_plan
-from rocwright.plan.model import FetchAction, Input, Step, TreeAction
 from rocwright.resolve.files import read_lock, write_lock, write_request
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output

@@ -12,7 +12,7 @@ from samples.project import make_sources, open_project, put_roots
 from tests.conftest import Command
 from tests.patching.making import Git
 
-from rocwright.build.workspace import Workspace
+from rocwright.execution.workspace import Workspace
 from rocwright.home import Home
 from rocwright.patching.commits import commit_id, tree_id
 from rocwright.plan.make import make_plan

@@ -16,7 +16,7 @@ from rocwright.cycle.by_hand import promote
 from rocwright.cycle.channels import channels_in
 from rocwright.cycle.stands import places
 from rocwright.errors import InputError
-from rocwright.files import sha256_bytes
+from rocwright.files.atomic import sha256_bytes
 from rocwright.home import Home
 from rocwright.records.model import Finding
 from rocwright.records.place import open_records

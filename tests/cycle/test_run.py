@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from samples.world import World
 
-from rocwright.build.progress import PlainProgress
-from rocwright.build.scheduler import Options
 from rocwright.cycle.model import RowTold
 from rocwright.cycle.run import Wheel, cycle, last_cycle, look
 from rocwright.cycle.tell import tell
 from rocwright.errors import InputError
-from rocwright.flow import Project, kept_keys
+from rocwright.execution.progress import PlainProgress
+from rocwright.execution.scheduler import Options
 from rocwright.home import Home
 from rocwright.plan.make import make_plan
+from rocwright.project import Project, kept_keys
 from rocwright.records.place import open_records
 from rocwright.resolve.difference import Difference
 from rocwright.resolve.files import read_lock, write_lock

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from rocwright.cycle.shown import failed_here, held, shown
-from rocwright.files import sha256_bytes
+from rocwright.files.atomic import sha256_bytes
 from rocwright.home import Home
 from rocwright.records.model import Promotion
 from rocwright.records.place import open_records
 from tests.cli.test_promote import put
 from tests.making import lock_of
-from tests.proof.test_signing import PURE, note, place, recorded
+from tests.provenance.test_signing import PURE, note, place, recorded
 
 LOCK = lock_of("gfx-smoke", "gfx1151", base="debian:sid")
 CELL = {"stack": "gfx-smoke", "gpu": "gfx1151", "base": "debian:sid", "variant": ""}

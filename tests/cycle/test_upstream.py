@@ -13,14 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from rocwright.build.progress import PlainProgress
-from rocwright.build.scheduler import Options
 from rocwright.cycle.model import RowTold
 from rocwright.cycle.run import Wheel, cycle
 from rocwright.errors import OutOfDiskError
-from rocwright.flow import Project, project_of
-from rocwright.follow import newest
+from rocwright.execution.progress import PlainProgress
+from rocwright.execution.scheduler import Options
 from rocwright.home import Home
+from rocwright.project import Project, project_of
 from rocwright.records import faults
 from rocwright.records.place import open_records
 from rocwright.records.read import Records
@@ -29,6 +28,7 @@ from rocwright.resolve.model import Lock
 from rocwright.resolve.settings import Channel, WatchSettings
 from rocwright.store.local import LocalStore
 from rocwright.watch.bump import Candidate
+from rocwright.watch.projects import newest
 from tests.sources.conftest import Index
 from tests.sources.conftest import index as index
 from tests.watch.conftest import catalog_of, component, release, request_of

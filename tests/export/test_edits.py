@@ -16,8 +16,8 @@ from tests.patching.making import diff_of, edit
 
 from rocwright.errors import PatchError
 from rocwright.export.edits import edits_file, program
+from rocwright.model.edits import Edit
 from rocwright.patching.edits import apply_edits
-from rocwright.patching.model import Edit
 
 FILES = {
     "CMakeLists.txt": "cmake_minimum_required(VERSION 2.8)\nset(ARCHS gfx900 gfx906)\n",

@@ -25,12 +25,12 @@ from rocwright.export.model import File, Files, Subject
 from rocwright.export.pipeline import VERSIONS
 from rocwright.export.run import served
 from rocwright.export.write import FORMATS, carried_sources, export
-from rocwright.files import sha256_bytes, write_atomic
-from rocwright.plan.model import ImageOrigin
+from rocwright.files.atomic import sha256_bytes, write_atomic
+from rocwright.model.steps import ImageOrigin
 from rocwright.resolve.lock import make_lock
 from rocwright.resolve.model import Lock
-from rocwright.resolve.outside import Offline
 from rocwright.resolve.shipped import request_of, rows, shipped_lock
+from rocwright.resolve.upstream import Offline
 
 ROWS = list(rows(builtin_catalog()))
 NAMES = [f"{stack.name} {row.gpu} {row.base} {row.provider}" for stack, row in ROWS]

@@ -11,7 +11,7 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(
-    include=["rocwright.wheels", "rocwright.proof", "rocwright.web", "rocwright.request_limits", "h11"],
+    include=["rocwright.wheels", "rocwright.provenance", "rocwright.web", "rocwright.http.limits", "h11"],
     enable_loader_override=False,
 ):
     for name in ("archives", "images", "zips"):  # which the readers import only when they need them

@@ -16,9 +16,9 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rocwright.home import Home
+from rocwright.http.limits import MOST_BODY, MOST_HEADERS, MOST_TARGET
+from rocwright.http.server import settings
 from rocwright.records.place import open_records
-from rocwright.request_limits import MOST_BODY, MOST_HEADERS, MOST_TARGET
-from rocwright.served import settings
 from rocwright.web.access import Access, Tokens
 from rocwright.web.app import app
 from rocwright.web.index import Index

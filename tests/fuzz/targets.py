@@ -14,10 +14,10 @@ from samples import fatbin as written
 from securesystemslib.signer import CryptoSigner
 
 from rocwright.errors import CheckError, InputError
-from rocwright.proof.check import read_statement, told
-from rocwright.proof.compare import compare
-from rocwright.proof.documents import parse_document
-from rocwright.proof.envelope import as_line, parse_envelopes, sign, signed_by
+from rocwright.provenance.check import read_statement, told
+from rocwright.provenance.compare import compare
+from rocwright.provenance.documents import parse_document
+from rocwright.provenance.envelope import as_line, parse_envelopes, sign, signed_by
 from rocwright.wheels import source
 from rocwright.wheels.audit.facts import concerns, table
 from rocwright.wheels.audit.listing import Comparison

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.build.conftest import Workshop, put_root
+from tests.execution.conftest import Workshop, put_root
 from tests.hostile_files import soon
 from tests.making import make_tiny_root
 

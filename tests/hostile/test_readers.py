@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.build.conftest import Workshop
+from tests.execution.conftest import Workshop
 
-from rocwright.build.workspace import Workspace
 from rocwright.cli import cli
 from rocwright.errors import FailureClass, RocwrightError
-from rocwright.plan.model import Step
-from rocwright.store.keep import check_whole
+from rocwright.execution.workspace import Workspace
+from rocwright.model.steps import Step
+from rocwright.store.gc import check_whole
 
 SECRET = "what only the host may read\n"
 

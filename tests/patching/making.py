@@ -8,8 +8,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from rocwright.model.edits import Edit
 from rocwright.patching.history import ENVIRONMENT
-from rocwright.patching.model import Edit
 
 
 class Git:

@@ -9,9 +9,9 @@ from pydantic import ValidationError
 from tests.patching.making import edit
 
 from rocwright.errors import PatchError
+from rocwright.model.edits import Edit
 from rocwright.patching.found import changed, nearest
 from rocwright.patching.kinds import find
-from rocwright.patching.model import Edit
 
 
 def outcome(one: Edit, text: str) -> tuple[str, int, int]:

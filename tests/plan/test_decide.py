@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tests.making import chain, put_output, small_plan
 
+from rocwright.model.steps import Input, Plan, RunAction, Step
 from rocwright.plan.decide import State, decide, differences
-from rocwright.plan.model import Input, Plan, RunAction, Step
 from rocwright.store.local import LocalStore
 
 

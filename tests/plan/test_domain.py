@@ -10,9 +10,9 @@ from pydantic import ValidationError
 from tests.making import builtin, index_pin, lock_of, small_plan, with_sdist
 
 from rocwright.catalog.load import Catalog, builtin_catalog
-from rocwright.patching.model import Edit
+from rocwright.model.edits import Edit
+from rocwright.model.steps import RunAction, Step
 from rocwright.plan.make import make_plan
-from rocwright.plan.model import RunAction, Step
 from rocwright.resolve.model import Lock
 
 STACK, COMPONENT = "torch-extensions", "torchvision"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from tests.making import lock_of
 
 from rocwright.catalog.load import builtin_catalog
+from rocwright.model.steps import ImageAction
 from rocwright.plan.labels import image_labels
 from rocwright.plan.make import make_plan
-from rocwright.plan.model import ImageAction
 from rocwright.resolve.model import Lock
 
 COMMIT = "b" * 40

@@ -13,10 +13,10 @@ from tests.making import lock_of, with_sdist
 
 from rocwright.catalog.load import builtin_catalog
 from rocwright.errors import InputError
-from rocwright.patching.model import Edit
+from rocwright.model.edits import Edit
+from rocwright.model.steps import FetchAction, Input, Plan, RunAction
 from rocwright.plan.edits import edits_for
 from rocwright.plan.make import make_plan
-from rocwright.plan.model import FetchAction, Input, Plan, RunAction
 from rocwright.plan.values import expand
 
 if TYPE_CHECKING:

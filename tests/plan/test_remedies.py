@@ -12,8 +12,8 @@ from tests.making import lock_of
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.mend import Mend
 from rocwright.errors import InputError
+from rocwright.model.steps import RunAction, Step
 from rocwright.plan.make import make_plan
-from rocwright.plan.model import RunAction, Step
 from rocwright.plan.remedies import assigned, mended_commands, mended_environment
 from rocwright.resolve.files import read_lock, write_lock
 from rocwright.resolve.model import Lock, Remedy

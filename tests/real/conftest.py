@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.build.conftest import workshop as workshop
+from tests.execution.conftest import workshop as workshop
 from tests.real.registry import Registry, serving_registry
 from tests.sources.conftest import index as index
 

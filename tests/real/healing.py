@@ -14,10 +14,10 @@ from typing import Any
 from tests.real.stacks import rocwright
 
 from rocwright.bases.roots import unpacked_root
-from rocwright.build.exec_step import execute
-from rocwright.flow import project_in
+from rocwright.execution.exec_step import execute
 from rocwright.home import Home
 from rocwright.plan.make import make_plan
+from rocwright.project import project_in
 from rocwright.resolve.files import read_lock
 from rocwright.resolve.model import Lock
 

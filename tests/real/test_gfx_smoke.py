@@ -15,22 +15,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.build.test_kill import processes_of
-from tests.proof.official import faults
+from tests.execution.test_kill import processes_of
+from tests.provenance.official import faults
 from tests.real.followed import GPUS, SMOKE, TALLY, Matrix, Upstream, states, until
 from tests.real.healing import CATALOG, Case
 from tests.real.stacks import build_and_verify, rocwright
 
 from rocwright.bases.roots import remove_tree
 from rocwright.catalog.load import builtin_catalog
-from rocwright.catalog.read import DATA
 from rocwright.cycle.run import last_cycle
-from rocwright.files import sha256_file
+from rocwright.files.atomic import sha256_file
 from rocwright.home import Home
 from rocwright.records.place import open_records
 from rocwright.resolve.files import read_lock
 from rocwright.sandbox import ENGINES, cgroup, probe_all
 from rocwright.store.local import LocalStore
+from rocwright.toml.read import DATA
 
 pytestmark = pytest.mark.real
 

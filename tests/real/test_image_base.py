@@ -20,21 +20,21 @@ from tests.sources.test_layers import save
 
 from rocwright import flow
 from rocwright.bases.roots import remove_tree
-from rocwright.build.exec_step import execute
-from rocwright.build.progress import PlainProgress
-from rocwright.build.scheduler import Options
 from rocwright.catalog.load import builtin_catalog, load_catalog
 from rocwright.catalog.model import Base, BaseRelease
 from rocwright.errors import FetchError, NetworkError
+from rocwright.execution.exec_step import execute
+from rocwright.execution.fetch import fetch
+from rocwright.execution.progress import PlainProgress
+from rocwright.execution.scheduler import Options
 from rocwright.export.write import carried_sources, export
-from rocwright.files import sha256_file, write_atomic
-from rocwright.flow import Project
+from rocwright.files.atomic import sha256_file, write_atomic
 from rocwright.home import Home
-from rocwright.plan.model import ImageOrigin, Input, OutputSpec, RunAction, Step
+from rocwright.model.steps import ImageOrigin, Input, OutputSpec, RunAction, Step
+from rocwright.project import Project
 from rocwright.resolve.model import Request
-from rocwright.resolve.online import Online
+from rocwright.resolve.network import Online
 from rocwright.sandbox import cgroup
-from rocwright.sources.fetch import fetch
 from rocwright.sources.image import Reference, find_digest, machine_architecture, pull
 from rocwright.sources.pullers import PULLERS, Buildah, Podman, Puller, Skopeo
 from rocwright.store.local import LocalStore

@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from tests.build.conftest import DOMAIN, Workshop, put_root
+from tests.execution.conftest import DOMAIN, Workshop, put_root
 from tests.making import EPOCH, make_tiny_root
 
-from rocwright.build.expect import Expected
-from rocwright.build.progress import PlainProgress
-from rocwright.build.scheduler import Options, Outcome, run_steps
+from rocwright.execution.estimate import Expected
+from rocwright.execution.progress import PlainProgress
+from rocwright.execution.scheduler import Options, Outcome, run_steps
 from rocwright.home import Home
+from rocwright.model.steps import Needs, Plan, Step
 from rocwright.plan.decide import decide
-from rocwright.plan.model import Needs, Plan, Step
 from rocwright.sources.archive import pack
 from rocwright.store.local import LocalStore
 

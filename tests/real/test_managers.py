@@ -15,15 +15,15 @@ from tests.real.registry import Registry
 from tests.sources.test_layers import save
 
 from rocwright.bases.roots import remove_tree, unpacked_root
-from rocwright.build.exec_step import execute
 from rocwright.catalog.load import Catalog, builtin_catalog
 from rocwright.catalog.model import Base, BaseRelease
 from rocwright.errors import ConflictError, FetchError
+from rocwright.execution.exec_step import execute
+from rocwright.execution.fetch import fetch
 from rocwright.home import Home
 from rocwright.plan.make import _root_steps
 from rocwright.resolve.difference import name_and_version
-from rocwright.resolve.online import Online
-from rocwright.sources.fetch import fetch
+from rocwright.resolve.network import Online
 from rocwright.sources.image import machine_architecture
 from rocwright.sources.package_lists import newest
 from rocwright.store.local import LocalStore

@@ -25,12 +25,12 @@ from tests.real.archives import (
 
 from rocwright.bases.roots import remove_tree
 from rocwright.catalog.load import Catalog, load_catalog
-from rocwright.catalog.read import DATA
 from rocwright.export.write import export
-from rocwright.files import write_atomic
+from rocwright.files.atomic import write_atomic
 from rocwright.resolve.lock import make_lock
 from rocwright.resolve.model import Request
-from rocwright.resolve.outside import Offline
+from rocwright.resolve.upstream import Offline
+from rocwright.toml.read import DATA
 
 pytestmark = [
     pytest.mark.real,

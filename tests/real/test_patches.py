@@ -14,16 +14,16 @@ from pathlib import Path
 import pytest
 
 from rocwright.catalog.load import builtin_catalog, load_edits
-from rocwright.catalog.read import DATA
+from rocwright.execution.fetch import fetch
 from rocwright.home import Home
+from rocwright.model.edits import Edit
 from rocwright.patching.check import check_tree
 from rocwright.patching.edits import State, Verdict, apply_edits
-from rocwright.patching.model import Edit
 from rocwright.sources import index
 from rocwright.sources.archive import unpack
 from rocwright.sources.debian import DebianArchive
-from rocwright.sources.fetch import fetch
 from rocwright.store.local import LocalStore
+from rocwright.toml.read import DATA
 
 pytestmark = pytest.mark.real
 

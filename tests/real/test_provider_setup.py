@@ -10,16 +10,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from tests.build.conftest import Workshop, put_root
+from tests.execution.conftest import Workshop, put_root
 from tests.making import lock_of, make_tiny_root, put_output
 from tests.sources.conftest import Index
 
 from rocwright.catalog.load import builtin_catalog
 from rocwright.errors import CompileError
-from rocwright.plan.model import FilePin, Input, Needs, OutputSpec, RunAction, Step
+from rocwright.model.steps import FilePin, Input, Needs, OutputSpec, RunAction, Step
 from rocwright.plan.packages import fetched
 from rocwright.plan.values import environment_of
-from rocwright.resolve.online import Online
+from rocwright.resolve.network import Online
 
 pytestmark = pytest.mark.real
 

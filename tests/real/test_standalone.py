@@ -16,7 +16,7 @@ from tests.real.real_wheels import debian_package, real_wheel
 from tests.wheels.standalone.fake_rocm import compile_library, make_wheel
 
 from rocwright.bases.roots import remove_tree
-from rocwright.files import sha256_file
+from rocwright.files.atomic import sha256_file
 from rocwright.wheels.standalone import Made, Request, bundle, check_traced, plan_for
 
 pytestmark = pytest.mark.real

@@ -17,7 +17,7 @@ from tests.sources.conftest import repository as repository
 from tests.watch.conftest import Field, catalog_of, component, git_component, lock_with, release, tag
 
 from rocwright.home import Home
-from rocwright.plan.model import DebianOrigin, FilePin, ImageOrigin
+from rocwright.model.steps import DebianOrigin, FilePin, ImageOrigin
 from rocwright.resolve.model import LockedComponent, LockedRoot
 from rocwright.watch.question import PackageSet
 from rocwright.watch.tell import tell_report

@@ -11,7 +11,7 @@ import pytest
 from tests.real.real_wheels import debian_package, real_wheel
 from tests.wheels.hip_compiler import llvm, run
 
-from rocwright.files import sha256_file
+from rocwright.files.atomic import sha256_file
 from rocwright.wheels.codeobjects import code_objects, fat_binaries
 from rocwright.wheels.fatbin import FatBinary
 from rocwright.wheels.offload import Bundle, contents

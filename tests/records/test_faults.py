@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from rocwright.build.runs import UnderWay
 from rocwright.cli import cli
 from rocwright.errors import InputError, InternalError, NetworkError, RocwrightError
+from rocwright.execution.runs import UnderWay
 from rocwright.home import Home
 from rocwright.records import ended, faults
 from rocwright.records.model import Finding, Run, StepRun, Which
@@ -91,7 +91,7 @@ def test_who_reads_is_not_kept_waiting_by_who_writes(home: Home, locked: None) -
 FULL = """
 import sys
 from pathlib import Path
-from rocwright.build.runs import UnderWay
+from rocwright.execution.runs import UnderWay
 from rocwright.home import Home
 from rocwright.records.model import StepRun
 from rocwright.records.place import open_records
@@ -193,8 +193,8 @@ def test_a_clock_that_was_set_back_does_not_turn_the_order_around(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, _ = build(home)
-    monkeypatch.setattr("rocwright.build.runs.now", lambda: "2001-01-01T00:00:00Z")
-    monkeypatch.setattr("rocwright.build.runs.new_run_id", lambda: "20010101T000000.000000Z-aaaaaa")
+    monkeypatch.setattr("rocwright.execution.runs.now", lambda: "2001-01-01T00:00:00Z")
+    monkeypatch.setattr("rocwright.execution.runs.new_run_id", lambda: "20010101T000000.000000Z-aaaaaa")
     later, _ = build(home)
     with read_records(home) as records:
         assert [one.id for one in records.runs()] == [later.id, first.id]
@@ -204,7 +204,7 @@ def test_a_clock_that_was_set_back_does_not_turn_the_order_around(
 KILLED = """
 import os, sys, time
 from pathlib import Path
-from rocwright.build.runs import UnderWay
+from rocwright.execution.runs import UnderWay
 from rocwright.home import Home
 from rocwright.records.model import StepRun
 from rocwright.records.place import read_records
@@ -253,7 +253,7 @@ def test_what_runs_on_another_machine_of_the_same_name_is_left_alone(home: Home)
 MANY = """
 import sys
 from pathlib import Path
-from rocwright.build.runs import UnderWay
+from rocwright.execution.runs import UnderWay
 from rocwright.home import Home
 from rocwright.records.model import StepRun
 from rocwright.resolve.model import Request

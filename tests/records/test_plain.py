@@ -11,8 +11,8 @@ from pathlib import Path
 from tests.records.test_faults import build
 from tests.records.test_records import run as a_run
 
-from rocwright.build.runs import UnderWay
-from rocwright.build.took import took
+from rocwright.execution.history import took
+from rocwright.execution.runs import UnderWay
 from rocwright.home import Home
 from rocwright.records import schema, write
 from rocwright.records.model import Artifact, Run, Sample, StepRun
@@ -24,10 +24,10 @@ BUILD = """
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from rocwright.build.runs import UnderWay
-from rocwright.build.took import took
+from rocwright.execution.runs import UnderWay
+from rocwright.execution.history import took
 from rocwright.home import Home
-from rocwright.proof.beside import _logs
+from rocwright.provenance.sidecars import _logs
 from rocwright.records.model import StepRun
 from rocwright.resolve.model import Request
 

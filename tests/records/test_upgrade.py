@@ -141,7 +141,8 @@ def test_several_who_open_a_new_one_at_once_make_it_once(home: Home) -> None:
 
 def test_nothing_of_the_database_is_loaded_before_it_is_needed() -> None:
     script = (
-        "import sys, rocwright.flow, rocwright.build.runs, rocwright.cli.history, rocwright.verify.standing;"
+        "import sys, rocwright.flow, "
+        "rocwright.execution.runs, rocwright.cli.history, rocwright.verify.standing;"
         "sys.exit(any(name.split('.')[0] in ('sqlalchemy', 'alembic') for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import httpx
-from tests.build.test_kill import kill, some_child
+from tests.execution.test_kill import kill, some_child
 from tests.reliability.subject import Subject
 
 from rocwright.resolve.files import read_lock

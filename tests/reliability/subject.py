@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from samples.project import TAR, make_sources, open_project, put_roots
-from tests.build.test_kill import processes_of
+from tests.execution.test_kill import processes_of
 from tests.making import make_tiny_root
 
 from rocwright.bases.roots import remove_tree

@@ -10,8 +10,8 @@ from rocwright.catalog.load import Catalog, builtin_catalog
 from rocwright.catalog.model import Component, Release
 from rocwright.catalog.place import BuiltinPlace
 from rocwright.errors import ConflictError, InputError
+from rocwright.model.versions import version_in
 from rocwright.resolve.constraints import Candidate, nearest_version, solve
-from rocwright.resolve.versions import version_in
 
 BASE = "debian:trixie (package python3-torch)"
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from tests.making import deb, digest, index_pin, lock_of
 
 from rocwright.catalog.mend import SetVariables
-from rocwright.plan.model import FilePin, ImageOrigin, PackageOrigin
+from rocwright.model.steps import FilePin, ImageOrigin, PackageOrigin
+from rocwright.model.versions import package_order, step_between
 from rocwright.resolve.difference import BUILD_PYTHON, ROOT, Change, difference, taking
 from rocwright.resolve.model import Lock, LockedPython, Remedy
 from rocwright.resolve.tell_difference import tell_difference
-from rocwright.resolve.versions import package_order, step_between
 
 BEFORE = lock_of("torch-extensions", "gfx803")
 

@@ -12,11 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.making import lock_of, with_sdist
 
-from rocwright.catalog import folders
 from rocwright.catalog.load import builtin_catalog
 from rocwright.errors import ConflictError, InputError
-from rocwright.plan.make import make_plan
-from rocwright.plan.model import (
+from rocwright.model.steps import (
     ArchiveOrigin,
     BuiltinOrigin,
     DebianOrigin,
@@ -25,9 +23,11 @@ from rocwright.plan.model import (
     GitOrigin,
     IndexOrigin,
 )
+from rocwright.plan.make import make_plan
 from rocwright.resolve.files import read_lock, read_request, write_lock, write_request
-from rocwright.resolve.fits import check_request
 from rocwright.resolve.model import LOCK_SCHEMA, Lock, Request
+from rocwright.resolve.validate import check_request
+from rocwright.toml import folders
 
 STACKS = sorted(builtin_catalog().stacks)
 

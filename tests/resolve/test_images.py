@@ -16,10 +16,10 @@ from rocwright.catalog.model import Base, BaseRelease
 from rocwright.catalog.place import ImagePlace
 from rocwright.errors import FetchError, NetworkError
 from rocwright.home import Home
-from rocwright.plan.model import BaseAction, ImageOrigin, PackageOrigin
+from rocwright.model.steps import BaseAction, ImageOrigin, PackageOrigin
 from rocwright.resolve.images import lock_image
 from rocwright.resolve.model import Lock
-from rocwright.resolve.online import Online
+from rocwright.resolve.network import Online
 from rocwright.sources import pullers
 from rocwright.sources.image import ARCHITECTURES, machine_architecture
 from rocwright.sources.pullers import Place

@@ -18,7 +18,7 @@ from rocwright.errors import ConflictError
 from rocwright.plan.make import make_plan
 from rocwright.resolve.lock import make_lock, versions_in
 from rocwright.resolve.model import Lock, LockedComponent, LockedPython, LockedRoot, Remedy, Role
-from rocwright.resolve.outside import Offline
+from rocwright.resolve.upstream import Offline
 
 ACTION: TypeAdapter[Mend] = TypeAdapter(Mend)
 

@@ -9,12 +9,12 @@ import pytest
 
 from rocwright.catalog.load import Catalog, load_catalog
 from rocwright.catalog.model import Row, Stack
-from rocwright.catalog.read import DATA
 from rocwright.plan.make import make_plan
 from rocwright.resolve.lock import make_lock
 from rocwright.resolve.model import Request
-from rocwright.resolve.outside import Offline
 from rocwright.resolve.shipped import name_of, request_of, rows, ship, shipped_lock
+from rocwright.resolve.upstream import Offline
+from rocwright.toml.read import DATA
 
 CATALOG = load_catalog(DATA)
 ROWS = [pytest.param(stack, row, id=f"{stack.name}-{row.gpu}-{row.base}") for stack, row in rows(CATALOG)]

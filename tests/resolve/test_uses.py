@@ -8,12 +8,12 @@ from rocwright.catalog.address import ArchivePlace
 from rocwright.catalog.load import builtin_catalog
 from rocwright.errors import ConflictError, InputError
 from rocwright.export.write import export
+from rocwright.model.steps import ArchiveOrigin, FilePin, Plan, RunAction
 from rocwright.plan.make import make_plan
-from rocwright.plan.model import ArchiveOrigin, FilePin, Plan, RunAction
 from rocwright.resolve.lock import make_lock
 from rocwright.resolve.model import Lock, Request
-from rocwright.resolve.outside import Offline
 from rocwright.resolve.shipped import request_of, rows
+from rocwright.resolve.upstream import Offline
 
 GFX803 = Request(
     stack="pytorch",

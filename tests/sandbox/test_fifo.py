@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rocwright.build.jobs.forms import FIFO
-from rocwright.build.jobs.tokens import Tokens
+from rocwright.execution.jobs.forms import FIFO
+from rocwright.execution.jobs.tokens import Tokens
 from rocwright.sandbox import ENGINES, Mount
 from rocwright.sandbox.engine import Scene
 from tests.sandbox.sandbox_jobs import Run, shell

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.making import deb
 
 from rocwright.errors import FetchError, InputError
-from rocwright.plan.model import DebianOrigin, FilePin
+from rocwright.model.steps import DebianOrigin, FilePin
 from rocwright.sources.debian import DebianArchive, parse_stanzas, upstream_version
 from rocwright.sources.pins import check_pin
 

@@ -15,7 +15,7 @@ import pytest
 from tests.sources.test_layers import layer, save
 
 from rocwright.errors import FetchError, InputError, NetworkError, OutOfDiskError, RocwrightError
-from rocwright.plan.model import ImageOrigin
+from rocwright.model.steps import ImageOrigin
 from rocwright.sources.image import (
     ARCHITECTURES,
     Reference,

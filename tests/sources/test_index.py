@@ -9,7 +9,7 @@ import pytest
 from tests.sources.conftest import Index
 
 from rocwright.errors import FetchError, NetworkError
-from rocwright.plan.model import IndexOrigin
+from rocwright.model.steps import IndexOrigin
 from rocwright.sources.index import download, find_sdist
 from rocwright.sources.pins import check_pin
 from rocwright.store.local import LocalStore

@@ -12,7 +12,7 @@ from tests.sources.conftest import Index
 from tests.sources.test_sdist import files, sdist
 
 from rocwright.errors import ConflictError, FetchError, InputError, NetworkError
-from rocwright.plan.model import IndexOrigin
+from rocwright.model.steps import IndexOrigin
 from rocwright.sources.index import download, resolve
 from rocwright.sources.pins import check_pin
 from rocwright.store.local import LocalStore

@@ -11,7 +11,7 @@ from tests.sources.conftest import Index, Repository
 
 from rocwright.catalog.place import BuiltinPlace, DebianPlace, GitPlace, IndexPlace, Place
 from rocwright.errors import FetchError
-from rocwright.plan.model import DebianSourceOrigin, FilePin, GitOrigin
+from rocwright.model.steps import DebianSourceOrigin, FilePin, GitOrigin
 from rocwright.sources.debian import DebianArchive, SourcePackage
 from rocwright.sources.places import Reach, describe, locate, pack_builtin
 from rocwright.store.local import LocalStore

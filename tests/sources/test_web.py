@@ -13,8 +13,8 @@ import pytest
 
 from rocwright.catalog.address import Address, ArchivePlace, Download
 from rocwright.errors import FetchError, NetworkError
-from rocwright.plan.model import ArchiveOrigin, FilePin
-from rocwright.sources.fetch import fetch
+from rocwright.execution.fetch import fetch
+from rocwright.model.steps import ArchiveOrigin, FilePin
 from rocwright.sources.session import MOST_WAIT, TRIES
 from rocwright.sources.web import READ, download, find_file
 from rocwright.store.local import LocalStore

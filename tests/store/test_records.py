@@ -16,7 +16,7 @@ from rocwright.bases.roots import remove_tree
 from rocwright.errors import InputError
 from rocwright.home import Home
 from rocwright.plan.decide import State, decide
-from rocwright.store.keep import check_whole, remove, rubbish
+from rocwright.store.gc import check_whole, remove, rubbish
 from rocwright.store.local import LocalStore
 from rocwright.store.model import RECORD_SCHEMA, Output, Record
 

@@ -26,7 +26,7 @@ from tests.hostile_files import (
 )
 
 from rocwright.errors import InputError, SandboxError
-from rocwright.files import CHUNK
+from rocwright.files.atomic import CHUNK
 from rocwright.untrusted import Untrusted, remove_tree, shown
 from rocwright.untrusted.listing import Entry, Level
 

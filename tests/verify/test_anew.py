@@ -9,8 +9,8 @@ import pytest
 from samples.project import make_sources, open_project, put_roots
 from tests.conftest import Command
 
-from rocwright.build.compiler_cache import lend
 from rocwright.cycle.channels import Shown, missing
+from rocwright.execution.compiler_cache import lend
 from rocwright.home import Home
 from rocwright.plan.make import make_plan
 from rocwright.records.model import ANEW, Finding, now, said_of

@@ -21,7 +21,7 @@ from rocwright.catalog.issue import Issue
 from rocwright.catalog.load import Catalog, builtin_catalog
 from rocwright.catalog.model import Component, Stack
 from rocwright.home import Home
-from rocwright.plan.model import FilePin, GitOrigin
+from rocwright.model.steps import FilePin, GitOrigin
 from rocwright.resolve.model import Lock, LockedComponent, LockedPython, Request
 from rocwright.resolve.settings import WatchSettings
 from rocwright.watch.look import Eyes

@@ -12,14 +12,16 @@ from tests.making import write_tree
 from tests.sources.conftest import Repository
 from tests.watch.conftest import catalog_of, component, release, request_of, tag
 
-from rocwright import flow, follow
+from rocwright import flow
 from rocwright.errors import FetchError, InputError
 from rocwright.home import Home
+from rocwright.project import Project
+from rocwright.resolve.aliases import catalog_for
 from rocwright.resolve.files import LOCK, PROJECT, read_lock, read_request, write_request
-from rocwright.resolve.like import catalog_for
 from rocwright.resolve.model import Lock, Request
 from rocwright.resolve.settings import WatchSettings
 from rocwright.resolve.tell_difference import tell_difference
+from rocwright.watch import projects as follow
 from rocwright.watch.bump import Candidate
 
 SETTINGS = WatchSettings(cool_down=0)
@@ -52,13 +54,11 @@ class Field:
         flow.lock(self.project, lambda _: None)
 
     @property
-    def project(self) -> flow.Project:
+    def project(self) -> Project:
         request: Request = read_request(self.folder / PROJECT)
         path = self.folder
         catalog = catalog_for(request, self.catalog)
-        return flow.Project(
-            request=request, lock_path=path / LOCK, output=path, home=self.home, catalog=catalog
-        )
+        return Project(request=request, lock_path=path / LOCK, output=path, home=self.home, catalog=catalog)
 
     def bump(self, *names: str, write: bool = False) -> Candidate:
         made = follow.bump(self.project, names, SETTINGS, lambda _: None)

@@ -15,7 +15,7 @@ from tests.watch.conftest import Field, catalog_of, component, lock_with, python
 
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.provider import Shelf
-from rocwright.plan.model import ArchiveOrigin, FilePin, IndexOrigin
+from rocwright.model.steps import ArchiveOrigin, FilePin, IndexOrigin
 from rocwright.resolve.model import Lock, LockedComponent, LockedProvider
 from rocwright.sources.listing import listed
 from rocwright.watch.model import ALARM_EXIT

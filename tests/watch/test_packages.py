@@ -12,7 +12,7 @@ from tests.making import digest
 from tests.watch.answering import Upstream
 from tests.watch.conftest import Field, catalog_of, lock_with
 
-from rocwright.plan.model import FilePin, ImageOrigin, PackageOrigin
+from rocwright.model.steps import FilePin, ImageOrigin, PackageOrigin
 from rocwright.resolve.model import Lock, LockedRoot
 from rocwright.watch.tell import tell_report
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from tests.making import write_tree
 
-from rocwright.catalog.check import check_catalog
-from rocwright.catalog.read import DATA, Reader
 from rocwright.catalog.watchlist import read_watchlist
+from rocwright.catalog_lint.recipes import check_catalog
+from rocwright.toml.read import DATA, Reader
 
 ROW = (
     '[[followed]]\nname = "rocm-5339"\nabout = "x"\naddress = "https://example.org/1"\nstands = "closed"\n'

@@ -16,9 +16,9 @@ from starlette.testclient import TestClient
 from starlette.types import ASGIApp
 
 from rocwright.home import Home
+from rocwright.http.server import settings
 from rocwright.records.model import Run, StepRun
 from rocwright.records.read import Records
-from rocwright.served import settings
 from rocwright.web.access import Access, Scope, Tokens
 from rocwright.web.app import app
 from rocwright.web.site import Site

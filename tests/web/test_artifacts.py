@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from rocwright import process
-from rocwright.files import sha256_bytes
+from rocwright.files.atomic import sha256_bytes
 from rocwright.home import Home
-from rocwright.proof.keys import make_key
+from rocwright.processes import run as process
+from rocwright.provenance.keys import make_key
 from rocwright.records.model import Artifact
 from rocwright.records.read import Records
 from rocwright.web.app import app
 from rocwright.web.artifacts import MOST_IMAGE, install_line, is_drawn
-from tests.proof.workplace import BETA, WHEEL_BYTES, Workplace, make_workplace
+from tests.provenance.workplace import BETA, WHEEL_BYTES, Workplace, make_workplace
 from tests.web.serving import Served, a_run
 from tests.wheels.test_members import tar, write_image
 

@@ -11,9 +11,9 @@ import httpx
 import pytest
 
 from rocwright.home import Home
+from rocwright.http.server import room_for
 from rocwright.records.model import Run
 from rocwright.records.read import Records
-from rocwright.served import room_for
 from rocwright.web import live
 from rocwright.web.site import COOKIE
 from tests.web.serving import Served, a_run, a_step, events, listening, serve_site, write_log

@@ -20,7 +20,7 @@ from rocwright.home import Home
 from rocwright.records.model import Run
 from rocwright.records.place import open_records
 from rocwright.resolve.files import read_lock, write_request
-from tests.build.test_kill import nothing_left, processes_of
+from tests.execution.test_kill import nothing_left, processes_of
 
 SLOW = {
     "alpha": {

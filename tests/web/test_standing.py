@@ -12,9 +12,9 @@ from rocwright.cycle.model import Culprit, CycleTold, RowTold
 from rocwright.records.model import Artifact, Cell, Promotion, Run, Seen, StepRun, StepTime, with_failure
 from rocwright.records.read import Records
 from rocwright.resolve.model import Request
-from rocwright.web.broken import broken
 from rocwright.web.cells import offer
-from rocwright.web.left import going, in_a_word
+from rocwright.web.eta import going, in_a_word
+from rocwright.web.failures import broken
 from rocwright.web.matrix import highest
 from tests.web.serving import Served, a_run, a_step
 

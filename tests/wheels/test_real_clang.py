@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwright.files import sha256_file
+from rocwright.files.atomic import sha256_file
 from rocwright.wheels.codeobjects import check_targets, code_objects
 from rocwright.wheels.fatbin import FatBinary, fat_binary
 from rocwright.wheels.inspection import kernels_of

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import zstandard
 
-from rocwright import process
 from rocwright.bases.roots import as_root
 from rocwright.errors import CheckError, InputError, OutOfDiskError, SandboxError
-from rocwright.files import sha256_bytes, sha256_file
-from rocwright.plan.environment import EPOCH
-from rocwright.plan.model import BaseAction
+from rocwright.files.atomic import sha256_bytes, sha256_file
+from rocwright.model.step_environment import EPOCH
+from rocwright.model.steps import BaseAction
+from rocwright.processes import run as process
 
 COMPRESSION = 3
 

@@ -21,8 +21,8 @@ from rocwright.bases.writable import WritableRoot, writable_root
 from rocwright.catalog.load import lookup, the_catalog
 from rocwright.catalog.model import PackageManager, filled
 from rocwright.errors import CheckError, ConflictError, FetchError, NetworkError
-from rocwright.plan.environment import PACKAGES
-from rocwright.plan.model import BaseAction, FilePin, PackageOrigin
+from rocwright.model.step_environment import PACKAGES
+from rocwright.model.steps import BaseAction, FilePin, PackageOrigin
 from rocwright.sources.mirrors import mirrors
 from rocwright.store.model import Store
 from rocwright.untrusted import Untrusted, shown

@@ -13,10 +13,11 @@ from pathlib import Path
 import zstandard
 from filelock import FileLock
 
-from rocwright import process, untrusted
+from rocwright import untrusted
 from rocwright.bases.manifest import first_difference, look, read_manifest
 from rocwright.errors import InternalError, OutOfDiskError
-from rocwright.store.keep import MANIFEST
+from rocwright.processes import run as process
+from rocwright.store.gc import MANIFEST
 from rocwright.store.local import is_key
 from rocwright.store.model import DamagedBlobError, Store
 

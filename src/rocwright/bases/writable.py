@@ -15,10 +15,10 @@ from pathlib import Path, PurePosixPath
 
 import zstandard
 
-from rocwright import process
 from rocwright.bases.roots import as_root, remove_tree, unpack_root
 from rocwright.errors import FetchError, InternalError, SandboxError
-from rocwright.plan.environment import EPOCH, PACKAGES
+from rocwright.model.step_environment import EPOCH, PACKAGES
+from rocwright.processes import run as process
 from rocwright.sandbox.engine import HOSTNAME
 from rocwright.store.model import Store
 from rocwright.units import size

@@ -7,8 +7,8 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import Field, model_validator
 
-from rocwright.models import Frozen
-from rocwright.patching.model import Range
+from rocwright.model.base import Frozen
+from rocwright.model.edits import Range
 
 Url = Annotated[str, Field(pattern=r"^https?://[^\s/]+/[^\s?#]*[^\s?#/]$")]
 """An address that ends in the name of a file."""

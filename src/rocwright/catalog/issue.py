@@ -12,10 +12,10 @@ from pydantic import AfterValidator, Field
 
 from rocwright.catalog.mend import Mend, Name, Text
 from rocwright.catalog.phase import Phase
-from rocwright.catalog.read import Reader, catalog_folders
 from rocwright.errors import FailureClass
-from rocwright.models import Frozen
-from rocwright.patching.model import Range
+from rocwright.model.base import Frozen
+from rocwright.model.edits import Range
+from rocwright.toml.read import Reader, catalog_folders
 
 Role = Literal["cause", "follows", "warns"]
 """What a line is: a cause, what follows from one told elsewhere, or a warning that breaks nothing."""

@@ -13,11 +13,11 @@ from typing import TypeVar
 from rocwright.catalog.address import Download
 from rocwright.catalog.model import Base, BaseRelease, Component, PackageManager, Stack, SystemPackages
 from rocwright.catalog.provider import Provider
-from rocwright.catalog.read import DATA, Model, Reader, catalog_folders, holder
 from rocwright.catalog.target import Quirk, RunOnly, Target
 from rocwright.errors import ConflictError, InputError
-from rocwright.models import Frozen
-from rocwright.patching.model import Edit
+from rocwright.model.base import Frozen
+from rocwright.model.edits import Edit
+from rocwright.toml.read import DATA, Model, Reader, catalog_folders, holder
 
 Entry = TypeVar("Entry")
 

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from rocwright.models import Frozen
-from rocwright.patching.model import Edit, Range
+from rocwright.model.base import Frozen
+from rocwright.model.edits import Edit, Range
 
 Text = Annotated[str, Field(pattern=r"\S")]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]*$")]

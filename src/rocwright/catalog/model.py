@@ -13,10 +13,10 @@ from rocwright.catalog.address import Download
 from rocwright.catalog.place import Place
 from rocwright.catalog.sizes import Size
 from rocwright.errors import InputError
-from rocwright.models import Frozen
-from rocwright.patching.model import Edit
-from rocwright.plan.model import OutputSpec
-from rocwright.resolve.versions import version_in
+from rocwright.model.base import Frozen
+from rocwright.model.edits import Edit
+from rocwright.model.steps import OutputSpec
+from rocwright.model.versions import version_in
 
 
 def _check_version(value: str) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from rocwright.catalog.address import ArchivePlace
-from rocwright.models import Frozen
+from rocwright.model.base import Frozen
 
 
 class GitPlace(Frozen):

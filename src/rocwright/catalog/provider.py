@@ -10,8 +10,8 @@ from packaging.version import Version
 
 from rocwright.catalog.address import Address
 from rocwright.errors import InputError
-from rocwright.models import Frozen
-from rocwright.resolve.versions import version_in
+from rocwright.model.base import Frozen
+from rocwright.model.versions import version_in
 
 ProviderKind = Literal["packages", "wheels", "archive", "source"]
 KINDS: tuple[ProviderKind, ...] = get_args(ProviderKind)

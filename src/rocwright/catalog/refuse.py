@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rocwright.catalog.load import Catalog, kept_from_builds
 from rocwright.catalog.mend import Mend, SetVariables, UnsetVariables
-from rocwright.plan.environment import FIXED
+from rocwright.model.step_environment import FIXED
 
 
 def refused(action: Mend, catalog: Catalog) -> str:

@@ -10,8 +10,8 @@ from rocwright.catalog.model import Base, Component, PackageManager, Stack
 from rocwright.catalog.provider import Provider
 from rocwright.catalog.target import Quirk, RunOnly, Target
 from rocwright.catalog.watchlist import WatchlistFile
-from rocwright.models import Frozen
-from rocwright.patching.model import Edit
+from rocwright.model.base import Frozen
+from rocwright.model.edits import Edit
 
 
 class TargetsFile(Frozen):

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from rocwright.catalog.sizes import Size
-from rocwright.models import Frozen
+from rocwright.model.base import Frozen
 
 Scope = Literal["build", "run"]
 

@@ -10,8 +10,8 @@ from typing import Annotated
 from pydantic import Field
 
 from rocwright.catalog.mend import Name, Text
-from rocwright.catalog.read import Reader, catalog_folders
-from rocwright.models import Frozen
+from rocwright.model.base import Frozen
+from rocwright.toml.read import Reader, catalog_folders
 
 WATCHLIST = "watchlist.toml"
 

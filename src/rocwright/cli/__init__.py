@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rocwright import startup
+from rocwright.processes import startup
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -175,7 +175,7 @@ def cli(context: click.Context, debug: bool, stop_with: int | None) -> None:
     """
     context.obj = {"debug": debug}
     if stop_with is not None:
-        from rocwright.parent import stop_with as stop
+        from rocwright.processes.parent import stop_with as stop
 
         stop(stop_with)
 

@@ -43,15 +43,15 @@ def command(
     that fails together is left; then the commit within a component's range, or the packages of the base.
     A search that was stopped goes on where it was.
     """
-    from rocwright.build.options import Options
-    from rocwright.build.progress import choose_progress
+    from rocwright.bisection.report import tell, write_report
+    from rocwright.bisection.run import bisect
+    from rocwright.bisection.trial import Bench
     from rocwright.cli.tell import print_json
-    from rocwright.culprit.report import tell, write_report
-    from rocwright.culprit.run import bisect
-    from rocwright.culprit.trial import Bench
     from rocwright.cycle.row import Row
-    from rocwright.follow import candidate_path
+    from rocwright.execution.options import Options
+    from rocwright.execution.progress import choose_progress
     from rocwright.resolve.files import read_lock
+    from rocwright.watch.projects import candidate_path
 
     project = the_project(asked)
     known_good = Row.of(project.request, project.lock_path.parent, project).lock("known-good")

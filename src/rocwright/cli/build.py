@@ -73,12 +73,13 @@ def command(
     With a STACK no project file is needed. What is finished is kept: the same command goes on from there.
     With --heal, a failure that is known and that a machine can mend is mended, and the build goes on.
     """
-    from rocwright.build.options import Options
-    from rocwright.build.progress import choose_progress
     from rocwright.cli.report import as_data, show_failures, show_needs, show_plan_line, show_summary
     from rocwright.cli.tell import print_json
-    from rocwright.flow import add_offers, build, current_lock, planned
-    from rocwright.flow import heal as build_and_heal
+    from rocwright.execution.options import Options
+    from rocwright.execution.progress import choose_progress
+    from rocwright.flow import build, current_lock, planned
+    from rocwright.remedies.heal import add_offers
+    from rocwright.remedies.heal import heal as build_and_heal
 
     project = the_project(asked)
     locked = current_lock(project, say)
@@ -104,7 +105,7 @@ def command(
     if verify_too and not built.failures:
         from dataclasses import replace
 
-        from rocwright.build.layout import lay_out
+        from rocwright.provenance.layout import lay_out
         from rocwright.verify.run import verify
 
         findings = verify(project, locked, engine, say)
@@ -112,7 +113,7 @@ def command(
         artifacts = lay_out(project, planned(project, locked)[0], locked, say)
         built = replace(built, artifacts=artifacts)
     if as_json:
-        from rocwright.trouble.heal.trail import as_data as trail
+        from rocwright.remedies.trail import as_data as trail
 
         remedies = {"remedies": trail(locked)} if locked.remedies else {}
         print_json(as_data(project, built, findings) | remedies)

@@ -35,9 +35,9 @@ def command(
     names too. What is not taken stays as it is locked, as far as the solver allows.
     """
     from rocwright.cli.tell import print_json
-    from rocwright.flow import project_in
-    from rocwright.follow import bump, put_candidate, watch_settings
+    from rocwright.project import project_in
     from rocwright.resolve.tell_difference import tell_difference
+    from rocwright.watch.projects import bump, put_candidate, watch_settings
 
     if write and output is not None:
         raise click.UsageError("--output and --write name two places for one lock.")

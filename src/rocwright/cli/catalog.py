@@ -47,10 +47,10 @@ def command() -> None:
 @json_option
 def check(folder: Path | None, as_json: bool) -> None:
     """Everything that is wrong, by file and place; FOLDER is laid over the carried catalog."""
-    from rocwright import tables
-    from rocwright.catalog.read import DATA, catalog_folders
+    from rocwright.catalog_lint import tables
     from rocwright.cli.tell import print_json
     from rocwright.errors import InputError
+    from rocwright.toml.read import DATA, catalog_folders
 
     folders = catalog_folders() if folder is None else (folder.absolute(), DATA)
     faults = tables.check(folders)
@@ -71,7 +71,7 @@ def check(folder: Path | None, as_json: bool) -> None:
 @click.argument("kind", required=False, type=click.Choice(KINDS))
 def schema(kind: str | None) -> None:
     """JSON schema of a KIND of file, for editors; without KIND all of them, with the files they are for."""
-    from rocwright import tables
+    from rocwright.catalog_lint import tables
     from rocwright.cli.tell import print_json
 
     print_json(tables.schemas() if kind is None else tables.schema(kind))

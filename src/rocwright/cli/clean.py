@@ -12,7 +12,7 @@ import click
 from rocwright.cli.common import json_option, say, size_option
 
 if TYPE_CHECKING:
-    from rocwright.trouble.clean.model import Found, Piece, Room
+    from rocwright.cleanup.model import Found, Piece, Room
 
 _DAYS = {"": 1.0, "d": 1.0, "h": 1 / 24, "w": 7.0}
 
@@ -25,7 +25,7 @@ def _age(_: click.Context, __: click.Parameter, text: str | None) -> float | Non
 
 
 def _names(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
-    from rocwright.trouble.clean.model import the_kinds
+    from rocwright.cleanup.model import the_kinds
 
     return [name for name in the_kinds().names if name.startswith(incomplete)]
 
@@ -52,13 +52,13 @@ def command(
     What the last plan of a stack needs, what is in use, and changes that are not saved stay. Caches and
     images of other programs are only touched where they are named.
     """
+    from rocwright.cleanup.model import chosen, the_kinds
+    from rocwright.cleanup.room import clear, kinds_asked, look
     from rocwright.cli.tell import print_json
     from rocwright.errors import InputError
-    from rocwright.flow import kept_keys
     from rocwright.home import Home
+    from rocwright.project import kept_keys
     from rocwright.store.local import LocalStore
-    from rocwright.trouble.clean.model import chosen, the_kinds
-    from rocwright.trouble.clean.room import clear, kinds_asked, look
     from rocwright.units import size
 
     home = Home.default()
@@ -102,8 +102,8 @@ def command(
 
 
 def _show(room: Room, where: str) -> None:
+    from rocwright.cleanup.model import staying
     from rocwright.cli.tell import print_table
-    from rocwright.trouble.clean.model import staying
     from rocwright.units import size
 
     print_table(

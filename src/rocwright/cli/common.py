@@ -14,7 +14,7 @@ import click
 
 if TYPE_CHECKING:
     from rocwright.catalog.model import Stack
-    from rocwright.flow import Project
+    from rocwright.project import Project
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -188,7 +188,7 @@ def the_project(asked: Asked) -> Project:
     from rocwright.catalog.detect import chosen_targets
     from rocwright.catalog.load import the_catalog
     from rocwright.errors import InputError
-    from rocwright.flow import project_in, project_of
+    from rocwright.project import project_in, project_of
     from rocwright.resolve.files import PROJECT
     from rocwright.resolve.model import Request
 

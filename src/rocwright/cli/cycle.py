@@ -35,15 +35,15 @@ def command(
     What is promoted lies in locks/ROW/CHANNEL.lock. A row that fails keeps what it had. A cycle that was
     stopped goes on where it was. Exit code 0: every row is fine; 1: a candidate failed, or was not tried.
     """
-    from rocwright.build.options import Options
-    from rocwright.build.progress import choose_progress
     from rocwright.cli.tell import print_json
     from rocwright.cycle.channels import channels
     from rocwright.cycle.run import Wheel, cycle, look
     from rocwright.cycle.tell import tell
-    from rocwright.flow import project_in
-    from rocwright.follow import newest, watch_settings
+    from rocwright.execution.options import Options
+    from rocwright.execution.progress import choose_progress
+    from rocwright.project import project_in
     from rocwright.resolve.files import PROJECT, read_project
+    from rocwright.watch.projects import newest, watch_settings
     from rocwright.watch.upstream import Shared
 
     folder = Path.cwd()

@@ -12,7 +12,7 @@ from rocwright.catalog.phase import Phase
 from rocwright.cli.common import complete, json_option
 
 if TYPE_CHECKING:
-    from rocwright.trouble.diagnose import Diagnosis, Known
+    from rocwright.diagnosis.diagnose import Diagnosis, Known
 
 MOST_KNOWN = 4
 """Known issues told in full; the others by name."""
@@ -42,8 +42,8 @@ def command(
     The log may be of any tool and any size, compressed, cut off, with terminal codes.
     """
     from rocwright.cli.tell import print_json
-    from rocwright.trouble.diagnose import Where, diagnose
-    from rocwright.trouble.read_log import open_log, pieces
+    from rocwright.diagnosis.diagnose import Where, diagnose
+    from rocwright.diagnosis.read_log import open_log, pieces
 
     if log is None:
         raise click.UsageError("Name a LOG, or - for standard input; rocwright issues tells what is known.")

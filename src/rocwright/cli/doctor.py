@@ -12,10 +12,10 @@ from rocwright.cli.common import complete, json_option, say
 
 if TYPE_CHECKING:
     from rocwright.catalog.load import Catalog
+    from rocwright.doctor.able import Able
+    from rocwright.doctor.doctor import Report
+    from rocwright.doctor.findings.model import Finding
     from rocwright.home import Home
-    from rocwright.trouble.able import Able
-    from rocwright.trouble.doctor import Report
-    from rocwright.trouble.findings.model import Finding
 
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan", "ok": "green"}
 _MANY = 4
@@ -60,12 +60,12 @@ def command(
     """
     from rocwright.catalog.load import the_catalog
     from rocwright.cli.tell import print_json
+    from rocwright.diagnosis.facts import host_facts
+    from rocwright.doctor.bundle import secrets, write_bundle
+    from rocwright.doctor.doctor import examine, here, only
     from rocwright.errors import FailureClass
     from rocwright.home import Home
-    from rocwright.trouble.bundle import secrets, write_bundle
-    from rocwright.trouble.doctor import examine, here, only
-    from rocwright.trouble.facts import host_facts
-    from rocwright.trouble.machine.tree import Tree
+    from rocwright.machine.tree import Tree
 
     catalog, facts, home = the_catalog(), host_facts(), Home.default()
     stacks = [catalog.stack(stack).name] if stack else list(catalog.stacks)
@@ -165,8 +165,8 @@ def _others(one: Able) -> str:
 
 
 def _fix(report: Report, *, live: bool) -> None:
+    from rocwright.doctor.mend import mend
     from rocwright.errors import InputError
-    from rocwright.trouble.mend import mend
 
     if not live:
         raise InputError(

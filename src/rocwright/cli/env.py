@@ -42,7 +42,7 @@ def command(gpu: str, scope: str, shell: str, as_json: bool) -> None:
     from rocwright.catalog.load import the_catalog
     from rocwright.cli.tell import print_json
     from rocwright.errors import InputError
-    from rocwright.shells import Shell, assignment, comment
+    from rocwright.export.shells import Shell, assignment, comment
 
     catalog = the_catalog()
     found = [the_gpu_here(catalog, say)] if gpu == "auto" else find_targets(catalog, gpu)

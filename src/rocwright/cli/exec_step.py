@@ -36,7 +36,7 @@ def command(
     report: Path | None,
 ) -> None:
     """Run one step given nothing but the store; its outputs are put there, if absent."""
-    from rocwright.build.step_process import Asked, made, run
+    from rocwright.execution.step_process import Asked, made, run
 
     asked = Asked(
         key=key,
@@ -49,7 +49,7 @@ def command(
         report=str(report) if report else None,
     )
     if report is not None:
-        from rocwright.parent import die_with_parent
+        from rocwright.processes.parent import die_with_parent
 
         die_with_parent()
         raise SystemExit(run(asked))

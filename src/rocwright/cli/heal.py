@@ -24,10 +24,10 @@ def command(asked: Asked, explain: bool, forget: str | None, as_json: bool) -> N
     """
     from rocwright.cli.tell import print_json
     from rocwright.errors import InputError
+    from rocwright.remedies.trail import as_data, lines, without
+    from rocwright.remedies.words import does
     from rocwright.resolve.files import read_lock, write_lock
     from rocwright.resolve.lock import relocks
-    from rocwright.trouble.heal.trail import as_data, lines, without
-    from rocwright.trouble.heal.words import does
 
     if explain and forget:
         raise click.UsageError("--explain shows, --forget takes out: one of them.")

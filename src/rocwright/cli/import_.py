@@ -21,7 +21,7 @@ def command(file: Path, as_json: bool) -> None:
     from rocwright.cli.tell import print_json
     from rocwright.export.read_back import read_versions, with_versions
     from rocwright.resolve.files import PROJECT, change_request, read_request
-    from rocwright.resolve.fits import check_request
+    from rocwright.resolve.validate import check_request
 
     path = Path.cwd() / PROJECT
     values = read_versions(file)

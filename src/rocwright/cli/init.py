@@ -22,8 +22,8 @@ def command(stack: str, gpus: tuple[str, ...], base: str | None, force: bool) ->
     from rocwright.catalog.load import the_catalog
     from rocwright.errors import InputError
     from rocwright.resolve.files import PROJECT, write_request
-    from rocwright.resolve.fits import check_request
     from rocwright.resolve.model import Request
+    from rocwright.resolve.validate import check_request
 
     catalog = the_catalog()
     chosen = catalog.stack(stack)

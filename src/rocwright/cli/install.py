@@ -25,8 +25,8 @@ def command(asked: Asked, environment: Path, as_json: bool) -> None:
     Before and after, what the recipes guard (one torch, say) is looked at: one working copy stays.
     """
     from rocwright.cli.tell import print_json, print_table
+    from rocwright.execution.install import install
     from rocwright.flow import current_lock
-    from rocwright.install import install
 
     project = the_project(asked)
     wheels = install(project, current_lock(project, say), environment, say)

@@ -37,7 +37,7 @@ def command(ident: str | None, search: str, component: str, markdown: bool, as_j
     from rocwright.catalog.issue import the_issues
     from rocwright.catalog.load import lookup
     from rocwright.cli.tell import print_json, print_table
-    from rocwright.trouble.page import as_markdown
+    from rocwright.doctor.page import as_markdown
 
     known = the_issues()[0]
     found = [lookup("issue", ident, known)] if ident else [*known.values()]
@@ -64,7 +64,7 @@ def _text(one: Issue) -> str:
 
 
 def _tell(one: Issue) -> None:
-    from rocwright.trouble.heal.words import does
+    from rocwright.remedies.words import does
 
     rows = [
         ("means", one.means),

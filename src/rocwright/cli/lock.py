@@ -27,7 +27,8 @@ def command(asked: Asked, forget: bool, accept: bool, as_json: bool) -> None:
     root file systems: name, version, sha256 and size of each.
     """
     from rocwright.cli.tell import print_json
-    from rocwright.flow import accept_lock, lock, project_in
+    from rocwright.flow import accept_lock, lock
+    from rocwright.project import project_in
     from rocwright.resolve.choose import ROCM
     from rocwright.resolve.files import PROJECT, change_request
 
@@ -57,7 +58,7 @@ def command(asked: Asked, forget: bool, accept: bool, as_json: bool) -> None:
 def _tell_remedies(made: Lock) -> None:
     """What is kept of the lock that was there before, and what of it may be needless now."""
     from rocwright.cli.report import show_remedies
-    from rocwright.trouble.heal.trail import needless
+    from rocwright.remedies.trail import needless
 
     if made.remedies:
         show_remedies(made)

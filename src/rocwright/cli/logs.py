@@ -13,7 +13,7 @@ import click
 @click.option("--path", "only_path", is_flag=True, help="Only say where the log lies.")
 def command(step: str | None, only_path: bool) -> None:
     """The newest log of a step; without one, of the newest failure, else of the newest step."""
-    from rocwright.build.runs import find_log
+    from rocwright.execution.runs import find_log
     from rocwright.home import Home
 
     path = find_log(Home.default(), step)

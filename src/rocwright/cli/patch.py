@@ -11,8 +11,8 @@ from rocwright.cli.common import Asked, complete, json_option, project_options, 
 from rocwright.untrusted import temporary_folder
 
 if TYPE_CHECKING:
+    from rocwright.model.edits import Edit
     from rocwright.patching.check import Column
-    from rocwright.patching.model import Edit
 
 
 @click.group("patch")
@@ -77,10 +77,10 @@ def _from_places(component: str, versions: list[str], targets: tuple[str, ...]) 
     import platform
 
     from rocwright.catalog.load import the_catalog
+    from rocwright.catalog_lint.trees import Shelf, wanted_trees, why_not
     from rocwright.errors import FetchError, NetworkError, PatchError
     from rocwright.home import Home
     from rocwright.patching.check import Column, check_tree
-    from rocwright.patching.trees import Shelf, wanted_trees, why_not
 
     catalog = the_catalog()
     found = catalog.component(component)
@@ -206,14 +206,15 @@ def save(
     Each commit that you made on top of the build's becomes a diff in your catalog folder and an edit for this
     version; the next build applies it. A new file counts once it is added (git add).
     """
-    from rocwright.build.changes import changes, mark_saved
-    from rocwright.build.stages import stages_of
-    from rocwright.build.workspace import Workspace
-    from rocwright.catalog.read import holder
     from rocwright.errors import InputError
-    from rocwright.flow import current_lock, last_plan, planned
+    from rocwright.execution.changes import changes, mark_saved
+    from rocwright.execution.stages import stages_of
+    from rocwright.execution.workspace import Workspace
+    from rocwright.flow import current_lock, planned
     from rocwright.patching.commits import PREPARED
     from rocwright.patching.save import save_changes
+    from rocwright.project import last_plan
+    from rocwright.toml.read import holder
     from rocwright.untrusted import shown
 
     if folder is None:

@@ -19,8 +19,9 @@ def command(asked: Asked, graph: Path | None, as_json: bool) -> None:
     """What a build would run, what is in the store, and for each step that would run: why."""
     from rocwright.cli.report import show_needs, show_remedies
     from rocwright.cli.tell import print_json, print_table
-    from rocwright.files import write_atomic
-    from rocwright.flow import expected, known_lock, planned
+    from rocwright.execution.estimate import expected
+    from rocwright.files.atomic import write_atomic
+    from rocwright.flow import known_lock, planned
     from rocwright.plan.decide import State
     from rocwright.plan.graph import svg
 

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rocwright.build.built import Built
 from rocwright.cli.tell import print_table, tell
 from rocwright.errors import RocwrightError
-from rocwright.flow import Project, expected
+from rocwright.execution.built import Built
+from rocwright.execution.estimate import expected
 from rocwright.plan.decide import Decision, State
+from rocwright.project import Project
 from rocwright.resolve.model import Lock
 from rocwright.units import duration, size
 
@@ -48,7 +49,7 @@ def show_needs(
 ) -> None:
     """What the steps to run need, and what this machine can do, in a line."""
     if any(one.state is State.RUN for one in decisions):
-        from rocwright.build.outlook import outlook_here, outlook_line
+        from rocwright.execution.requirements import outlook_here, outlook_line
 
         label = click.style("needs", bold=True)
         found = outlook_here(decisions, expected(project, decisions), project.home, jobs, memory)
@@ -58,7 +59,7 @@ def show_needs(
 def show_remedies(lock: Lock) -> None:
     """What the lock's remedies do: whoever builds it sees it before."""
     if lock.in_force:
-        from rocwright.trouble.heal.words import does
+        from rocwright.remedies.words import does
 
         told = "; ".join(
             f"{does(one.action, one.component)} ({one.issue}{', on trial' if one.outcome == 'trial' else ''})"
@@ -115,7 +116,7 @@ def show_summary(project: Project, lock: Lock, built: Built, findings: Sequence[
 
 def _proof(built: Built) -> str:
     """What lies beside the artifacts, and who signed it."""
-    from rocwright.proof.keys import chosen
+    from rocwright.provenance.keys import chosen
 
     signers = {one.keyid for one in built.artifacts}
     told = "an SBOM and a statement beside each artifact"

@@ -24,7 +24,7 @@ def command(html: Path | None, stack: str, as_json: bool) -> None:
     """
     from rocwright.cli.tell import as_known, print_json, print_table
     from rocwright.errors import InputError, OutOfDiskError
-    from rocwright.files import write_atomic
+    from rocwright.files.atomic import write_atomic
     from rocwright.home import Home
     from rocwright.records.place import read_records
     from rocwright.web.render import ago

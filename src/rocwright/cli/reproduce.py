@@ -10,8 +10,8 @@ import click
 from rocwright.cli.common import Asked, complete_engine, json_option, project_options, say, the_project
 
 if TYPE_CHECKING:
-    from rocwright.flow import Project
-    from rocwright.plan.model import Plan
+    from rocwright.model.steps import Plan
+    from rocwright.project import Project
 
 
 @click.command("reproduce")
@@ -34,9 +34,9 @@ def command(
     systems unless --roots says otherwise, are those of the first build. Exit code 0: bit for bit the same;
     12: something differs, and it is told what.
     """
-    from rocwright.build.progress import choose_progress
     from rocwright.cli.tell import print_json
-    from rocwright.reproduce.again import How, reproduce
+    from rocwright.execution.progress import choose_progress
+    from rocwright.reproduce.rebuild import How, reproduce
     from rocwright.reproduce.text import lines
 
     project, plan = _what(asked)
@@ -56,12 +56,13 @@ def _what(asked: Asked) -> tuple[Project, Plan]:
     """The project and the steps that the words name: a stack, a lock, or a file that was built here."""
     from rocwright.catalog.load import the_catalog
     from rocwright.errors import InputError
-    from rocwright.files import sha256_file
-    from rocwright.flow import current_lock, project_of
+    from rocwright.files.atomic import sha256_file
+    from rocwright.flow import current_lock
     from rocwright.home import Home
     from rocwright.plan.make import make_plan
-    from rocwright.proof.known import as_built
-    from rocwright.reproduce.again import plan_of, request_of
+    from rocwright.project import project_of
+    from rocwright.provenance.known import as_built
+    from rocwright.reproduce.rebuild import plan_of, request_of
     from rocwright.resolve.files import read_lock
     from rocwright.store.local import LocalStore
 

@@ -57,9 +57,9 @@ def command(
     if context.invoked_subcommand is not None:
         return
     from rocwright.home import Home
+    from rocwright.http.limits import LOOPBACK
+    from rocwright.http.server import serve
     from rocwright.records.place import open_records
-    from rocwright.request_limits import LOOPBACK
-    from rocwright.served import serve
     from rocwright.web.access import Access, Tokens
     from rocwright.web.app import app
     from rocwright.web.cycling import Cycling

@@ -23,9 +23,9 @@ def command(
     After a failure the tree is as the failure left it; otherwise it is laid out anew. What you change in
     there stays until it is saved (rocwright patch save) or thrown away (rocwright build --discard).
     """
-    from rocwright.build.inspect import open_shell
     from rocwright.cli.why import find_step
     from rocwright.errors import InputError
+    from rocwright.execution.inspect import open_shell
     from rocwright.flow import current_lock, planned
 
     not_a_stack(step, "shell")

@@ -52,7 +52,7 @@ def du(as_json: bool) -> None:
     """Bytes by kind."""
     from rocwright.cli.tell import print_json, print_table
     from rocwright.home import Home
-    from rocwright.store.keep import usage
+    from rocwright.store.gc import usage
     from rocwright.units import size
 
     rows = usage(_store())
@@ -81,7 +81,7 @@ def verify(as_json: bool) -> None:
     from rocwright.bases.roots import changed_roots
     from rocwright.cli.tell import print_json
     from rocwright.home import Home
-    from rocwright.store.keep import check_whole
+    from rocwright.store.gc import check_whole
     from rocwright.units import size
 
     store = _store()
@@ -113,11 +113,11 @@ def verify(as_json: bool) -> None:
 def gc(dry_run: bool, days: float, as_json: bool) -> None:
     """Remove what no plan built last needs and what is older than --keep days."""
     from rocwright.bases.roots import remove_tree
+    from rocwright.cleanup.inside import what_can_go
     from rocwright.cli.tell import print_json
-    from rocwright.flow import kept_keys
     from rocwright.home import Home
-    from rocwright.store.keep import remove
-    from rocwright.trouble.clean.inside import what_can_go
+    from rocwright.project import kept_keys
+    from rocwright.store.gc import remove
     from rocwright.units import size
 
     home, store = Home.default(), _store()

@@ -83,7 +83,7 @@ def _tried(order: Order, asked: Asked) -> tuple[list[Finding], str]:
 
 
 def _verified(asked: Asked, engine: str | None) -> tuple[list[Finding], str]:
-    from rocwright.build.progress import choose_progress
+    from rocwright.execution.progress import choose_progress
     from rocwright.flow import current_lock
     from rocwright.records.model import new_run_id
     from rocwright.verify.run import verify

@@ -58,9 +58,9 @@ def command(
     """
     from rocwright.catalog.load import the_catalog
     from rocwright.cli.tell import print_json
-    from rocwright.follow import locks_to_watch, watch_settings
     from rocwright.home import Home
     from rocwright.watch.look import watch
+    from rocwright.watch.projects import locks_to_watch, watch_settings
     from rocwright.watch.tell import tell_report
 
     if list_:

@@ -15,8 +15,9 @@ def command(step: str, asked: Asked, as_json: bool) -> None:
     """The inputs of a step's key, and which of them differ from the last time."""
     from rocwright.cli.report import show_remedies
     from rocwright.cli.tell import print_json
-    from rocwright.flow import current_lock, last_plan, planned
+    from rocwright.flow import current_lock, planned
     from rocwright.plan.decide import differences
+    from rocwright.project import last_plan
 
     not_a_stack(step, "why")
     project = the_project(asked)

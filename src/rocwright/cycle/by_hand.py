@@ -9,8 +9,8 @@ from rocwright.cycle.row import Row
 from rocwright.cycle.shown import failed_here
 from rocwright.cycle.stands import Place, row_in, stands
 from rocwright.errors import InputError
-from rocwright.flow import project_of
 from rocwright.home import Home
+from rocwright.project import project_of
 from rocwright.records.model import Promotion, now
 from rocwright.records.read import Records
 from rocwright.resolve.model import Lock

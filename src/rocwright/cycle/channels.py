@@ -9,11 +9,11 @@ from typing import Literal, NamedTuple
 
 import re2
 
-from rocwright.catalog.read import Reader, catalog_folders, parse
-from rocwright.models import Frozen
+from rocwright.model.base import Frozen
 from rocwright.records.model import ANEW, SAID, Finding, Promotion
 from rocwright.resolve.files import PROJECT, read_project
 from rocwright.resolve.settings import Channel
+from rocwright.toml.read import Reader, catalog_folders, parse
 
 CHANNELS = "channels.toml"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from rocwright.models import Frozen
+from rocwright.model.base import Frozen
 from rocwright.resolve.model import Request
 
 State = Literal["promoted", "unchanged", "failed", "not tried", "to try"]

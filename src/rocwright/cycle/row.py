@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rocwright.files import sha256_bytes, write_atomic
-from rocwright.flow import Project
-from rocwright.models import canonical_json
+from rocwright.files.atomic import sha256_bytes, write_atomic
+from rocwright.model.base import canonical_json
 from rocwright.plan.make import make_plan
+from rocwright.project import Project
 from rocwright.resolve.files import read_lock, write_lock
 from rocwright.resolve.model import Lock, Request
 

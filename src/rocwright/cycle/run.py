@@ -10,19 +10,20 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from rocwright.build.layout import lay_out
-from rocwright.build.options import Options
-from rocwright.build.progress import Progress
-from rocwright.culprit.model import MACHINE
+from rocwright.bisection.model import MACHINE
 from rocwright.cycle.channels import earned
 from rocwright.cycle.model import Culprit, CycleTold, RowTold
 from rocwright.cycle.row import Row
 from rocwright.cycle.shown import failed_here, held, shown
 from rocwright.errors import FailureClass, InputError, RocwrightError
-from rocwright.files import sha256_bytes, write_atomic
-from rocwright.flow import Project, build, known_lock, planned
+from rocwright.execution.options import Options
+from rocwright.execution.progress import Progress
+from rocwright.files.atomic import sha256_bytes, write_atomic
+from rocwright.flow import build, known_lock, planned
 from rocwright.home import Home
 from rocwright.plan.decide import State
+from rocwright.project import Project
+from rocwright.provenance.layout import lay_out
 from rocwright.records.model import Promotion, Which, new_run_id, now
 from rocwright.records.place import open_records
 from rocwright.resolve.difference import Difference, difference
@@ -207,9 +208,9 @@ class _Turn:
         return RowTold(request=self.row.request, state="failed", changes=changes, why=why, culprit=culprit)
 
     def _culprit(self, good: Lock, bad: Lock) -> Culprit:
-        from rocwright.culprit.report import tell, write_report
-        from rocwright.culprit.run import bisect
-        from rocwright.culprit.trial import Bench
+        from rocwright.bisection.report import tell, write_report
+        from rocwright.bisection.run import bisect
+        from rocwright.bisection.trial import Bench
 
         bench = Bench(
             project=self.row.project,

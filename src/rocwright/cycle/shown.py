@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rocwright.checks.passed import Passed
 from rocwright.cycle.channels import Shown
 from rocwright.errors import InputError
-from rocwright.flow import Project, built_outputs
 from rocwright.plan.make import make_plan
+from rocwright.project import Project, built_outputs
 from rocwright.records.model import SAID, Finding, Promotion, Run, said_of
 from rocwright.records.read import Records
 from rocwright.resolve.model import Lock
-from rocwright.verify.passed import Passed
 
 
 def shown(records: Records, runs: Sequence[Run]) -> tuple[str, Shown]:

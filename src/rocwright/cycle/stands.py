@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from rocwright.cycle.channels import Bring, missing
 from rocwright.cycle.shown import held as held_by
 from rocwright.cycle.shown import shown
-from rocwright.models import Frozen
+from rocwright.model.base import Frozen
 from rocwright.records.model import Promotion, Which
 from rocwright.records.read import Records
 from rocwright.resolve.files import PROJECT, read_project

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rocwright.export.model import Argument, Subject, variable
-from rocwright.plan.model import FetchAction, ImageOrigin
+from rocwright.model.steps import FetchAction, ImageOrigin
 from rocwright.resolve.model import LockedComponent, LockedRoot
 from rocwright.sources.image import Reference
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from rocwright.build.run import GUARDS
-from rocwright.build.workspace import CCACHE
+from rocwright.execution.run import GUARDS
+from rocwright.execution.workspace import CCACHE
 from rocwright.export.arguments import arguments, component_arguments, root_arguments
 from rocwright.export.edits import PROGRAM
 from rocwright.export.model import Argument, Files, Subject, lines_of, slug, variable
@@ -14,11 +14,11 @@ from rocwright.export.prepare import file_path, prepare_files
 from rocwright.export.quote import comment, docker, shell
 from rocwright.export.roots import INSIDE, root_files
 from rocwright.export.steps import cache_of, passed_on, script_path, step_files
-from rocwright.plan.environment import IN, OUT, SOURCE
+from rocwright.model.step_environment import IN, OUT, SOURCE
+from rocwright.model.steps import FetchAction, ImageAction, Input, RunAction, Step, TreeAction
 from rocwright.plan.labels import version_labels
-from rocwright.plan.model import FetchAction, ImageAction, Input, RunAction, Step, TreeAction
+from rocwright.remedies.words import does
 from rocwright.resolve.model import LockedComponent, LockedRoot
-from rocwright.trouble.heal.words import does
 
 
 def containerfile(subject: Subject) -> Files:

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from rocwright.export.model import File, lines_of
-from rocwright.files import is_git
+from rocwright.files.atomic import is_git
+from rocwright.model.edits import Edit, Kind
 from rocwright.patching import diffs, found, kinds, lists, rules
-from rocwright.patching.model import Edit, Kind
 
 PROGRAM = "edits/apply.py"
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from rocwright.catalog.load import Catalog
+from rocwright.model.steps import ImageAction, Plan, RunAction, Step
 from rocwright.plan.labels import slug as slug
 from rocwright.plan.make import make_plan
-from rocwright.plan.model import ImageAction, Plan, RunAction, Step
 from rocwright.resolve.model import Lock, LockedComponent, LockedProvider, LockedPython, LockedRoot
 
 

@@ -15,8 +15,8 @@ from rocwright.export.roots import INSIDE, bootstrap
 from rocwright.export.run import warnings
 from rocwright.export.steps import cache_of, passed_on, script_path, step_files
 from rocwright.export.templates import template
-from rocwright.plan.environment import BUILD, IN, OUT
-from rocwright.plan.model import FetchAction, RunAction, Step, TreeAction
+from rocwright.model.step_environment import BUILD, IN, OUT
+from rocwright.model.steps import FetchAction, RunAction, Step, TreeAction
 from rocwright.resolve.model import LockedRoot
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rocwright.export.model import Files, Subject, lines_of, slug
 from rocwright.export.quote import comment, shell
 from rocwright.export.requirements import requirement_lines
-from rocwright.plan.model import FetchAction, IndexOrigin
+from rocwright.model.steps import FetchAction, IndexOrigin
 from rocwright.resolve.model import LockedSdist
 
 

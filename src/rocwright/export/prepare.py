@@ -15,10 +15,9 @@ from rocwright.export.quote import comment, shell
 from rocwright.export.requirements import requirement_files
 from rocwright.export.roots import from_packages
 from rocwright.export.templates import template
-from rocwright.files import sha256_bytes
-from rocwright.plan.environment import EPOCH
-from rocwright.plan.make import DOWNLOADS
-from rocwright.plan.model import (
+from rocwright.files.atomic import sha256_bytes
+from rocwright.model.step_environment import EPOCH
+from rocwright.model.steps import (
     ArchiveOrigin,
     BuiltinOrigin,
     DebianSourceOrigin,
@@ -26,8 +25,9 @@ from rocwright.plan.model import (
     IndexOrigin,
     TreeAction,
 )
+from rocwright.model.versions import version_in
+from rocwright.plan.make import DOWNLOADS
 from rocwright.resolve.model import LockedComponent
-from rocwright.resolve.versions import version_in
 from rocwright.sources.places import describe, kind_of
 
 _SDIST = '''\

@@ -9,7 +9,7 @@ import tomlkit
 
 from rocwright.export.model import File, Files, Subject, lines_of
 from rocwright.export.quote import comment
-from rocwright.plan.model import FilePin, IndexOrigin
+from rocwright.model.steps import FilePin, IndexOrigin
 
 
 def requirement_files(subject: Subject) -> Files:

@@ -10,8 +10,8 @@ from rocwright.catalog.model import PackageManager, filled
 from rocwright.export.model import File, Files, Subject, lines_of, variable
 from rocwright.export.quote import comment, shell
 from rocwright.export.templates import template
-from rocwright.plan.environment import EPOCH, PACKAGES
-from rocwright.plan.model import BaseAction, DebianOrigin, FilePin, ImageOrigin, PackageOrigin, Step
+from rocwright.model.step_environment import EPOCH, PACKAGES
+from rocwright.model.steps import BaseAction, DebianOrigin, FilePin, ImageOrigin, PackageOrigin, Step
 from rocwright.resolve.model import LockedRoot
 
 INSIDE = "/rocwright"

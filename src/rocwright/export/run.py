@@ -9,7 +9,7 @@ from rocwright.catalog.model import Component, Serve
 from rocwright.export.arguments import component_arguments, image_of
 from rocwright.export.model import File, Files, Subject, lines_of, slug, variable
 from rocwright.export.quote import comment, shell
-from rocwright.plan.model import ImageAction
+from rocwright.model.steps import ImageAction
 from rocwright.plan.values import expand, present
 from rocwright.resolve.model import LockedComponent
 

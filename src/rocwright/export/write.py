@@ -18,9 +18,9 @@ from rocwright.export.requirements import requirements
 from rocwright.export.run import run_scripts
 from rocwright.export.timer import timer
 from rocwright.export.tutorial import tutorial
-from rocwright.files import sha256_bytes, write_atomic
-from rocwright.plan.environment import EPOCH
-from rocwright.plan.model import BuiltinOrigin
+from rocwright.files.atomic import sha256_bytes, write_atomic
+from rocwright.model.step_environment import EPOCH
+from rocwright.model.steps import BuiltinOrigin
 from rocwright.resolve.model import Lock
 from rocwright.sources.archive import pack
 from rocwright.untrusted import temporary_folder

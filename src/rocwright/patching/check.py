@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rocwright.model.edits import TARGETS, Edit
+from rocwright.model.versions import version_in
 from rocwright.patching.draft import Draft
 from rocwright.patching.edits import State, Verdict, judge
-from rocwright.patching.model import TARGETS, Edit
-from rocwright.resolve.versions import version_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from rocwright.plan.environment import EPOCH
+from rocwright.model.step_environment import EPOCH
 
 AUTHOR = "rocwright"
 EMAIL = "rocwright@localhost"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rocwright.errors import PatchError
-from rocwright.files import is_git, write_atomic
+from rocwright.files.atomic import is_git, write_atomic
 
 
 @dataclass(frozen=True, slots=True)

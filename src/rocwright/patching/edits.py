@@ -8,12 +8,12 @@ from enum import StrEnum
 from pathlib import Path
 
 from rocwright.errors import PatchError
+from rocwright.model.edits import Edit, Kind
+from rocwright.model.versions import version_in
 from rocwright.patching.diffs import NOWHERE, apply_hunks, parse_diff
 from rocwright.patching.draft import Draft
 from rocwright.patching.found import Found, changed, line_of, nearest, shown
 from rocwright.patching.kinds import derived_marker, find
-from rocwright.patching.model import Edit, Kind
-from rocwright.resolve.versions import version_in
 
 
 class State(StrEnum):

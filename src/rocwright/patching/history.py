@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rocwright.errors import InputError, PatchError
+from rocwright.model.step_environment import EPOCH
 from rocwright.patching.commits import AUTHOR, EMAIL
 from rocwright.patching.repository import BASE
-from rocwright.plan.environment import EPOCH
 from rocwright.text import printable
 from rocwright.untrusted import Untrusted
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Mapping
 
 from rocwright.errors import PatchError
+from rocwright.model.edits import Edit, Kind
 from rocwright.patching.found import Change, Found, line_of, occurrences, outside
 from rocwright.patching.lists import find_list
-from rocwright.patching.model import Edit, Kind
 from rocwright.patching.rules import find_rule
 
 

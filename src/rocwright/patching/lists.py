@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from rocwright.model.edits import Edit
 from rocwright.patching.found import Change, Found
-from rocwright.patching.model import Edit
 
 _QUOTED = r"\"[^\"\n]*\"|'[^'\n]*'"
 

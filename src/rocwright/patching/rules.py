@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from rocwright.errors import InputError, PatchError
+from rocwright.model.edits import Edit, Rule
 from rocwright.patching.found import Change, Found, occurrences, outside
-from rocwright.patching.model import Edit, Rule
 
 if TYPE_CHECKING:
     from ast_grep_py import SgNode

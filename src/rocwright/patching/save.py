@@ -9,7 +9,7 @@ from pathlib import Path
 import tomlkit
 
 from rocwright.errors import InputError
-from rocwright.files import write_atomic
+from rocwright.files.atomic import write_atomic
 from rocwright.patching.diffs import parse_diff
 from rocwright.patching.history import Change
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
-from rocwright import process
 from rocwright.errors import PatchError
-from rocwright.files import is_git
+from rocwright.files.atomic import is_git
+from rocwright.processes import run as process
 
 _TOUCHED = re.compile(r"^patching (?:file|symbolic link) '?(.*?)'?(?: \(.*\))?$", re.MULTILINE)
 

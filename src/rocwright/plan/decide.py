@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any
 
-from rocwright.models import Frozen
-from rocwright.plan.model import Plan, Step
+from rocwright.model.base import Frozen
+from rocwright.model.steps import Plan, Step
 from rocwright.store.model import Record, Store
 
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rocwright.files import sha256_bytes
-from rocwright.models import canonical_json
-from rocwright.patching.model import Edit
-from rocwright.plan.model import FilePin
+from rocwright.files.atomic import sha256_bytes
+from rocwright.model.base import canonical_json
+from rocwright.model.edits import Edit
+from rocwright.model.steps import FilePin
 
 SCHEMA = 1
 """Raised when the meaning of a domain changes; every compiler cache begins anew with it."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from rocwright.patching.model import Edit
-from rocwright.resolve.versions import version_in
+from rocwright.model.edits import Edit
+from rocwright.model.versions import version_in
 
 
 def edits_for(

@@ -7,12 +7,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from rocwright.catalog.load import Catalog, lookup
 from rocwright.catalog.model import Component, Image, filled
 from rocwright.errors import InputError
-from rocwright.patching.model import TARGETS
-from rocwright.plan.domain import digests, domain_of
-from rocwright.plan.edits import edits_as_written, edits_for
-from rocwright.plan.environment import PACKAGES
-from rocwright.plan.labels import image_labels
-from rocwright.plan.model import (
+from rocwright.model.edits import TARGETS
+from rocwright.model.step_environment import PACKAGES
+from rocwright.model.steps import (
     PREPARE,
     About,
     BaseAction,
@@ -27,11 +24,13 @@ from rocwright.plan.model import (
     Step,
     TreeAction,
 )
+from rocwright.plan.domain import digests, domain_of
+from rocwright.plan.edits import edits_as_written, edits_for
+from rocwright.plan.labels import image_labels
 from rocwright.plan.packages import WHEEL_OUTPUT, fetched, wheel_steps
 from rocwright.plan.remedies import actions_for, check_remedies, edits_of, memory_of, mended_commands
 from rocwright.plan.values import environment_of, present, versions_of
-from rocwright.resolve.fits import check_fits
-from rocwright.resolve.like import PYTHON, ROCM, catalog_for
+from rocwright.resolve.aliases import PYTHON, ROCM, catalog_for
 from rocwright.resolve.model import (
     Lock,
     LockedComponent,
@@ -39,6 +38,7 @@ from rocwright.resolve.model import (
     LockedPython,
     LockedRoot,
 )
+from rocwright.resolve.validate import check_fits
 
 PREPARE_SECONDS = 60.0
 TREE = 10

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rocwright.catalog.model import Base
+from rocwright.model.steps import FetchAction, FilePin, Input, Needs, OutputSpec, RunAction, Step, TreeAction
 from rocwright.plan.domain import digests, domain_of
-from rocwright.plan.model import FetchAction, FilePin, Input, Needs, OutputSpec, RunAction, Step, TreeAction
 from rocwright.resolve.model import LockedSdist
 
 WHEEL_OUTPUT = OutputSpec(name="wheel", pattern="*.whl")

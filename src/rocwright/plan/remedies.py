@@ -11,7 +11,7 @@ from rocwright.catalog.load import Catalog
 from rocwright.catalog.mend import Mend, SetVariables, TakeEdit, UnsetVariables
 from rocwright.catalog.refuse import refused
 from rocwright.errors import InputError
-from rocwright.patching.model import Edit
+from rocwright.model.edits import Edit
 from rocwright.resolve.model import Lock
 
 

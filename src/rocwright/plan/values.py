@@ -7,9 +7,9 @@ from types import MappingProxyType
 
 from rocwright.catalog.model import Component, Env
 from rocwright.errors import InputError
-from rocwright.plan.environment import FIXED
+from rocwright.model.step_environment import FIXED
 from rocwright.plan.remedies import actions_for, mended_environment
-from rocwright.resolve.like import ROCM
+from rocwright.resolve.aliases import ROCM
 from rocwright.resolve.model import Lock, LockedComponent
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocwright.owner import Owner, this_process
+from rocwright.processes.owner import Owner, this_process
 from rocwright.records.model import Run, StepRun, Which
 
 if TYPE_CHECKING:

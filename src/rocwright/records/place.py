@@ -45,7 +45,7 @@ def open_records(home: Home) -> Records:
     from rocwright.records.database import open_database
     from rocwright.records.ended import end_the_dead
     from rocwright.records.read import Records
-    from rocwright.records.takeover import take_over
+    from rocwright.records.spool import take_over
 
     records = Records(open_database(place(home)))
     if not records.database.read_only:

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from sqlalchemy import func, select, text
 
 from rocwright.errors import InputError
-from rocwright.models import Frozen
+from rocwright.model.base import Frozen
 from rocwright.records.database import Database, open_database
 from rocwright.records.model import Promotion, Run, Told, Which
 from rocwright.records.read import Records

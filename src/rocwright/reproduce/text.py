@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from rocwright.reproduce.again import Compared, Reproduced
+from rocwright.reproduce.rebuild import Compared, Reproduced
 from rocwright.units import duration, size
 
 

@@ -10,12 +10,12 @@ from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Base, BaseRelease, Component, Provided
 from rocwright.catalog.provider import KINDS, Provider
 from rocwright.errors import ConflictError
+from rocwright.resolve.aliases import PYTHON as PYTHON
+from rocwright.resolve.aliases import ROCM as ROCM
+from rocwright.resolve.aliases import catalog_for, version_pins
 from rocwright.resolve.constraints import Candidate, Requirement, solve
-from rocwright.resolve.fits import check_request
-from rocwright.resolve.like import PYTHON as PYTHON
-from rocwright.resolve.like import ROCM as ROCM
-from rocwright.resolve.like import catalog_for, version_pins
 from rocwright.resolve.model import Request
+from rocwright.resolve.validate import check_request
 
 INSTALLER = "pip"
 """Comes along where anything is installed before a build: a wheel of it runs as it is."""

@@ -15,7 +15,7 @@ from resolvelib import AbstractProvider, BaseReporter, ResolutionImpossible, Res
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Component, Release
 from rocwright.errors import ConflictError, InputError
-from rocwright.resolve.like import like
+from rocwright.resolve.aliases import like
 
 MOST_ROUNDS = 10_000
 """Choices tried before a search is given up; the catalog's own stacks take less than a hundred."""

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from rocwright.files import sha256_bytes
-from rocwright.models import Frozen, canonical_json
-from rocwright.plan.model import (
+from rocwright.files.atomic import sha256_bytes
+from rocwright.model.base import Frozen, canonical_json
+from rocwright.model.steps import (
     DebianOrigin,
     DebianSourceOrigin,
     FilePin,
@@ -16,6 +16,7 @@ from rocwright.plan.model import (
     IndexOrigin,
     PackageOrigin,
 )
+from rocwright.model.versions import Step, step_between
 from rocwright.resolve.model import (
     Lock,
     LockedComponent,
@@ -25,7 +26,6 @@ from rocwright.resolve.model import (
     Remedy,
     Request,
 )
-from rocwright.resolve.versions import Step, step_between
 
 Part = Literal["request", "provided", "rocm", "component", "remedy", "python", "package"]
 """What a pin belongs to: what was asked for, what the base brings along, ROCm, a component, a remedy that

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import tomlkit
 
-from rocwright.catalog.read import parse, read_toml
 from rocwright.errors import InputError
-from rocwright.files import write_atomic
-from rocwright.models import SUM, Frozen, opened, sealed
-from rocwright.plan.model import FilePin
+from rocwright.files.atomic import write_atomic
+from rocwright.model.base import SUM, Frozen, opened, sealed
+from rocwright.model.steps import FilePin
 from rocwright.resolve.model import LOCK_SCHEMA, Lock, Request
 from rocwright.resolve.settings import ProjectFile
+from rocwright.toml.read import parse, read_toml
 
 PROJECT = "rocwright.toml"
 LOCK = "rocwright.lock"

@@ -12,10 +12,10 @@ from pydantic import ValidationError
 from rocwright.bases.image import Packages, packages_of
 from rocwright.catalog.model import Base, BaseRelease, PackageManager
 from rocwright.errors import ConflictError, FetchError
-from rocwright.files import write_atomic
+from rocwright.files.atomic import write_atomic
 from rocwright.home import Home
-from rocwright.models import Frozen
-from rocwright.plan.model import FilePin, ImageOrigin, PackageOrigin
+from rocwright.model.base import Frozen
+from rocwright.model.steps import FilePin, ImageOrigin, PackageOrigin
 from rocwright.resolve.model import LockedRoot, Role
 from rocwright.sources.debian import upstream_version
 from rocwright.sources.image import Reference, choose_digest, pull

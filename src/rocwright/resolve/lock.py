@@ -11,10 +11,9 @@ from rocwright.catalog.mend import AddPackages, Mend, PickVersion
 from rocwright.catalog.model import Component, Provided
 from rocwright.catalog.place import GitPlace, Place
 from rocwright.errors import InputError
+from rocwright.resolve.aliases import catalog_for
 from rocwright.resolve.choose import PYTHON, ROCM, Choice, choose
 from rocwright.resolve.constraints import Requirement
-from rocwright.resolve.fits import wanted_packages
-from rocwright.resolve.like import catalog_for
 from rocwright.resolve.model import (
     Lock,
     LockedComponent,
@@ -24,7 +23,8 @@ from rocwright.resolve.model import (
     Remedy,
     Request,
 )
-from rocwright.resolve.outside import Outside
+from rocwright.resolve.upstream import Outside
+from rocwright.resolve.validate import wanted_packages
 
 
 def make_lock(

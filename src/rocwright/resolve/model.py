@@ -8,9 +8,9 @@ from pydantic import Field
 
 from rocwright.catalog.mend import Mend, Name
 from rocwright.catalog.place import PlaceKind
-from rocwright.files import sha256_bytes
-from rocwright.models import Frozen
-from rocwright.plan.model import FilePin, Word
+from rocwright.files.atomic import sha256_bytes
+from rocwright.model.base import Frozen
+from rocwright.model.steps import FilePin, Word
 from rocwright.resolve.row import row_name
 
 LOCK_SCHEMA = 2

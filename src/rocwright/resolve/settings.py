@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from rocwright.models import Frozen
+from rocwright.model.base import Frozen
 from rocwright.resolve.model import Request
 
 Take = Literal["patch", "stable", "all"]

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from rocwright.catalog.load import Catalog, load_catalog
 from rocwright.catalog.model import Row, Stack
-from rocwright.catalog.read import DATA, holder
 from rocwright.errors import InputError
 from rocwright.resolve.files import read_lock, write_lock
 from rocwright.resolve.lock import make_lock
 from rocwright.resolve.model import Lock, Request
-from rocwright.resolve.outside import Offline
+from rocwright.resolve.upstream import Offline
+from rocwright.toml.read import DATA, holder
 
 FOLDER = "locks"
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rocwright.errors import InputError, RocwrightError, SandboxError
-from rocwright.files import write_atomic
+from rocwright.files.atomic import write_atomic
 from rocwright.sandbox.bubblewrap import Bubblewrap
 from rocwright.sandbox.buildah import Buildah
 from rocwright.sandbox.docker import Docker

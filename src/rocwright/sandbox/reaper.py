@@ -10,7 +10,8 @@ import sys
 from subprocess import Popen
 from threading import Lock
 
-from rocwright import outlive, process
+from rocwright.processes import outlive
+from rocwright.processes import run as process
 from rocwright.sandbox import state
 from rocwright.untrusted import sweep_temporary, temporary_places
 

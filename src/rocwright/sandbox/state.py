@@ -15,11 +15,12 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocwright import outlive, process
 from rocwright.errors import RocwrightError, SandboxError
-from rocwright.owner import Owner as Owner
-from rocwright.owner import start_time as start_time
-from rocwright.owner import this_process as this_process
+from rocwright.processes import outlive
+from rocwright.processes import run as process
+from rocwright.processes.owner import Owner as Owner
+from rocwright.processes.owner import start_time as start_time
+from rocwright.processes.owner import this_process as this_process
 from rocwright.sandbox import cgroup
 from rocwright.sandbox.engine import MARK, host_environment
 from rocwright.untrusted import remove_tree

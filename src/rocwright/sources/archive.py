@@ -17,7 +17,7 @@ from typing import Self
 import zstandard
 
 from rocwright.errors import FetchError
-from rocwright.files import CHUNK, is_git
+from rocwright.files.atomic import CHUNK, is_git
 from rocwright.untrusted import shown
 
 MOST_BYTES = 40 * 1024**3

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rocwright import process
 from rocwright.errors import FetchError, InputError, NetworkError
-from rocwright.files import sha256_file, write_atomic
-from rocwright.plan.environment import EPOCH
-from rocwright.plan.model import FilePin, GitOrigin
+from rocwright.files.atomic import sha256_file, write_atomic
+from rocwright.model.step_environment import EPOCH
+from rocwright.model.steps import FilePin, GitOrigin
+from rocwright.processes import run as process
 from rocwright.sources.archive import pack
 from rocwright.sources.mirrors import mirrors, with_settings
 from rocwright.untrusted import temporary_folder

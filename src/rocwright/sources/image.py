@@ -11,8 +11,8 @@ from datetime import datetime
 from pathlib import Path
 
 from rocwright.errors import FetchError, InputError
-from rocwright.files import sha256_file
-from rocwright.plan.model import FilePin, ImageOrigin
+from rocwright.files.atomic import sha256_file
+from rocwright.model.steps import FilePin, ImageOrigin
 from rocwright.sources.layers import ImageConfig, pack_layers
 from rocwright.sources.mirrors import mirrors
 from rocwright.sources.pullers import LOOK_SECONDS, Place, Puller, puller_at_hand

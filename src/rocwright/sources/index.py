@@ -17,9 +17,9 @@ from urllib.parse import unquote, urlsplit
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from rocwright import process
 from rocwright.errors import ConflictError, FetchError, InputError, NetworkError
-from rocwright.plan.model import FilePin, IndexOrigin
+from rocwright.model.steps import FilePin, IndexOrigin
+from rocwright.processes import run as process
 from rocwright.sources import web
 from rocwright.sources.bounded import read_whole
 from rocwright.sources.front import Front, served

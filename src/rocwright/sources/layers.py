@@ -23,8 +23,8 @@ from typing import IO, Any
 import zstandard
 
 from rocwright.errors import FetchError
-from rocwright.files import CHUNK
-from rocwright.plan.environment import EPOCH
+from rocwright.files.atomic import CHUNK
+from rocwright.model.step_environment import EPOCH
 
 WHITEOUT = ".wh."
 OPAQUE = ".wh..wh..opq"

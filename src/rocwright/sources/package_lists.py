@@ -21,7 +21,7 @@ import zstandard
 
 from rocwright.catalog.model import ListForm
 from rocwright.errors import FetchError, NetworkError
-from rocwright.resolve.versions import is_older
+from rocwright.model.versions import is_older
 from rocwright.sources import web
 
 MOST = 1024**3

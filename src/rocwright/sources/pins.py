@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from rocwright.errors import FetchError
-from rocwright.files import sha256_file
-from rocwright.plan.model import FilePin
+from rocwright.files.atomic import sha256_file
+from rocwright.model.steps import FilePin
 
 
 def check_pin(path: Path, pin: FilePin) -> None:

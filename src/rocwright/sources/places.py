@@ -18,9 +18,9 @@ from rocwright.catalog.place import (
     PlaceKind,
 )
 from rocwright.errors import FetchError, NetworkError
-from rocwright.files import sha256_file
-from rocwright.plan.environment import EPOCH
-from rocwright.plan.model import BuiltinOrigin, FilePin, ImageOrigin
+from rocwright.files.atomic import sha256_file
+from rocwright.model.step_environment import EPOCH
+from rocwright.model.steps import BuiltinOrigin, FilePin, ImageOrigin
 from rocwright.sources import git, index, web
 from rocwright.sources.archive import pack
 from rocwright.sources.debian import DebianArchive, upstream_version

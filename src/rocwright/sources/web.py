@@ -13,8 +13,8 @@ from urllib.parse import unquote, urlsplit
 
 from rocwright.catalog.address import Address, filename_of
 from rocwright.errors import FetchError, NetworkError, RocwrightError
-from rocwright.files import sha256_file
-from rocwright.plan.model import ArchiveOrigin, FilePin
+from rocwright.files.atomic import sha256_file
+from rocwright.model.steps import ArchiveOrigin, FilePin
 from rocwright.sources.bounded import read_whole
 from rocwright.sources.mirrors import mirrors
 from rocwright.sources.session import patient, retries

@@ -16,8 +16,8 @@ from pathlib import Path
 from filelock import FileLock
 
 from rocwright.errors import InputError, InternalError, OutOfDiskError
-from rocwright.files import CHUNK, sha256_file, write_atomic
-from rocwright.hashes import Hashes
+from rocwright.files.atomic import CHUNK, sha256_file, write_atomic
+from rocwright.files.hashes import Hashes
 from rocwright.store.model import STORE_SCHEMA, DamagedBlobError, Record
 from rocwright.store.seal import DamagedRecordError, UnknownRecordError, seal, unseal
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Protocol
 from pydantic import AfterValidator
 
 from rocwright.errors import FailureClass, RocwrightError
-from rocwright.models import Frozen
+from rocwright.model.base import Frozen
 
 STORE_SCHEMA = 2
 """How a store is laid out. In 1 records had no sha256; such a store is brought up to date when it is opened.

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from rocwright.errors import InputError, SandboxError
-from rocwright.files import CHUNK
+from rocwright.files.atomic import CHUNK
 from rocwright.untrusted.listing import Entry, Level, kind_of, shown
 from rocwright.untrusted.taking import copy, is_written
 

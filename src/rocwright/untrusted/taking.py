@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rocwright.errors import OutOfDiskError
-from rocwright.files import CHUNK
+from rocwright.files.atomic import CHUNK
 
 
 def is_written(descriptor: int) -> bool:

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from rocwright.outlive import FOLDER, PREFIX, SUFFIX
+from rocwright.processes.outlive import FOLDER, PREFIX, SUFFIX
 from rocwright.untrusted.removal import remove_tree
 
 

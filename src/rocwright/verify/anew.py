@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rocwright.flow import Project
-from rocwright.plan.model import Plan, Step
+from rocwright.model.steps import Plan, Step
+from rocwright.project import Project
 from rocwright.records.model import ANEW, Finding, now
 from rocwright.records.place import read_records
 from rocwright.records.read import Records

@@ -11,18 +11,21 @@ from pathlib import Path
 
 from rocwright import sandbox
 from rocwright.bases.roots import unpacked_root
-from rocwright.build.disk import check_room
-from rocwright.build.layout import lay_out
-from rocwright.build.progress import PlainProgress, Progress
-from rocwright.build.runs import LogFile, UnderWay, log_name
-from rocwright.build.scheduler import Options, run_steps
 from rocwright.catalog.model import Check, Component
+from rocwright.checks.passed import Passed
+from rocwright.checks.static import Seen, look_at, machine_code, named
 from rocwright.errors import CheckError, RocwrightError
-from rocwright.flow import Project, built_outputs, expected
+from rocwright.execution.disk import check_room
+from rocwright.execution.estimate import expected
+from rocwright.execution.progress import PlainProgress, Progress
+from rocwright.execution.runs import LogFile, UnderWay, log_name
+from rocwright.execution.scheduler import Options, run_steps
+from rocwright.model.step_environment import EPOCH
+from rocwright.model.steps import Plan
 from rocwright.plan.decide import State, decide
-from rocwright.plan.environment import EPOCH
 from rocwright.plan.make import make_plan
-from rocwright.plan.model import Plan
+from rocwright.project import Project, built_outputs
+from rocwright.provenance.layout import lay_out
 from rocwright.records.model import Finding, StepRun, now
 from rocwright.resolve.model import Lock
 from rocwright.sandbox.model import Ended, Job, Mount
@@ -31,8 +34,6 @@ from rocwright.store.model import Output
 from rocwright.untrusted import temporary_folder
 from rocwright.verify.anew import compiled_anew
 from rocwright.verify.lines import MARK, outcome_word, read_line
-from rocwright.verify.passed import Passed
-from rocwright.verify.static import Seen, look_at, machine_code, named
 from rocwright.verify.suites import lacking, lacks_words
 from rocwright.verify.tiny_gguf import write_tiny_model
 from rocwright.wheels.normalise import form_of

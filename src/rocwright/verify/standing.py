@@ -6,15 +6,15 @@ from collections.abc import Iterable
 
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Row, Stack
-from rocwright.catalog.read import parse, read_toml
 from rocwright.errors import RocwrightError
 from rocwright.home import Home
-from rocwright.models import Frozen
+from rocwright.model.base import Frozen
 from rocwright.plan.make import make_plan
 from rocwright.records.model import Cell, Said
 from rocwright.records.place import read_records, there
 from rocwright.resolve.model import Lock
 from rocwright.resolve.shipped import request_of, rows, shipped_lock
+from rocwright.toml.read import parse, read_toml
 
 EVIDENCE = "evidence.toml"
 

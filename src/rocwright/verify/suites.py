@@ -11,14 +11,15 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rocwright import __version__, process
-from rocwright.build.runs import LogFile, log_name
+from rocwright import __version__
 from rocwright.catalog.target import Target
 from rocwright.errors import CheckError, InputError
+from rocwright.execution.runs import LogFile, log_name
 from rocwright.home import Home
+from rocwright.processes import run as process
 from rocwright.records.ended import me
-from rocwright.records.keep import Keeper
 from rocwright.records.model import SUITE, Finding, Run, StepRun, Told, new_run_id, now, with_failure
+from rocwright.records.recorder import Keeper
 from rocwright.verify.lines import outcome_word, read_line
 
 SCRIPT = "checks/torch/suite.py"

@@ -12,8 +12,8 @@ from packaging.version import InvalidVersion, Version
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Provided
 from rocwright.errors import ConflictError, InputError
+from rocwright.resolve.aliases import known_kin, like, version_pins
 from rocwright.resolve.choose import ROCM, Choice, choose
-from rocwright.resolve.like import known_kin, like, version_pins
 from rocwright.resolve.lock import brought, held_by, versions_in
 from rocwright.resolve.model import Lock, Request
 from rocwright.watch.candidates import series

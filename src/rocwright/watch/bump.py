@@ -14,7 +14,7 @@ from rocwright.resolve.choose import ROCM
 from rocwright.resolve.difference import Difference, difference
 from rocwright.resolve.lock import make_lock, versions_in
 from rocwright.resolve.model import Lock, Request
-from rocwright.resolve.outside import Outside
+from rocwright.resolve.upstream import Outside
 from rocwright.watch.admit import choose_with, rule, with_pins
 from rocwright.watch.model import News
 

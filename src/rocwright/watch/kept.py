@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from pydantic import ValidationError
 
-from rocwright.files import sha256_bytes, write_atomic
+from rocwright.files.atomic import sha256_bytes, write_atomic
 from rocwright.home import Home
-from rocwright.models import Frozen
+from rocwright.model.base import Frozen
 from rocwright.watch.model import Report
 
 

@@ -11,13 +11,13 @@ from rocwright.catalog.issue import Issue, the_issues
 from rocwright.catalog.load import Catalog
 from rocwright.errors import FetchError
 from rocwright.home import Home
-from rocwright.plan.model import FilePin
+from rocwright.model.steps import FilePin
+from rocwright.model.versions import step_between
+from rocwright.resolve.aliases import catalog_for
 from rocwright.resolve.choose import ROCM
 from rocwright.resolve.difference import SHORT
-from rocwright.resolve.like import catalog_for
 from rocwright.resolve.model import Lock
 from rocwright.resolve.settings import WatchSettings
-from rocwright.resolve.versions import step_between
 from rocwright.sources.debian import upstream_version
 from rocwright.sources.web import Standing
 from rocwright.store.local import LocalStore

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from rocwright.files import write_atomic
-from rocwright.models import Frozen
+from rocwright.files.atomic import write_atomic
+from rocwright.model.base import Frozen
 
 MOST = 5000
 """Entries of each kind that are kept, the newest."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from rocwright.models import Frozen
-from rocwright.resolve.versions import Step
+from rocwright.model.base import Frozen
+from rocwright.model.versions import Step
 
 NEWS_EXIT, SILENT_EXIT, ALARM_EXIT = 20, 21, 22
 """Exit codes of `rocwright watch`: news (only where asked for), a source that did not answer, an alarm."""

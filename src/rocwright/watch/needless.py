@@ -8,9 +8,9 @@ from packaging.version import InvalidVersion, Version
 
 from rocwright.catalog.issue import Issue
 from rocwright.catalog.load import Catalog
+from rocwright.model.versions import version_in
 from rocwright.resolve.choose import ROCM
 from rocwright.resolve.model import Lock
-from rocwright.resolve.versions import version_in
 
 
 def needless(

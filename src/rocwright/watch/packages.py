@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import PackageManager
-from rocwright.files import sha256_bytes
-from rocwright.plan.model import FilePin, PackageOrigin
+from rocwright.files.atomic import sha256_bytes
+from rocwright.model.steps import FilePin, PackageOrigin
+from rocwright.model.versions import is_older
 from rocwright.resolve.difference import difference, name_and_version
 from rocwright.resolve.model import Lock, LockedRoot
 from rocwright.resolve.tell_difference import tell_difference
-from rocwright.resolve.versions import is_older
 from rocwright.watch.question import PackageLists
 
 

@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.place import GitPlace, ImagePlace, IndexPlace
 from rocwright.catalog.provider import Provider
-from rocwright.plan.model import (
+from rocwright.model.steps import (
     ArchiveOrigin,
     DebianOrigin,
     DebianSourceOrigin,
@@ -20,8 +20,8 @@ from rocwright.plan.model import (
     ImageOrigin,
     IndexOrigin,
 )
+from rocwright.resolve.aliases import catalog_for, pattern_of
 from rocwright.resolve.choose import ROCM
-from rocwright.resolve.like import catalog_for, pattern_of
 from rocwright.resolve.model import Lock, LockedComponent, LockedProvider, LockedRoot
 from rocwright.resolve.settings import Take, WatchSettings
 from rocwright.watch.packages import lists_of, on_top

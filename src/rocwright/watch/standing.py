@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from rocwright.errors import FetchError
-from rocwright.plan.model import FilePin
+from rocwright.model.steps import FilePin
 from rocwright.resolve.model import Lock
 from rocwright.sources.index import Published
 from rocwright.sources.web import Standing

@@ -13,7 +13,7 @@ from typing import assert_never
 
 from rocwright.errors import InputError
 from rocwright.home import Home
-from rocwright.plan.model import FilePin
+from rocwright.model.steps import FilePin
 from rocwright.sources import git, index, web
 from rocwright.sources.debian import DebianArchive
 from rocwright.sources.image import Reference, find_created, find_digest, find_tags

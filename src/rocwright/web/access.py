@@ -16,8 +16,8 @@ from typing import Annotated, Literal, get_args
 from pydantic import StringConstraints, ValidationError
 
 from rocwright.errors import InputError
-from rocwright.files import write_atomic
-from rocwright.models import Frozen
+from rocwright.files.atomic import write_atomic
+from rocwright.model.base import Frozen
 
 Scope = Literal["read", "run", "promote"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)

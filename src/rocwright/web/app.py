@@ -15,12 +15,12 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from rocwright.errors import RocwrightError
-from rocwright.files import sha256_bytes
+from rocwright.files.atomic import sha256_bytes
 from rocwright.web.access import TooManyError
+from rocwright.web.actions import Doing
 from rocwright.web.artifacts import Artifacts
 from rocwright.web.cells import Cells
 from rocwright.web.cycling import Cycling
-from rocwright.web.doing import Doing
 from rocwright.web.following import Following
 from rocwright.web.forms import fields
 from rocwright.web.guard import Guard
@@ -31,7 +31,7 @@ from rocwright.web.pages import Pages
 from rocwright.web.queue import Queue
 from rocwright.web.site import COOKIE, Site
 from rocwright.web.trends import Trends
-from rocwright.wheels.index.again import Again
+from rocwright.wheels.index.response_cache import Again
 
 STATIC = {
     "site.css": "text/css; charset=utf-8",

@@ -21,8 +21,8 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
 from rocwright.errors import RocwrightError
-from rocwright.hashes import Hashes
-from rocwright.proof.check import SAYS_NOT
+from rocwright.files.hashes import Hashes
+from rocwright.provenance.check import SAYS_NOT
 from rocwright.records.model import Artifact
 from rocwright.store.local import LocalStore, is_key
 from rocwright.untrusted import temporary_folder

@@ -15,7 +15,7 @@ from rocwright.cycle.stands import Place, stands
 from rocwright.records.model import Artifact, Cell, Run, Seen, Which
 from rocwright.records.read import Records
 from rocwright.web.artifacts import install_line
-from rocwright.web.broken import broken
+from rocwright.web.failures import broken
 from rocwright.web.log_lines import masked
 from rocwright.web.matrix import highest
 from rocwright.web.pages import PAGE, Pages

@@ -14,7 +14,7 @@ from rocwright.cycle.run import last_cycle
 from rocwright.records.model import Run, Which
 from rocwright.watch.kept import kept
 from rocwright.watch.tell import KEPT
-from rocwright.web.broken import culprit_of
+from rocwright.web.failures import culprit_of
 from rocwright.web.log_lines import masked
 from rocwright.web.pages import Pages
 from rocwright.web.site import asked

@@ -16,10 +16,10 @@ from starlette.responses import StreamingResponse
 
 from rocwright.errors import RocwrightError
 from rocwright.records.model import Run, StepRun, StepTime
-from rocwright.web.bells import Bells, size_of
+from rocwright.web.eta import going, in_a_word
 from rocwright.web.graph import look_of
-from rocwright.web.left import going, in_a_word
 from rocwright.web.log_lines import read_part
+from rocwright.web.notify import Bells, size_of
 from rocwright.web.pages import Pages, step_of
 from rocwright.web.site import asked, number
 

@@ -14,13 +14,13 @@ from starlette.responses import Response
 
 from rocwright.cycle.run import last_cycle
 from rocwright.errors import RocwrightError
-from rocwright.files import sha256_bytes
+from rocwright.files.atomic import sha256_bytes
 from rocwright.records.model import Cell
-from rocwright.web.broken import BROKEN, Begin, broken
 from rocwright.web.cycling import Cycling
+from rocwright.web.failures import BROKEN, Begin, broken
 from rocwright.web.log_lines import masked
-from rocwright.web.now import Now
 from rocwright.web.render import render
+from rocwright.web.running import Now
 from rocwright.web.site import Site, asked
 
 WHO, NOW = "<!--who-->", "<!--now-->"

@@ -17,8 +17,8 @@ from rocwright.resolve.files import LOCK, lock_text
 from rocwright.resolve.model import Lock
 from rocwright.units import duration, size
 from rocwright.web.charts import Chart, chart
+from rocwright.web.eta import going, in_a_word
 from rocwright.web.graph import graph, look_of
-from rocwright.web.left import going, in_a_word
 from rocwright.web.log_lines import CHUNK, Part, masked, phases, read_part
 from rocwright.web.render import render
 from rocwright.web.site import Site, asked, number

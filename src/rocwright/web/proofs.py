@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from rocwright.errors import RocwrightError
-from rocwright.proof import documents, envelope
-from rocwright.proof.check import Told, Verified, read_statement, told, verify
-from rocwright.proof.documents import Document
-from rocwright.proof.keys import own_public_key, public_key
+from rocwright.provenance import documents, envelope
+from rocwright.provenance.check import Told, Verified, read_statement, told, verify
+from rocwright.provenance.documents import Document
+from rocwright.provenance.keys import own_public_key, public_key
 from rocwright.records.model import Artifact
 
 OUTPUT = "rocwright-out"

@@ -63,7 +63,7 @@ def code_objects(path: Path, *, hashes: bool = False) -> list[CodeObject]:
     `hashes` reads all code for its sha256, where else headers are enough.
     """
     if hashes:
-        from rocwright.files import sha256_bytes
+        from rocwright.files.atomic import sha256_bytes
 
         found = [replace(one, sha256=sha256_bytes(code)) for one, code in read_code(path)]
     else:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from rocwright.catalog.folders import catalog_folders, layers, read_toml
 from rocwright.errors import InputError
+from rocwright.toml.folders import catalog_folders, layers, read_toml
 
 
 @cache

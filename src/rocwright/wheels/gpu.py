@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from rocwright.catalog.folders import catalog_folders, layers, read_toml
 from rocwright.errors import CheckError, InputError
+from rocwright.toml.folders import catalog_folders, layers, read_toml
 from rocwright.wheels.elf import MAGIC, Elf
 from rocwright.wheels.source import Source
 

@@ -10,8 +10,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from rocwright.catalog.read import Reader, catalog_folders, parse
-from rocwright.models import Frozen
+from rocwright.model.base import Frozen
+from rocwright.toml.read import Reader, catalog_folders, parse
 from rocwright.wheels.gpu import any_machine, machines_of
 
 

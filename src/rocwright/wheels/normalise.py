@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rocwright.errors import CheckError, InputError
-from rocwright.files import sha256_file
+from rocwright.files.atomic import sha256_file
 from rocwright.wheels.archive import open_wheel, opened
 from rocwright.wheels.metadata import (
     RECORD,

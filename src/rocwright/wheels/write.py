@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from rocwright.errors import InputError
-from rocwright.files import atomic_file
+from rocwright.files.atomic import atomic_file
 from rocwright.wheels.metadata import RECORD, SIGNATURES, Row, dist_info_folder, record_bytes
 from rocwright.wheels.zipping import CHUNK, EARLIEST, Digest, Packed, Stream, ZipWriter, check_compressor
 

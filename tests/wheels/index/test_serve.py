@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rocwright.files import sha256_file
+from rocwright.files.atomic import sha256_file
 from rocwright.home import Home
-from rocwright.wheels.index.again import Again
 from rocwright.wheels.index.pages import HTML, JSON
+from rocwright.wheels.index.response_cache import Again
 from rocwright.wheels.index.serve import app
 from rocwright.wheels.index.shelf import Shelf
 from rocwright.wheels.index.yanks import yank

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rocwright.catalog.folders import DATA
 from rocwright.errors import InputError
+from rocwright.toml.folders import DATA
 from rocwright.wheels.standalone.facts import matches, the_facts
 
 

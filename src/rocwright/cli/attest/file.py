@@ -25,8 +25,8 @@ def command(file: Path, key: Path | None, as_json: bool) -> None:
     """
     from rocwright.cli.tell import print_json
     from rocwright.home import Home
-    from rocwright.proof.beside import attest
-    from rocwright.proof.keys import chosen
+    from rocwright.provenance.keys import chosen
+    from rocwright.provenance.sidecars import attest
 
     path, keyid = attest(file, Home.default(), chosen(key))
     if as_json:

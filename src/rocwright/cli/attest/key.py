@@ -23,7 +23,7 @@ def command(path: Path | None, ask: bool, as_json: bool) -> None:
     set, else in ~/.config/rocwright.
     """
     from rocwright.cli.tell import print_json
-    from rocwright.proof.keys import PASSPHRASE, make_key
+    from rocwright.provenance.keys import PASSPHRASE, make_key
 
     passphrase = ""
     if ask:

@@ -11,7 +11,7 @@ from rocwright.cli.common import json_option
 from rocwright.text import printable
 
 if TYPE_CHECKING:
-    from rocwright.proof.check import Told
+    from rocwright.provenance.check import Told
 
 
 @click.command("show")
@@ -24,8 +24,8 @@ def command(file: Path, as_json: bool) -> None:
     statements as they are.
     """
     from rocwright.cli.tell import print_json
-    from rocwright.proof.check import read_statement, statements_of, told
-    from rocwright.proof.envelope import SUFFIX, read_envelopes
+    from rocwright.provenance.check import read_statement, statements_of, told
+    from rocwright.provenance.envelope import SUFFIX, read_envelopes
 
     path = file if file.name.endswith((SUFFIX, ".json", ".jsonl")) else statements_of(file)
     found = read_envelopes(path)

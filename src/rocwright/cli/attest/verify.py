@@ -33,8 +33,8 @@ def command(file: Path, keys: tuple[Path, ...], statement: Path | None, as_json:
     from rocwright.cli.attest.show import tell
     from rocwright.cli.tell import print_json
     from rocwright.errors import InputError
-    from rocwright.proof.check import SAYS_NOT, statements_of, verify
-    from rocwright.proof.keys import own_public_key, public_key
+    from rocwright.provenance.check import SAYS_NOT, statements_of, verify
+    from rocwright.provenance.keys import own_public_key, public_key
 
     own = own_public_key()
     trusted = keys or ((own,) if own else ())

@@ -10,8 +10,8 @@ import click
 from rocwright.cli.common import json_option
 
 if TYPE_CHECKING:
-    from rocwright.proof.compare import Compared
-    from rocwright.proof.documents import Part
+    from rocwright.provenance.compare import Compared
+    from rocwright.provenance.documents import Part
 
 _PATH = click.Path(exists=True, dir_okay=False, path_type=Path)
 _TOLD = 40
@@ -31,8 +31,8 @@ def command(before: Path, after: Path, every: bool, as_json: bool) -> None:
     from dataclasses import asdict
 
     from rocwright.cli.tell import print_json
-    from rocwright.proof.compare import compare
-    from rocwright.proof.documents import read_document
+    from rocwright.provenance.compare import compare
+    from rocwright.provenance.documents import read_document
 
     found = compare(read_document(before), read_document(after))
     if as_json:

@@ -25,7 +25,7 @@ def command(asked: Asked, form: str, every: bool) -> None:
     Of a stack the lock is told, built or not: sources, edits, packages. Without a name that of the project
     here.
     """
-    from rocwright.proof.documents import parse_document, read_bytes
+    from rocwright.provenance.documents import parse_document, read_bytes
 
     named = Path(asked.stack) if asked.stack else None
     if named is not None and (named.is_file() or named.suffix or "/" in str(named)):
@@ -45,8 +45,8 @@ def command(asked: Asked, form: str, every: bool) -> None:
 def _of_stack(asked: Asked) -> tuple[str, bytes]:
     from rocwright.flow import known_lock
     from rocwright.plan.make import make_plan
-    from rocwright.proof.materials import whole
-    from rocwright.proof.sbom import Subject, sbom
+    from rocwright.provenance.materials import whole
+    from rocwright.provenance.sbom import Subject, sbom
 
     project = the_project(asked)
     lock = known_lock(project, say)

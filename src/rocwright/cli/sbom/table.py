@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from rocwright.proof.documents import Document, Part
+from rocwright.provenance.documents import Document, Part
 from rocwright.text import printable
 
 EXCLUDED = "excluded"

@@ -69,7 +69,7 @@ def command(
 
 
 def _draw(path: Path, findings: list[Finding], svg: Path | None, html: Path | None) -> None:
-    from rocwright.files import write_atomic
+    from rocwright.files.atomic import write_atomic
     from rocwright.wheels.picture import draw
     from rocwright.wheels.picture.anatomy import anatomy
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 from rocwright.errors import RocwrightError
 
 if TYPE_CHECKING:
-    from rocwright.proof.compare import Compared
+    from rocwright.provenance.compare import Compared
 
 
 def sboms(wheel: Path) -> list[dict[str, Any]]:
     """Each SBOM in a wheel: its path, of what it is, how many components; of one that is none, why."""
     if wheel.suffix != ".whl" or not wheel.is_file() or not _may_have_some(wheel):
         return []
-    from rocwright.proof.documents import parse_document
-    from rocwright.proof.embed import sboms_in
+    from rocwright.provenance.documents import parse_document
+    from rocwright.provenance.embed import sboms_in
 
     try:
         inside = sboms_in(wheel)
@@ -63,8 +63,8 @@ def compared(before: Path, after: Path) -> Compared | None:
     """What the SBOMs of two wheels differ in; None where one of them has none that can be read."""
     if not (sboms(before) and sboms(after)):
         return None
-    from rocwright.proof.compare import compare
-    from rocwright.proof.documents import read_document
+    from rocwright.provenance.compare import compare
+    from rocwright.provenance.documents import read_document
 
     try:
         return compare(read_document(before), read_document(after))

@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from rocwright.catalog.read import Reader, catalog_folders, parse
-from rocwright.models import Frozen
+from rocwright.model.base import Frozen
+from rocwright.toml.read import Reader, catalog_folders, parse
 
 TABLE, PROCESSORS = "machine_code.toml", "isas.toml"
 

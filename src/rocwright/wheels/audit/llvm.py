@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocwright import process
 from rocwright.errors import CheckError, InputError
+from rocwright.processes import run as process
 from rocwright.wheels.audit.facts import table
 
 OBJDUMP = "llvm-objdump"

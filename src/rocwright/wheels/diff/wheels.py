@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from rocwright.files import sha256_bytes, sha256_file
+from rocwright.files.atomic import sha256_bytes, sha256_file
 from rocwright.wheels.archive import opened
 from rocwright.wheels.diff import code, libraries
 from rocwright.wheels.diff.model import Change, Difference, FileDifference, changes

@@ -16,13 +16,13 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rocwright.errors import RocwrightError
-from rocwright.files import sha256_bytes
-from rocwright.request_limits import LOOPBACK
-from rocwright.served import serve
+from rocwright.files.atomic import sha256_bytes
+from rocwright.http.limits import LOOPBACK
+from rocwright.http.server import serve
 from rocwright.wheels.index import http
-from rocwright.wheels.index.again import SAME, Again
 from rocwright.wheels.index.examine import metadata, open_as_seen
 from rocwright.wheels.index.pages import HTML, JSON, METADATA
+from rocwright.wheels.index.response_cache import SAME, Again
 from rocwright.wheels.index.scan import PAGES
 from rocwright.wheels.index.sent import sent
 from rocwright.wheels.index.shelf import Shelf

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rocwright.errors import RocwrightError
-from rocwright.files import sha256_bytes
+from rocwright.files.atomic import sha256_bytes
 from rocwright.home import Home
 from rocwright.wheels.index.cache import Cache, cache_file, views_of
 from rocwright.wheels.index.examine import Problem, Wheel

@@ -10,10 +10,10 @@ from packaging.utils import canonicalize_name, canonicalize_version
 from packaging.version import InvalidVersion, Version
 from pydantic import field_validator
 
-from rocwright.catalog.read import parse, read_toml
 from rocwright.errors import InputError
-from rocwright.files import write_atomic
-from rocwright.models import Frozen
+from rocwright.files.atomic import write_atomic
+from rocwright.model.base import Frozen
+from rocwright.toml.read import parse, read_toml
 from rocwright.wheels.index.scan import YANKS
 
 

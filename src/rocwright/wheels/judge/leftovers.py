@@ -10,8 +10,8 @@ from typing import Annotated, Literal, Self
 import re2
 from pydantic import Field, model_validator
 
-from rocwright.catalog.read import Reader, catalog_folders
-from rocwright.models import Frozen
+from rocwright.model.base import Frozen
+from rocwright.toml.read import Reader, catalog_folders
 from rocwright.wheels.judge.model import Finding, Grade
 
 LONGEST = 1024

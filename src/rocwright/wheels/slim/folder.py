@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from rocwright.errors import CheckError, InputError
-from rocwright.files import atomic_file, sha256_file
+from rocwright.files.atomic import atomic_file, sha256_file
 from rocwright.wheels.metadata import DIST_INFO, RECORD, Row, read_record, record_bytes
 from rocwright.wheels.parts import pieces
 from rocwright.wheels.scratch import scratch

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import Field, ValidationError
 
 from rocwright.errors import InputError
-from rocwright.models import Frozen
+from rocwright.model.base import Frozen
 from rocwright.wheels.metadata import Row, record_bytes
 from rocwright.wheels.write import check_path
 

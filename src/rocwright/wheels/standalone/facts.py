@@ -9,8 +9,8 @@ from functools import cache
 
 from pydantic import Field
 
-from rocwright.catalog.read import Reader, catalog_folders, parse
-from rocwright.models import Frozen
+from rocwright.model.base import Frozen
+from rocwright.toml.read import Reader, catalog_folders, parse
 
 
 class Opened(Frozen):

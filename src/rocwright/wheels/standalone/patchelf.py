@@ -8,8 +8,8 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from rocwright import process
 from rocwright.errors import CheckError, InputError
+from rocwright.processes import run as process
 from rocwright.wheels.standalone.model import Edit
 
 LEAST = (0, 14, 5)

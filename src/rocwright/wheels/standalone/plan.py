@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
-from rocwright.files import sha256_file
+from rocwright.files.atomic import sha256_file
 from rocwright.wheels.needed import Linkage, inside_folders
 from rocwright.wheels.standalone.facts import Facts
 from rocwright.wheels.standalone.finding import Found, Own, find

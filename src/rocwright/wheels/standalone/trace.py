@@ -15,8 +15,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocwright import process
 from rocwright.errors import CheckError, InputError
+from rocwright.processes import run as process
 from rocwright.untrusted import temporary_folder
 from rocwright.wheels.archive import open_wheel
 from rocwright.wheels.needed import Search, linkage_of, of_system

@@ -1,0 +1,112 @@
+"""The report of a search: for the terminal, and as a page for an upstream bug with the files to repeat it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rocwright.bisection.model import Narrowed, Report, Try
+from rocwright.bisection.pins import Pin, mix
+from rocwright.files.atomic import write_atomic
+from rocwright.resolve.files import LOCK, PROJECT, write_lock, write_request
+from rocwright.resolve.model import Lock
+
+GOOD_LOCK, BAD_LOCK, PAGE = "good.lock", "bad.lock", "report.md"
+
+
+def tell(report: Report) -> Iterator[str]:
+    """The answer in lines."""
+    built, changes = sum(one.built for one in report.tries), len(report.changes)
+    yield f"{report.failure.step} fails: {report.failure.what}"
+    if report.failure.first:
+        yield f"  {report.failure.first}"
+    differ = f"{changes} change{'s' * (changes != 1)} between the two"
+    yield f"tried     {len(report.tries)} locks, {built} built; {differ}"
+    if report.irrelevant:
+        yield f"left out  {_labels(report.irrelevant)}: their keys say that they do not reach the step"
+    together = " together" if len(report.culprits) > 1 else ""
+    yield f"culprit{'s' if len(report.culprits) > 1 else ''}{together}"
+    for block in report.culprits:
+        yield f"  {_block(block)}"
+    for block in report.parts:
+        yield f"  of these: {_block(block)}"
+    for one in report.commits:
+        yield from (f"  {line}" for line in _narrowed(one))
+
+
+def _labels(changes: Sequence[Pin]) -> str:
+    return ", ".join(one.label for one in changes)
+
+
+def _block(block: Sequence[Pin]) -> str:
+    if len(block) == 1:
+        return block[0].label
+    return f"one of these, which cannot be tried apart: {_labels(block)}"
+
+
+def _narrowed(one: Narrowed) -> Iterator[str]:
+    if one.why_not:
+        yield f"{one.component}: no commit was looked for: {one.why_not}"
+        return
+    if len(one.suspects) == 1:
+        yield f"{one.component}: the first bad commit"
+    else:
+        yield f"{one.component}: one of these commits; those before the last cannot be built"
+    for suspect in one.suspects:
+        yield f"  {suspect.commit[:12]} {suspect.date[:10]} {suspect.title}"
+
+
+def write_report(report: Report, good: Lock, bad: Lock, folder: Path) -> Path:
+    """The page, and the two nearest locks: the good one, and it with the culprits. Gives the page's path."""
+    taken = [one for block in report.culprits for one in block]
+    folder.mkdir(parents=True, exist_ok=True)
+    write_request(folder / PROJECT, good.request)
+    write_lock(folder / GOOD_LOCK, good)
+    write_lock(folder / BAD_LOCK, mix(good, bad, taken))
+    write_atomic(folder / PAGE, page(report, good))
+    return folder / PAGE
+
+
+def page(report: Report, good: Lock) -> str:
+    """The report as Markdown."""
+    request = good.request
+    lines = [
+        f"# {report.failure.step} fails since {_labels([one for block in report.culprits for one in block])}",
+        "",
+        f"Stack {request.stack}, {', '.join(request.gpu)}, on {request.base}. With the good lock it builds.",
+        "",
+        "## First error",
+        "",
+        *_fenced(report.failure.detail or report.failure.first or report.failure.what),
+        "",
+        "## What made the difference",
+        "",
+        *_fenced("\n".join(tell(report))),
+        "",
+        "## To repeat it",
+        "",
+        f"In this folder, which has {PROJECT} and both locks:",
+        "",
+        *_fenced(
+            f"cp {GOOD_LOCK} {LOCK} && rocwright build    # builds\n"
+            f"cp {BAD_LOCK} {LOCK} && rocwright build     # fails at {report.failure.step}"
+        ),
+        "",
+        "## What was tried",
+        "",
+        "| lock | answer | seconds | |",
+        "| --- | --- | --- | --- |",
+        *map(_row, report.tries),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _row(one: Try) -> str:
+    cells = ("; ".join(one.changes), one.answer.value, f"{one.seconds:.0f}", one.says)
+    return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
+
+
+def _fenced(text: str) -> list[str]:
+    """Text that is shown as it is, whatever it holds."""
+    return [f"    {line}" for line in text.splitlines()]

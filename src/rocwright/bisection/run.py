@@ -1,0 +1,202 @@
+"""From a good lock and a bad one to what made the difference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rocwright.bisection.commits import History
+from rocwright.bisection.model import Failure, Narrowed, Report, Try
+from rocwright.bisection.pins import Pin, mix, parts, pins
+from rocwright.bisection.search import Answer, smallest
+from rocwright.bisection.trail import Trail
+from rocwright.bisection.trial import VERIFY, Bench
+from rocwright.errors import InputError, NetworkError, RocwrightError
+from rocwright.files.atomic import sha256_bytes
+from rocwright.model.base import canonical_json
+from rocwright.model.steps import FilePin, GitOrigin
+from rocwright.resolve.model import Lock, LockedComponent
+from rocwright.sources.git import pack_commit
+from rocwright.untrusted import temporary_folder
+
+GOOD, BAD = ("the good lock",), ("the bad lock",)
+"""What the trail calls the two ends."""
+
+
+def bisect(good: Lock, bad: Lock, bench: Bench, *, narrow: bool = True) -> Report:
+    """Which of the changes from `good` to `bad` fail together; with `narrow`, which packages and commits.
+
+    Raises InputError where the bad lock does not fail or the good one does, ConflictError, and whatever may
+    be the machine's fault: the same search goes on where it was.
+    """
+    return _Search(good, bad, bench).run(narrow)
+
+
+class _Search:
+    def __init__(self, good: Lock, bad: Lock, bench: Bench) -> None:
+        self.good, self.bad, self.bench = good, bad, bench
+        name = sha256_bytes(canonical_json([good.model_dump(mode="json"), bad.model_dump(mode="json")]))
+        self.folder = bench.project.home.bisects / name[:16]
+        self.trail = Trail(self.folder / "trail.json")
+        self.known: dict[str, Try] = {}
+        self.tries: list[Try] = []
+
+    def run(self, narrow: bool) -> Report:
+        changes = pins(self.good, self.bad)
+        if not changes:
+            raise InputError(
+                "the two locks are the same", next_step="give the lock that failed, and one before"
+            )
+        failure = self._failure()
+        relevant = tuple(one for one in changes if self._matters(one, changes, failure))
+        culprits = self._smallest(relevant, failure)
+        report = Report(
+            failure=failure,
+            changes=changes,
+            irrelevant=tuple(one for one in changes if one not in relevant),
+            culprits=culprits,
+            parts=self._parts(culprits, failure) if narrow else (),
+            commits=self._commits(culprits, failure) if narrow else (),
+        ).model_copy(update={"tries": tuple(self.tries)})
+        self.trail.forget()
+        return report
+
+    def _failure(self) -> Failure:
+        """What the bad lock fails with, and that the good one does not."""
+        self.bench.say("bisect: the bad lock")
+        told = self.bench.run(self.bad).failure
+        if told is None:
+            raise InputError(
+                "the bad lock does not fail",
+                cause="it was built and checked here without a failure",
+                next_step="give another lock, or look at what differs on the machine where it failed: "
+                "rocwright doctor",
+            )
+        self.bench.say(f"bisect: it fails at {told.step}: {told.what}")
+        first = self._try(GOOD, self.good, told)
+        if first.answer is not Answer.GOOD:
+            raise InputError(
+                "the good lock fails too" if first.answer is Answer.BAD else "the good lock cannot be built",
+                cause=first.says,
+                next_step="look outside of the locks (the machine, the catalog), or give an earlier lock",
+            )
+        return told
+
+    def _matters(self, change: Pin, changes: Sequence[Pin], failure: Failure) -> bool:
+        """Whether a change reaches the failing step at all: its key tells without a build."""
+        if failure.step.startswith(VERIFY):
+            return True
+        rest = [one for one in changes if one != change]
+        alone = mix(self.good, self.bad, [change])
+        without = mix(self.good, self.bad, rest)
+        for one, end in ((alone, self.good), (without, self.bad)):
+            key = self.bench.key(one, failure.step)
+            if not key or key != self.bench.key(end, failure.step):
+                return True
+        return False
+
+    def _smallest(
+        self, changes: Sequence[Pin], failure: Failure, also: Sequence[Pin] = ()
+    ) -> tuple[tuple[Pin, ...], ...]:
+        """The smallest set of changes that fails, where those of `also` are made too."""
+
+        def ask(chosen: frozenset[int]) -> Answer:
+            made = [*also, *(changes[number] for number in sorted(chosen))]
+            labels = tuple(one.label for one in made)
+            return self._try(labels, mix(self.good, self.bad, made), failure).answer
+
+        found = smallest(len(changes), ask)
+        return tuple(tuple(changes[number] for number in sorted(block)) for block in found.blocks)
+
+    def _try(self, changes: tuple[str, ...], lock: Lock, failure: Failure) -> Try:
+        """The answer for a lock: from an earlier try of the same key, the trail, or by building."""
+        key = "" if failure.step.startswith(VERIFY) else self.bench.key(lock, failure.step)
+        if key in self.known and key:
+            return self.known[key]
+        told = self.trail.answer(changes, lambda: self._build(changes, lock, failure))
+        if key:
+            self.known[key] = told
+        self.tries.append(told)
+        return told
+
+    def _build(self, changes: tuple[str, ...], lock: Lock, failure: Failure) -> Try:
+        self.bench.say(f"bisect: try {len(self.tries) + 1}: {'; '.join(changes) or 'no change'}")
+        told = self.bench.judge(lock, failure, changes)
+        self.bench.say(f"bisect: {told.answer.value}" + (f" ({told.says})" if told.says else ""))
+        return told
+
+    def _parts(self, culprits: Sequence[Sequence[Pin]], failure: Failure) -> tuple[tuple[Pin, ...], ...]:
+        """Which packages, where a culprit is a group of them."""
+        taken = [one for block in culprits for one in block]
+        found: list[tuple[Pin, ...]] = []
+        for group in taken:
+            pieces = parts(group)
+            if group.part in ("package", "python") and len(pieces) > 1:
+                rest = [one for one in taken if one != group]
+                found += self._smallest(pieces, failure, rest)
+        return tuple(found)
+
+    def _commits(self, culprits: Sequence[Sequence[Pin]], failure: Failure) -> tuple[Narrowed, ...]:
+        taken = [one for block in culprits for one in block]
+        # with what is asked for of the component too: the catalog may know its version by that alone
+        around = mix(self.good, self.bad, taken)
+        return tuple(self._commit(one.name, around, failure) for one in taken if one.part == "component")
+
+    def _commit(self, name: str, around: Lock, failure: Failure) -> Narrowed:
+        """The first commit of a component that fails, with everything else as `around` has it."""
+        old, new = (_component(lock, name) for lock in (self.good, self.bad))
+        ends = [_git_source(one) for one in (old, new)]
+        if new is None or any(one is None for one in ends):
+            return Narrowed(component=name, why_not="it comes from no git repository in one of the two locks")
+        before, after = ends
+        assert before is not None and after is not None
+        if before.url != after.url:
+            return Narrowed(component=name, why_not="the two locks name different repositories")
+        told = Narrowed(component=name, url=after.url, good=before.commit, bad=after.commit)
+        try:
+            history = History(after.url, self.folder / f"{name}.git")
+        except NetworkError as error:
+            return told.model_copy(update={"why_not": f"{error.what}: {error.cause}"})
+        try:
+
+            def ask(commit: str) -> Answer:
+                self.bench.say(f"bisect: {name} at {commit[:12]} {history.about(commit).title}")
+                try:
+                    at = self._at(new, after, commit)
+                except RocwrightError:
+                    return Answer.SKIP
+                return self._try((*GOOD, f"{name}@{commit}"), _with(around, at), failure).answer
+
+            suspects = history.first_bad(before.commit, after.commit, ask)
+            return told.model_copy(update={"suspects": suspects})
+        except RocwrightError as error:
+            if isinstance(error, InputError):
+                raise
+            return told.model_copy(update={"why_not": f"{error.what}: {error.cause}"})
+        finally:
+            history.remove()
+
+    def _at(self, locked: LockedComponent, origin: GitOrigin, commit: str) -> LockedComponent:
+        """A component at another commit; its tree is fetched and kept in the store."""
+        with temporary_folder("bisect") as folder:
+            pin = pack_commit(origin.url, commit, Path(folder), origin.held)
+            self.bench.project.store.put_file(Path(folder) / pin.filename)
+        place = f"git {origin.url} {commit[:12]}"
+        return locked.model_copy(update={"commit": commit, "files": (pin,), "place": place})
+
+
+def _with(lock: Lock, component: LockedComponent) -> Lock:
+    """The lock with this component in the place of the one of its name, or beside the others."""
+    names = [one.name for one in lock.components]
+    found = tuple(component if one.name == component.name else one for one in lock.components)
+    added = () if component.name in names else (component,)
+    return lock.model_copy(update={"components": (*found, *added)})
+
+
+def _component(lock: Lock, name: str) -> LockedComponent | None:
+    return next((one for one in lock.components if one.name == name), None)
+
+
+def _git_source(locked: LockedComponent | None) -> GitOrigin | None:
+    files: Sequence[FilePin] = locked.files if locked is not None else ()
+    return next((pin.origin for pin in files if isinstance(pin.origin, GitOrigin)), None)

@@ -1,0 +1,129 @@
+"""One lock tried: built as far as the failure lies, checked, and judged."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from rocwright.bisection.model import MACHINE, Failure, Try
+from rocwright.bisection.search import Answer
+from rocwright.errors import FailureClass, InputError, PatchError, RocwrightError
+from rocwright.execution.disk import check_room
+from rocwright.execution.estimate import expected
+from rocwright.execution.progress import Progress
+from rocwright.execution.runs import UnderWay
+from rocwright.execution.scheduler import Options, run_steps
+from rocwright.plan.decide import State, decide
+from rocwright.plan.make import make_plan
+from rocwright.project import Project
+from rocwright.records.model import BISECT
+from rocwright.resolve.model import Lock
+
+VERIFY = "verify/"
+"""Before the component and the check, where a failure is one of a check."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """How a lock went: the first failure, None where all went well, and whether anything had to run."""
+
+    failure: Failure | None
+    built: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """Where locks are tried. Nothing of the project itself changes: its lock, artifacts and last plan stay.
+
+    `checks`: what is built is checked too.
+    """
+
+    project: Project
+    options: Options
+    progress: Progress
+    say: Callable[[str], None]
+    checks: bool = True
+
+    def key(self, lock: Lock, step: str) -> str:
+        """The key of a step under a lock; "" where the lock has no such step or cannot be planned."""
+        try:
+            plan = make_plan(lock, self.project.catalog)
+        except RocwrightError:
+            return ""
+        return next((one.key for one in plan.steps if one.name == step), "")
+
+    def run(self, lock: Lock, step: str = "") -> Told:
+        """Build what the lock says, or as far as `step`, then check it unless a step was named.
+
+        Raises what may be the machine's fault.
+        """
+        project = replace(self.project, request=lock.request)
+        plan = make_plan(lock, project.catalog)
+        wanted = () if step.startswith(VERIFY) else tuple(filter(None, (step,)))
+        decisions = decide(plan, project.store, wanted=wanted)
+        ran = any(one.state is State.RUN for one in decisions)
+        if ran:
+            check_room(decisions, project.home)
+            asked = UnderWay(
+                "build",
+                project.request,
+                project.home,
+                self.say,
+                lock=lock,
+                origin=BISECT,
+                variant=project.variant,
+            )
+            with asked as under_way:
+                outcome = run_steps(
+                    decisions,
+                    project.store,
+                    project.home,
+                    self.options,
+                    under_way.folder,
+                    expected(project, decisions),
+                    self.progress,
+                    under_way,
+                )
+                under_way.ended("failed" if outcome.failures else "built")
+            for _, error in outcome.failures:
+                if error.failure in MACHINE:
+                    raise error
+            if outcome.failures:
+                name, error = outcome.failures[0]
+                return Told(failure=Failure.of(name, error), built=True)
+        if wanted or not self.checks:
+            return Told(failure=None, built=ran)
+        return Told(failure=self._checked(project, lock), built=True)
+
+    def _checked(self, project: Project, lock: Lock) -> Failure | None:
+        from rocwright.verify.run import verify
+
+        found = verify(project, lock, self.options.engine, self.say, self.progress, origin=BISECT)
+        return next(
+            (
+                Failure(
+                    step=f"{VERIFY}{one.component}/{one.check}",
+                    failure=FailureClass.CHECK.value,
+                    what=one.name,
+                    first=one.detail,
+                )
+                for one in found
+                if not one.ok
+            ),
+            None,
+        )
+
+    def judge(self, lock: Lock, failure: Failure, changes: tuple[str, ...]) -> Try:
+        """Whether a lock has the failure. One that cannot be planned, or fails otherwise, answers nothing."""
+        begun = time.monotonic()
+        try:
+            told = self.run(lock, failure.step)
+        except (InputError, PatchError) as error:
+            return Try(changes=changes, answer=Answer.SKIP, built=False, says=error.what)
+        seconds = round(time.monotonic() - begun, 1)
+        if told.failure is None:
+            return Try(changes=changes, answer=Answer.GOOD, built=told.built, seconds=seconds)
+        answer = Answer.BAD if told.failure.same(failure) else Answer.SKIP
+        says = f"{told.failure.step}: {told.failure.what}"
+        return Try(changes=changes, answer=answer, built=told.built, seconds=seconds, says=says)

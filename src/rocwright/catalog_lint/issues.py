@@ -1,0 +1,115 @@
+"""Whether signatures of failures hold: examples match, look-alikes do not, what they name is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import re2
+
+from rocwright.catalog.issue import (
+    Issue,
+    Signature,
+    anchored,
+    options,
+    plain,
+    read_error_lines,
+    read_issues,
+)
+from rocwright.catalog.load import Catalog
+from rocwright.catalog.mend import AddPackages, Mend, PickVersion, SetVariables, TakeEdit, UnsetVariables
+from rocwright.catalog.refuse import refused
+from rocwright.model.edits import check_inside
+from rocwright.model.versions import version_in
+from rocwright.resolve.aliases import ROCM
+from rocwright.toml.read import Fault, Reader
+
+Found = Iterator[tuple[str, str]]
+
+
+def check_issues(reader: Reader, catalog: Catalog) -> list[Fault]:
+    """Everything wrong in the known failures and the lines by which tools tell failures."""
+    issues, lines = read_issues(reader), read_error_lines(reader)
+    faults = []
+    for issue in issues.values():
+        path, place = reader.where[Issue, issue.name]
+        found = (*_signature(issue, lines.before), *_issue(issue, catalog))
+        faults += [Fault(path, f"{place} ({issue.name}).{where}", what) for where, what in found]
+    path = reader.layers("error_lines.toml")[0]
+    for line in lines.error_line:
+        faults += [
+            Fault(path, f"error_line ({line.name}).{where}", what)
+            for where, what in _signature(line, lines.before)
+        ]
+    return faults
+
+
+def _signature(one: Signature, before: Iterable[str]) -> Found:
+    patterns = [(text, re2.compile(anchored(text, before).encode(), options())) for text in one.patterns]
+    for text in one.examples:
+        if not any(pattern.search(plain(text)) for _, pattern in patterns):
+            yield "examples", f"no pattern matches {text!r}"
+    for text in one.no_match:
+        yield from (
+            ("no_match", f"{pattern_text!r} matches {text!r}")
+            for pattern_text, pattern in patterns
+            if pattern.search(plain(text))
+        )
+    for text, pattern in patterns:
+        if not any(pattern.search(plain(example)) for example in one.examples):
+            yield "patterns", f"{text!r} has no example"
+
+
+def _issue(issue: Issue, catalog: Catalog) -> Found:
+    yield from (("targets", f"{name} is not known") for name in issue.targets if name not in catalog.targets)
+    known_bases = {name for base in catalog.bases.values() for name in (base.name, *base.names)}
+    yield from (("bases", f"{name} is not known") for name in issue.bases if name not in known_bases)
+    if not all(text.strip() for text in issue.source):
+        yield "source", "a fact needs its source"
+    fixed = (one.component for one in issue.fixed_in)
+    yield from (("fixed_in", f"{name} is not known") for name in fixed if name not in catalog.components)
+    for name in issue.versions:
+        if name not in issue.components:
+            yield "versions", f"{name} is not among the components"
+    for number, mend in enumerate(issue.mend):
+        yield from ((f"mend.{number}.{where}", what) for where, what in _mend(mend, issue, catalog))
+
+
+def _mend(mend: Mend, issue: Issue, catalog: Catalog) -> Found:
+    """What is wrong in an action: names that nobody knows, versions that nobody has, edits of no file.
+
+    A component in whose logs the issue was seen is known, also where no recipe is: it may come with others.
+    """
+    match mend:
+        case AddPackages():
+            for name in mend.names:
+                if name not in catalog.system.packages:
+                    yield "names", f"{name} is not known"
+        case SetVariables() | UnsetVariables() if mend.scope == "build":
+            if why := refused(mend, catalog):
+                yield "variables", why
+        case PickVersion():
+            known = list(_versions(mend.component, catalog))
+            if not known:
+                yield "component", f"{mend.component} is not known"
+            elif not any(version_in(one, mend.versions) for one in known):
+                yield "versions", f"the catalog has no {mend.component} {mend.versions}"
+        case TakeEdit():
+            if mend.component not in {*catalog.components, *issue.components}:
+                yield "component", f"{mend.component} is not known"
+            try:
+                check_inside(mend.edit.file)
+            except ValueError as error:
+                yield "edit.file", str(error)
+
+
+def _versions(name: str, catalog: Catalog) -> Iterator[str]:
+    """Every version of a component that recipes, providers and bases name."""
+    if name in catalog.components:
+        yield from (one.version for one in catalog.component(name).release)
+    if name == ROCM:
+        yield from (version for one in catalog.providers.values() for version in one.versions)
+    for base in catalog.bases.values():
+        for release in base.release:
+            found = base.provided(release).get(name)
+            if found is not None and found.version:
+                yield found.version

@@ -1,0 +1,341 @@
+"""Whether a catalog holds together: every file read, every name known, every range and source there."""
+
+from __future__ import annotations
+
+import string
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from rocwright.catalog.address import ArchivePlace
+from rocwright.catalog.issue import read_issues
+from rocwright.catalog.load import Catalog, read_catalog
+from rocwright.catalog.model import ANY, Base, Component, Row, Stack, SystemNeeds
+from rocwright.catalog.place import BuiltinPlace
+from rocwright.catalog.provider import Provider
+from rocwright.catalog.target import Target
+from rocwright.catalog.watchlist import read_watchlist
+from rocwright.catalog_lint.issues import check_issues
+from rocwright.errors import InputError
+from rocwright.model.base import Frozen
+from rocwright.toml.read import Fault, Reader, holder
+
+FOLDERS = ("bases", "components", "downloads", "edits", "issues", "providers", "stacks")
+TABLES = (
+    "channels.toml",
+    "clean.toml",
+    "elf_machines.toml",
+    "error_lines.toml",
+    "evidence.toml",
+    "generic_targets.toml",
+    "host.toml",
+    "isas.toml",
+    "job_kinds.toml",
+    "job_tools.toml",
+    "leftovers.toml",
+    "libraries.toml",
+    "loose_kernels.toml",
+    "machine_code.toml",
+    "package_managers.toml",
+    "package_names.toml",
+    "system.toml",
+    "targets.toml",
+    "watchlist.toml",
+)
+
+FILLED = frozenset({"version", "targets", "commit"})
+"""What is filled in in the environment of a recipe."""
+
+PYTHON, ROCM = "python", "rocm"
+"""What a recipe needs by these names comes from the base, or from a provider."""
+
+Found = Iterator[tuple[str, str]]
+"""(place, what is wrong there)"""
+
+
+def _nothing(_table: Any, _catalog: Catalog) -> Found:
+    return iter(())
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A file of the catalog whose model belongs to a package above this one: what it says, and what in it
+    does not fit the rest of the catalog."""
+
+    file: str
+    says: type[Frozen]
+    wrong: Callable[[Any, Catalog], Found] = _nothing
+
+
+def check_catalog(folders: Sequence[Path], tables: Iterable[Table] = ()) -> list[Fault]:
+    """Everything wrong in a catalog whose folders lie one over another, by file and place."""
+    faults: list[Fault] = []
+    reader = Reader(folders, faults)
+    catalog = read_catalog(reader)
+    for target in catalog.targets.values():
+        _add(reader, target, _target(target, catalog))
+    for base in catalog.bases.values():
+        _add(reader, base, _base(base, catalog))
+    for provider in catalog.providers.values():
+        _add(reader, provider, _provider(provider, catalog))
+    for component in catalog.components.values():
+        _add(reader, component, _component(component, catalog))
+    for stack in catalog.stacks.values():
+        _add(reader, stack, _stack(stack, catalog))
+    for manager in catalog.managers.values():
+        _add(reader, manager, iter(()))
+    faults += check_issues(reader, catalog)
+    _watchlist(reader, catalog)
+    for table in tables:
+        for path in reader.layers(table.file):
+            read = reader.model(table.says, reader.data(path), path)
+            for place, what in (*table.wrong(read, catalog), *_without_source(read)) if read else ():
+                reader.fault(path, place, what)
+    for path, what in _tables(reader, catalog):
+        reader.fault(path, "", what)
+    return sorted(set(faults))
+
+
+def _add(reader: Reader, one: Frozen, found: Found) -> None:
+    name = str(getattr(one, "name", ""))
+    path, place = reader.where[type(one), name]
+    if place == "" and path.stem != name:
+        reader.fault(path, "name", f"is {name}; the file must be {name}.toml")
+    for where, what in (*found, *_without_source(one)):
+        reader.fault(path, f"{place} ({name}).{where}" if place else where, what)
+
+
+def _without_source(model: Frozen, place: str = "") -> Found:
+    """Facts that say no source, in a model and in all that it holds."""
+    for name, info in type(model).model_fields.items():
+        value, where = getattr(model, name), f"{place}.{name}" if place else name
+        if name == "source" and info.is_required() and not _said(value):
+            yield where, "a fact needs its source"
+        for key, one in _parts(value):
+            yield from _without_source(one, f"{where}.{key}" if key else where)
+
+
+def _said(value: object) -> bool:
+    return all(str(one).strip() for one in value) if isinstance(value, tuple) else bool(str(value).strip())
+
+
+def _parts(value: object) -> Iterator[tuple[str, Frozen]]:
+    match value:
+        case Frozen():
+            yield "", value
+        case tuple():
+            yield from ((str(number), one) for number, one in enumerate(value) if isinstance(one, Frozen))
+        case dict():
+            yield from ((str(key), one) for key, one in value.items() if isinstance(one, Frozen))
+
+
+def _target(target: Target, catalog: Catalog) -> Found:
+    yield from unknown("override.spoof", target.override.spoof if target.override else (), catalog.targets)
+    others = [one for one in catalog.targets.values() if one.name != target.name]
+    taken = {pci: one.name for one in others for pci in one.pci_ids}
+    yield from (("pci_ids", f"{pci} is {taken[pci]}'s too") for pci in target.pci_ids if pci in taken)
+    same = [one.name for one in others if one.kfd_version == target.kfd_version]
+    if same:
+        yield "kfd_version", f"{target.kfd_version} is {same[0]}'s too"
+    for number, quirk in enumerate(target.quirk):
+        yield from _fields(f"quirk.{number}.value", quirk.value, {"target"})
+    for kind in ("kernel_ok", "kernel_bad"):
+        for text in getattr(target.host, kind):
+            yield from _version_orrange(f"host.{kind}", text)
+
+
+def _base(base: Base, catalog: Catalog) -> Found:
+    yield from unknown("manager", [base.manager], catalog.managers)
+    yield from unknown("packages", base.packages, catalog.system.packages)
+    yield from _twice("release", [one.name for one in base.release])
+    if not base.release:
+        yield "release", "a base needs one release or more"
+    for release in base.release:
+        if release.digest and not release.confidence:
+            yield f"release {release.name}", "a digest needs a confidence: whether it was seen in a registry"
+
+
+def _provider(provider: Provider, catalog: Catalog) -> Found:
+    bases = {*catalog.bases, *(name for base in catalog.bases.values() for name in base.names)}
+    for version in provider.versions:
+        yield from _version("versions", version)
+    yield from unknown("family", provider.family, catalog.targets)
+    kept = {"archive": "archive", "wheels": "index"}.get(provider.kind, "")
+    if bool(provider.shelf) != bool(kept):
+        yield "shelf", "providers of the kinds archive and wheels say where they keep what, and no other does"
+    for number, shelf in enumerate(provider.shelf):
+        yield from _range(f"shelf.{number}.versions", shelf.versions)
+        yield from _fields(f"shelf.{number}.archive", shelf.archive, {"version", "family"})
+        if kept and not getattr(shelf, kept):
+            yield f"shelf.{number}.{kept}", "a place without an address"
+    for number, one in enumerate(provider.serves):
+        yield from _range(f"serves.{number}.versions", one.versions)
+        yield from unknown(f"serves.{number}.targets", one.targets, catalog.targets)
+        yield from unknown(f"serves.{number}.bases", one.bases, bases)
+        yield from _twice(f"serves.{number}.targets", one.targets)
+
+
+def _component(component: Component, catalog: Catalog) -> Found:
+    yield from _twice("release", [one.version for one in component.release])
+    for release in component.release:
+        place = f"release {release.version}"
+        yield from unknown(f"{place}.needs", release.needs, {*catalog.components, *_brought(catalog)})
+        for needed, wanted in release.needs.items():
+            yield from _range(f"{place}.needs.{needed}", wanted)
+        yield from unknown(f"{place}.targets", (*release.targets, *release.without), catalog.targets)
+        if isinstance(release.evidence, dict):
+            yield from unknown(f"{place}.evidence", release.evidence, (ANY, *catalog.targets))
+        for one in release.places:
+            if component.kind == "file" and not isinstance(one, ArchivePlace):
+                yield f"{place}.places", "a component of the kind file lies at an address, `url`"
+            if isinstance(one, BuiltinPlace) and holder(f"sources/{one.builtin}", catalog.folders) is None:
+                yield f"{place}.places", f"there is no folder sources/{one.builtin}"
+    for uses in (component.uses, *(release.uses for release in component.release)):
+        archives = [name for name, one in catalog.components.items() if one.kind == "archive" and one.setup]
+        for used, wanted in uses.items():
+            yield from _range(f"uses.{used}", wanted)
+            if used not in archives:
+                yield f"uses.{used}", "is no archive with a `setup` that makes it be found"
+    for env in (component.env, *(release.env for release in component.release)):
+        for name, value in env.items():
+            yield from _fields(f"env.{name}", value if isinstance(value, str) else value.value, FILLED)
+    for role in SystemNeeds.model_fields:
+        yield from unknown(f"system.{role}", getattr(component.system, role), catalog.system.packages)
+    yield from _twice("output", [one.name for one in component.output])
+    yield from _twice("check", [one.name for one in component.check])
+    for check in component.check:
+        if check.kind == "script" and holder(check.script, catalog.folders) is None:
+            yield f"check {check.name}.script", f"there is no file {check.script}"
+
+
+def _brought(catalog: Catalog) -> Iterator[str]:
+    """What recipes may need that is no component: what bases bring along, their Python, a provider's ROCm."""
+    yield from (PYTHON, ROCM)
+    for base in catalog.bases.values():
+        for release in base.release:
+            yield from base.provided(release)
+
+
+def _stack(stack: Stack, catalog: Catalog) -> Found:
+    components = (*stack.components, *stack.optional)
+    yield from unknown("components", components, catalog.components)
+    yield from unknown("targets", stack.targets, catalog.targets)
+    yield from unknown("prefer", [stack.prefer] if stack.prefer else [], catalog.stacks)
+    for text in stack.next:
+        yield from _fields("next", text, {"out", "dist"})
+    for number, row in enumerate(stack.row):
+        yield from _row(f"row.{number}", row, stack, catalog)
+    for name in stack.bases:
+        try:
+            base, _ = catalog.base(name)
+        except InputError as error:
+            yield "bases", error.what
+            continue
+        for component in components:
+            if component in catalog.components:
+                yield from _packages(catalog.components[component], base, catalog)
+
+
+def _row(place: str, row: Row, stack: Stack, catalog: Catalog) -> Found:
+    yield from unknown(f"{place}.gpu", [row.gpu], catalog.targets)
+    yield from unknown(f"{place}.base", [row.base], stack.bases)
+    provider = catalog.providers.get(row.provider)
+    if provider is None:
+        yield from unknown(f"{place}.provider", filter(None, [row.provider]), catalog.providers)
+        return
+    version = row.versions.get(ROCM) or _rocm_of(row.base, catalog)
+    if version and provider.serves and not provider.evidence(row.gpu, version, row.base):
+        others = ", ".join(one.name for one in catalog.providers_for(row.gpu, version, row.base)) or "none"
+        what = f"{row.provider} does not serve {row.gpu} with ROCm {version} on {row.base}; known: {others}"
+        yield f"{place}.provider", what
+
+
+def _rocm_of(name: str, catalog: Catalog) -> str:
+    """The version of ROCm that a base is known to bring along, or nothing."""
+    try:
+        base, release = catalog.base(name)
+    except InputError:
+        return ""
+    found = base.provided(release).get(ROCM)
+    return found.version if found else ""
+
+
+def _packages(component: Component, base: Base, catalog: Catalog) -> Found:
+    """Packages that a component needs on a base, and that have no name there."""
+    for name in (*component.system.build, *component.system.run, *component.system.check):
+        if name in catalog.system.packages:
+            try:
+                catalog.system_packages(base, [name])
+            except InputError as error:
+                yield "bases", f"{component.name} needs it: {error.what}"
+
+
+def _watchlist(reader: Reader, catalog: Catalog) -> None:
+    issues = read_issues(Reader(reader.folders, []))
+    for one in read_watchlist(reader):
+        found = [
+            *unknown("issues", one.issues, issues),
+            *unknown("components", one.components, catalog.components),
+            *unknown("targets", one.targets, catalog.targets),
+        ]
+        _add(reader, one, iter(found))
+
+
+def _tables(reader: Reader, catalog: Catalog) -> Iterator[tuple[Path, str]]:
+    """What is wrong in tables without names, and files that nothing reads."""
+    for path in reader.layers("system.toml"):
+        for name, packages in reader.data(path).items():
+            for manager in packages if isinstance(packages, dict) else ():
+                if manager not in catalog.managers:
+                    yield path, f"{name}: there is no package manager {manager}"
+    read = {path for kind in FOLDERS for path in reader.files(kind)}
+    for folder in reader.folders:
+        for path in (*folder.glob("*.toml"), *folder.glob("*/*.toml")):
+            here = path.name if path.parent == folder else path.parent.name
+            if here not in (*TABLES, *FOLDERS) and path not in read:
+                near = ", ".join((*TABLES, *(f"{kind}/NAME.toml" for kind in FOLDERS)))
+                yield path, f"nothing reads this file; a catalog has {near}"
+
+
+def unknown(place: str, names: Iterable[str], known: Iterable[str]) -> Found:
+    there = set(known)
+    yield from ((place, f"{name} is not known") for name in names if name not in there)
+
+
+def _twice(place: str, names: Iterable[str]) -> Found:
+    yield from ((place, f"{name} is there more than once") for name, n in Counter(names).items() if n > 1)
+
+
+def _range(place: str, text: str) -> Found:
+    try:
+        SpecifierSet(text)
+    except InvalidSpecifier:
+        yield place, f"{text!r} is not a range of versions such as >=6.3,<7"
+
+
+def _version(place: str, text: str) -> Found:
+    try:
+        Version(text)
+    except InvalidVersion:
+        yield place, f"{text!r} is not a version"
+
+
+def _version_orrange(place: str, text: str) -> Found:
+    yield from _version(place, text) if text[:1].isdigit() else _range(place, text)
+
+
+def _fields(place: str, text: str, known: Iterable[str]) -> Found:
+    """Names in braces that nothing fills in."""
+    try:
+        names = [name for _, name, _, _ in string.Formatter().parse(text) if name is not None]
+    except ValueError as error:
+        yield place, f"{text!r}: {error}"
+        return
+    yield from (
+        (place, f"{{{name}}} in {text!r} is filled in by nothing") for name in names if name not in known
+    )

@@ -1,0 +1,146 @@
+"""Every kind of file in a catalog, also those whose models belong to the packages that read them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from rocwright.catalog.load import Catalog
+from rocwright.catalog.schema import FILES as CATALOG_FILES
+from rocwright.catalog.schema import schema as schema_of
+from rocwright.catalog_lint.recipes import Found, Table, check_catalog, unknown
+from rocwright.cleanup.model import Kinds
+from rocwright.cycle.channels import ChannelsFile
+from rocwright.diagnosis.facts import Concern, HostFile
+from rocwright.execution.jobs.forms import JobTools
+from rocwright.execution.jobs.processes import Programs
+from rocwright.model.base import Frozen
+from rocwright.provenance.facts import PackageNamesFile
+from rocwright.toml.read import Fault
+from rocwright.verify.standing import Evidence
+from rocwright.wheels.audit.facts import Processors
+from rocwright.wheels.audit.facts import Table as MachineCode
+from rocwright.wheels.judge.leftovers import LeftoversFile
+from rocwright.wheels.loose import LooseFile
+from rocwright.wheels.standalone.facts import LibrariesFile
+
+Known = Annotated[str, Field(min_length=1)]
+Sources = Annotated[tuple[Known, ...], Field(min_length=1)]
+
+FILLED = frozenset({"user", "groups", "gids", "number", "pages", "module", "path", "pci", "gpu", "variable"})
+"""What doctor fills in in commands that mend."""
+
+
+class MachinesFile(Frozen):
+    """elf_machines.toml: the processor that a number in an ELF header names."""
+
+    source: Sources
+    machines: dict[Known, Annotated[int, Field(gt=0, lt=256)]]
+
+
+class GenericTargetsFile(Frozen):
+    """generic_targets.toml: the processors that run the code of a generic target."""
+
+    source: Sources
+    covers: dict[Known, Annotated[tuple[Known, ...], Field(min_length=1)]]
+
+
+class EvidenceFile(Frozen):
+    """evidence.toml."""
+
+    evidence: tuple[Evidence, ...] = ()
+
+
+def _host(host: HostFile, catalog: Catalog) -> Found:
+    families = {name for target in catalog.targets.values() for name in target.families}
+    features = {name for target in catalog.targets.values() for name in target.features}
+    if host.shares_memory:
+        yield from unknown("shares_memory.families", host.shares_memory.families, families)
+    for number, firmware in enumerate(host.firmware):
+        yield from unknown(f"firmware.{number}.targets", firmware.targets, catalog.targets)
+    for number, wants in enumerate(host.wants):
+        yield from unknown(f"wants.{number}.stack", [wants.stack], catalog.stacks)
+    for number, link in enumerate(host.link):
+        yield from unknown(f"link.{number}.feature", [link.feature], features)
+    for place, one in _concerns(host):
+        filled = re.findall(r"{(\w*)}", one.mend)
+        yield from (
+            (f"{place}.mend", f"{{{name}}} is filled in by nothing") for name in filled if name not in FILLED
+        )
+        for glob in one.stacks:
+            without = one.model_copy(update={"stacks": (glob.removeprefix("!"),)})
+            if not any(without.concerns(name) for name in catalog.stacks):
+                yield f"{place}.stacks", f"{glob} names no stack"
+
+
+def _concerns(host: HostFile) -> Iterator[tuple[str, Concern]]:
+    for name in HostFile.model_fields:
+        rows = getattr(host, name)
+        for number, one in enumerate(rows if isinstance(rows, tuple) else ()):
+            if isinstance(one, Concern):
+                yield f"{name}.{number}", one
+
+
+def _evidence(table: EvidenceFile, catalog: Catalog) -> Found:
+    for number, one in enumerate(table.evidence):
+        yield from unknown(f"evidence.{number}.stack", [one.stack], catalog.stacks)
+        stack = catalog.stacks.get(one.stack)
+        yield from unknown(f"evidence.{number}.base", [one.base], stack.bases if stack else [one.base])
+        yield from unknown(f"evidence.{number}.gpu", one.gpu, catalog.targets)
+
+
+def _job_tools(table: JobTools, catalog: Catalog) -> Found:
+    tools = {tool.name for tool in table.tool}
+    for place, form in enumerate(table.form):
+        yield from unknown(f"form.{place}.knows", form.knows, tools)
+        yield from unknown(f"form.{place}.harms", form.harms, tools)
+    for place, number in enumerate(table.number):
+        yield from unknown(f"number.{place}.of", number.of, tools)
+        yield from unknown(f"number.{place}.always", number.always, catalog.components)
+
+
+def _package_names(table: PackageNamesFile, catalog: Catalog) -> Found:
+    for number, one in enumerate(table.manager):
+        yield from unknown(f"manager.{number}.name", [one.name], catalog.managers)
+
+
+TABLES: dict[str, Table] = {
+    "channel": Table("channels.toml", ChannelsFile),
+    "clean": Table("clean.toml", Kinds),
+    "elf_machine": Table("elf_machines.toml", MachinesFile),
+    "evidence": Table("evidence.toml", EvidenceFile, _evidence),
+    "generic_target": Table("generic_targets.toml", GenericTargetsFile),
+    "host": Table("host.toml", HostFile, _host),
+    "isa": Table("isas.toml", Processors),
+    "job_kind": Table("job_kinds.toml", Programs),
+    "job_tool": Table("job_tools.toml", JobTools, _job_tools),
+    "leftover": Table("leftovers.toml", LeftoversFile),
+    "library": Table("libraries.toml", LibrariesFile),
+    "loose_kernel": Table("loose_kernels.toml", LooseFile),
+    "machine_code": Table("machine_code.toml", MachineCode),
+    "package_name": Table("package_names.toml", PackageNamesFile, _package_names),
+}
+"""Kind -> a table of one file."""
+
+_OF_TABLES = {kind: (one.file, one.says) for kind, one in TABLES.items()}
+FILES: dict[str, tuple[str, type[Frozen]]] = dict(sorted((CATALOG_FILES | _OF_TABLES).items()))
+"""Kind -> the files of it, as a glob in the catalog's folder, and what they say."""
+
+
+def check(folders: Sequence[Path]) -> list[Fault]:
+    """Everything wrong in a catalog whose folders lie one over another, by file and place."""
+    return check_catalog(folders, TABLES.values())
+
+
+def schema(kind: str) -> dict[str, Any]:
+    """The JSON schema of one kind's files."""
+    return schema_of(FILES[kind][1])
+
+
+def schemas() -> dict[str, Any]:
+    """All of them by kind, each with the files that it is for."""
+    return {kind: {"files": files, "schema": schema(kind)} for kind, (files, _) in FILES.items()}

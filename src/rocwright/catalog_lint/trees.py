@@ -1,0 +1,125 @@
+"""The source trees that a recipe's places give, as far as they can be had from here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rocwright.catalog.model import Component
+from rocwright.catalog.place import DebianPlace, GitPlace, ImagePlace, Place
+from rocwright.errors import FetchError, NetworkError, RocwrightError
+from rocwright.execution.fetch import fetch
+from rocwright.home import Home
+from rocwright.patching.series import apply_series
+from rocwright.sources.archive import unpack
+from rocwright.sources.debian import DebianArchive
+from rocwright.sources.places import Located, Reach, describe, kind_of, locate
+from rocwright.store.local import LocalStore
+from rocwright.untrusted import temporary_folder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A release at one of its places; `suite` is the archive's suite for a source package."""
+
+    version: str
+    place: Place
+    suite: str = ""
+
+    @property
+    def text(self) -> str:
+        return f"{describe(self.place)}{f' ({self.suite})' if self.suite else ''}"
+
+    @property
+    def kind(self) -> str:
+        """The kind of place as a recipe's edit names it."""
+        return kind_of(self.place)
+
+
+def wanted_trees(component: Component, versions: Sequence[str], suites: Sequence[str]) -> list[Wanted]:
+    """Every place of the releases with these versions, in order; all releases where none is named.
+
+    Source packages are looked for in `suites`, or in the suite that the place itself names.
+
+    Raises InputError for a version that the recipe has not.
+    """
+    releases = [component.released(version) for version in versions] or component.release
+    return [
+        Wanted(version=release.version, place=place, suite=suite)
+        for release in releases
+        for place in release.places
+        for suite in _suites(place, suites)
+        if not isinstance(place, ImagePlace)
+    ]
+
+
+def _suites(place: Place, suites: Sequence[str]) -> Sequence[str]:
+    if not isinstance(place, DebianPlace):
+        return ("",)
+    return (place.suite,) if place.suite else suites
+
+
+class Shelf:
+    """Trees unpacked for a look, from the store or fetched into it; a place that did not answer is not asked
+    again."""
+
+    def __init__(
+        self,
+        home: Home,
+        carried: Callable[[str], Path],
+        architecture: str,
+        say: Callable[[str], None],
+    ) -> None:
+        self.home = home
+        self.store = LocalStore(home.store)
+        self.carried = carried
+        self.architecture = architecture
+        self.say = say
+        self.archives: dict[str, DebianArchive] = {}
+        self.silent: dict[str, str] = {}
+
+    def _archive(self, suite: str) -> DebianArchive:
+        if suite not in self.archives:
+            archive = DebianArchive(self.home.apt, suite, self.architecture)
+            archive.refresh()
+            self.archives[suite] = archive
+        return self.archives[suite]
+
+    @contextmanager
+    def tree(self, component: str, wanted: Wanted) -> Iterator[Path]:
+        """The tree, in a folder that goes away. Raises FetchError, NetworkError, PatchError."""
+        if isinstance(wanted.place, GitPlace) and wanted.place.git in self.silent:
+            raise NetworkError(f"{wanted.place.git} does not answer", cause=self.silent[wanted.place.git])
+        reach = Reach(store=self.store, archive=lambda _: self._archive(wanted.suite), carried=self.carried)
+        try:
+            located = locate(component, wanted.version, [wanted.place], reach)
+        except (FetchError, NetworkError) as error:
+            if isinstance(wanted.place, GitPlace):
+                self.silent[wanted.place.git] = why_not(error)
+            raise
+        with temporary_folder("tree") as folder:
+            fetch(located.files, self.store, self.home.apt, Path(folder) / "fetched", self.say)
+            yield self._unpacked(located, Path(folder))
+
+    def _unpacked(self, located: Located, folder: Path) -> Path:
+        tree, patches = folder / "tree", folder / "debian"
+        for pin in located.files:
+            apart = ".debian.tar." in pin.filename
+            unpack(
+                self.store.verified(pin.sha256),
+                patches if apart else tree,
+                filename=pin.filename,
+                subdir="" if apart else located.subdir,
+                wrapped=not pin.filename.endswith(".tar.zst"),
+            )
+        apply_series(tree, [patches / "patches" / name for name in located.series], "series")
+        return tree
+
+
+def why_not(error: RocwrightError) -> str:
+    """Why a tree could not be had, in a line."""
+    if error.detail:
+        return error.detail.splitlines()[0].removeprefix("- ").partition(": ")[2] or error.what
+    return f"{error.what}: {error.cause}".rstrip(": ")

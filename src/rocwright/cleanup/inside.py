@@ -1,0 +1,224 @@
+"""What lies in the home folder: how much of each kind, and what of it may go by the rules of the store."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from rocwright.bases.roots import remove_tree
+from rocwright.cleanup.model import Found, Kind, Piece, oldest
+from rocwright.execution import compiler_cache
+from rocwright.execution.workspace import Workspace
+from rocwright.home import Home
+from rocwright.store.gc import (
+    Rubbish,
+    file_stats,
+    folder_size,
+    leftovers,
+    modified,
+    names_of,
+    rubbish,
+    under_way,
+)
+from rocwright.store.local import LocalStore, is_key
+from rocwright.store.model import Record
+
+RUN = "run.json"
+
+
+def what_can_go(home: Home, store: LocalStore, keep: set[str], days: float) -> Rubbish:
+    """What the store and the folders beside it hold that is not needed: for `store gc` and `clean` alike."""
+    busy = under_way(store)
+    roots = [path for path in _unpacked(home) if not path.name.startswith(".")]
+    # a tree that somebody changed and has not saved is no rubbish, however old
+    left = [path for path in leftovers(home, days) if not Workspace(path).unsaved()]
+    left = [path for path in left if not any(key.startswith(path.name) for key in busy)]
+    # nothing says which step a half-written file or root belongs to
+    left = [path for path in left if not busy or path.parent == home.work]
+    needed, names = keep | _needs(store, busy), names_of(store, busy)
+    return rubbish(store, needed, days, [*roots, *left], busy=bool(busy), names=names)
+
+
+def _needs(store: LocalStore, keys: set[str]) -> set[str]:
+    """These steps and all that they are made from."""
+    found: set[str] = set()
+    todo = list(keys)
+    while todo:
+        key = todo.pop()
+        if key in found:
+            continue
+        found.add(key)
+        with contextlib.suppress(ValueError, TypeError, KeyError):
+            definition = json.loads(store.step(key) or b"{}")
+            todo += [one["key"] for one in definition.get("inputs", ()) if is_key(one["key"])]
+    return found
+
+
+def _unpacked(home: Home) -> list[Path]:
+    return _folders(home.roots)
+
+
+def find_kept(kind: Kind, home: Home, store: LocalStore, gone: Rubbish) -> Found:
+    """What the store, and the folders of unpacked roots, hold of a kind of steps."""
+    records = [record for record in store.records() if record.kind in kind.steps]
+    every = {one.sha256 for record in store.records() for one in record.outputs}
+    sizes = dict(store.blobs())
+    mine = {one.sha256 for record in records for one in record.outputs if one.sha256 in sizes}
+    pieces = [*_records(kind, store, records, gone, sizes)]
+    if "run" in kind.steps:
+        loose = [sha256 for sha256 in sizes if sha256 not in every]
+        mine |= set(loose)
+        pieces += [
+            Piece(kind=kind.name, name=f"file {each[:12]}", size=sizes[each], used=store.since(each))
+            for each in set(loose) & set(gone.blobs)
+        ]
+    folders = _unpacked(home) if "base" in kind.steps else []
+    pieces += [_folder(kind, path) for path in folders if str(path) in gone.folders]
+    used = [modified(store, record) for record in records] + [path.lstat().st_ctime for path in folders]
+    return Found(
+        kind=kind.name,
+        holds=kind.holds,
+        again=kind.again,
+        size=sum(sizes[each] for each in mine) + sum(folder_size(path) for path in folders),
+        count=len(mine) + len(folders),
+        used=max(used, default=0),
+        seconds=sum(record.seconds for record in records if record.key in gone.records),
+        pieces=tuple(pieces),
+    )
+
+
+def _records(
+    kind: Kind, store: LocalStore, records: list[Record], gone: Rubbish, sizes: dict[str, int]
+) -> Iterator[Piece]:
+    """A piece for each record that may go; a file that several name counts for the one used last."""
+    free = set(gone.blobs)
+    going = [record for record in records if record.key in gone.records]
+    for record in sorted(going, key=lambda one: -modified(store, one)):
+        mine = {one.sha256 for one in record.outputs} & free
+        free -= mine
+        size = sum(sizes[each] for each in mine)
+        used = modified(store, record)
+        yield Piece(kind=kind.name, name=f"{record.step} {record.key}", size=size, used=used)
+
+
+def _folder(kind: Kind, path: Path) -> Piece:
+    return Piece(kind=kind.name, name=str(path), size=folder_size(path), used=path.lstat().st_ctime)
+
+
+def find_work(kind: Kind, home: Home, store: LocalStore, gone: Rubbish) -> Found:
+    """Folders of shells, of failed builds, and what kills left."""
+    there = leftovers(home, float("-inf"))
+    used = [path.lstat().st_mtime for path in there]
+    return Found(
+        kind=kind.name,
+        holds=kind.holds,
+        again=kind.again,
+        size=sum(folder_size(path) for path in there),
+        count=len(there),
+        used=max(used, default=0),
+        pieces=tuple(
+            Piece(kind=kind.name, name=str(path), size=folder_size(path), used=path.lstat().st_mtime)
+            for path in there
+            if str(path) in gone.folders
+        ),
+    )
+
+
+def find_cache(kind: Kind, home: Home, days: float) -> Found:
+    """The compiler caches: trust domains that no step used since, and the folder of before there were any."""
+    old = home.old_compiler_cache
+    used = {one: compiler_cache.last_used(one) for one in compiler_cache.domains(home)}
+    used |= {old: old.lstat().st_mtime} if old.is_dir() else {}
+    pieces = tuple(
+        Piece(kind=kind.name, name=str(folder), size=folder_size(folder), used=at)
+        for folder, at in used.items()
+    )
+    return Found(
+        kind=kind.name,
+        holds=kind.holds,
+        again=kind.again,
+        size=sum(one.size for one in pieces),
+        count=len(pieces),
+        used=max(used.values(), default=0),
+        pieces=tuple(one for one in pieces if one.used < oldest(days) or one.name == str(old)),
+    )
+
+
+def remove_cache(home: Home, folder: Path) -> None:
+    """Remove what `find_cache` found; a trust domain that a step uses by now stays."""
+    if folder == home.old_compiler_cache:
+        remove_tree(folder)
+    else:
+        compiler_cache.drop(home, folder)
+
+
+def find_files(kind: Kind, groups: dict[Path, list[Path]], days: float, *, spare: bool) -> Found:
+    """Files that go in groups, by the name of each: all of a group, or none while any of it is young.
+
+    With `spare` nothing goes: somebody may be writing.
+    """
+    sizes = {name: sum(folder_size(path) for path in paths) for name, paths in groups.items()}
+    used = {name: max(path.lstat().st_mtime for path in paths) for name, paths in groups.items()}
+    return Found(
+        kind=kind.name,
+        holds=kind.holds,
+        again=kind.again,
+        size=sum(sizes.values()),
+        count=len(groups),
+        used=max(used.values(), default=0),
+        pieces=tuple(
+            Piece(kind=kind.name, name=str(name), size=sizes[name], used=used[name])
+            for name in groups
+            if used[name] < oldest(days) and not spare
+        ),
+    )
+
+
+def log_files(home: Home) -> dict[Path, list[Path]]:
+    """The logs of each run, by its folder; its record is none of them, for it is the history."""
+    runs = {run: [path for path in sorted(run.glob("*")) if _is_log(path)] for run in home.runs.glob("*")}
+    return {run: logs for run, logs in sorted(runs.items()) if logs and not run.is_symlink()}
+
+
+def _is_log(path: Path) -> bool:
+    return path.name != RUN and path.is_file() and not path.is_symlink()
+
+
+def find_folders(kind: Kind, folders: Iterable[Path], days: float) -> Found:
+    """Folders that go whole; each was used when a file in it was last written."""
+    told = {folder: [*file_stats(folder)] for folder in folders}
+    pieces = tuple(
+        Piece(
+            kind=kind.name,
+            name=str(folder),
+            size=sum(one.st_size for one in stats),
+            used=max((one.st_ctime for one in stats), default=folder.lstat().st_ctime),
+        )
+        for folder, stats in told.items()
+    )
+    return Found(
+        kind=kind.name,
+        holds=kind.holds,
+        again=kind.again,
+        size=sum(one.size for one in pieces),
+        count=len(pieces),
+        used=max((one.used for one in pieces), default=0),
+        pieces=tuple(one for one in pieces if one.used < oldest(days)),
+    )
+
+
+def package_lists(home: Home) -> list[Path]:
+    """The private apt folders, one a suite."""
+    return _folders(home.apt)
+
+
+def _folders(place: Path) -> list[Path]:
+    return [path for path in sorted(place.glob("*")) if path.is_dir() and not path.is_symlink()]
+
+
+def index_files(home: Home) -> dict[Path, list[Path]]:
+    """The database of each index, with what lies beside it while it is open."""
+    databases = [path for path in sorted(home.indexes.glob("*.sqlite")) if not path.is_symlink()]
+    return {one: sorted(one.parent.glob(f"{one.name}*")) for one in databases}

@@ -1,0 +1,155 @@
+"""Kinds of things that take room, as the catalog tells them, and what was found of each."""
+
+from __future__ import annotations
+
+import time
+from functools import cache
+from pathlib import Path
+
+from rocwright.model.base import Frozen
+from rocwright.store.gc import DAY, Rubbish, folder_size
+from rocwright.toml.read import Reader, catalog_folders
+
+
+class Kind(Frozen):
+    """Things in the home folder, in the parts of it where it `lies`; `steps` are the kinds of steps whose
+    outputs they are."""
+
+    name: str
+    holds: str
+    lies: tuple[str, ...]
+    again: str
+    steps: tuple[str, ...] = ()
+
+
+class Kept(Frozen):
+    """A part of the home folder that no clean-up touches, and why."""
+
+    name: str
+    why: str
+
+
+class Tool(Frozen):
+    """A program with a cache of its own: the commands that tell its folder and empty it."""
+
+    name: str
+    holds: str
+    again: str
+    folder: tuple[str, ...]
+    clear: tuple[str, ...]
+    source: tuple[str, ...]
+
+
+class Engine(Frozen):
+    """Images of a container engine: the commands that find them, describe and remove them.
+
+    Without `inspect`, `find` gives the lines that it gives otherwise: id, size and when it was made.
+    """
+
+    name: str
+    holds: str
+    again: str
+    find: tuple[str, ...]
+    inspect: tuple[str, ...] = ()
+    remove: tuple[str, ...]
+    source: tuple[str, ...]
+
+
+class Kinds(Frozen):
+    """All that `clean` knows."""
+
+    kind: tuple[Kind, ...] = ()
+    kept: tuple[Kept, ...] = ()
+    tool: tuple[Tool, ...] = ()
+    engine: tuple[Engine, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (
+            *(one.name for one in self.kind),
+            *(one.name for one in self.tool),
+            *(one.name for one in self.engine),
+        )
+
+
+class Piece(Frozen):
+    """Something that may go as one: of which kind, its name, bytes, and last use in seconds since 1970."""
+
+    kind: str
+    name: str
+    size: int
+    used: float
+
+
+class Found(Frozen):
+    """What there is of a kind: bytes, how many things, the last use; and the pieces of it that may go.
+
+    `seconds` is what it took to make them; `command` removes them; `why` says why nothing could be found out.
+    """
+
+    kind: str
+    holds: str
+    again: str
+    size: int = 0
+    count: int = 0
+    used: float = 0
+    seconds: float = 0
+    command: str = ""
+    outside: bool = False
+    why: str = ""
+    pieces: tuple[Piece, ...] = ()
+
+
+class Room(Frozen):
+    """What was found in all kinds looked at, and what of the store and its folders is rubbish."""
+
+    found: tuple[Found, ...]
+    rubbish: Rubbish
+    days: float
+
+    @property
+    def size(self) -> int:
+        return sum(one.size for one in self.found)
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """All that may go, the oldest use first."""
+        return tuple(sorted((each for one in self.found for each in one.pieces), key=lambda each: each.used))
+
+
+@cache
+def the_kinds() -> Kinds:
+    """The kinds that the catalog knows. Raises InputError where a table is wrong."""
+    reader = Reader(catalog_folders())
+    tables = [reader.model(Kinds, reader.data(path), path) for path in reader.layers("clean.toml")]
+    known = [one for one in tables if one]
+    return Kinds(
+        kind=tuple(each for one in known for each in one.kind),
+        kept=tuple(each for one in known for each in one.kept),
+        tool=tuple(each for one in known for each in one.tool),
+        engine=tuple(each for one in known for each in one.engine),
+    )
+
+
+def oldest(days: float) -> float:
+    """The time, in seconds since 1970, before which things are older than `days`."""
+    return time.time() - days * DAY
+
+
+def staying(home: Path) -> tuple[tuple[Kept, int], ...]:
+    """What no clean-up touches of what is in the home folder now, with its bytes."""
+    there = ((one, home / one.name) for one in the_kinds().kept)
+    return tuple((one, folder_size(path)) for one, path in there if path.exists())
+
+
+def chosen(room: Room, at_most: int | None) -> tuple[Piece, ...]:
+    """What goes: all that may, or the oldest use first until what is left takes `at_most` bytes."""
+    if at_most is None:
+        return room.pieces
+    left, going = room.size, []
+    for piece in room.pieces:
+        if left <= at_most:
+            break
+        left -= piece.size
+        going.append(piece)
+    return tuple(going)

@@ -1,0 +1,87 @@
+"""Caches and images of other programs, found and removed by their own commands alone."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shlex
+from datetime import datetime
+from pathlib import Path
+
+from rocwright.cleanup.model import Engine, Found, Piece, Tool, oldest
+from rocwright.errors import InputError
+from rocwright.processes import run as process
+from rocwright.store.gc import file_stats
+
+_UNITS = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_IMAGE = re.compile(r"(?P<id>\S+)\s+(?P<size>[0-9.]+)\s?(?P<unit>[kKMGT]?B)?\s+(?P<made>\d.*)")
+
+SECONDS = 20.0
+"""How long a program may take to say what it has."""
+
+
+def find_tool(tool: Tool, days: float) -> Found:
+    """A program's cache; it goes as a whole, once none of it is young."""
+    said, why = _ask(tool.folder)
+    folder = Path(said.strip()) if said.strip() else None
+    stats = list(file_stats(folder)) if folder and folder.is_absolute() and folder.is_dir() else []
+    size, used = sum(one.st_size for one in stats), max((one.st_mtime for one in stats), default=0)
+    free = size and used < oldest(days)
+    return Found(
+        kind=tool.name,
+        holds=tool.holds,
+        again=tool.again,
+        size=size,
+        count=len(stats),
+        used=used,
+        command=shlex.join(tool.clear),
+        outside=True,
+        why=why,
+        pieces=(Piece(kind=tool.name, name=str(folder), size=size, used=used),) if free else (),
+    )
+
+
+def find_images(engine: Engine, days: float) -> Found:
+    """The images of an engine that its words find; those that a container needs, the engine keeps."""
+    said, why = _ask(engine.find)
+    if engine.inspect and not why:
+        ids = tuple(dict.fromkeys(said.split()))
+        said, why = _ask((*engine.inspect, *ids)) if ids else ("", "")
+    found = (_image(engine, line) for line in said.splitlines())
+    images = {one.name: one for one in found if one}
+    return Found(
+        kind=engine.name,
+        holds=engine.holds,
+        again=engine.again,
+        size=sum(one.size for one in images.values()),
+        count=len(images),
+        used=max((one.used for one in images.values()), default=0),
+        command=shlex.join((*engine.remove, "...")),
+        outside=True,
+        why=why,
+        pieces=tuple(one for one in images.values() if one.used < oldest(days)),
+    )
+
+
+def _image(engine: Engine, line: str) -> Piece | None:
+    """An image of a line with its id, its size (bytes, or as people read it) and when it was made."""
+    match = _IMAGE.fullmatch(line.strip())
+    if match is None:
+        return None
+    used = 0.0
+    with contextlib.suppress(ValueError):
+        used = datetime.fromisoformat(match["made"][:19].replace(" ", "T") + "+00:00").timestamp()
+    size = round(float(match["size"]) * _UNITS[match["unit"] or "B"])
+    return Piece(kind=engine.name, name=match["id"], size=size, used=used)
+
+
+def _ask(command: tuple[str, ...]) -> tuple[str, str]:
+    """What a program says, and why it says nothing."""
+    try:
+        done = process.run(command, timeout=SECONDS)
+    except (InputError, OSError) as error:
+        return "", str(error)
+    if done.ok:
+        return done.stdout, ""
+    lines = done.stderr.strip().splitlines()
+    return "", lines[-1][:200] if lines else f"{command[0]} ended with {done.returncode}"

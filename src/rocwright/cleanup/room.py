@@ -1,0 +1,165 @@
+"""The whole look, and the removal of what was chosen."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable
+from math import inf
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from rocwright.bases.roots import remove_tree
+from rocwright.cleanup import inside
+from rocwright.cleanup.model import Found, Kind, Piece, Room, the_kinds
+from rocwright.cleanup.outside import find_images, find_tool
+from rocwright.errors import InputError
+from rocwright.home import Home
+from rocwright.processes import run as process
+from rocwright.store.gc import Rubbish, remove, under_way
+from rocwright.store.local import LocalStore
+from rocwright.store.model import Output
+
+
+def look(home: Home, store: LocalStore, keep: set[str], days: float, kinds: Iterable[str]) -> Room:
+    """What there is of these kinds, and what of it may go: not needed by `keep`, and older than `days`."""
+    known, wanted = the_kinds(), set(kinds)
+    gone = inside.what_can_go(home, store, keep, days)
+    found = [_found(kind, home, store, gone, days) for kind in known.kind if kind.name in wanted]
+    found += [find_tool(tool, days) for tool in known.tool if tool.name in wanted]
+    found += [find_images(engine, days) for engine in known.engine if engine.name in wanted]
+    return Room(found=tuple(found), rubbish=gone, days=days)
+
+
+def _found(kind: Kind, home: Home, store: LocalStore, gone: Rubbish, days: float) -> Found:
+    command = f"rocwright clean {kind.name}"
+    match kind.name:
+        case "work":
+            found = inside.find_work(kind, home, store, gone)
+        case "compiler-cache":
+            found = inside.find_cache(kind, home, days)
+        case "logs":
+            found = inside.find_files(kind, inside.log_files(home), days, spare=bool(under_way(store)))
+        case "indexes":
+            found = inside.find_files(kind, inside.index_files(home), days, spare=False)
+        case "package-lists":
+            # steps that fetch work in them
+            age = inf if under_way(store) else days
+            found = inside.find_folders(kind, inside.package_lists(home), age)
+        case _:
+            found = inside.find_kept(kind, home, store, gone)
+    return found.model_copy(update={"command": command})
+
+
+def part(rubbish: Rubbish, pieces: Iterable[Piece], store: LocalStore) -> Rubbish:
+    """What of the rubbish these pieces are: files that a record which stays names, stay."""
+    names = [piece.name for piece in pieces]
+    ends = {name.rpartition(" ")[2] for name in names}
+    records = tuple(key for key in rubbish.records if key in ends)
+    staying = {one.sha256 for key in set(rubbish.records) - ends for one in _outputs(store, key)}
+    going = {one.sha256 for key in records for one in _outputs(store, key)}
+    blobs = tuple(
+        each for each in rubbish.blobs if each not in staying and (each in going or each[:12] in ends)
+    )
+    folders = tuple(each for each in rubbish.folders if each in set(names))
+    return Rubbish(records=records, blobs=blobs, folders=folders, size=sum(one.size for one in pieces))
+
+
+def _outputs(store: LocalStore, key: str) -> tuple[Output, ...]:
+    record = store.record(key)
+    return record.outputs if record else ()
+
+
+def clear(
+    pieces: Iterable[Piece], room: Room, home: Home, store: LocalStore, say: Callable[[str], None]
+) -> tuple[str, ...]:
+    """Remove these pieces of what `look` found; gives what other programs said when they refused.
+
+    What came into use since stays. A kill at any moment leaves the store whole.
+    """
+    by_kind: dict[str, list[Piece]] = {}
+    for piece in pieces:
+        by_kind.setdefault(piece.kind, []).append(piece)
+    known = the_kinds()
+    own = {kind.name for kind in known.kind if kind.steps} | {"work"}
+    mine = [piece for name in own for piece in by_kind.get(name, ())]
+    if mine:
+        say(f"clean: {len(mine)} of {', '.join(sorted(own & set(by_kind)))}")
+        gone = part(room.rubbish, mine, store)
+        remove(store, gone, remove_tree, lambda folder: say(f"clean: {folder}"))
+    for piece in (*by_kind.get("logs", ()), *by_kind.get("indexes", ())):
+        say(f"clean: {piece.name}")
+        _remove_files(piece, home)
+    for piece in by_kind.get("package-lists", ()):
+        say(f"clean: {piece.name}")
+        _remove_folder(Path(piece.name))
+    commands = [(tool.name, tool.clear) for tool in known.tool if tool.name in by_kind]
+    commands += [
+        (engine.name, (*engine.remove, piece.name))
+        for engine in known.engine
+        for piece in by_kind.get(engine.name, ())
+    ]
+    for piece in by_kind.get("compiler-cache", ()):
+        say(f"clean: {piece.name}")
+        inside.remove_cache(home, Path(piece.name))
+    done: list[process.Finished] = []
+    for _, command in commands:
+        say(f"clean: {' '.join(command)}")
+        done.append(process.run(command))
+    return tuple(_refusal(one) for one in done if not one.ok)
+
+
+def _refusal(done: process.Finished) -> str:
+    lines = done.stderr.strip().splitlines() or [f"ended with {done.returncode}"]
+    return f"{done.argv[0]}: {lines[-1][:300]}"
+
+
+def _remove_files(piece: Piece, home: Home) -> None:
+    if piece.kind == "logs":
+        for path in inside.log_files(home).get(Path(piece.name), ()):
+            path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            # only where not even a record is left
+            Path(piece.name).rmdir()
+        return
+    database = Path(piece.name)
+    with contextlib.ExitStack() as stack:
+        try:
+            for end in (".lock", ".tree.lock"):
+                stack.enter_context(FileLock(database.with_suffix(end)).acquire(blocking=False))
+        except Timeout:
+            return
+        paths = inside.index_files(home).get(database, [])
+        if not is_open(paths):
+            for path in paths:
+                path.unlink(missing_ok=True)
+
+
+def _remove_folder(folder: Path) -> None:
+    """Remove it, unless apt is at work in it by now."""
+    with contextlib.suppress(Timeout), FileLock(folder.with_suffix(".lock")).acquire(blocking=False):
+        remove_tree(folder)
+
+
+def is_open(paths: Iterable[Path]) -> bool:
+    """Whether a process that may be looked at has one of these files open."""
+    wanted = {str(path.resolve()) for path in paths}
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
+        with contextlib.suppress(OSError):
+            if str(link.readlink()) in wanted:
+                return True
+    return False
+
+
+def kinds_asked(names: Iterable[str]) -> tuple[str, ...]:
+    """The kinds of these names; without any, all in the home folder. Raises InputError."""
+    known = the_kinds()
+    asked = tuple(dict.fromkeys(names))
+    for name in asked:
+        if name not in known.names:
+            raise InputError(
+                f"there is no kind {name!r}",
+                cause=f"kinds: {', '.join(known.names)}",
+                next_step="rocwright clean shows what there is of each",
+            )
+    return asked or tuple(kind.name for kind in known.kind)

@@ -1,0 +1,165 @@
+"""What broke? The first error of a log, and what is known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from packaging.specifiers import SpecifierSet
+
+from rocwright.catalog.issue import ErrorLine, Issue, the_issues
+from rocwright.catalog.phase import Phase
+from rocwright.diagnosis.scan import Hit, Scan
+from rocwright.errors import FailureClass
+from rocwright.model.base import Frozen
+
+MOST_LAST = 500
+"""Characters of a log's last line that are kept."""
+
+_ROLES = ("cause", "follows", "warns")
+
+
+class Where(Frozen):
+    """What failed, as far as that is known: its component and version, the GPUs, the base, and the phase."""
+
+    component: str = ""
+    version: str = ""
+    targets: tuple[str, ...] = ()
+    base: str = ""
+    phase: Phase | None = None
+
+
+class Place(Frozen):
+    """A line of a log, numbered from 1; `lines` are what is shown around it, `tool` who says it."""
+
+    line: int
+    text: str
+    lines: tuple[str, ...]
+    tool: str = ""
+    failure: FailureClass
+
+
+class Known(Frozen):
+    """A known issue and the first line where it was seen."""
+
+    issue: Issue
+    place: Place
+
+
+class RuledOut(Frozen):
+    """A known issue whose signature is there, and that cannot be it."""
+
+    issue: str
+    line: int
+    why: str
+
+
+class Diagnosis(Frozen):
+    """What a log tells: its `first` error (None: none was found), the known issues in it, the likeliest
+    first, those ruled out, how much was read, in lines and bytes, and its `last` line."""
+
+    first: Place | None
+    known: tuple[Known, ...]
+    ruled_out: tuple[RuledOut, ...]
+    lines: int
+    size: int
+    last: str = ""
+
+    @property
+    def cause(self) -> Known | None:
+        """The known issue that explains the failure, if one does."""
+        best = self.known[0] if self.known else None
+        return best if best is not None and best.issue.role != "warns" else None
+
+    @property
+    def failure(self) -> FailureClass | None:
+        """The class of what broke; None where no error was found."""
+        if self.cause is not None:
+            return self.cause.issue.failure
+        return self.first.failure if self.first else None
+
+
+class Search:
+    """A diagnosis of a log that comes in pieces of whole, clean lines."""
+
+    def __init__(self, where: Where | None = None) -> None:
+        issues, lines = the_issues()
+        self._where = where or Where()
+        self._last = b""
+        self._scan = Scan((*issues.values(), *lines.error_line), lines.before)
+
+    def feed(self, piece: bytes) -> None:
+        """Read one more piece."""
+        self._scan.feed(piece)
+        if not piece.isspace():
+            self._last = piece
+
+    def told(self) -> Diagnosis:
+        """What was found so far."""
+        known: list[Known] = []
+        out: list[RuledOut] = []
+        for hit in self._scan.hits:
+            if isinstance(hit.signature, Issue):
+                why = _not_here(hit.signature, self._where)
+                if why:
+                    out.append(RuledOut(issue=hit.signature.name, line=hit.line, why=why))
+                else:
+                    known.append(Known(issue=hit.signature, place=_place(hit)))
+        known.sort(key=lambda one: _rank(one, self._where))
+        return Diagnosis(
+            first=_first(self._scan.hits, {one.issue for one in out}),
+            known=tuple(known),
+            ruled_out=tuple(out),
+            lines=self._scan.lines,
+            size=self._scan.size,
+            last=self._last.rstrip().rpartition(b"\n")[2].decode(errors="replace")[:MOST_LAST],
+        )
+
+
+def diagnose(pieces: Iterable[bytes], where: Where | None = None) -> Diagnosis:
+    """Read a log to its end. Raises InputError where the catalog's tables are wrong."""
+    search = Search(where)
+    for piece in pieces:
+        search.feed(piece)
+    return search.told()
+
+
+def _first(hits: Iterable[Hit], ruled_out: set[str]) -> Place | None:
+    """The first line that is an error by itself, else the first that follows from one."""
+    errors = [one for one in hits if one.signature.role != "warns" and one.signature.name not in ruled_out]
+    best = min(errors, key=lambda hit: (_ROLES.index(hit.signature.role), hit.line), default=None)
+    return _place(best) if best else None
+
+
+def _place(hit: Hit) -> Place:
+    return Place(
+        line=hit.line,
+        text=hit.text.strip(),
+        lines=tuple(hit.lines),
+        tool=hit.signature.says if isinstance(hit.signature, ErrorLine) else "",
+        failure=hit.signature.failure,
+    )
+
+
+def _rank(known: Known, where: Where) -> tuple[int, bool, int, bool, str]:
+    """What is a cause first, then what was seen in this component, then by line, the particular first."""
+    issue = known.issue
+    elsewhere = bool(where.component and issue.components) and where.component not in issue.components
+    return (_ROLES.index(issue.role), elsewhere, known.place.line, not issue.components, issue.name)
+
+
+def _not_here(issue: Issue, where: Where) -> str:
+    """Why an issue cannot be what broke here, or ""."""
+    if issue.targets and where.targets and not set(issue.targets) & set(where.targets):
+        return f"it is known on {', '.join(issue.targets)}, not on {', '.join(where.targets)}"
+    if issue.bases and where.base and not {where.base, where.base.partition(":")[0]} & set(issue.bases):
+        return f"it is known on {', '.join(issue.bases)}, not on {where.base}"
+    if issue.phases and where.phase and where.phase not in issue.phases:
+        return f"it comes in {' or '.join(issue.phases)}, not in {where.phase}"
+    wanted = issue.versions.get(where.component, "") if where.version else ""
+    if wanted and not SpecifierSet(wanted, prereleases=True).contains(where.version):
+        return f"{where.component} {wanted} has it, not {where.version}"
+    for fixed in issue.fixed_in if where.version else ():
+        mended = SpecifierSet(fixed.versions, prereleases=True)
+        if fixed.component == where.component and mended.contains(where.version):
+            return f"{where.component} {fixed.versions} has it mended, so {where.version} has"
+    return ""

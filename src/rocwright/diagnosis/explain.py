@@ -1,0 +1,134 @@
+"""A failed step's error, with what is known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from rocwright.catalog.phase import Phase
+from rocwright.errors import FailureClass, RocwrightError
+from rocwright.model.steps import PREPARE, Step
+
+if TYPE_CHECKING:
+    from rocwright.catalog.issue import Issue
+    from rocwright.diagnosis.diagnose import Diagnosis, Search, Where
+
+MOST_LINES = 12
+"""Lines shown from the one that was found."""
+
+HELD = 1024 * 1024
+"""Characters of output that are held before they are searched."""
+
+_TOLD_BY_LOGS = frozenset(
+    {
+        FailureClass.CONFLICT,
+        FailureClass.FETCH,
+        FailureClass.PATCH,
+        FailureClass.COMPILE,
+        FailureClass.NETWORK,
+        FailureClass.SANDBOX,
+        FailureClass.CHECK,
+    }
+)
+"""What ended otherwise (for memory, by its limit, by the user) is told by the machine, not by a text."""
+
+_PHASES = {"fetch": Phase.FETCH, "base": Phase.ROOT, "tree": Phase.PATCH, "image": Phase.IMAGE}
+"""What a step does, by the kind of its action; one that runs commands prepares or builds."""
+
+
+class Watch:
+    """Takes a step's output in, line by line, for its diagnosis; at most some MiB are held.
+
+    What searches is loaded when something is searched: most steps end well and say little.
+    """
+
+    def __init__(self, where: Callable[[], Where]) -> None:
+        self._where = where
+        self._held: list[str] = []
+        self._size = 0
+        self._search: Search | None = None
+
+    def line(self, text: str) -> None:
+        """One more line. Little output is searched when the step failed, and not before."""
+        self._held.append(text)
+        self._size += len(text) + 1
+        if self._size >= HELD:
+            self._read()
+
+    def told(self) -> Diagnosis:
+        """What broke."""
+        return self._read().told()
+
+    def _read(self) -> Search:
+        from rocwright.diagnosis.diagnose import Search
+        from rocwright.diagnosis.read_log import clean
+
+        if self._search is None:
+            self._search = Search(self._where())
+        if self._held:
+            self._search.feed(clean("\n".join(self._held).encode(errors="replace")))
+        self._held, self._size = [], 0
+        return self._search
+
+
+def excerpt(found: Diagnosis, last: Iterable[str]) -> str:
+    """The lines to show: the first error's, with that of the known issue; else the `last` lines."""
+    if found.first is None:
+        return "\n".join(list(last)[-MOST_LINES:])
+    lines = [*found.first.lines]
+    if found.cause is not None and found.cause.place.text not in (line.strip() for line in lines):
+        lines = [*lines[: MOST_LINES - 1], found.cause.place.text]
+    return "\n".join(lines)
+
+
+def add_known(error: RocwrightError, found: Diagnosis) -> None:
+    """Tell the known issue that explains an error: what it means, its cause, its remedy."""
+    if found.cause is not None:
+        issue = found.cause.issue
+        error.issue, error.known, error.mend = issue.name, issue.means, issue.remedy
+        error.cause = issue.cause
+
+
+def issue_of(error: RocwrightError) -> Issue | None:
+    """The known issue that explains an error, also where the machine ended something and no text tells it."""
+    from rocwright.catalog.issue import the_issues
+
+    issues = the_issues()[0]
+    return issues.get(error.issue) or next(
+        (one for one in issues.values() if one.ended and one.failure is error.failure), None
+    )
+
+
+def first_line(error: RocwrightError) -> str:
+    """What an error looks like, in a line: the first one that is worth seeing."""
+    lines = [line.strip() for line in error.detail.splitlines() if line.strip()]
+    return lines[0] if lines else error.what
+
+
+def where_of(step: Step) -> Where:
+    """What a step tells of the place where it fails."""
+    from rocwright.diagnosis.diagnose import Where
+
+    runs = Phase.PREPARE if step.name.startswith(PREPARE) else Phase.BUILD
+    phase = _PHASES.get(step.kind, runs)
+    about = step.about
+    return Where(
+        component=step.component,
+        version=about.version,
+        targets=about.targets,
+        base=about.base,
+        phase=phase,
+    )
+
+
+def explain(error: RocwrightError, where: Where) -> None:
+    """Look into what an error tells of a program's output, where nothing is known of it yet."""
+    issue = issue_of(error)
+    if issue is not None and issue.ended:
+        error.issue, error.known, error.mend = issue.name, issue.means, issue.remedy
+    if error.failure not in _TOLD_BY_LOGS or error.issue or not (error.detail or error.cause):
+        return
+    watch = Watch(lambda: where)
+    for line in f"{error.what}\n{error.detail}\n{error.cause}".splitlines():
+        watch.line(line)
+    add_known(error, watch.told())

@@ -1,0 +1,198 @@
+"""What is known of the machines around the cards: what goes wrong there, why, and what mends it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from rocwright.catalog.sizes import Size
+from rocwright.model.base import Frozen
+from rocwright.toml.read import Reader, catalog_folders, parse
+
+HOST = "host.toml"
+
+Grade = Literal["ok", "note", "warning", "error"]
+Text = Annotated[str, Field(min_length=1)]
+
+
+class Concern(Frozen):
+    """Why something matters, to which stacks (globs; with "!" before it, not these), and what mends it.
+
+    `mend` is a command with places to fill in such as {user}; a `safe` one harms nothing and can be taken
+    back, so that `--fix` offers to run it.
+    """
+
+    why: Text
+    stacks: tuple[str, ...] = ("*",)
+    mend: str = ""
+    safe: bool = False
+    source: Text
+
+    def concerns(self, stack: str) -> bool:
+        """Whether it matters to a stack: the last glob that fits decides."""
+        fits = [one for one in self.stacks if fnmatchcase(stack, one.removeprefix("!"))]
+        return bool(fits) and not fits[-1].startswith("!")
+
+
+class Advice(Concern):
+    """What to say of something that rocwright itself finds, by name."""
+
+    name: Text
+
+
+class Driver(Frozen):
+    """The kernel's driver of the cards, by the name of its module."""
+
+    module: Text
+    source: Text
+
+
+class SharesMemory(Frozen):
+    """Families of targets that compute in the machine's memory, and the modules whose limit holds them."""
+
+    families: tuple[str, ...]
+    modules: tuple[str, ...]
+    page: int
+    keep: Size
+    source: Text
+
+
+class Setting(Concern):
+    """A file of the kernel whose value is one of `bad`."""
+
+    file: Text
+    bad: tuple[int, ...]
+    grade: Grade = "warning"
+
+
+class BadFirmware(Concern):
+    """A version, after `mask`, of one of the `blocks` of a target's firmware, that is known to be bad."""
+
+    targets: tuple[str, ...]
+    blocks: tuple[str, ...]
+    mask: int = 0xFFFFFFFF
+    bad: tuple[int, ...]
+
+
+class Leak(Concern):
+    """A variable, as a glob, that gets into builds or programs without anybody's asking."""
+
+    variable: Text
+    value: str = "*"
+    grade: Grade = "note"
+
+
+class Configured(Concern):
+    """Lines in configuration files that change what is installed; `files` with ~ for the user's folder."""
+
+    files: tuple[str, ...]
+    keys: tuple[str, ...]
+    grade: Grade = "note"
+
+
+class Folder(Concern):
+    """A folder that programs look into by themselves."""
+
+    path: Text
+
+
+class Wants(Frozen):
+    """The memory that a stack wants the GPU to reach."""
+
+    stack: str
+    memory: Size
+    why: Text
+    source: Text
+
+
+class Tool(Frozen):
+    """A program and how it tells its version."""
+
+    program: Text
+    arguments: tuple[str, ...] = ("--version",)
+    why: Text
+    source: Text
+
+
+class Storage(Frozen):
+    """Where an engine keeps images: the first of `folders` that is there, or what `key` in `files` says."""
+
+    engine: str
+    folders: tuple[str, ...]
+    files: tuple[str, ...] = ()
+    key: str = ""
+    source: Text
+
+
+class Link(Concern):
+    """A feature of the bus that targets need which say so: `feature` is its name among theirs."""
+
+    feature: Text
+    needed: Text
+
+
+class HostFile(Frozen):
+    """host.toml."""
+
+    driver: Driver | None = None
+    shares_memory: SharesMemory | None = None
+    advice: tuple[Advice, ...] = ()
+    setting: tuple[Setting, ...] = ()
+    firmware: tuple[BadFirmware, ...] = ()
+    leak: tuple[Leak, ...] = ()
+    configured: tuple[Configured, ...] = ()
+    folder: tuple[Folder, ...] = ()
+    wants: tuple[Wants, ...] = ()
+    tool: tuple[Tool, ...] = ()
+    storage: tuple[Storage, ...] = ()
+    link: tuple[Link, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostFacts:
+    """host.toml of all folders of the catalog, what the topmost says first."""
+
+    driver: Driver
+    shares_memory: SharesMemory
+    advice: Mapping[str, Advice]
+    setting: Sequence[Setting]
+    firmware: Sequence[BadFirmware]
+    leak: Sequence[Leak]
+    configured: Sequence[Configured]
+    folder: Sequence[Folder]
+    wants: Sequence[Wants]
+    tool: Sequence[Tool]
+    storage: Sequence[Storage]
+    link: Sequence[Link]
+
+
+def host_facts() -> HostFacts:
+    """Of the catalog in use. Raises InputError where it is at fault."""
+    return load_host_facts(*catalog_folders())
+
+
+@cache
+def load_host_facts(*folders: Path) -> HostFacts:
+    """Of folders, the topmost first. Raises InputError that names the file and what is wrong in it."""
+    reader = Reader(folders)
+    files = [parse(HostFile, reader.data(path), path) for path in reversed(reader.layers(HOST))]
+    return HostFacts(
+        driver=next(one.driver for one in files if one.driver),
+        shares_memory=next(one.shares_memory for one in files if one.shares_memory),
+        advice={advice.name: advice for one in reversed(files) for advice in one.advice},
+        setting=[each for one in files for each in one.setting],
+        firmware=[each for one in files for each in one.firmware],
+        leak=[each for one in files for each in one.leak],
+        configured=[each for one in files for each in one.configured],
+        folder=[each for one in files for each in one.folder],
+        wants=[each for one in files for each in one.wants],
+        tool=[each for one in files for each in one.tool],
+        storage=[each for one in files for each in one.storage],
+        link=[each for one in files for each in one.link],
+    )

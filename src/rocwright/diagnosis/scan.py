@@ -1,0 +1,134 @@
+"""Where in a log does each signature appear first? One pass, all signatures at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import re2
+
+from rocwright.catalog.issue import ErrorLine, Signature, anchored, options
+from rocwright.diagnosis.explain import MOST_LINES
+from rocwright.text import printable
+
+MOST_WIDE = 300
+"""Characters shown of a line."""
+
+LONGEST = 16 * 1024
+"""Bytes of a line that are tried against each signature, around the place where one matched."""
+
+AGAIN = 64
+"""Matching lines after which signatures already found are looked for no more."""
+
+MEMORY = 16 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class Hit:
+    """The first line with a signature: its number from 1, its text, and `lines` around it to be shown."""
+
+    signature: Signature
+    line: int
+    text: str
+    lines: list[str] = field(default_factory=list)
+    wanted: int = 0
+    """How many lines that follow it are still to come."""
+
+
+class Scan:
+    """Looks for signatures in a log that comes in pieces of whole lines; `hits` tells what was found."""
+
+    def __init__(self, signatures: Iterable[Signature], before: Sequence[str] = ()) -> None:
+        self.lines = self.size = 0
+        self._before = tuple(before)
+        self._stamp = re2.compile(f"^(?:{'|'.join(before)})".encode(), options()) if before else None
+        self._looked_for = tuple(signatures)
+        self._found: dict[str, Hit] = {}
+        self._last = b""
+        self._compile()
+
+    @property
+    def hits(self) -> list[Hit]:
+        """What was found, in the order of the log; on one line in that of the signatures."""
+        return sorted(self._found.values(), key=lambda hit: hit.line)
+
+    def feed(self, piece: bytes) -> None:
+        """Search in one more piece: whole, clean lines."""
+        for hit in self._found.values():
+            if hit.wanted:
+                self._follow(hit, piece, 0)
+        at, counted, line = 0, 0, self.lines
+        while self._any is not None and (match := self._any.search(piece, at)) is not None:
+            begin = piece.rfind(b"\n", 0, match.start()) + 1
+            end = piece.find(b"\n", match.start())
+            end = len(piece) if end < 0 else end
+            line += piece.count(b"\n", counted, begin)
+            counted = begin
+            window = slice(max(begin, match.start() - LONGEST // 2), min(end, match.start() + LONGEST // 2))
+            for one in self._in_line(piece[window]):
+                if one.name not in self._found:
+                    self._note(one, piece, begin, end, line + 1)
+            at = end + 1
+            self._matched += 1
+            if self._matched >= AGAIN:
+                self._compile()
+            if at >= len(piece):
+                break
+        self.lines += piece.count(b"\n")
+        self.size += len(piece)
+        self._last = piece[-8 * MOST_WIDE :]
+
+    def _compile(self) -> None:
+        """One expression for what was not found yet; it says where, the set then says which."""
+        self._matched = 0
+        chosen = options()
+        chosen.max_mem = MEMORY
+        chosen.never_capture = True
+        self._all = re2.Set.SearchSet(chosen)
+        self._each: list[Signature] = []
+        missing = []
+        for one in self._looked_for:
+            if one.name in self._found and one.role != "follows":
+                continue
+            for pattern in (anchored(pattern, self._before).encode() for pattern in one.patterns):
+                self._all.Add(pattern)
+                self._each.append(one)
+                if one.name not in self._found:
+                    missing.append(pattern)
+        if self._each:
+            self._all.Compile()
+        self._any = re2.compile(b"|".join(missing), chosen) if missing else None
+
+    def _in_line(self, line: bytes) -> list[Signature]:
+        """What a line has; where it follows from another, it is no error by itself."""
+        indices = self._all.Match(line) or ()
+        found = {self._each[index].name: self._each[index] for index in sorted(indices)}.values()
+        follows = any(one.role == "follows" for one in found)
+        return [one for one in found if not (follows and isinstance(one, ErrorLine) and one.role == "cause")]
+
+    def _note(self, signature: Signature, piece: bytes, begin: int, end: int, line: int) -> None:
+        above = (
+            self._last[self._last.find(b"\n") + 1 :] + piece[max(0, begin - 8 * MOST_WIDE) : begin]
+        ).splitlines()
+        before = signature.before if isinstance(signature, ErrorLine) else 0
+        text = self._shown(piece[begin:end])
+        shown = [self._shown(one) for one in above[len(above) - before :]] if before else []
+        hit = Hit(signature, line, text, [*shown, text], MOST_LINES - 1)
+        self._found[signature.name] = hit
+        self._follow(hit, piece, end + 1)
+
+    def _follow(self, hit: Hit, piece: bytes, at: int) -> None:
+        """Lines that follow it, as far as this piece has them."""
+        while hit.wanted and at < len(piece):
+            end = piece.find(b"\n", at)
+            end = len(piece) if end < 0 else end
+            hit.lines.append(self._shown(piece[at:end]))
+            hit.wanted -= 1
+            at = end + 1
+
+    def _shown(self, line: bytes) -> str:
+        """A line as it is shown: without its time, cut, and nothing in it that a terminal would obey."""
+        stamp = self._stamp.match(line[:LONGEST]) if self._stamp else None
+        text = line[stamp.end() if stamp else 0 :][: 4 * MOST_WIDE].decode(errors="replace").rstrip()
+        text = printable(text, keep="\t")
+        return text if len(text) <= MOST_WIDE else f"{text[: MOST_WIDE - 3]}..."

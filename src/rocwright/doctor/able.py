@@ -1,0 +1,128 @@
+"""What a machine can do: stacks by GPU, native or by an override, and what each takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from rocwright.catalog.load import Catalog
+from rocwright.catalog.model import Component, Stack
+from rocwright.catalog.target import Takes, Target
+from rocwright.doctor.needs import Need, need_of
+from rocwright.machine.model import Machine
+from rocwright.model.base import Frozen
+from rocwright.records.model import SAID, Cell, Said
+from rocwright.verify.standing import Evidence
+
+How = Literal["native", "override", "not served"]
+_NAMED = 4
+
+
+class Able(Frozen):
+    """A stack on a GPU. `row` says that rocwright comes with a lock for it, `said` the most that was seen of
+    it (nothing: nobody has tried it). `took` is what a whole build took on this machine, in wall seconds.
+
+    `lacks` are components of it that the card has no code of, with the words of the facts. Where its own
+    recipes do not say how much disk they want, `others` is what building for this target took others.
+    """
+
+    stack: str
+    target: str
+    how: How
+    why: str = ""
+    row: bool
+    said: Said | Literal[""] = ""
+    need: Need
+    took: float | None = None
+    jobs: int
+    lacks: dict[str, str] = {}
+    others: Takes | None = None
+
+
+def able(
+    machine: Machine, catalog: Catalog, stacks: Iterable[str], seen: Iterable[Evidence], cells: Iterable[Cell]
+) -> tuple[Able, ...]:
+    """Each stack on each kind of GPU that is here and known."""
+    targets = dict.fromkeys(gpu.target for gpu in machine.gpus if gpu.target in catalog.targets)
+    evidence = list(seen)
+    took = {(one.stack, one.gpu): one.whole_seconds for one in sorted(cells, key=lambda one: one.at)}
+    return tuple(
+        _able(machine, catalog, catalog.stack(name), target, evidence, took.get((name, target)))
+        for target in targets
+        if target is not None
+        for name in stacks
+    )
+
+
+def _able(
+    machine: Machine, catalog: Catalog, stack: Stack, target: str, seen: list[Evidence], took: float | None
+) -> Able:
+    need, card = need_of(catalog, stack.name), catalog.targets[target]
+    rows = [row for row in stack.row if row.gpu == target]
+    how, why = served(catalog, stack, target)
+    lacks = lacking(stack, card)
+    # a row says how it is done all the same
+    if lacks and not rows and how != "not served":
+        how, why = "not served", "; ".join(f"{name} for {target}: {told}" for name, told in lacks.items())
+    said = [
+        one.said for one in seen if one.stack == stack.name and (not one.gpu or target in one.gpu) and rows
+    ]
+    memory = machine.memory
+    usable = min(memory.total, memory.limit or memory.total) if memory else 0
+    most = usable // need.memory_per_job if need.memory_per_job and usable else machine.processors
+    return Able(
+        stack=stack.name,
+        target=target,
+        how=how,
+        why=why,
+        row=bool(rows),
+        said=max(said, key=SAID.index, default=""),
+        need=need,
+        took=took,
+        jobs=min(machine.processors, most, card.takes.jobs or most),
+        lacks=lacks,
+        others=None if need.disk or card.takes == Takes() else card.takes,
+    )
+
+
+def lacking(stack: Stack, target: Target) -> dict[str, str]:
+    """The components of a stack that are, or are a kind of, what a target has not."""
+    return {
+        name: told
+        for name in stack.components
+        for feature, told in target.lacks.items()
+        if name == feature or name.startswith(f"{feature}-")
+    }
+
+
+def served(catalog: Catalog, stack: Stack, target: str) -> tuple[How, str]:
+    """Whether a stack is for a target, by code for it or by an override, and why not."""
+    components = [catalog.component(name) for name in stack.components]
+    if stack.targets and target not in stack.targets:
+        return "not served", f"it is for {', '.join(stack.targets)}"
+    for component in components:
+        reason = _refused(component, target)
+        if reason:
+            return "not served", reason
+    serves = [(one.name, one.serve.env) for one in components if one.serve]
+    overrides = [name for name, env in serves if catalog.override_variable in env]
+    if overrides:
+        return "override", f"{overrides[0]} makes the card pass for another"
+    return "native", ""
+
+
+def _refused(component: Component, target: str) -> str:
+    """Why no release of a component serves a target; nothing where one does."""
+    reasons = []
+    for release in component.release:
+        if target in release.without:
+            reasons.append(release.without[target])
+        elif release.targets and target not in release.targets:
+            reasons.append(f"{component.name} {release.version} is for {_some(release.targets)}")
+    return reasons[0] if reasons and len(reasons) == len(component.release) else ""
+
+
+def _some(names: tuple[str, ...]) -> str:
+    """The first of some names, and how many more there are."""
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")

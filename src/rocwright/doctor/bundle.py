@@ -1,0 +1,159 @@
+"""A report for a bug, with names, serials and addresses taken out."""
+
+from __future__ import annotations
+
+import io
+import ipaddress
+import json
+import re
+import tarfile
+import zipfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from rocwright.errors import InputError, InternalError
+from rocwright.files.atomic import write_atomic
+from rocwright.machine.tree import Tree
+
+SHORTEST = 3
+"""Letters of a name from which on it is taken out wherever it stands; shorter ones are common words."""
+
+_COMMON = frozenset(
+    {"root", "localhost", "unknown", "none", "default string", "to be filled by o.e.m.", "(none)"}
+)
+
+_FILES = {
+    "machine-id": ("/etc/machine-id", "/var/lib/dbus/machine-id", "/proc/sys/kernel/random/boot_id"),
+    "host": ("/etc/hostname", "/proc/sys/kernel/hostname", "/proc/sys/kernel/domainname"),
+    "serial": tuple(
+        f"/sys/class/dmi/id/{name}"
+        for name in ("product_serial", "product_uuid", "board_serial", "chassis_serial", "board_asset_tag")
+    ),
+}
+
+_PATTERNS = (
+    (re.compile(r"(?<=://)[^/\s:@]+(?::[^/\s@]*)?@"), "[login]@"),
+    (re.compile(r"\b(?:[0-9a-fA-F]{2}[:-]){5}[0-9a-fA-F]{2}\b"), "[mac]"),
+    (re.compile(r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b"), "[uuid]"),
+    (re.compile(r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?!\d|\.\d)"), "[address]"),
+    (re.compile(r"/(?:home|Users)/[^/\s:\"']+"), "/home/[user]"),
+)
+
+_MAYBE_ADDRESS = re.compile(r"(?<!\w)[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){2,7}(?!\w)")
+_PLACEHOLDER = re.compile(r"\[[a-z-]+\]")
+
+
+def secrets(tree: Tree, user: str, home: str) -> dict[str, str]:
+    """What must not be told of a machine -> the word that stands for it."""
+    found = {home: "[home]"} if home not in ("", "/") else {}
+    found |= {user: "[user]"}
+    for word, files in _FILES.items():
+        for file in files:
+            text = tree.text(file) or ""
+            found |= dict.fromkeys((text, text.partition(".")[0]), f"[{word}]")
+    for name in tree.names("/sys/class/net"):
+        found[tree.text(f"/sys/class/net/{name}/address") or ""] = "[mac]"
+    for card in tree.names("/sys/class/drm"):
+        found[tree.text(f"/sys/class/drm/{card}/device/unique_id") or ""] = "[serial]"
+        found[tree.text(f"/sys/class/drm/{card}/device/serial_number") or ""] = "[serial]"
+    for node in tree.names("/sys/class/kfd/kfd/topology/nodes"):
+        number = tree.table(f"/sys/class/kfd/kfd/topology/nodes/{node}/properties").get("unique_id", 0)
+        found |= (
+            {str(number): "[serial]", f"{number:016x}": "[serial]", f"{number:x}": "[serial]"}
+            if number
+            else {}
+        )
+    kept = {secret: word for secret, word in found.items() if _telling(secret)}
+    return dict(sorted(kept.items(), key=lambda pair: -len(pair[0])))
+
+
+def _telling(secret: str) -> bool:
+    return len(secret) >= SHORTEST and secret.lower() not in _COMMON and bool(secret.strip("0:-. "))
+
+
+def clean(text: str, known: dict[str, str]) -> str:
+    """A text without the secrets of a machine, and without what looks like one."""
+    for secret, word in known.items():
+        text = _whole(secret).sub(word, text)
+    for pattern, word in _PATTERNS:
+        text = pattern.sub(word, text)
+    return _MAYBE_ADDRESS.sub(_address, text)
+
+
+def _address(match: re.Match[str]) -> str:
+    """What stands for an address of the Internet; another thing stays (a PCI address, a time, a version)."""
+    try:
+        ipaddress.ip_address(match[0])
+    except ValueError:
+        return match[0]
+    return "[address]"
+
+
+def _whole(secret: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![A-Za-z0-9]){re.escape(secret)}(?![A-Za-z0-9])", re.IGNORECASE)
+
+
+def clean_data(data: object, known: dict[str, str]) -> object:
+    """The same for data: every text in it, names of fields too."""
+    match data:
+        case str():
+            return clean(data, known)
+        case dict():
+            return {clean(str(name), known): clean_data(value, known) for name, value in data.items()}
+        case list() | tuple():
+            return [clean_data(one, known) for one in data]
+        case _:
+            return data
+
+
+def write_bundle(path: Path, data: object, text: str, known: dict[str, str]) -> None:
+    """report.json and report.txt as .zip or .tar.gz, by the name's ending.
+
+    Raises InputError for another ending, InternalError where a secret would be left in.
+    """
+    files = {
+        "report.json": json.dumps(clean_data(data, known), indent=2, ensure_ascii=False) + "\n",
+        "report.txt": clean(text, known) + "\n",
+    }
+    left = sorted(set(_left(files.values(), known)))
+    if left:
+        raise InternalError(
+            f"the report would still tell {', '.join(left)}",
+            cause="a fault of rocwright: what it takes out of reports does not take this out",
+            next_step="report this, without the report",
+        )
+    packed = {name: content.encode() for name, content in files.items()}
+    if path.name.endswith(".zip"):
+        write_atomic(path, _zip(packed))
+    elif path.name.endswith((".tar.gz", ".tgz")):
+        write_atomic(path, _tar(packed))
+    else:
+        raise InputError(
+            f"{path.name} is no name for a bundle",
+            cause="its ending says what it becomes",
+            next_step="name it doctor.tar.gz or doctor.zip",
+        )
+
+
+def _left(texts: Iterable[str], known: dict[str, str]) -> Iterator[str]:
+    for text in (_PLACEHOLDER.sub(" ", one) for one in texts):
+        yield from (word for secret, word in known.items() if _whole(secret).search(text))
+
+
+def _zip(files: dict[str, bytes]) -> bytes:
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(zipfile.ZipInfo(f"doctor/{name}"), content, zipfile.ZIP_DEFLATED)
+    return held.getvalue()
+
+
+def _tar(files: dict[str, bytes]) -> bytes:
+    """Owners and times are left at zero: they are this machine's."""
+    held = io.BytesIO()
+    with tarfile.open(fileobj=held, mode="w:gz") as archive:
+        for name, content in files.items():
+            member = tarfile.TarInfo(f"doctor/{name}")
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return held.getvalue()

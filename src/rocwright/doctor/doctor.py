@@ -1,0 +1,101 @@
+"""Is this machine fit for a stack? What is known of it, what is not right, and what it can do."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from rocwright.catalog.load import Catalog
+from rocwright.diagnosis.facts import Grade, HostFacts
+from rocwright.doctor.able import Able, able
+from rocwright.doctor.findings.devices import devices
+from rocwright.doctor.findings.driver import driver
+from rocwright.doctor.findings.model import ORDER, Finding
+from rocwright.doctor.findings.room import room
+from rocwright.doctor.findings.surroundings import surroundings
+from rocwright.doctor.needs import need_of
+from rocwright.errors import InputError, RocwrightError
+from rocwright.home import Home
+from rocwright.machine.model import Machine
+from rocwright.machine.read import read_machine
+from rocwright.machine.tools import read_tools
+from rocwright.machine.tree import Tree
+from rocwright.model.base import Frozen
+from rocwright.records.model import Cell
+from rocwright.verify.standing import local_cells, local_evidence, shipped_evidence
+
+
+class Report(Frozen):
+    """What was read, what was found in it, the worst first, and what the machine can do."""
+
+    machine: Machine
+    findings: tuple[Finding, ...]
+    able: tuple[Able, ...] = ()
+
+    @property
+    def worst(self) -> Grade:
+        return self.findings[0].grade if self.findings else "ok"
+
+
+def here(
+    tree: Tree, catalog: Catalog, facts: HostFacts, home: Home, engines: dict[str, str] | None = None
+) -> Machine:
+    """The machine of a tree, with the places that rocwright writes to on this one."""
+    folder = str(Path.home())
+    places = {"the store": str(home.store), "temporary files": tempfile.gettempdir()}
+    if not tree.live:
+        places, folder = {}, "/root"
+    return read_machine(
+        tree,
+        catalog,
+        facts,
+        home=folder,
+        places=places,
+        work=str(home.work) if tree.live else "",
+        engines=engines,
+        tools=read_tools(facts) if tree.live else {},
+    )
+
+
+def examine(
+    machine: Machine, catalog: Catalog, facts: HostFacts, stacks: Sequence[str], home: Home | None = None
+) -> Report:
+    """What is not right with a machine for these stacks, and which of them it can do.
+
+    With `home`, what was built on this machine before counts too.
+    """
+    names = tuple(stacks)
+    needs = tuple(need_of(catalog, name) for name in names)
+    findings = [
+        *devices(machine, facts, names),
+        *driver(machine, catalog, facts, names),
+        *room(machine, facts, needs),
+        *surroundings(machine, catalog, facts, names),
+    ]
+    cells: list[Cell] = []
+    try:
+        cells = local_cells(home) if home else []
+    except RocwrightError as error:
+        why = f"{error.cause}: what was built here before does not count below"
+        findings.append(
+            Finding(name="records", grade="warning", what=error.what, why=why, mend="rocwright records check")
+        )
+    findings.sort(key=lambda one: ORDER.index(one.grade))
+    seen = [*shipped_evidence(catalog), *(local_evidence(home, cells) if home else ())]
+    return Report(machine=machine, findings=tuple(findings), able=able(machine, catalog, names, seen, cells))
+
+
+def only(machine: Machine, targets: Collection[str]) -> Machine:
+    """The machine with the GPUs of these targets alone; with all, where none is named. Raises InputError."""
+    if not targets:
+        return machine
+    gpus = tuple(gpu for gpu in machine.gpus if gpu.target in targets)
+    if not gpus:
+        seen = ", ".join(gpu.target or gpu.pci_id for gpu in machine.gpus)
+        raise InputError(
+            f"{', '.join(sorted(targets))} is not in this machine",
+            cause=f"found: {seen}" if seen else "no AMD GPU was found",
+            next_step="rocwright doctor",
+        )
+    return machine.model_copy(update={"gpus": gpus})

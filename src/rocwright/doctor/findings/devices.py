@@ -1,0 +1,85 @@
+"""Whether the GPUs are there, driven, and may be used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rocwright.diagnosis.facts import HostFacts
+from rocwright.doctor.findings.model import Finding, Say, speaker
+from rocwright.machine.model import Gpu, Machine, Right
+from rocwright.machine.rights import COMPUTE, GRAPHICS
+
+
+def named(gpu: Gpu) -> str:
+    """A GPU for people."""
+    where = f" at {gpu.address}" if gpu.address else ""
+    return f"{gpu.target or 'an AMD GPU of no known target'} ({gpu.pci_id}{where})"
+
+
+def devices(machine: Machine, facts: HostFacts, stacks: tuple[str, ...]) -> Iterator[Finding]:
+    """Presence, driver, topology, rights."""
+
+    say = speaker(facts, stacks)
+    if not machine.gpus:
+        others = ", ".join(
+            f"{one.pci_id}{f' ({one.driver})' if one.driver else ''}" for one in machine.others
+        )
+        yield say("no-gpu", "note", f"no AMD GPU{f'; others: {others}' if others else ''}")
+        return
+    for gpu in machine.gpus:
+        yield from _gpu(gpu, machine, say)
+    if len(machine.gpus) > 1:
+        told = f"{len(machine.gpus)} AMD GPUs: {', '.join(map(named, machine.gpus))}"
+        yield say("several-gpus", "note", told, number=_number(machine.gpus))
+    topology = machine.topology
+    if topology.partial:
+        numbers = ", ".join(map(str, topology.partial))
+        yield say(
+            "half-topology",
+            "error",
+            f"{topology.nodes} nodes in the topology; without what they are: {numbers}",
+        )
+    yield from _rights(machine, say)
+
+
+def _number(gpus: Sequence[Gpu]) -> int:
+    """The place of the strongest GPU in the compute driver's order."""
+    ordered = sorted((gpu for gpu in gpus if gpu.node is not None), key=lambda gpu: gpu.node or 0)
+    return max(range(len(ordered)), key=lambda place: ordered[place].simds, default=0)
+
+
+def _gpu(gpu: Gpu, machine: Machine, say: Say) -> Iterator[Finding]:
+    if gpu.target is None:
+        yield say("unknown-gpu", "warning", f"{named(gpu)}: the catalog does not know it", pci=gpu.pci_id)
+    if not gpu.driver and gpu.node is None:
+        loaded = "" if machine.driver.module else "; the module is not loaded"
+        yield say("not-driven", "error", f"{named(gpu)} has no driver{loaded}")
+    elif gpu.node is None and machine.topology.there:
+        yield say("not-in-topology", "error", f"{named(gpu)} is not in the compute driver's topology")
+
+
+def _rights(machine: Machine, say: Say) -> Iterator[Finding]:
+    compute = next(one for one in machine.rights if one.path == COMPUTE)
+    if not compute.there:
+        yield say("no-kfd", "error", f"there is no {COMPUTE}")
+    renders = {f"{GRAPHICS}/{gpu.render}" for gpu in machine.gpus if gpu.render}
+    wanted = [one for one in machine.rights if one.there and (one.path == COMPUTE or one.path in renders)]
+    closed = [one for one in wanted if not one.may]
+    if not closed and wanted:
+        yield Finding(name="rights", grade="ok", what=f"{', '.join(one.path for one in wanted)} may be used")
+    groups = {one.group for one in closed if one.group is not None}
+    if closed:
+        told = ", ".join(f"{one.path} (group {_told(one)}, mode {one.mode:o})" for one in closed)
+        names = ",".join(sorted({group.name for group in groups if group.name and group.gid}))
+        fits = bool(names) and all(one.mode >> 3 & 6 == 6 for one in closed)
+        finding = say("rights", "error", f"you may not use {told}", groups=names, user=machine.user.name)
+        yield finding if fits else finding.model_copy(update={"mend": "", "safe": False})
+    nameless = sorted({group.gid for group in groups if not group.name})
+    if nameless:
+        gids = " ".join(map(str, nameless))
+        yield say("nameless-group", "warning", f"no group here has the number {gids}", gids=gids)
+
+
+def _told(right: Right) -> str:
+    assert right.group is not None
+    return f"{right.group.gid}{f' {right.group.name}' if right.group.name else ''}"

@@ -1,0 +1,111 @@
+"""Whether kernel, firmware, bus and graphics memory are such as the cards are known to work with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from rocwright.catalog.load import Catalog
+from rocwright.diagnosis.facts import HostFacts
+from rocwright.doctor.findings.devices import named
+from rocwright.doctor.findings.model import Finding, Say, found, speaker
+from rocwright.machine.model import Gpu, Machine
+from rocwright.units import size
+
+HALF = 0.55
+"""GTT of so much of the memory, or less, is the kernel's own choice, which is the half."""
+
+
+def driver(
+    machine: Machine, catalog: Catalog, facts: HostFacts, stacks: tuple[str, ...]
+) -> Iterator[Finding]:
+    """What is known of these cards with this kernel, this firmware and these settings."""
+    say = speaker(facts, stacks)
+    for gpu in machine.gpus:
+        yield from _kernel(gpu, machine, catalog, say)
+        yield from _firmware(gpu, facts, stacks, say)
+        yield from _link(gpu, catalog, facts, stacks)
+        if gpu.shared:
+            yield from _graphics_memory(gpu, machine, facts, stacks, say)
+    if machine.iommu and machine.gpus:
+        yield say("iommu", "note", f"IOMMU in use: {', '.join(machine.iommu)}")
+
+
+def fits(kernel: str, wanted: str) -> bool:
+    """Whether a kernel's release is of a version (6.13 holds for 6.13.2 too) or in a range."""
+    release = re.match(r"[0-9]+(\.[0-9]+)*", kernel)
+    if release is None:
+        return False
+    words = wanted if wanted[0] in "<>=!~" else f"=={wanted}.*"
+    return Version(release[0]) in SpecifierSet(words)
+
+
+def _kernel(gpu: Gpu, machine: Machine, catalog: Catalog, say: Say) -> Iterator[Finding]:
+    target, kernel = catalog.targets.get(gpu.target or ""), machine.driver.kernel
+    if target is None or not kernel:
+        return
+    good, bad = target.host.kernel_ok, target.host.kernel_bad
+    if any(fits(kernel, one) for one in bad):
+        yield say("kernel-bad", "error", f"kernel {kernel} fails with {named(gpu)}; good: {', '.join(good)}")
+    elif good and not any(fits(kernel, one) for one in good):
+        yield say("kernel-unknown", "warning", f"kernel {kernel}; {named(gpu)} works with {', '.join(good)}")
+    else:
+        seen = "is known to work with it" if good else "no kernel is known to fail with it"
+        yield Finding(name="kernel", grade="ok", what=f"kernel {kernel}; {named(gpu)}: {seen}")
+
+
+def _firmware(gpu: Gpu, facts: HostFacts, stacks: tuple[str, ...], say: Say) -> Iterator[Finding]:
+    for rule in facts.firmware:
+        if gpu.target not in rule.targets:
+            continue
+        seen = {name: version for name, version in gpu.firmware.items() if name in rule.blocks}
+        bad = {name: version for name, version in seen.items() if version & rule.mask in rule.bad}
+        told = ", ".join(f"{name} {version & rule.mask:#x}" for name, version in (bad or seen).items())
+        if bad:
+            yield found("firmware", "error", f"{named(gpu)} has firmware {told}", rule, stacks)
+        elif seen:
+            yield Finding(name="firmware", grade="ok", what=f"{named(gpu)} has firmware {told}")
+        else:
+            blocks = ", ".join(rule.blocks)
+            yield say("firmware-unknown", "note", f"{named(gpu)}: the version of {blocks} cannot be read")
+
+
+def _link(gpu: Gpu, catalog: Catalog, facts: HostFacts, stacks: tuple[str, ...]) -> Iterator[Finding]:
+    target = catalog.targets.get(gpu.target or "")
+    for rule in facts.link:
+        if target is None or target.features.get(rule.feature) != rule.needed:
+            continue
+        match gpu.atomics:
+            case "yes":
+                yield Finding(name="link", grade="ok", what=f"{named(gpu)} has {rule.feature}")
+            case "no":
+                yield found("link", "error", f"{named(gpu)} needs {rule.feature}, and has none", rule, stacks)
+            case "unknown":
+                what = f"{named(gpu)} needs {rule.feature}; whether it has them cannot be read as this user"
+                yield found("link", "note", what, rule, stacks)
+
+
+def _graphics_memory(
+    gpu: Gpu, machine: Machine, facts: HostFacts, stacks: tuple[str, ...], say: Say
+) -> Iterator[Finding]:
+    limit, memory, shares = machine.page_limit, machine.memory, facts.shares_memory
+    if gpu.gtt is None or memory is None:
+        return
+    pages = max(0, memory.total - shares.keep) // shares.page
+    module = limit.module if limit else shares.modules[0]
+    told = f"{named(gpu)} reaches {size(gpu.gtt)} of {size(memory.total)}"
+    short = [one for one in facts.wants if one.stack in stacks and one.memory > gpu.gtt + (gpu.vram or 0)]
+    if short:
+        wanted = ", ".join(f"{one.stack} ({size(one.memory)}: {one.why})" for one in short)
+        yield say("graphics-memory", "note", f"{told}; wanted by {wanted}", module=module, pages=pages)
+    elif gpu.gtt <= memory.total * HALF:
+        yield say("graphics-memory", "note", told, module=module, pages=pages)
+    else:
+        yield Finding(name="graphics-memory", grade="ok", what=told)
+    bound = limit.pages_limit * shares.page if limit and limit.pages_limit else 0
+    if bound and bound < gpu.gtt - (gpu.gtt >> 6):
+        what = f"{module}.pages_limit allows {size(bound)}, and GTT has {size(gpu.gtt)}"
+        yield say("page-limit", "warning", what, module=module, pages=gpu.gtt // shares.page)

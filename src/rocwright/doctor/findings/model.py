@@ -1,0 +1,58 @@
+"""One thing that was found, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from rocwright.diagnosis.facts import Concern, Grade, HostFacts
+from rocwright.model.base import Frozen
+
+ORDER: tuple[Grade, ...] = ("error", "warning", "note", "ok")
+
+
+class Finding(Frozen):
+    """What was seen, why it matters, to which stacks, and the command that mends it (`safe`: harmless)."""
+
+    name: str
+    grade: Grade
+    what: str
+    why: str = ""
+    stacks: tuple[str, ...] = ()
+    mend: str = ""
+    safe: bool = False
+    source: str = ""
+
+
+def found(
+    name: str, grade: Grade, what: str, concern: Concern, stacks: Iterable[str], **places: object
+) -> Finding:
+    """A finding with the words of a concern; `places` are filled into its command."""
+    mend = concern.mend
+    for key, value in places.items():
+        mend = mend.replace(f"{{{key}}}", str(value))
+    return Finding(
+        name=name,
+        grade=grade,
+        what=what,
+        why=concern.why,
+        stacks=tuple(stack for stack in stacks if concern.concerns(stack)),
+        mend=mend,
+        safe=concern.safe and bool(mend),
+        source=concern.source,
+    )
+
+
+class Say(Protocol):
+    """Makes a finding of the advice of that name."""
+
+    def __call__(self, name: str, grade: Grade, what: str, **places: object) -> Finding: ...
+
+
+def speaker(facts: HostFacts, stacks: tuple[str, ...]) -> Say:
+    """With the catalog's advice, for the stacks that are asked about."""
+
+    def say(name: str, grade: Grade, what: str, **places: object) -> Finding:
+        return found(name, grade, what, facts.advice[name], stacks, **places)
+
+    return say

@@ -1,0 +1,88 @@
+"""Whether memory and disk suffice for what is to be built."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rocwright.diagnosis.facts import Grade, HostFacts
+from rocwright.doctor.findings.model import Finding, Say, speaker
+from rocwright.doctor.needs import Need
+from rocwright.machine.model import Machine, Memory, Room
+from rocwright.units import size
+
+FEW_INODES = 200_000
+"""A root file system with ROCm has some 60,000 files; a stack has a few of them and its own trees."""
+
+BUSY = 10.0
+"""Percent of the time in which something waits for memory, from which on a build only makes it worse."""
+
+
+def room(machine: Machine, facts: HostFacts, needs: tuple[Need, ...]) -> Iterator[Finding]:
+    """Memory, cgroups, swap and pressure; bytes and inodes of each place that is written to."""
+    say = _speaker(facts, needs)
+    if machine.memory is None:
+        yield say("no-memory-told", "warning", "how much memory there is cannot be read")
+    else:
+        yield from _memory(machine.memory, machine.processors, needs, facts)
+    for one in _each_device(machine.rooms):
+        yield from _disk(one, needs, facts)
+
+
+def _speaker(facts: HostFacts, needs: Iterable[Need]) -> Say:
+    return speaker(facts, tuple(need.stack for need in needs))
+
+
+def _memory(memory: Memory, processors: int, needs: tuple[Need, ...], facts: HostFacts) -> Iterator[Finding]:
+    say = _speaker(facts, needs)
+    usable = min(memory.total, memory.limit or memory.total)
+    least = [need for need in needs if need.memory > usable]
+    told = f"{size(memory.total)} of memory, {size(memory.available)} available"
+    if least:
+        names = ", ".join(f"{need.stack} ({size(need.memory)})" for need in least)
+        grade: Grade = "error" if len(needs) == 1 else "warning"
+        yield _speaker(facts, least)("memory", grade, f"{told}: too little for {names}")
+    else:
+        most = max((need.memory_per_job for need in needs), default=0)
+        jobs = min(processors, usable // most) if most else processors
+        can = f"{jobs} of {processors} jobs at once for the largest" if most else f"{processors} processors"
+        yield Finding(name="memory", grade="ok", what=f"{told}; {can}")
+    if memory.limit is not None:
+        yield say(
+            "cgroup",
+            "warning",
+            f"a cgroup allows {size(memory.limit)} of {size(memory.total)} ({memory.limited_by})",
+        )
+    if memory.swap and memory.swap_free < memory.swap // 20:
+        yield say("swap", "warning", f"{size(memory.swap_free)} of {size(memory.swap)} swap are free")
+    if memory.pressure is None:
+        yield say("no-pressure", "note", "the kernel tells no memory pressure")
+    elif memory.pressure > BUSY:
+        yield say(
+            "memory", "warning", f"memory is short now: something waited {memory.pressure:g} % of the time"
+        )
+
+
+def _each_device(rooms: tuple[Room, ...]) -> Iterator[Room]:
+    """Each file system once, with all that lies on it."""
+    by_device: dict[int, list[Room]] = {}
+    for one in rooms:
+        by_device.setdefault(one.device, []).append(one)
+    for same in by_device.values():
+        yield same[0].model_copy(update={"what": ", ".join(one.what for one in same)})
+
+
+def _disk(one: Room, needs: tuple[Need, ...], facts: HostFacts) -> Iterator[Finding]:
+    told = f"{size(one.free)} of {size(one.total)} free for {one.what} ({one.path})"
+    short = [need for need in needs if need.disk > one.free]
+    if short:
+        names = ", ".join(f"{need.stack} ({size(need.disk)})" for need in short)
+        grade: Grade = "error" if len(short) == len(needs) else "warning"
+        yield _speaker(facts, short)("disk", grade, f"{told}: too little for {names}")
+    else:
+        yield Finding(name="disk", grade="ok", what=told)
+    if one.inodes_free is not None and one.inodes_free < FEW_INODES:
+        yield _speaker(facts, needs)(
+            "inodes",
+            "error" if one.inodes_free < FEW_INODES // 10 else "warning",
+            f"{one.inodes_free:,} inodes are free for {one.what} ({one.path})",
+        )

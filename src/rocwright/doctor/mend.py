@@ -1,0 +1,41 @@
+"""Runs the commands that mend what was found: only safe ones, each only when it is wanted."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable
+
+from rocwright.doctor.findings.model import Finding
+from rocwright.errors import InputError
+from rocwright.model.base import Frozen
+from rocwright.processes import run as process
+
+
+class Mended(Frozen):
+    """A command and its exit status (None: it was not wanted, or there is no such program)."""
+
+    command: str
+    status: int | None
+
+
+def mend(
+    findings: Iterable[Finding],
+    wanted: Callable[[Finding], bool],
+    attach: Callable[[list[str]], int] = process.attach,
+) -> tuple[Mended, ...]:
+    """Ask about each safe command once, and run it where it is wanted; no shell reads it."""
+    safe = {one.mend: one for one in findings if one.safe and one.mend and one.grade != "ok"}
+    return tuple(
+        Mended(command=command, status=_status(command, one, wanted, attach)) for command, one in safe.items()
+    )
+
+
+def _status(
+    command: str, finding: Finding, wanted: Callable[[Finding], bool], attach: Callable[[list[str]], int]
+) -> int | None:
+    if not wanted(finding):
+        return None
+    try:
+        return attach(shlex.split(command))
+    except InputError:
+        return None

@@ -1,0 +1,79 @@
+"""What a step left in its folders, taken out: its outputs, and what ccache counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from rocwright.errors import CheckError, SandboxError
+from rocwright.model.steps import OutputSpec
+from rocwright.untrusted import MOST_OUTPUT, MOST_TEXT, Entry, Untrusted, shown
+
+LOG = "ccache.log"
+"""Where ccache writes one line a compiler run, in the build folder."""
+
+_NAMED = 20
+_LINE = 64 * 1024
+_CACHE_OUTCOMES = {
+    b"direct_cache_hit": "hit",
+    b"preprocessed_cache_hit": "hit",
+    b"cache_miss": "miss",
+    b"uncacheable": "uncacheable",
+}
+
+
+def collect(
+    out: Untrusted, specs: Iterable[OutputSpec], into: Path, most: int = MOST_OUTPUT
+) -> dict[str, Path]:
+    """The one file of at most `most` bytes that each output's pattern matches, moved below `into`, by name.
+
+    Raises CheckError where there is none or more than one, SandboxError for what is no plain file.
+    """
+    return {spec.name: _take(out, spec, into / str(number), most) for number, spec in enumerate(specs)}
+
+
+def _take(out: Untrusted, spec: OutputSpec, into: Path, most: int) -> Path:
+    found = out.matches(spec.pattern)
+    files = [one for one in found if one.is_file]
+    if len(files) != 1:
+        _refuse_odd(out, found)
+        raise CheckError(
+            f"the build made {len(files)} files that match {spec.pattern}, one expected",
+            cause=f"in the output folder: {_names(out)}",
+            next_step="correct the recipe's commands or its output pattern",
+        )
+    into.mkdir(parents=True)
+    return out.take(files[0].path, into / files[0].name, most)
+
+
+def _refuse_odd(out: Untrusted, found: Iterable[Entry]) -> None:
+    """Where something else than a file has an output's name, that is what is wrong."""
+    for one in found:
+        if not one.is_file:
+            raise SandboxError(
+                f"{out.by} left {one.kind} as its output {shown(one.path)}",
+                cause="only regular files are taken out of a sandbox",
+                next_step="correct the recipe's commands; look at its source, if it does this on purpose",
+                subject=out.by,
+            )
+
+
+def _names(out: Untrusted) -> str:
+    found = out.matches("*")
+    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    return ", ".join(shown(one.name) for one in found[:_NAMED]) + more if found else "nothing"
+
+
+def cache_statistics(build: Untrusted) -> dict[str, int]:
+    """How often ccache had what a compiler would make, and how often not. Raises SandboxError."""
+    counts: Counter[str] = Counter()
+    try:
+        with build.open(LOG, MOST_TEXT) as log:
+            # piece by piece: nothing says that a line of it has an end
+            while piece := log.readline(_LINE):
+                if outcome := _CACHE_OUTCOMES.get(piece.strip()):
+                    counts[outcome] += 1
+    except FileNotFoundError:
+        return {}
+    return dict(counts)

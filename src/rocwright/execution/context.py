@@ -1,0 +1,53 @@
+"""What an action needs besides its step: the store, the machine's folders, the sandbox, how many jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rocwright.execution.workspace import Workspace
+from rocwright.home import Home
+from rocwright.model.steps import Step
+from rocwright.store.local import LocalStore
+from rocwright.store.model import CacheUse, Output
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """`inputs` maps each input's name to the outputs behind it; `engine` is asked for by name or chosen;
+    `parent` is the git commit that the tree of this step stands on, "" for none; `step` is the one
+    that runs; `server` is the folder of the job server that the step shares with others, None for
+    none; `compiler_cache` says whether it may have one."""
+
+    store: LocalStore
+    home: Home
+    workspace: Workspace
+    inputs: Mapping[str, Sequence[Output]]
+    on_line: Callable[[str], None]
+    jobs: int = 1
+    memory: int | None = None
+    limit: float | None = None
+    engine: str | None = None
+    parent: str = ""
+    step: Step | None = None
+    server: Path | None = None
+    compiler_cache: bool = True
+
+    @property
+    def component(self) -> str:
+        """Whose step it is."""
+        return self.step.component if self.step is not None else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """What an action gives: files to keep by output name, and how it went."""
+
+    outputs: Mapping[str, Path]
+    engine: str = ""
+    peak_memory: int | None = None
+    compiler_cache: Mapping[str, int] | None = None
+    cache: CacheUse | None = None
+    notes: tuple[str, ...] = ()
+    commits: Mapping[str, str] | None = None

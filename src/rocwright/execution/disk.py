@@ -1,0 +1,266 @@
+"""The file systems that a build writes to: what is free on each, and the word before one is full."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event, Thread
+
+from rocwright.errors import OutOfDiskError, RocwrightError
+from rocwright.execution.workspace import Workspace
+from rocwright.home import Home
+from rocwright.model.steps import Step
+from rocwright.plan.decide import Decision, State
+from rocwright.store.gc import folder_size
+from rocwright.units import size
+
+PERIOD = 0.2
+"""Seconds between two looks: a link writes some 100 MB in that time."""
+
+RESERVE = 512 * 1024**2
+"""Bytes that are left free on a file system, and no more than `SHARE` of a small one."""
+
+FAR, SELDOM = 16 * 1024**3, 1.0
+"""Bytes beyond the reserve from which on a file system is looked at this seldom, in seconds."""
+
+RESERVE_INODES = 10_000
+SHARE = 50
+
+ROOM = "free some room (rocwright clean --dry-run shows what can go), or set ROCWRIGHT_HOME to a larger disk"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Volume:
+    """A file system: what lies on it and where; bytes and inodes, in all and free. `inodes` is 0 where the
+    file system makes them as they are needed.
+    """
+
+    what: tuple[str, ...]
+    path: Path
+    device: int
+    total: int
+    free: int
+    inodes: int
+    inodes_free: int
+
+    @property
+    def reserve(self) -> int:
+        return min(RESERVE, self.total // SHARE)
+
+    @property
+    def far_from_full(self) -> bool:
+        """Whether nothing fills it within some seconds."""
+        few = self.inodes and self.inodes_free < 100 * RESERVE_INODES
+        return self.free - self.reserve >= FAR and not few
+
+    @property
+    def nearly_full(self) -> str:
+        """What of it is used up but for the reserve, in words; empty while there is room."""
+        if self.free < self.reserve:
+            return f"{size(self.free)} of {size(self.total)} are left"
+        if self.inodes_free < min(RESERVE_INODES, self.inodes // SHARE):
+            return f"{self.inodes_free:,} of {self.inodes:,} inodes are left"
+        return ""
+
+    def __str__(self) -> str:
+        return f"the disk of {self.path} ({', '.join(self.what)})"
+
+
+def places(home: Home) -> dict[str, Path]:
+    """What a build writes, and where."""
+    return {
+        "build folders": home.work,
+        "the store": home.store,
+        "unpacked roots": home.roots,
+        "the compiler cache": home.compiler_caches,
+        "logs": home.runs,
+        "temporary files": Path(tempfile.gettempdir()),
+    }
+
+
+def storage_of(engine: str | None, home: Home) -> dict[str, Path]:
+    """Where the engine that a build uses keeps its images; nothing for one that keeps none."""
+    from rocwright.sandbox import ENGINES, pick
+
+    if engine is not None and engine in ENGINES and not ENGINES[engine].keeps_images:
+        return {}
+    from rocwright.diagnosis.facts import host_facts
+    from rocwright.machine.rooms import storages
+    from rocwright.machine.tree import Tree
+
+    with contextlib.suppress(RocwrightError), Tree() as tree:
+        name = pick(engine, home.probes).name
+        found = storages(tree, host_facts(), os.geteuid(), str(Path.home()))
+        return {what: Path(path) for what, path in found if name in what.split()}
+    return {}
+
+
+def volumes(where: Mapping[str, Path]) -> tuple[Volume, ...]:
+    """Each file system once, with all that lies on it; folders that are not there yet lie where they will."""
+    found: dict[int, Volume] = {}
+    for what, path in where.items():
+        there = path if path.exists() else next(one for one in path.parents if one.exists())
+        told, device = os.statvfs(there), there.stat().st_dev
+        before = found.get(device)
+        found[device] = Volume(
+            what=(*(before.what if before else ()), what),
+            path=before.path if before else there,
+            device=device,
+            total=told.f_blocks * told.f_frsize,
+            free=told.f_bavail * told.f_frsize,
+            inodes=told.f_files,
+            inodes_free=told.f_favail,
+        )
+    return tuple(found.values())
+
+
+def check_room(decisions: Sequence[Decision], home: Home) -> int:
+    """The bytes that the steps to run are known to need. Raises OutOfDiskError where they are not free, or
+    where a file system that a build writes to is full but for its reserve."""
+    to_run = [one.step for one in decisions if one.state is State.RUN]
+    needed = sum(step.needs.disk for step in to_run)
+    home.path.mkdir(parents=True, exist_ok=True)
+    work, *_ = volumes({"build folders": home.work})
+    if needed and needed + work.reserve > work.free:
+        raise OutOfDiskError(
+            f"this build needs about {size(needed)} on the disk of {home.path}; {size(work.free)} are free",
+            cause=", ".join(
+                f"{step.name} {size(step.needs.disk)}"
+                for step in sorted(to_run, key=lambda step: -step.needs.disk)[:4]
+                if step.needs.disk
+            ),
+            next_step=ROOM,
+            subject=str(home.path),
+        )
+    for volume in volumes(places(home)):
+        if needed and volume.nearly_full:
+            raise OutOfDiskError(
+                f"{volume} is full: {volume.nearly_full}",
+                cause="a build that begins so ends so",
+                next_step=how_to_free(volume, home),
+                subject=str(volume.path),
+            )
+    return needed
+
+
+def how_to_free(volume: Volume, home: Home) -> str:
+    """What makes room on that file system: clearing the home folder helps only the disk that holds it."""
+    if volume.device == home.path.stat().st_dev:
+        return ROOM
+    if volume.path == Path(tempfile.gettempdir()):
+        return f"free some room in {volume.path}, or set TMPDIR to a folder on another disk"
+    return f"free some room on the disk of {volume.path}"
+
+
+@dataclass(slots=True, kw_only=True)
+class DiskWatch:
+    """Looks at the file systems while steps run. `on_full` is called once, before one of them is full; `say`
+    where what is free may not do for what the running steps are known to need. Once `full` is found,
+    `written` is what each running step had written by then, `gone` what that file system lost since the
+    begin, in bytes."""
+
+    where: Mapping[str, Path]
+    home: Home
+    running: Callable[[], Sequence[Step]]
+    on_full: Callable[[], None]
+    say: Callable[[str], None]
+    full: Volume | None = None
+    written: dict[str, int] = field(default_factory=dict)
+    gone: int = 0
+    _free: dict[int, int] = field(default_factory=dict)
+    _period: float = PERIOD
+    _said: set[int] = field(default_factory=set)
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """Look until left."""
+        self._free = {one.device: one.free for one in volumes(self.where)}
+        stop = Event()
+        thread = Thread(target=self._watch, args=(stop,), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+    def look(self) -> Volume | None:
+        """The file system that is nearly full, if one is or was."""
+        if self.full is None:
+            with contextlib.suppress(OSError):
+                found = volumes(self.where)
+                self._period = SELDOM if all(one.far_from_full for one in found) else PERIOD
+                full = next((one for one in found if one.nearly_full), None)
+                if full is not None:
+                    self.gone = self._free.get(full.device, full.free) - full.free
+                    self.written = {step.name: written(step, self.home) for step in self.running()}
+                self.full = full
+        return self.full
+
+    def _watch(self, stop: Event) -> None:
+        while not stop.wait(self._period):
+            if self.look() is not None:
+                self.on_full()
+                return
+            with contextlib.suppress(OSError):
+                self._foresee()
+
+    def _foresee(self) -> None:
+        """Say once, of the disk with the build folders, that what is still needed may not fit."""
+        steps = self.running()
+        work = self.where.get("build folders", self.home.work)
+        volume = next(iter(volumes({"build folders": work})), None)
+        if volume is None or volume.device in self._said:
+            return
+        free = volume.free - volume.reserve
+        # looking into the folders takes time: only where it may matter
+        if sum(step.needs.disk for step in steps) <= free:
+            return
+        wanted = sum(still_needed(step, self.home) for step in steps)
+        if wanted > free:
+            self._said.add(volume.device)
+            self.say(
+                f"  disk: {size(volume.free)} are free in {volume.path}, and what runs may want "
+                f"{size(wanted)} more; it is stopped in order before the disk is full"
+            )
+
+
+def written(step: Step, home: Home) -> int:
+    """Bytes in the folder of a running step."""
+    return folder_size(Workspace.of(home, step.key).path)
+
+
+def still_needed(step: Step, home: Home) -> int:
+    """Bytes that a running step is known to need beyond what its folder has."""
+    return max(0, step.needs.disk - written(step, home))
+
+
+def stopped(watch: DiskWatch, volume: Volume, step: Step, *, kept: Path | None) -> OutOfDiskError:
+    """The error of a step that was ended before the disk was full."""
+    where = f"its folder is kept: {kept}" if kept else "its folder is removed"
+    return OutOfDiskError(
+        f"stopped before {volume} was full: {volume.nearly_full}",
+        cause=f"{_culprit(watch, volume, step)}; {where}",
+        next_step=f"{how_to_free(volume, watch.home)}; then run again: what was finished is kept",
+        subject=str(volume.path),
+    )
+
+
+def _culprit(watch: DiskWatch, volume: Volume, step: Step) -> str:
+    """Who wrote most of what filled the disk: this step, another that ran beside it, or something else."""
+    mine = watch.written.get(step.name, 0)
+    known = f", and was known to need {size(step.needs.disk)}" if step.needs.disk else ""
+    own = f"this step had written {size(mine)}{known}"
+    if "build folders" not in volume.what:
+        return f"build folders are on another disk ({own}): temporary files or other programs filled this one"
+    most, most_bytes = max(watch.written.items(), key=lambda one: one[1], default=(step.name, mine))
+    if sum(watch.written.values()) < watch.gone // 2:
+        return (
+            f"{size(watch.gone)} went since the build began, most of it not to its steps "
+            f"({own}): another program fills the disk"
+        )
+    return own if most == step.name else f"{most} had written {size(most_bytes)} of it ({own})"

@@ -1,0 +1,118 @@
+"""How long steps and whole builds can be expected to take, and how well that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+from typing import Literal
+
+from rocwright.execution.history import Took, took
+from rocwright.model.base import Frozen
+from rocwright.model.steps import Step
+from rocwright.plan.decide import Decision
+from rocwright.project import Project
+
+RECIPE_JOBS = 2
+"""Recipes say what a step took on a two-core machine."""
+
+WARM = 0.5
+"""A step of which the compiler cache had more than this part says little about the next time."""
+
+LEAST = 1.0
+"""Seconds below which a step says nothing of how fast a machine is."""
+
+Source = Literal["built here", "recipe, by this machine", "recipe", ""]
+
+
+class Expected(Frozen):
+    """What a step can be expected to take: `work` is wall seconds times jobs, 0 where nothing tells.
+
+    `counted` is how many things ninja or make counted in all the last time.
+    """
+
+    work: float = 0
+    source: Source = ""
+    counted: int = 0
+
+    def seconds(self, jobs: int) -> float:
+        """Wall seconds with so many jobs, 0 where nothing tells."""
+        return self.work / max(jobs, 1)
+
+
+def expect(
+    steps: Iterable[Step], past: Iterable[Took], recipes: Mapping[str, float], stack: str = ""
+) -> dict[str, Expected]:
+    """By the name of each step: as it took before on this machine, in this `stack` or another; else as its
+    recipe says, at this machine's own pace; else as the recipe says; else nothing.
+
+    `recipes` are the seconds of every component's recipe, by which this machine's pace is known.
+    """
+    history = list(past)
+    pace = machine_pace(history, recipes)
+    return {step.name: _expect(step, history, pace, stack) for step in steps}
+
+
+def _expect(step: Step, history: Sequence[Took], pace: float | None, stack: str) -> Expected:
+    same = [one for one in history if one.name == step.name]
+    if same:
+        # each next one only decides where the ones before are equal; the newest comes first
+        best = min(same, key=lambda one: (one.cached > WARM, one.stack != stack))
+        return Expected(work=best.seconds * best.jobs, source="built here", counted=best.counted)
+    if not step.needs.seconds:
+        return Expected()
+    work = step.needs.seconds * (min(RECIPE_JOBS, step.needs.cores) if compiles(step) else 1)
+    if pace is None or not compiles(step):
+        return Expected(work=work, source="recipe")
+    return Expected(work=work * pace, source="recipe, by this machine")
+
+
+def machine_pace(history: Iterable[Took], recipes: Mapping[str, float]) -> float | None:
+    """How many times what its recipe says a step takes here: the median over what was built, else None."""
+    found = [
+        one.seconds * one.jobs / (recipes[one.name] * RECIPE_JOBS)
+        for one in history
+        if recipes.get(one.name, 0) >= LEAST and one.cached <= WARM
+    ]
+    return median(found) if found else None
+
+
+def compiles(step: Step) -> bool:
+    """Whether a step runs a recipe's commands, with as many jobs as there are."""
+    return step.kind == "run"
+
+
+def most_jobs(step: Step, jobs: int) -> int:
+    """How many of `jobs` a step can use."""
+    return max(1, min(step.needs.cores, jobs)) if compiles(step) else 1
+
+
+class Left(Frozen):
+    """What is left of a build: wall seconds as far as anything tells, and the steps of which nothing does."""
+
+    seconds: float = 0
+    unknown: tuple[str, ...] = ()
+
+
+def whole(steps: Sequence[Step], left: Mapping[str, float | None], jobs: int) -> Left:
+    """How long these steps take together: `left` are the seconds of each by key, None where nothing tells.
+
+    No less than the longest way through what needs what, and no less than all the work on `jobs` cores.
+    `steps` come in an order in which each follows what it needs.
+    """
+    ways: dict[str, float] = {}
+    for step in steps:
+        before = max((ways.get(item.key, 0) for item in step.inputs), default=0)
+        ways[step.key] = before + (left.get(step.key) or 0)
+    work = sum((left.get(step.key) or 0) * most_jobs(step, jobs) for step in steps if compiles(step))
+    return Left(
+        seconds=max(max(ways.values(), default=0), work / max(jobs, 1)),
+        unknown=tuple(step.name for step in steps if left.get(step.key) is None),
+    )
+
+
+def expected(project: Project, decisions: Sequence[Decision]) -> dict[str, Expected]:
+    """How long each step of a plan should take, by this machine's history and the recipes."""
+
+    recipes = {name: one.resources.seconds for name, one in project.catalog.components.items()}
+    steps = [one.step for one in decisions]
+    return expect(steps, took(project.home), recipes, project.request.stack)

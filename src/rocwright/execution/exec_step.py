@@ -1,0 +1,254 @@
+"""Run one step given nothing but the store: its definition, its inputs, and where its outputs go."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from rocwright.errors import InputError, InternalError, RocwrightError
+from rocwright.execution.context import Context, Made
+from rocwright.execution.workspace import Workspace, spare_the_users_work
+from rocwright.home import Home
+from rocwright.model.steps import BaseAction, FetchAction, ImageAction, RunAction, Step, TreeAction
+from rocwright.store.local import LocalStore, is_key
+from rocwright.store.model import Output, Record
+
+
+def execute(
+    key: str,
+    store: LocalStore,
+    home: Home,
+    on_line: Callable[[str], None],
+    *,
+    jobs: int = 1,
+    memory: int | None = None,
+    engine: str | None = None,
+    server: Path | None = None,
+    compiler_cache: bool = True,
+) -> Record:
+    """Make sure that the store has what `key` stands for, and give its record.
+
+    Two processes that want the same key wait for each other; the second finds the first one's outputs.
+    Raises whatever the step's action raises; InputError where the store has not what the step needs.
+    """
+    step = load_step(store, key)
+    with store.lock(key):
+        kept = finished(store, key)
+        if kept is not None:
+            on_line(f"{step.name}: already in the store")
+            return kept
+        inputs = resolve_inputs(store, step)
+        content_key = step.content_key(
+            {name: [one.sha256 for one in found] for name, found in inputs.items()}
+        )
+        same = finished(store, content_key)
+        if same is not None:
+            on_line(f"{step.name}: its inputs are bit for bit those of an earlier run, nothing to do")
+            return store.put_record(same.model_copy(update={"key": key, "reused": content_key}))
+        return _make(
+            step,
+            key,
+            content_key,
+            inputs,
+            store,
+            home,
+            on_line,
+            jobs,
+            memory,
+            engine,
+            server,
+            compiler_cache,
+        )
+
+
+def load_step(store: LocalStore, key: str) -> Step:
+    """The step of that key. Raises InputError where the store has none, or not what the key says."""
+    definition = store.step(key) if is_key(key) else None
+    if definition is None:
+        raise InputError(
+            f"the store at {store.path} has no step {key[:12]}",
+            cause="it was never planned into this store",
+            next_step="rocwright build plans and runs; or give the right --store",
+        )
+    try:
+        step = Step.model_validate_json(definition)
+    except ValidationError as error:
+        raise InternalError(
+            f"the definition of step {key[:12]} cannot be read",
+            cause=str(error.errors()[0]["msg"]),
+            next_step="rocwright build writes it again",
+        ) from error
+    if step.key != key:
+        raise InternalError(
+            f"the definition of step {key[:12]} has another key",
+            cause="it was changed on disk, or written by another version of rocwright",
+            next_step="rocwright build writes it again",
+        )
+    return step
+
+
+def finished(store: LocalStore, key: str) -> Record | None:
+    """The record of a key whose outputs are all in the store."""
+    record = store.record(key)
+    if record is None or not all(store.has(one.sha256, one.size) for one in record.outputs):
+        return None
+    return record
+
+
+def resolve_inputs(store: LocalStore, step: Step) -> dict[str, list[Output]]:
+    """The outputs behind each input's name. Raises InputError where a step before it is not done."""
+    found: dict[str, list[Output]] = {}
+    for item in step.inputs:
+        record = finished(store, item.key)
+        if record is None:
+            raise InputError(
+                f"{step.name} needs the step {item.key[:12]} ({item.name}), which is not in the store",
+                cause="it has not been run yet, or its output was removed",
+                next_step=f"rocwright exec-step {item.key} first, or rocwright build",
+                subject=item.key,
+            )
+        outputs = list(record.outputs) if item.output == "*" else [record.output(item.output)]
+        found.setdefault(item.name, []).extend(outputs)
+    return found
+
+
+def _make(
+    step: Step,
+    key: str,
+    content_key: str,
+    inputs: dict[str, list[Output]],
+    store: LocalStore,
+    home: Home,
+    on_line: Callable[[str], None],
+    jobs: int,
+    memory: int | None,
+    engine: str | None,
+    server: Path | None,
+    compiler_cache: bool,
+) -> Record:
+    spare_the_users_work([step], home)
+    workspace = Workspace.of(home, key)
+    workspace.create()
+    context = Context(
+        store=store,
+        home=home,
+        workspace=workspace,
+        inputs=inputs,
+        on_line=on_line,
+        jobs=jobs,
+        memory=memory,
+        limit=step.needs.limit,
+        engine=engine,
+        parent=_parent(step, store),
+        step=step,
+        server=server,
+        compiler_cache=compiler_cache,
+    )
+    started, begun = datetime.now(UTC), time.monotonic()
+    try:
+        made = _perform(step, context)
+    except RocwrightError as error:
+        from rocwright.diagnosis.explain import explain, where_of
+
+        explain(error, where_of(step))
+        raise
+    outputs = _keep(step, made, store)
+    record = Record(
+        key=key,
+        content_key=content_key,
+        step=step.name,
+        kind=step.kind,
+        outputs=outputs,
+        started=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        seconds=round(time.monotonic() - begun, 3),
+        engine=made.engine,
+        peak_memory=made.peak_memory,
+        jobs=jobs,
+        compiler_cache=dict(made.compiler_cache or {}),
+        cache=made.cache,
+        notes=made.notes,
+        commits=dict(made.commits or {}),
+    )
+    if content_key != key:
+        store.put_record(record.model_copy(update={"key": content_key}))
+    kept = store.put_record(record)
+    workspace.remove()
+    return kept
+
+
+def _parent(step: Step, store: LocalStore) -> str:
+    """The last commit of the tree from which the commands before this tree step started, or ""."""
+    if not isinstance(step.action, TreeAction):
+        return ""
+    for item in step.inputs:
+        before = load_step(store, item.key) if store.step(item.key) else None
+        if before is not None and isinstance(before.action, RunAction):
+            trees = (store.record(one.key) for one in before.inputs if one.name == "src")
+            commits = [commit for record in trees if record for commit in record.commits.values()]
+            return commits[-1] if commits else ""
+    return ""
+
+
+def _perform(step: Step, context: Context) -> Made:
+    match step.action:
+        case FetchAction():
+            from rocwright.execution.fetch import fetch
+
+            fetch(
+                step.action.files,
+                context.store,
+                context.home.apt,
+                context.workspace.scratch,
+                context.on_line,
+            )
+            return Made(outputs={})
+        case BaseAction():
+            return _make_base(step.action, context)
+        case TreeAction():
+            from rocwright.execution.tree import run_tree
+
+            return run_tree(step.action, context)
+        case RunAction():
+            from rocwright.execution.run import run_run
+
+            return run_run(step.action, context)
+        case ImageAction():
+            from rocwright.execution.image import run_image
+
+            return run_image(step.action, context)
+
+
+def _make_base(action: BaseAction, context: Context) -> Made:
+    from rocwright.bases.debian import make_root
+    from rocwright.bases.image import make_image_root
+
+    packages = [
+        (one.filename, context.store.verified(one.sha256))
+        for one in context.inputs["packages"]
+        if one.sha256 != action.image
+    ]
+    target, scratch = context.workspace.out / "root.tar.zst", context.workspace.scratch
+    match action.family:
+        case "debian":
+            make_root(action, packages, target, scratch, context.on_line)
+        case "image":
+            make_image_root(action, packages, context.store, target, scratch, context.on_line)
+    return Made(outputs={"root": target})
+
+
+def _keep(step: Step, made: Made, store: LocalStore) -> tuple[Output, ...]:
+    if isinstance(step.action, FetchAction):
+        return tuple(
+            Output(name=pin.sha256, filename=pin.filename, sha256=pin.sha256, size=pin.size)
+            for pin in step.action.files
+        )
+    outputs = []
+    for name, path in made.outputs.items():
+        filename = path.name
+        digest, size = store.put_file(path, move=True)
+        outputs.append(Output(name=name, filename=filename, sha256=digest, size=size))
+    return tuple(outputs)

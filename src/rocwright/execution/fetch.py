@@ -1,0 +1,98 @@
+"""Fetch once, verify, keep: files of a lock, from outside into the store."""
+
+from __future__ import annotations
+
+import shutil
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rocwright.bases.image import fetch_packages
+from rocwright.errors import FetchError
+from rocwright.model.steps import (
+    ArchiveOrigin,
+    BuiltinOrigin,
+    DebianOrigin,
+    DebianSourceOrigin,
+    FilePin,
+    GitOrigin,
+    ImageOrigin,
+    IndexOrigin,
+    PackageOrigin,
+)
+from rocwright.sources import git, image, index, web
+from rocwright.sources.debian import DebianArchive
+from rocwright.sources.pins import check_pin
+from rocwright.sources.places import pack_builtin
+from rocwright.store.model import Store
+from rocwright.toml.read import catalog_folders, holder
+
+
+def fetch(
+    pins: Sequence[FilePin],
+    store: Store,
+    apt: Path,
+    scratch: Path,
+    on_line: Callable[[str], None],
+) -> None:
+    """Bring every file that the store has not yet. Raises FetchError where one is not what the lock says."""
+    missing = [pin for pin in pins if not store.has(pin.sha256, pin.size)]
+    if not missing:
+        return
+    size = sum(pin.size for pin in missing)
+    on_line(f"fetch: {len(missing)} files, {size / 1024**2:.1f} MiB")
+    scratch.mkdir(parents=True, exist_ok=True)
+    packages: defaultdict[tuple[str, str], list[FilePin]] = defaultdict(list)
+    of_images: list[FilePin] = []
+    for pin in missing:
+        match pin.origin:
+            case DebianOrigin() | DebianSourceOrigin():
+                packages[pin.origin.suite, pin.origin.architecture].append(pin)
+            case IndexOrigin():
+                index.download(pin, scratch)
+            case GitOrigin():
+                git.pack_commit(pin.origin.url, pin.origin.commit, scratch, pin.origin.held)
+            case ArchiveOrigin():
+                web.fetch_pin(pin, scratch)
+            case BuiltinOrigin():
+                _carried(pin, store)
+                continue
+            case ImageOrigin():
+                image.pull(pin.origin, scratch)
+            case PackageOrigin():
+                of_images.append(pin)
+                continue
+        on_line(f"fetch: {pin.filename}")
+    for (suite, architecture), wanted in packages.items():
+        DebianArchive(apt, suite, architecture).download(wanted, scratch)
+    _keep(
+        [pin for pin in missing if not isinstance(pin.origin, BuiltinOrigin | PackageOrigin)], scratch, store
+    )
+    # the packages of an image are fetched by that image's own package manager, which is in the store by now
+    fetch_packages(of_images, store, scratch, on_line)
+    _keep(of_images, scratch, store)
+    shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _keep(pins: Sequence[FilePin], scratch: Path, store: Store) -> None:
+    for pin in pins:
+        check_pin(scratch / pin.filename, pin)
+        store.put_file(scratch / pin.filename, move=True)
+
+
+def _carried(pin: FilePin, store: Store) -> None:
+    assert isinstance(pin.origin, BuiltinOrigin)
+    name = f"sources/{pin.origin.name}"
+    folder = holder(name, catalog_folders())
+    if folder is None:
+        raise FetchError(
+            f"the catalog has no source {pin.origin.name}",
+            cause="the lock was made with another catalog than the one in use",
+            next_step="set ROCWRIGHT_CATALOG as when it was locked, or rocwright lock",
+        )
+    if pack_builtin(pin.origin.name, folder / name, store, pin.sha256).sha256 != pin.sha256:
+        raise FetchError(
+            f"the source of {pin.origin.name} is not what the lock says",
+            cause="this rocwright carries another version of it than the one that made the lock",
+            next_step="rocwright lock",
+        )

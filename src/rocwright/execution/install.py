@@ -1,0 +1,162 @@
+"""Built wheels into somebody's own Python environment, so that one working copy of what they need stays."""
+
+from __future__ import annotations
+
+import json
+import sys
+import zipfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from email.parser import BytesParser
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from rocwright.errors import CheckError, ConflictError, InputError
+from rocwright.plan.make import make_plan
+from rocwright.processes import run as process
+from rocwright.project import Project, built_outputs
+from rocwright.provenance.materials import made_from
+from rocwright.provenance.sidecars import lay_file
+from rocwright.resolve.model import Lock
+from rocwright.untrusted import temporary_folder
+
+GUARD = "guards/single_package.py"
+
+_LIST = """\
+import importlib.metadata as m, json
+print(json.dumps({d.metadata["Name"]: d.version for d in m.distributions() if d.metadata["Name"]}))
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wheel:
+    """A wheel's name, version and requirements, as its own metadata says."""
+
+    path: Path
+    name: str
+    version: str
+    needs: tuple[Requirement, ...]
+
+
+def install(project: Project, locked: Lock, environment: Path, say: Callable[[str], None]) -> list[Wheel]:
+    """Install every wheel of a built stack into a virtual environment, and nothing else.
+
+    The environment keeps exactly one working copy of each package that the stack's recipes guard. Raises
+    InputError where there is no environment or no wheel, ConflictError where it has another version of
+    something than the wheels were built for, CheckError where a guarded package is not one, or does not work.
+    """
+    python = environment_python(environment)
+    plan = make_plan(locked, project.catalog)
+    components = [project.catalog.component(one.name) for one in locked.components]
+    guarded = tuple(sorted({name for one in components for name in one.guard}))
+    steps = {step.name: step for step in plan.steps}
+    built = built_outputs(project, plan)
+    outputs = {name: one for name, one in built.items() if one.filename.endswith(".whl")}
+    if not outputs:
+        raise InputError(
+            f"the stack {project.request.stack} makes no wheels",
+            cause="only wheels are installed into a Python environment",
+            next_step=f"its artifacts lie in {project.output / project.request.stack}",
+        )
+    guard = project.catalog.file(GUARD)
+    with temporary_folder("install") as folder:
+        paths = [Path(folder) / one.filename for one in outputs.values()]
+        for path, (name, output) in zip(paths, outputs.items(), strict=True):
+            lay_file(project, made_from(steps[name], plan, locked), locked, output, path, say)
+        wheels = [read_wheel(path) for path in paths]
+        check_versions(wheels, installed(python), guarded, environment)
+        present = [name for name in guarded if name in installed(python)]
+        _guard(guard, python, present, Path(folder), importing=False)
+        say(f"installing {', '.join(f'{one.name} {one.version}' for one in wheels)} into {environment}")
+        _pip(python, paths)
+        say(f"guard: one {', '.join(guarded)} in {environment}, and it imports")
+        _guard(guard, python, guarded, Path(folder), importing=True)
+    return wheels
+
+
+def environment_python(environment: Path) -> Path:
+    """The Python of a virtual environment. Raises InputError where there is none."""
+    python = environment / "bin" / "python"
+    if not (environment / "pyvenv.cfg").is_file() or not python.exists():
+        raise InputError(
+            f"{environment} is not a virtual environment",
+            cause="it has no pyvenv.cfg or no bin/python",
+            next_step=f"python3 -m venv {environment}",
+        )
+    return python.absolute()
+
+
+def read_wheel(path: Path) -> Wheel:
+    """What a wheel says of itself. Raises CheckError where it says nothing."""
+    with zipfile.ZipFile(path) as archive:
+        names = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        if len(names) != 1:
+            raise CheckError(f"{path.name} has {len(names)} METADATA files", next_step="build it again")
+        said = BytesParser().parsebytes(archive.read(names[0]))
+    needs = tuple(Requirement(one) for one in said.get_all("Requires-Dist", []))
+    return Wheel(path=path, name=said["Name"], version=said["Version"], needs=needs)
+
+
+def installed(python: Path) -> dict[str, str]:
+    """The distributions of an environment, by their normal name."""
+    done = process.run([python, "-c", _LIST], timeout=120)
+    if not done.ok:
+        raise InputError(
+            f"{python} does not run", cause=done.stderr.strip()[-300:], next_step="make the environment anew"
+        )
+    return {canonicalize_name(name): version for name, version in json.loads(done.stdout).items()}
+
+
+def check_versions(
+    wheels: Sequence[Wheel], there: Mapping[str, str], guarded: Sequence[str], environment: Path
+) -> None:
+    """Raise ConflictError where a guarded package will not be the one that the wheels were built for."""
+    after = dict(there) | {canonicalize_name(one.name): one.version for one in wheels}
+    wrong = []
+    for wheel in wheels:
+        for need in wheel.needs:
+            name = canonicalize_name(need.name)
+            if name not in guarded or (need.marker and not need.marker.evaluate({"extra": ""})):
+                continue
+            found = after.get(name)
+            if found is None or not need.specifier.contains(found, prereleases=True):
+                wrong.append(f"{wheel.name} {wheel.version} needs {need}; there is {found or 'none'}")
+    if wrong:
+        raise ConflictError(
+            f"the wheels do not go with what is in {environment}",
+            cause="; ".join(wrong),
+            next_step="install that version there first, or make another environment",
+        )
+
+
+def _pip(python: Path, paths: Sequence[Path]) -> None:
+    words = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-index", "--no-deps"]
+    done = process.run([*words, "--force-reinstall", "--disable-pip-version-check", *paths], timeout=1800)
+    if not done.ok:
+        raise CheckError(
+            "the wheels cannot be installed there",
+            cause=next((one for one in done.stderr.splitlines() if one.startswith("ERROR")), "see below"),
+            detail=done.stderr[-2000:],
+            next_step="the environment's Python is probably another one than the wheels are for",
+        )
+
+
+def _guard(guard: Path, python: Path, names: Iterable[str], folder: Path, *, importing: bool) -> None:
+    chosen = list(names)
+    if not chosen:
+        return
+    work = folder / "empty"
+    work.mkdir(exist_ok=True)
+    how = [] if importing else ["--no-import"]
+    done = process.run([python, guard, *chosen, "--workdir", work, *how], timeout=900)
+    if not done.ok:
+        lines = done.stdout.splitlines()
+        told = next((line.partition("] ")[2] for line in lines if line.startswith("error[")), "")
+        raise CheckError(
+            told or f"{', '.join(chosen)} is not one working package there",
+            cause="nothing was installed yet" if not importing else "seen after the installation",
+            detail="\n".join(lines[:60]) or done.stderr[-2000:],
+            next_step="look at what the guard says above",
+        )

@@ -1,0 +1,98 @@
+"""How many tokens there are, in the fifo and in the hands of clients, and what becomes of those that are
+lost.
+
+Who holds a token is not known, only how many are out. Two things are seen besides: how many threads live in
+the steps (a token that nobody can hold any more is lost), and how many processes work (more than tokens
+explain were started by tools that know no job server, or were told a number; so much less may be given
+out).
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from statistics import mean
+
+from rocwright.execution.jobs.tokens import Tokens
+
+PATIENCE = 2.0
+"""Seconds for which something must hold without a break before it is believed.
+
+A client takes a token some moments before its process is there, and gives it back some moments after.
+"""
+
+
+WRITERS = 0.05
+"""Seconds in one look for a process that writes tokens of its own without end."""
+
+
+@dataclass(slots=True)
+class Lasting:
+    """The values that a number had within the last `PATIENCE` seconds."""
+
+    _values: deque[tuple[float, int]] = field(default_factory=deque)
+
+    def note(self, now: float, value: int) -> None:
+        """Take in a value."""
+        self._values.append((now, value))
+        while len(self._values) > 1 and self._values[1][0] <= now - PATIENCE:
+            self._values.popleft()
+
+    def least(self) -> int:
+        """The least of them; 0 until so long has passed."""
+        return max(0, min(value for _, value in self._values)) if self._whole() else 0
+
+    def usual(self) -> int:
+        """Their mean; 0 until so long has passed."""
+        return max(0, round(mean(value for _, value in self._values))) if self._whole() else 0
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self._values.clear()
+
+    def _whole(self) -> bool:
+        return bool(self._values) and self._values[0][0] <= self._values[-1][0] - PATIENCE
+
+
+@dataclass(slots=True)
+class Circulation:
+    """Keeps `tokens` at what is wanted. Only the job server's thread has it."""
+
+    tokens: Tokens
+    _there: int = 0
+    _lost: Lasting = field(default_factory=Lasting)
+    _surplus: Lasting = field(default_factory=Lasting)
+    _unexplained: int = 0
+    flooded: bool = False
+    """Whether somebody still wrote at the last look."""
+
+    def out(self) -> int:
+        """Tokens in the hands of clients, lost ones too. What somebody wrote beyond what there is, is taken
+        away, for `WRITERS` seconds where more of it comes."""
+        held = self.tokens.held()
+        self.flooded = held > self._there
+        end = time.monotonic() + (WRITERS if self.flooded else 0)
+        while time.monotonic() < end:
+            self.tokens.take(held - self._there)
+            time.sleep(WRITERS / 50)  # for one that waits to write more
+            held = self.tokens.held()
+        return max(0, self._there - held)
+
+    def note(self, now: float, *, out: int, threads: int, surplus: int) -> None:
+        """Take in what was seen at once: `out` tokens, `threads` that live, and by how many the processes
+        that work are more than those that tokens explain."""
+        self._lost.note(now, out - threads)
+        if lost := self._lost.least():
+            self._there -= lost
+            self._lost.forget()
+        self._surplus.note(now, surplus - out)
+        self._unexplained = self._surplus.usual()
+
+    def settle(self, wanted: int) -> None:
+        """Have `wanted` tokens in all, less what works without; those in the hands of clients are awaited."""
+        target = max(0, wanted - self._unexplained)
+        if target > self._there:
+            self._there += self.tokens.put(target - self._there)
+        elif target < self._there:
+            self._there -= self.tokens.take(self._there - target)

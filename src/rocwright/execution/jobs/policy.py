@@ -1,0 +1,299 @@
+"""How many processes there may be now, and which must wait: a pure function of what is seen.
+
+New jobs are let in by what those that run usually come to. What runs is held to an order in which all of it
+can end, by what each may come to at most: the younger ones stop before they take what the older may want.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from rocwright.execution.jobs.learn import Learnt, Peaks
+from rocwright.execution.jobs.order import Job, may_run, order
+from rocwright.execution.jobs.processes import Kind, Seen
+from rocwright.execution.jobs.room import Pressure, Room
+
+PERIOD = 0.5
+"""Seconds between two looks where nothing presses."""
+
+SHORTEST = 0.02
+"""Seconds between two looks where the room is nearly gone."""
+
+UNKNOWN = 1024**3
+"""Bytes that a job is reckoned with where neither its recipe nor an earlier one tells."""
+
+PATIENCE = 5.0
+"""Seconds asleep without any work done after which a process is held to wait for another. One that wants a
+processor and gets none, on a machine that others use too, may grow at any time."""
+
+STALLED = (0.1, 0.4)
+"""Shares of time in which all wait for memory: from the first on the room counts less, at the second not."""
+
+_NEARLY = 0.1
+"""The share of all that a process may lack, and be held to have had all."""
+
+_FAST, _SLOW = 512 * 1024**2, 128 * 1024**2
+"""Bytes a second by which a process may grow: as long as none was seen, and at least, whatever was seen."""
+
+_SIGNAL = 0.03
+"""Seconds from a look to what it stops having stopped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepNow:
+    """A step under way. `memory` is what its recipe reckons one job with, in bytes (0: it does not say).
+
+    `shares` tells that its tools are clients of the job server. A step that does not share has `jobs`
+    processes of its own, whatever is decided here, save that they can be paused. With `clients` some of its
+    tools take tokens, and more than the number comes by tokens only. `begun` is on the monotonic clock.
+    """
+
+    name: str
+    component: str
+    memory: int
+    jobs: int
+    shares: bool
+    begun: float
+    clients: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """What one look hands to the next.
+
+    `fastest` is the quickest growth of a process in bytes a second, `late` by how many seconds looks came
+    later than the `waits` asked for. `stalled` is the pressure's total, `calm` the share of the room that
+    counts under it. `progress` is when each process last did something; `stopped` are those paused here.
+    `others` is the least, in bytes by bound, that was ever used by what is no compiler.
+    """
+
+    time: float | None = None
+    fastest: float = _FAST
+    late: float = 0
+    waits: float = PERIOD
+    stalled: float = 0
+    calm: float = 1
+    seen: Mapping[tuple[int, int], Seen] = field(default_factory=dict)
+    progress: Mapping[tuple[int, int], float] = field(default_factory=dict)
+    stopped: frozenset[tuple[int, int]] = frozenset()
+    others: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What is to be done until the next look.
+
+    `tokens` is how many processes there may be in all, of all steps: each step's first one counted, and the
+    `jobs` of steps that do not share. `pause` and `resume` are what to stop and to let go on. `why` is for
+    people ("memory: 12 of 16 jobs"), "" where nothing holds the build back. `next` is when to look again,
+    in seconds. `hopeless` is a process that wants more by itself than there is for all.
+    """
+
+    tokens: int
+    pause: tuple[Seen, ...] = ()
+    resume: tuple[Seen, ...] = ()
+    why: str = ""
+    next: float = PERIOD
+    hopeless: Seen | None = None
+    past: Past = Past()
+
+
+def decide(
+    now: float,
+    room: Room,
+    seen: Sequence[Seen],
+    steps: Sequence[StepNow],
+    learnt: Learnt,
+    before: Decision | None,
+    most: int,
+    cores: int | None = None,
+) -> Decision:
+    """What to do now, never more than `most` processes in all, on `cores` (None: as many as `most`).
+
+    `before` is the last decision, None at first; `now` is monotonic.
+    """
+    past = _remember(now, room, seen, before)
+    workers = sorted(
+        (one for one in seen if one.kind is not Kind.OTHER), key=lambda one: (one.started, one.pid)
+    )
+    ours = [one for one in workers if not one.paused or _name(one) in past.stopped]
+    active = [one for one in ours if now - past.progress[_name(one)] < PATIENCE]
+    sorts = _Sorts(steps, learnt)
+    available = round((room.available - margin(room)) * past.calm)
+    goes = _going(available, room, active, sorts, past, min(cores or most, most))
+    stays = {_name(one) for one, may in zip(active, goes, strict=True) if not may}
+    pause = tuple(one for one in active if _name(one) in stays and not one.paused)
+    # also those that have not stopped yet (a signal waits until its process has a processor), or turned out
+    # to drive others meanwhile
+    resume = tuple(one for one in seen if _name(one) in past.stopped - stays)
+    tokens = 0 if stays else _admitted(available, workers, steps, sorts, most, cores or most)
+    tokens = min(most, max(tokens, len(steps), 1))
+    wait = _next(available, past.fastest, min(tokens, cores or most))
+    return Decision(
+        tokens=tokens,
+        pause=pause,
+        resume=resume,
+        why=_words(tokens, most, len(stays)),
+        next=wait,
+        hopeless=_hopeless(room, active, goes, past.others[room.bound]),
+        past=replace(past, stopped=frozenset(stays), waits=wait),
+    )
+
+
+def fitting(room: Room, learnt: Learnt, component: str, step: str, memory: int, most: int) -> int:
+    """How many jobs of a step usually fit into the room at once, at least one: for tools that take a number.
+
+    Where more is wanted at times, some of them are paused.
+    """
+    usual = per_job(learnt, component, step, memory)
+    return max(1, min(most, (room.available - margin(room)) // max(1, usual)))
+
+
+def per_job(learnt: Learnt, component: str, step: str, memory: int) -> int:
+    """Bytes that a compilation of a step usually comes to: as was learnt here, of which what its recipe says
+    (`memory`, 0 where it does not) is a part, and the whole where nothing was."""
+    return learnt.peaks(component, step, Kind.COMPILE, memory or UNKNOWN).usual()
+
+
+def margin(room: Room) -> int:
+    """Bytes that are kept for what is not seen: kernel memory, drivers of compilers, other programs."""
+    return round(min(max(room.total * 0.03, 64 * 1024**2), 1024**3))
+
+
+class _Sorts:
+    """What is known of each sort of job of the steps under way."""
+
+    def __init__(self, steps: Sequence[StepNow], learnt: Learnt) -> None:
+        self._steps = {step.name: step for step in steps}
+        self._learnt = learnt
+
+    def of(self, one: Seen) -> Peaks:
+        return self.peaks(one.step, one.kind)
+
+    def peaks(self, name: str, kind: Kind) -> Peaks:
+        step = self._steps.get(name)
+        component, memory = (step.component, step.memory) if step else ("", 0)
+        return self._learnt.peaks(component, name, kind, memory or UNKNOWN)
+
+
+def _name(one: Seen) -> tuple[int, int]:
+    return one.pid, one.started
+
+
+def _remember(now: float, room: Room, seen: Sequence[Seen], before: Decision | None) -> Past:
+    past = before.past if before is not None else Past()
+    passed = max(now - past.time, 1e-3) if past.time is not None else past.waits
+    pairs = [(one, past.seen.get(_name(one))) for one in seen]
+    grown = [
+        (one.memory - old.memory) / passed for one, old in pairs if old is not None and passed > _SIGNAL / 3
+    ]
+    progress = {
+        _name(one): past.progress.get(_name(one), now)
+        if old is not None and old.cpu == one.cpu and not one.paused and not one.ready
+        else now
+        for one, old in pairs
+    }
+    stall = room.pressure
+    others = max(0, room.used - sum(one.memory for one in seen if one.kind is not Kind.OTHER))
+    return Past(
+        time=now,
+        fastest=max(_SLOW, past.fastest * 0.5 ** (passed / 20), *grown),
+        late=max(0.0, min(1.0, max(past.late * 0.5 ** (passed / 10), passed - past.waits))),
+        seen={_name(one): one for one in seen},
+        progress=progress,
+        stopped=past.stopped & progress.keys(),
+        others={**past.others, room.bound: min(others, past.others.get(room.bound, others))},
+        stalled=stall.total if stall is not None else 0,
+        calm=_calm(stall, past, passed),
+    )
+
+
+def _calm(pressure: Pressure | None, past: Past, passed: float) -> float:
+    """The share of the room that counts: 1 without pressure, 0 where hardly anything is done for it."""
+    if pressure is None:
+        return 1.0
+    lately = (pressure.total - past.stalled) / passed if past.stalled else 0.0
+    least, most = STALLED
+    return min(1.0, max(0.0, (most - max(pressure.full, lately)) / (most - least)))
+
+
+def _going(
+    available: int, room: Room, active: Sequence[Seen], sorts: _Sorts, past: Past, cores: int
+) -> list[bool]:
+    """Which of the processes, the oldest first, may go on."""
+    jobs = [
+        Job(
+            one.memory,
+            sorts.of(one).most(one.memory) - one.memory,
+            margin(room) if _name(one) in past.stopped else 0,
+        )
+        for one in active
+    ]
+    if not jobs or sum(job.wants for job in jobs) <= available:
+        return [True] * len(jobs)
+    ahead = past.fastest * (2 * SHORTEST + _SIGNAL + past.late)
+    step = round(ahead * min(1.0, cores / len(jobs)))
+    again = 2 * step + margin(room) // 2
+    places = order(available, jobs)
+    may = may_run(places, [again if _name(one) in past.stopped else step for one in active])
+    found = dict(zip((place.job for place in places), may, strict=True))
+    return [found[number] for number in range(len(jobs))]
+
+
+def _admitted(
+    available: int,
+    workers: Sequence[Seen],
+    steps: Sequence[StepNow],
+    sorts: _Sorts,
+    most: int,
+    cores: int,
+) -> int:
+    """Processes that there may be in all.
+
+    As long as processors are idle, by what jobs usually come to. Beyond, where more of them gain little, by
+    what all may come to at most.
+    """
+    running = Counter(one.step for one in workers)
+    later = [
+        sorts.peaks(step.name, Kind.COMPILE)
+        for step in steps
+        for _ in range(0 if step.shares or step.clients else step.jobs - running[step.name])
+    ]
+    by_usual = available - sum(sorts.of(one).usual(one.memory) - one.memory for one in workers)
+    by_most = available - sum(sorts.of(one).most(one.memory) - one.memory for one in workers)
+    by_usual -= sum(peaks.usual() for peaks in later)
+    by_most -= sum(peaks.most() for peaks in later)
+    total = len(workers) + len(later)
+    new = [sorts.peaks(step.name, Kind.COMPILE) for step in steps if step.shares or step.clients]
+    usual = max((peaks.usual() for peaks in new), default=UNKNOWN)
+    at_most = max((peaks.most() for peaks in new), default=UNKNOWN)
+    while total < most and (by_usual >= usual if total < cores else by_most >= at_most):
+        total += 1
+        by_usual -= usual
+        by_most -= at_most
+    return total
+
+
+def _next(available: int, fastest: float, running: int) -> float:
+    """A quarter of the time in which all that is left could be gone."""
+    return min(PERIOD, max(SHORTEST, available / (4 * fastest * max(1, running))))
+
+
+def _hopeless(room: Room, active: Sequence[Seen], goes: Sequence[bool], others: int) -> Seen | None:
+    """The process that alone has filled what there would be without all others.
+
+    What is used now would not tell: a process that was killed is gone before its memory is.
+    """
+    going = [one for one, may in zip(active, goes, strict=True) if may]
+    if len(going) != 1 or room.available > margin(room):
+        return None
+    nearly_all = room.total - min(margin(room), round(room.total * _NEARLY))
+    return going[0] if going[0].memory + others > nearly_all else None
+
+
+def _words(tokens: int, most: int, waiting: int) -> str:
+    if waiting:
+        return f"memory: {tokens} of {most} jobs, {waiting} paused"
+    return f"memory: {tokens} of {most} jobs" if tokens < most else ""

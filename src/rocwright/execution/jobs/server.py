@@ -1,0 +1,300 @@
+"""The job server of one build: a thread that keeps the right number of tokens in the fifo.
+
+It alone decides how many processes there may be, for all steps that run at once; each step has a seat. Its
+folder and its cgroup are those of a sandbox without processes of its own, and go the same way
+(sandbox/state.py), also where the build is killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import Event, Lock, Thread
+
+from rocwright.execution.jobs.circulation import WRITERS, Circulation
+from rocwright.execution.jobs.join import told_clients, told_to_share
+from rocwright.execution.jobs.learn import Learnt
+from rocwright.execution.jobs.policy import Decision, StepNow, decide, fitting
+from rocwright.execution.jobs.processes import Kind, Seen, Sight, Watch, send
+from rocwright.execution.jobs.room import Room, read_room
+from rocwright.execution.jobs.tokens import Tokens
+from rocwright.home import Home
+from rocwright.model.steps import Step
+from rocwright.sandbox import cgroup, reaper, state
+from rocwright.units import size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """What a step had of the machine, for its record: bytes, seconds that processes of it were paused, and
+    the fewest and most processes that all steps together were allowed meanwhile."""
+
+    peak_memory: int
+    paused_seconds: float
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """A process that by itself filled all that there was: what it is, what it had, and the limit (bytes)."""
+
+    kind: Kind
+    memory: int
+    limit: int
+
+
+@dataclass(slots=True)
+class Seat:
+    """A step's place at the server. `jobs` is the number for tools that know no job server.
+
+    `cap` is the most that all may have while it runs. `working` and `memory` are as last seen: processes that
+    compile or link, and bytes of all. `alone` is one for which no number of jobs would have left enough.
+    """
+
+    name: str
+    component: str
+    reckoned: int
+    jobs: int
+    server: JobServer
+    least: int
+    most: int
+    cap: int
+    begun: float = field(default_factory=time.monotonic)
+    pid: int | None = None
+    shares: bool = False
+    clients: bool = False
+    working: int = 0
+    memory: int = 0
+    peak: int = 0
+    paused: float = 0
+    alone: Alone | None = None
+
+    def describe(self) -> str:
+        """What it has now, for people."""
+        count = self.working or (1 if self.shares else self.jobs)
+        jobs = f"{count} job{'s' if count != 1 else ''}"
+        return f"{jobs} · {size(self.memory)}" if self.memory >= 2**20 else jobs
+
+    def started(self, pid: int) -> None:
+        """Tell the process of the step: its sandboxes carry its number."""
+        self.pid = pid
+
+    def close(self) -> Held:
+        """Give the place back; what the step had. May be repeated."""
+        self.server.leave(self)
+        return Held(peak_memory=self.peak, paused_seconds=self.paused, least=self.least, most=self.most)
+
+    def now(self) -> StepNow:
+        """As the policy sees it."""
+        return StepNow(
+            name=self.name,
+            component=self.component,
+            memory=self.reckoned,
+            jobs=self.jobs,
+            shares=self.shares,
+            begun=self.begun,
+            clients=self.clients,
+        )
+
+    def note(self, seen: Sequence[Seen], allowed: int, seconds: float) -> None:
+        """Take in what was seen of the step, and what was allowed, `seconds` after the last time."""
+        self.memory = sum(each.memory for each in seen)
+        self.working = sum(each.kind is not Kind.OTHER and not each.paused for each in seen)
+        self.peak = max(self.peak, self.memory)
+        self.paused += seconds * sum(each.paused for each in seen)
+        self.least, self.most = min(self.least, allowed), max(self.most, allowed)
+
+
+class JobServer:
+    """`with JobServer(home, jobs=8, memory=None) as server`: `jobs` processes at most, `memory` in bytes.
+
+    Every process that it paused goes on when it is left, whatever happens. Not `sharing`, it gives each
+    step a number and does no more. `say` is for lines for people, from its own thread.
+    """
+
+    def __init__(
+        self,
+        home: Home,
+        *,
+        jobs: int,
+        memory: int | None = None,
+        sharing: bool = True,
+        say: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._say = say
+        self._told: set[int] = set()
+        self.allowed, self.limit, self.sharing = jobs, memory, sharing
+        self.decision = Decision(tokens=jobs)
+        self._home = home
+        self._seats: list[Seat] = []
+        self._lock = Lock()
+        self._wake = Event()
+        self._stopped = False
+        self._paused: dict[int, Seen] = {}
+        self._looked = time.monotonic()
+        self._thread = Thread(target=self._serve, name="job server", daemon=True)
+
+    def __enter__(self) -> JobServer:
+        reaper.ensure()
+        self.folder = state.new_folder()
+        self._group = cgroup.create_above(self.folder.name)
+        state.write_record(self.folder, (), self._group)
+        if self._group is not None and self.limit is not None:
+            self._group.limit(self.limit)
+        self._circulation = Circulation(Tokens.create(self.folder))
+        self._learnt = Learnt.load(self._home)
+        if self._learnt.set_aside is not None:
+            self._say(
+                f"what was learnt of memory could not be read and begins anew: {self._learnt.set_aside}"
+            )
+        self._watch = Watch()
+        if self.sharing:
+            self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopped = True
+        self._wake.set()
+        if self.sharing:
+            self._thread.join()
+        self._circulation.tokens.close()
+        self._learnt.save()
+        state.dispose(self.folder)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What the processes of steps need in their environment."""
+        return {cgroup.ABOVE: self.folder.name} if self._group is not None else {}
+
+    def seat(self, step: Step, *, waiting: int = 1, most: int | None = None) -> Seat | None:
+        """A place for a step that compiles, None where it has to wait for another to end.
+
+        `waiting` is how many such steps want one now, `most` how many jobs it may have. Where nothing else
+        runs there is always a place. A step whose tools are clients grows by tokens; for others the number
+        stays, so that less than a quarter of what there is, is not worth to begin with.
+        """
+        with self._lock:
+            taken = sum(1 if seat.shares else max(seat.jobs, seat.working) for seat in self._seats)
+            cap = min(most or self.allowed, self.allowed)
+            share = min((self.allowed - taken) // max(waiting, 1), step.needs.cores, cap)
+            fits = fitting(
+                self._look(), self._learnt, step.component, step.name, step.needs.memory, self.allowed
+            )
+            if self._seats and (min(share, fits) < 1 or share < min(cap // 4, step.needs.cores)):
+                return None
+            return self._sit(step, max(1, min(share, fits)), cap)
+
+    def small_seat(self, step: Step) -> Seat:
+        """The place of a step that is one process (a download, a tree): there always is one."""
+        with self._lock:
+            return self._sit(step, 1, self.allowed)
+
+    def ran_out(self, step: Step, jobs: int, peak: int) -> None:
+        """A step was ended for memory at `peak` bytes, with so many jobs: each wanted more than its share of
+        them, and is known from now on to take twice that."""
+        for _ in range(max(jobs, 1)):
+            self._learnt.note(step.component, step.name, Kind.COMPILE, 2 * peak // max(jobs, 1))
+
+    def leave(self, seat: Seat) -> None:
+        """Take a place back."""
+        with self._lock, contextlib.suppress(ValueError):
+            self._seats.remove(seat)
+        self._wake.set()
+
+    def _look(self, sight: Sight | None = None) -> Room:
+        """The room; `sight` is what the build's processes were seen to have, and where."""
+        if sight is None:
+            return read_room(self.limit, self._group)
+        own = sum(one.memory for one in sight.seen)
+        return read_room(self.limit, self._group, sight.groups, own)
+
+    def _sit(self, step: Step, jobs: int, cap: int) -> Seat:
+        now = self.decision.tokens
+        seat = Seat(step.name, step.component, step.needs.memory, jobs, self, least=now, most=now, cap=cap)
+        self._seats.append(seat)
+        self._wake.set()
+        return seat
+
+    def _serve(self) -> None:
+        try:
+            while not self._stopped:
+                self._tick()
+                self._wake.wait(WRITERS if self._circulation.flooded else self.decision.next)
+                self._wake.clear()
+        finally:
+            # also where something here is at fault: then all go on as if memory were no matter
+            send(signal.SIGCONT, self._paused.values())
+            self._circulation.settle(self.allowed - len(self._seats))
+
+    def _tick(self) -> None:
+        with self._lock:
+            seats = list(self._seats)
+        for seat in seats:
+            if seat.pid is not None:
+                seat.shares = seat.shares or told_to_share(self.folder, seat.pid)
+                seat.clients = seat.clients or told_clients(self.folder, seat.pid)
+        most = min((self.allowed, *(seat.cap for seat in seats)))
+        now = time.monotonic()
+        out = self._circulation.out()
+        sight = self._watch.read({seat.pid: seat.name for seat in seats if seat.pid is not None})
+        self._learn(sight, {seat.name: seat.component for seat in seats})
+        steps = [seat.now() for seat in seats]
+        room = self._look(sight)
+        self.decision = decide(
+            now, room, sight.seen, steps, self._learnt, self.decision, most, os.cpu_count()
+        )
+        for seat in seats:
+            mine = [one for one in sight.seen if one.step == seat.name]
+            seat.note(mine, self.decision.tokens, now - self._looked)
+        self._looked = now
+        self._circulation.note(
+            now,
+            out=out,
+            threads=_could_hold(sight.seen),
+            surplus=sum(max(0, seat.working - 1) for seat in seats),
+        )
+        self._circulation.settle(self.decision.tokens - len(seats))
+        self._pause(self.decision)
+        if self.decision.hopeless is not None:
+            self._too_large(self.decision.hopeless, room, seats)
+
+    def _too_large(self, one: Seen, room: Room, seats: Sequence[Seat]) -> None:
+        """Say once that no number of jobs would help, and keep it for when the kernel has ended it."""
+        for seat in seats:
+            if seat.name == one.step:
+                seat.alone = Alone(one.kind, one.memory, room.total)
+        if one.pid not in self._told:
+            self._told.add(one.pid)
+            self._say(
+                f"  {one.step}: one process ({one.kind.value}) has {size(one.memory)} by itself, where all "
+                f"may have {size(room.total)}: fewer jobs do not help"
+            )
+
+    def _learn(self, sight: Sight, components: Mapping[str, str]) -> None:
+        for one in sight.ended:
+            if one.kind is not Kind.OTHER and one.step in components:
+                self._learnt.note(components[one.step], one.step, one.kind, one.peak)
+
+    def _pause(self, decision: Decision) -> None:
+        self._paused |= {each.pid: each for each in decision.pause}
+        send(signal.SIGSTOP, decision.pause)
+        send(signal.SIGCONT, decision.resume)
+        for each in decision.resume:
+            self._paused.pop(each.pid, None)
+
+
+def _could_hold(seen: Sequence[Seen]) -> int:
+    """Threads that could run on a token each: those of processes that started no other (what started the
+    jobs is none), without the first of each step, which needs none."""
+    parents = {one.parent for one in seen}
+    found = Counter[str]()
+    for one in seen:
+        if one.pid not in parents:
+            found[one.step] += one.threads
+    return sum(count - 1 for count in found.values())

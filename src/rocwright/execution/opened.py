@@ -1,0 +1,93 @@
+"""What lay in a step's tree when a shell was opened in it: what is otherwise later is the user's.
+
+The note lies beside the folders that a sandbox sees, so no step writes it; the tree is only looked at.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rocwright.errors import SandboxError
+from rocwright.execution.workspace import NOTE as NOTE
+from rocwright.files.atomic import write_atomic
+from rocwright.patching.history import subjects_since
+from rocwright.untrusted import Untrusted, shown
+
+TREE = "src"
+"""The tree, in the folder that a sandbox sees."""
+REPOSITORY = f"{TREE}/.git"
+MOST_REFLOG = 4 * 1024**2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """The tree of `step` as it was: `base` is the commit below the user's; `files` are all that lay there,
+    each with its mode, size, and times of content and status in nanoseconds; `left` are those among them
+    that are not of the source, so that their end is no loss."""
+
+    step: str
+    base: str
+    files: Mapping[str, list[int]]
+    left: Collection[str]
+
+
+def look(build: Path, step: str) -> dict[str, list[int]]:
+    """All files of the tree below `build`, links and others too, but the repository of the shell."""
+    found: dict[str, list[int]] = {}
+    for entry in Untrusted(build, step).walk(below=TREE, whole=False):
+        told = entry.stat
+        if not entry.is_folder and not entry.path.startswith(f"{REPOSITORY}/"):
+            name = entry.path.removeprefix(f"{TREE}/")
+            found[name] = [told.st_mode, told.st_size, told.st_mtime_ns, told.st_ctime_ns]
+    return found
+
+
+def write(folder: Path, opened: Opened) -> None:
+    """Note it in the workspace `folder`."""
+    write_atomic(folder / NOTE, json.dumps(dataclasses.asdict(opened)))
+
+
+def read(folder: Path) -> Opened | None:
+    """None where no shell was opened. Raises ValueError for a note that is damaged."""
+    try:
+        return Opened(**json.loads((folder / NOTE).read_bytes()))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except TypeError as error:
+        raise ValueError(str(error)) from error
+
+
+def unsaved(folder: Path, build: Path) -> list[str]:
+    """What the user made and nobody saved: commits by subject, files by name."""
+    try:
+        opened = read(folder)
+        if opened is None:
+            return []
+        now = look(build, opened.step)
+    except (ValueError, SandboxError, FileNotFoundError):
+        return ["what cannot be looked through"]
+    changed = {name for name, state in now.items() if opened.files.get(name) != state}
+    gone = opened.files.keys() - now.keys() - set(opened.left)
+    return [*_commits(build, opened), *map(shown, sorted(changed | gone))]
+
+
+def _commits(build: Path, opened: Opened) -> list[str]:
+    with contextlib.suppress(FileNotFoundError, SandboxError):
+        reflog = Untrusted(build, opened.step).read_text(f"{REPOSITORY}/logs/HEAD", MOST_REFLOG)
+        return list(subjects_since(reflog, opened.base))
+    return []
+
+
+def note_saved(folder: Path, build: Path, head: str, names: Collection[str]) -> None:
+    """What these files hold now, and the commits up to `head`, are saved."""
+    opened = read(folder)
+    assert opened is not None
+    now = look(build, opened.step)
+    files = {name: state for name, state in opened.files.items() if name not in names}
+    files |= {name: now[name] for name in names if name in now}
+    write(folder, dataclasses.replace(opened, base=head, files=files))

@@ -1,0 +1,74 @@
+"""How far a whole build is: the steps to go, and how long they will take together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from threading import Lock
+
+from rocwright.execution.estimate import Expected, compiles, most_jobs, whole
+from rocwright.execution.progress import Running
+from rocwright.model.steps import Step
+from rocwright.units import duration
+
+
+class Whole:
+    """The steps of a build, in an order in which each follows what it needs; told by several threads."""
+
+    def __init__(self, steps: Sequence[Step], expected: Mapping[str, Expected], jobs: int) -> None:
+        self._steps = {step.key: step for step in steps}
+        self._count, self._expected, self._jobs = len(steps), expected, jobs
+        self._running: dict[str, Running] = {}
+        self._lock = Lock()
+
+    def started(self, step: Step, jobs: int) -> Running:
+        """A step begins, with so many jobs: what is to be told of it."""
+        expected = self._expected.get(step.name, Expected())
+        jobs = jobs if compiles(step) else 1
+        running = Running(step.name, jobs, expected.seconds(jobs), expected.counted)
+        with self._lock:
+            self._running[step.key] = running
+        return running
+
+    def ended(self, step: Step) -> None:
+        """A step is done."""
+        with self._lock:
+            self._running.pop(step.key, None)
+            self._steps.pop(step.key, None)
+
+    def again(self, step: Step) -> None:
+        """A step is to be tried once more."""
+        with self._lock:
+            self._running.pop(step.key, None)
+
+    def failed(self, step: Step) -> None:
+        """A step failed: what needs it will not come either."""
+        with self._lock:
+            self._running.pop(step.key, None)
+            gone = {step.key}
+            for one in self._steps.values():
+                if any(item.key in gone for item in one.inputs):
+                    gone.add(one.key)
+            self._steps = {key: one for key, one in self._steps.items() if key not in gone}
+
+    def describe(self) -> str:
+        """One line: the time left as far as it is known, and the steps to go; empty for a last one."""
+        with self._lock:
+            steps = tuple(self._steps.values())
+            left = {step.key: self._left(step) for step in steps}
+        if len(steps) < 2:
+            return ""
+        found = whole(steps, left, self._jobs)
+        unknown = [step for step in steps if step.name in found.unknown and compiles(step)]
+        parts = [f"{len(steps)} of {self._count} steps to go"]
+        if found.seconds:
+            parts.insert(0, f"{'at least' if unknown else 'about'} {duration(found.seconds)} left")
+        if unknown:
+            parts.append(f"no history of {', '.join(step.name for step in unknown[:3])}")
+        return " · ".join(parts)
+
+    def _left(self, step: Step) -> float | None:
+        """Wall seconds of a step with all the jobs that it can use."""
+        running = self._running.get(step.key)
+        if running is None:
+            return self._expected.get(step.name, Expected()).seconds(most_jobs(step, self._jobs)) or None
+        return running.left * running.jobs / most_jobs(step, self._jobs) if running.left else None

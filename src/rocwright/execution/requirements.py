@@ -1,0 +1,117 @@
+"""What a build needs of this machine, and what this machine has: time, disk, memory, jobs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+
+from rocwright.execution.estimate import Expected, Left, compiles, most_jobs, whole
+from rocwright.execution.jobs.learn import Learnt
+from rocwright.execution.jobs.policy import fitting, per_job
+from rocwright.execution.jobs.room import Room, read_room
+from rocwright.home import Home
+from rocwright.model.base import Frozen
+from rocwright.plan.decide import Decision, State
+from rocwright.units import duration, size
+
+
+class Outlook(Frozen):
+    """Wall seconds, bytes of disk and memory that the steps to run need with `jobs` of `wanted` jobs.
+
+    `bound` says what keeps the jobs fewer than wanted; `short` what there is too little of. `sources` are the
+    ways in which the time is known.
+    """
+
+    left: Left
+    sources: tuple[str, ...]
+    disk: int
+    memory: int
+    jobs: int
+    wanted: int
+    bound: str = ""
+    short: tuple[str, ...] = ()
+
+
+def outlook(
+    decisions: Sequence[Decision],
+    expected: Mapping[str, Expected],
+    jobs: int,
+    *,
+    disk: int,
+    room: Room,
+    learnt: Learnt,
+) -> Outlook:
+    """Of the steps to run, where `disk` bytes are free: with the memory that jobs were found to take here,
+    else with what the recipes say."""
+    steps = [one.step for one in decisions if one.state is State.RUN]
+    building = [step for step in steps if compiles(step)]
+    reckoned = [step for step in building if step.needs.memory]
+    most = min(
+        (fitting(room, learnt, one.component, one.name, one.needs.memory, jobs) for one in reckoned),
+        default=jobs,
+    )
+    seconds = {
+        step.key: expected.get(step.name, Expected()).seconds(most_jobs(step, most)) or None for step in steps
+    }
+    left = whole(steps, seconds, most)
+    wanted_disk = sum(step.needs.disk for step in steps)
+    wanted_memory = max(
+        (
+            per_job(learnt, one.component, one.name, one.needs.memory) * min(most, one.needs.cores)
+            for one in reckoned
+        ),
+        default=0,
+    )
+    short = [f"{size(disk)} of disk are free"] if wanted_disk > disk else []
+    short += [f"{size(room.available)} of memory are available"] if wanted_memory > room.available else []
+    return Outlook(
+        left=left.model_copy(
+            update={"unknown": tuple(step.name for step in building if seconds[step.key] is None)}
+        ),
+        sources=tuple(dict.fromkeys(expected[step.name].source for step in building if seconds[step.key])),
+        disk=wanted_disk,
+        memory=wanted_memory,
+        jobs=most,
+        wanted=jobs,
+        bound="memory" if most < jobs else "",
+        short=tuple(short),
+    )
+
+
+def outlook_here(
+    decisions: Sequence[Decision],
+    expected: Mapping[str, Expected],
+    home: Home,
+    jobs: int | None = None,
+    memory: int | None = None,
+) -> Outlook:
+    """The same on this machine, with what the user allows of it: all cores, and what memory there is."""
+    existing = next(path for path in (home.path, *home.path.parents) if path.exists())
+    return outlook(
+        decisions,
+        expected,
+        jobs or os.cpu_count() or 1,
+        disk=shutil.disk_usage(existing).free,
+        room=read_room(memory, None),
+        learnt=Learnt.load(home),
+    )
+
+
+def outlook_line(one: Outlook) -> str:
+    """The same for people: what it needs, what this machine can do, and how well the time is known."""
+    memory = f", {size(one.memory)} memory" if one.memory else ""
+    jobs = f"{one.jobs} jobs" if one.jobs == one.wanted else f"{one.jobs} jobs of {one.wanted} ({one.bound})"
+    can = "; ".join(one.short) or f"ok, {jobs}"
+    return f"{_time(one)}, {size(one.disk)} disk{memory}      this machine: {can}"
+
+
+def _time(one: Outlook) -> str:
+    unknown = one.left.unknown
+    names = f"no history of {', '.join(unknown[:3])}{', ...' if len(unknown) > 3 else ''}"
+    if unknown and not one.sources:
+        return names
+    if unknown:
+        return f"at least {duration(one.left.seconds)} ({names})"
+    told = " by the recipes (nothing was built here yet)" if one.sources == ("recipe",) else ""
+    return f"about {duration(one.left.seconds)}{told}"

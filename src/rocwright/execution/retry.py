@@ -1,0 +1,96 @@
+"""A step that ran out of memory is tried once more, with less at once, and alone."""
+
+from __future__ import annotations
+
+from rocwright.errors import FailureClass, OutOfMemoryError, RocwrightError
+from rocwright.execution.jobs.server import Alone
+from rocwright.model.steps import Step
+from rocwright.records.model import StepRun
+from rocwright.units import size
+
+
+class Tries:
+    """The first tries of this build that ran out of memory, by the key of their step."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, StepRun] = {}
+
+    def grant(self, run: StepRun, error: RocwrightError, alone: Alone | None = None) -> bool:
+        """Whether a step that failed so is tried again: for want of memory, once, and not where a process of
+        it was too large `alone`."""
+        if error.failure is not FailureClass.OUT_OF_MEMORY or run.key in self._first or alone:
+            return False
+        self._first[run.key] = run
+        return True
+
+    def second(self, step: Step) -> bool:
+        """Whether a step's next try is its second; nothing else that compiles should run beside it."""
+        return step.key in self._first
+
+    def jobs(self, step: Step, most: int) -> int:
+        """How many jobs of `most` a step may have: after a first try, half of what that had."""
+        first = self._first.get(step.key)
+        return max(1, min(most, first.jobs // 2)) if first else most
+
+    def told(self, run: StepRun, error: RocwrightError, alone: Alone | None = None) -> RocwrightError:
+        """The error of a step that failed; for want of memory, with what both tries had, or with what a
+        process of it had `alone`."""
+        if error.failure is not FailureClass.OUT_OF_MEMORY:
+            return error
+        if alone is not None:
+            return _too_large(error, alone)
+        first = self._first.get(run.key)
+        if first is None:
+            return error
+        both = OutOfMemoryError(
+            "the step ran out of memory twice",
+            cause=f"first {_had(first)}; then, alone, {_had(run)}",
+            detail=error.detail,
+            next_step="; ".join(
+                (
+                    "more memory, a larger --memory where one is set, or other programs closed",
+                    *(("rocwright build --jobs 1",) if run.jobs > 1 else ()),
+                    "then run again: what is compiled is kept",
+                )
+            ),
+            subject=error.subject,
+        )
+        both.peak_memory = error.peak_memory
+        both.issue, both.known, both.mend = error.issue, error.known, error.mend
+        return both
+
+
+def _too_large(error: RocwrightError, alone: Alone) -> OutOfMemoryError:
+    """No number of jobs gives one process more than there is for all: what it had, and what would help."""
+    found = OutOfMemoryError(
+        "one process by itself wants more memory than there is for all",
+        cause=f"a single process ({alone.kind.value}) had taken {size(alone.memory)} of at most "
+        f"{size(alone.limit)} when it was ended; with fewer jobs it has no more, so it is not tried again",
+        detail=error.detail,
+        next_step="a machine with more memory, a larger --memory where one is set, other programs closed, or "
+        "a recipe that asks less of it (without -g, -O1 for that file, no LTO); then run again: what is "
+        "compiled is kept",
+        subject=error.subject,
+    )
+    found.peak_memory = error.peak_memory
+    found.issue, found.known = error.issue, error.known
+    found.no_heal = "no number of jobs gives one process more memory"
+    return found
+
+
+def again_line(run: StepRun) -> str:
+    """What is said when a step is tried again."""
+    return (
+        f"  {run.name}: ran out of memory with {_had(run)}; it is tried once more, alone, "
+        f"with {_jobs(max(1, run.jobs // 2))}"
+    )
+
+
+def _had(run: StepRun) -> str:
+    limit = f" and at most {size(run.memory)}" if run.memory else ""
+    took = f" (it took {size(run.peak_memory)})" if run.peak_memory else ""
+    return f"{_jobs(run.jobs)}{limit}{took}"
+
+
+def _jobs(count: int) -> str:
+    return f"{count} job{'s' if count != 1 else ''}"

@@ -1,0 +1,340 @@
+"""A run step: the recipe's commands in a sandbox that sees its inputs and nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rocwright import sandbox
+from rocwright.bases.roots import unpacked_root
+from rocwright.diagnosis.explain import MOST_LINES, Watch, add_known, excerpt, where_of
+from rocwright.errors import (
+    CheckError,
+    CompileError,
+    FailureClass,
+    OutOfDiskError,
+    OutOfMemoryError,
+    RocwrightError,
+    SandboxError,
+    StepTimeoutError,
+)
+from rocwright.execution.collect import LOG, cache_statistics, collect
+from rocwright.execution.compiler_cache import MOST_GIB, NONE, Lent, lend
+from rocwright.execution.context import Context, Made
+from rocwright.execution.jobs.forms import FIFO, Wanted, numbers
+from rocwright.execution.jobs.join import join
+from rocwright.execution.jobs.tokens import NAME as TOKENS
+from rocwright.execution.workspace import CCACHE
+from rocwright.model.step_environment import BUILD, FIXED, IN, OUT, SOURCE
+from rocwright.model.steps import RunAction, Step
+from rocwright.sandbox.model import Ended, Job, Mount, Outcome
+from rocwright.sandbox.stall import SECONDS as STALL
+from rocwright.sources.archive import left_out, unpack
+from rocwright.toml.read import DATA
+from rocwright.units import size
+from rocwright.untrusted import Untrusted
+
+if TYPE_CHECKING:
+    from rocwright.diagnosis.diagnose import Diagnosis, Where
+
+GUARDS = "/rocwright"
+ENVIRONMENT = f"{BUILD}/env"
+"""Where the wheels among the inputs are installed: an environment on top of the root's own Python."""
+BEGINS = "rocwright begins command "
+"""What a step's shell prints before each command, with its number."""
+MOST_SAID = 1000
+"""Lines that are kept of what a guard says; what it looks at is hostile, and may say more."""
+
+_STALLED = f"; it stood there for {STALL:.0f} s and only read again what had been dropped for room"
+
+_MAYBE_MEMORY = (
+    "they were killed; whether by the kernel for memory cannot be told here: it killed some process of this"
+    " machine meanwhile, and no cgroup counts for the step"
+)
+
+
+def environment(action: RunAction, jobs: Mapping[str, str]) -> dict[str, str]:
+    """The whole environment of a run step. What depends on the machine (caches, and `jobs`, the variables
+    that say how many processes there may be) changes no output."""
+    machine = {
+        "CCACHE_DIR": CCACHE,
+        # not the ccache.conf in that folder, which any step could write
+        "CCACHE_CONFIGPATH": "/dev/null",
+        "CCACHE_COMPILERCHECK": "content",
+        "CCACHE_MAXSIZE": f"{MOST_GIB}GiB",
+        "CCACHE_STATSLOG": f"{BUILD}/{LOG}",
+        "CCACHE_TEMPDIR": "/tmp/ccache",  # noqa: S108 - the sandbox's own
+        "CCACHE_UMASK": "000",
+    }
+    env = FIXED | machine | dict(jobs) | action.env
+    return env | ({"PATH": f"{ENVIRONMENT}/bin:{env['PATH']}"} if action.own_python else {})
+
+
+def lay_out(context: Context) -> None:
+    """Unpack the step's tree into its workspace."""
+    for output in context.inputs.get("src", ()):
+        path = context.store.verified(output.sha256)
+        dropped = unpack(path, context.workspace.source, filename=output.filename, wrapped=False)
+        for line in left_out(output.filename, dropped):
+            context.on_line(line)
+
+
+@contextlib.contextmanager
+def lent_cache(context: Context) -> Iterator[Lent]:
+    """The compiler cache of the step's trust domain, or none; a step without a domain has one of its own."""
+    step = context.step
+    if step is None or not context.compiler_cache:
+        yield NONE
+    else:
+        with lend(context.home, step.domain or step.key) as cache:
+            yield cache
+
+
+def prepare(action: RunAction, context: Context, cache: Lent) -> Job:
+    """The sandbox of a run step: the root, the tree in /build/src, the inputs under /in."""
+    root_digest = context.inputs["root"][0].sha256
+    root = unpacked_root(context.store, root_digest, context.home.roots, context.on_line)
+    workspace = context.workspace
+    mounts = [
+        Mount(source=workspace.build, target=BUILD, writable=True),
+        Mount(source=workspace.out, target=OUT, writable=True),
+        Mount(source=DATA / "guards", target=GUARDS),
+    ]
+    for name, outputs in context.inputs.items():
+        if name in ("root", "src"):
+            continue
+        for output in outputs:
+            path = context.store.verified(output.sha256)
+            mounts.append(Mount(source=path, target=f"{IN}/{name}/{output.filename}"))
+    if cache.folder is not None:
+        mounts.append(Mount(source=cache.folder, target=CCACHE, writable=True))
+    for folder in (workspace.build, workspace.out):
+        sandbox.make_writable(folder)
+    env = environment(action, numbers(_wanted(context)).env)
+    env["CCACHE_NAMESPACE"] = _compiler_namespace(root, action.compiler_reads)
+    if cache.folder is None:
+        env["CCACHE_DISABLE"] = "1"
+    if context.server is not None:
+        mounts.append(Mount(source=context.server / TOKENS, target=FIFO, writable=True))
+    return Job(
+        root=root,
+        argv=("/bin/sh", "-eu", "-c", "\n".join(action.commands)),
+        env=env,
+        workdir=SOURCE,
+        mounts=tuple(mounts),
+        memory=context.memory,
+        seconds=context.limit,
+    )
+
+
+def _compiler_namespace(root: Path, globs: tuple[str, ...]) -> str:
+    """A name that changes with files that compilers read unseen by ccache (HIP's device libraries)."""
+    hasher = hashlib.sha256()
+    for pattern in globs:
+        for path in sorted(root.glob(pattern)):
+            if path.is_file():
+                hasher.update(f"{path.relative_to(root)}\0".encode())
+                with path.open("rb") as file:
+                    hasher.update(hashlib.file_digest(file, "sha256").digest())
+    return hasher.hexdigest()[:16]
+
+
+def run_run(action: RunAction, context: Context) -> Made:
+    """Guard, run, collect. Raises CompileError, OutOfMemoryError, StepTimeoutError, CheckError, ..."""
+    lay_out(context)
+    with lent_cache(context) as cache:
+        return _run(action, context, cache)
+
+
+def _run(action: RunAction, context: Context, cache: Lent) -> Made:
+    job = prepare(action, context, cache)
+    engine = sandbox.pick(context.engine, context.home.probes)
+    context.on_line(f"sandbox {engine.name}, {context.jobs} jobs")
+    install(engine, job, action, context)
+    for package in action.guard:
+        guard(engine, job, package, context)
+    if context.server is not None:
+        job = share(engine, job, action, context, context.server)
+    job = replace(job, argv=(*job.argv[:-1], announced(job.argv[-1], action.commands)))
+    last: deque[str] = deque(maxlen=12)
+    watch = Watch(partial(_where, context.step))
+
+    def note(line: str) -> None:
+        text, command = begun(line, action.commands)
+        if text or command is None:
+            last.append(text)
+            watch.line(text)
+            context.on_line(text)
+        if command is not None:
+            context.on_line(f"$ {command}")
+
+    outcome = sandbox.run(engine, job, note)
+    if not outcome.ok:
+        raise cut_short(outcome, job, last) or _explain(outcome, watch.told(), last)
+    by, workspace = context.step.name if context.step else "the step", context.workspace
+    counts = cache_statistics(Untrusted(workspace.build, by))
+    return Made(
+        outputs=collect(Untrusted(workspace.out, by), action.outputs, workspace.scratch / "taken"),
+        engine=engine.name,
+        peak_memory=outcome.peak_memory,
+        compiler_cache=counts,
+        cache=cache.use,
+    )
+
+
+def _where(step: Step | None) -> Where:
+    from rocwright.diagnosis.diagnose import Where
+
+    return Where() if step is None else where_of(step)
+
+
+def announced(script: str, commands: Sequence[str]) -> str:
+    """The script, which ends with these commands, with each told as it begins."""
+    told = (f"printf '{BEGINS}%s\\n' {number}\n{command}" for number, command in enumerate(commands))
+    return script.removesuffix("\n".join(commands)) + "\n".join(told)
+
+
+def begun(line: str, commands: Sequence[str]) -> tuple[str, str | None]:
+    """A line of output, and the command that begins with it: None for any other line.
+
+    What the command before said last may stand in the same line, where no newline ended it.
+    """
+    text, mark, number = line.rpartition(BEGINS)
+    known = bool(mark) and number.isdecimal() and int(number) < len(commands)
+    return (text, commands[int(number)]) if known else (line, None)
+
+
+def share(engine: sandbox.Engine, job: Job, action: RunAction, context: Context, server: Path) -> Job:
+    """The job with its tools as clients of the job server, as far as they know how."""
+    form = join(engine, job, server, _wanted(context), context.on_line)
+    kept = {name: job.env[name] for name in ("CCACHE_NAMESPACE", "CCACHE_DISABLE") if name in job.env}
+    env = environment(action, form.env) | kept
+    commands = (form.opens, *action.commands) if form.opens else action.commands
+    return replace(job, env=env, argv=("/bin/sh", "-eu", "-c", "\n".join(commands)))
+
+
+def _wanted(context: Context) -> Wanted:
+    return Wanted(jobs=context.jobs, memory=context.memory, component=context.component)
+
+
+def install(engine: sandbox.Engine, job: Job, action: RunAction, context: Context) -> None:
+    """Install the wheels among the inputs, without a network. Raises CheckError where that fails."""
+    if not action.own_python:
+        return
+    what = ", ".join(action.install) or action.python
+    context.on_line(f"installing {what} into {ENVIRONMENT}")
+    script = install_script(action)
+    lines: deque[str] = deque(maxlen=20)
+
+    def note(line: str) -> None:
+        lines.append(line)
+        context.on_line(line)
+
+    outcome = sandbox.run(engine, replace(job, argv=("/bin/sh", "-eu", "-c", script)), note)
+    if not outcome.ok:
+        raise cut_short(outcome, job, lines) or CheckError(
+            f"{what} cannot be installed for the build",
+            cause=next((line for line in lines if line.startswith("ERROR")), "see the end of the log"),
+            detail="\n".join(lines),
+            next_step="rocwright shell STEP opens the sandbox; a wheel for another Python is the usual cause",
+        )
+
+
+def install_script(action: RunAction) -> str:
+    """The commands that install the wheels among the inputs into an environment, by the pip among them."""
+    python = action.python or "python3"
+    made = f"{python} -m venv --without-pip --system-site-packages {ENVIRONMENT}"
+    if not action.install:
+        return made
+    wheels = " ".join(f"{IN}/{name}/*.whl" for name in action.install)
+    return f"""{made}
+for pip in {IN}/*/pip-*.whl; do :; done
+exec {python} $pip/pip --python {ENVIRONMENT}/bin/python install --no-index --no-deps --no-compile {wheels}"""
+
+
+def guard(engine: sandbox.Engine, job: Job, package: str, context: Context) -> None:
+    """Stop before compiling unless exactly one working copy of `package` is found. Raises CheckError."""
+    context.on_line(f"guard: one {package}, and it imports")
+    lines: deque[str] = deque(maxlen=MOST_SAID)
+    words = ("python3", f"{GUARDS}/single_package.py", package, "--workdir", job.workdir)
+    outcome = sandbox.run(engine, replace(job, argv=words), lines.append)
+    for line in lines:
+        context.on_line(line)
+    if not outcome.ok:
+        raise cut_short(outcome, job, lines) or CheckError(
+            next((line.partition("] ")[2] for line in lines if line.startswith("error[")), "")
+            or f"{package} is not in a state to build against",
+            cause=_labelled(lines, "cause") or f"the guard of {package} ended with {outcome.code}",
+            detail="\n".join(list(lines)[:60]),
+            next_step=_labelled(lines, "next") or "look at what the guard says above",
+            subject=package,
+        )
+
+
+def _labelled(lines: Iterable[str], label: str) -> str:
+    return next(
+        (line.strip().removeprefix(label).strip() for line in lines if line.strip().startswith(label)), ""
+    )
+
+
+def cut_short(outcome: Outcome, job: Job, last: Sequence[str]) -> RocwrightError | None:
+    """The error of what the machine ended, for memory or time; None for what ended by itself.
+
+    It goes by the kernel's counts and the clock: what the output says of it does not matter.
+    """
+    error: RocwrightError
+    match outcome.ended:
+        case Ended.OUT_OF_MEMORY:
+            had = f"its limit was {size(job.memory)}, " if job.memory else ""
+            took = f"it took up to {size(outcome.peak_memory)}, " if outcome.peak_memory else ""
+            error = OutOfMemoryError(
+                "the step was ended because it wanted more memory than it may have",
+                cause=f"{had}{took}with {job.env['JOBS']} jobs{_STALLED if outcome.stalled else ''}",
+                detail="\n".join(list(last)[-MOST_LINES:]),
+                next_step=f"rocwright build --jobs {max(1, int(job.env['JOBS']) // 2)}",
+            )
+            error.peak_memory = outcome.peak_memory
+        case Ended.TIMED_OUT:
+            error = StepTimeoutError(
+                f"the step did not end within {(job.seconds or 0) / 60:.0f} minutes",
+                cause="it hangs, or this machine is much slower than the recipe thinks",
+                detail="\n".join(last),
+                next_step="rocwright logs shows the last lines; raise `limit` in the recipe's [resources]",
+            )
+        case Ended.TOO_MANY_PROCESSES:
+            error = SandboxError(
+                f"the step was ended because it wanted more than {job.processes:,} processes at once",
+                cause="it starts processes without end, or does not wait for those that it started",
+                detail="\n".join(list(last)[-MOST_LINES:]),
+                next_step="rocwright logs shows the last lines; rocwright shell STEP opens its sandbox",
+            )
+        case Ended.EXITED | Ended.SIGNALLED:
+            return None
+    return error
+
+
+def _explain(outcome: Outcome, found: Diagnosis, last: Iterable[str]) -> RocwrightError:
+    full = [one for one in found.known if one.issue.failure is FailureClass.OUT_OF_DISK]
+    if full:
+        return OutOfDiskError(
+            "the disk filled up during the build",
+            cause=full[0].place.text,
+            next_step="free some room (rocwright clean --dry-run shows what can go), then run again",
+        )
+    how = "status" if outcome.ended is Ended.EXITED else "signal"
+    seen = found.first.text if found.first else "see the end of the log"
+    error = CompileError(
+        f"the build commands ended with {how} {outcome.code}",
+        cause=_MAYBE_MEMORY if outcome.maybe_memory else seen,
+        detail=excerpt(found, last),
+        next_step="rocwright logs STEP shows all of it; rocwright shell STEP opens its sandbox",
+    )
+    error.peak_memory = outcome.peak_memory
+    add_known(error, found)
+    return error

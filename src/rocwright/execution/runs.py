@@ -1,0 +1,212 @@
+"""A run from its begin to its end, and the log of each of its steps."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+
+from rocwright import __version__
+from rocwright.errors import InputError, InterruptedByUser
+from rocwright.files.atomic import sha256_bytes
+from rocwright.home import Home
+from rocwright.records.ended import ended_as, me
+from rocwright.records.model import (
+    Artifact,
+    Finding,
+    Run,
+    Said,
+    Sample,
+    StepRun,
+    Told,
+    Which,
+    new_run_id,
+    now,
+    said_of,
+    with_failure,
+)
+from rocwright.records.recorder import Keeper
+from rocwright.resolve.model import Lock, Request
+
+
+class UnderWay:
+    """A run that goes on: what was asked, by whom, and each step as it stands; its logs lie in `folder`.
+
+    It is on record from the first step that is noted; a run without steps leaves nothing, unless it has an
+    `origin` or was given its id. `variant` is that of the row that the request goes on from, where it does.
+    Left by its `with` block without having been ended, it is ended as stopped or failed. Nothing of it waits
+    for the records or fails for them.
+    """
+
+    def __init__(
+        self,
+        command: str,
+        request: Request,
+        home: Home,
+        say: Callable[[str], None],
+        *,
+        run_id: str = "",
+        origin: str = "",
+        lock: Lock | None = None,
+        variant: str | None = None,
+    ) -> None:
+        self._run = Run(
+            id=run_id or new_run_id(),
+            command=command,
+            started=now(),
+            seconds=0,
+            stack=request.stack,
+            gpu=request.gpu,
+            base=request.base,
+            variant=request.variant if variant is None else variant,
+            outcome="",
+            state="running",
+            origin=origin,
+            rocwright=__version__,
+            **me(),
+        )
+        self.id, self.folder = self._run.id, home.runs / self._run.id
+        self._begun = time.monotonic()
+        self._steps: list[StepRun] = []
+        self._wanted = bool(run_id or origin)
+        self._lock, self._locked = lock, ""
+        self._keeper = Keeper(home, say)
+        self._guard = threading.Lock()
+
+    def note(self, step: StepRun) -> None:
+        """Note how a step stands: queued, running, or how it ended. One that begins anew is another one."""
+        with self._guard:
+            place = next((at for at, one in enumerate(self._steps) if _same(one, step)), len(self._steps))
+            if not self._steps:
+                self._tell_of_the_lock()
+            self._steps[place : place + 1] = [step]
+            self._keeper.put(self._run, {place: step})
+
+    def sample(self, step: str, memory: int, processes: int) -> None:
+        """Note what a step uses now: bytes, and processes that compile or link."""
+        at = round(time.monotonic() - self._begun, 2)
+        one = Sample(step=step, at=at, memory=memory, processes=processes)
+        self._keeper.put(self._run, {}, [one])
+
+    @property
+    def on_record(self) -> bool:
+        """Whether it is kept: it did something, or somebody asked for it by name."""
+        return bool(self._steps or self._wanted)
+
+    def ended(
+        self,
+        outcome: str,
+        cached: int = 0,
+        *,
+        findings: Sequence[Finding] = (),
+        artifacts: Sequence[Artifact] = (),
+    ) -> Run:
+        """The run as it ended; it is on record where it did anything."""
+        if self._wanted and not self._steps:
+            self._tell_of_the_lock()
+        devices = sorted({one.device for one in findings if one.device})
+        said: Said | str = said_of(self._run.command, outcome, findings)
+        about = {
+            "seconds": round(time.monotonic() - self._begun, 3),
+            "ended": now(),
+            "cached": cached,
+            "said": said,
+            "device": ", ".join(devices),
+            "steps": tuple(self._steps),
+        }
+        self._run = with_failure(ended_as(outcome, self._run.model_copy(update=about)))
+        if self.on_record:
+            told = Told(
+                run=self._run, lock=self._locked, findings=tuple(findings), artifacts=tuple(artifacts)
+            )
+            self._keeper.close(told)
+        return self._run
+
+    def _tell_of_the_lock(self) -> None:
+        """Once, and only for a run that does something: a lock is long."""
+        if self._lock is None:
+            return
+        self._locked = self._lock.model_dump_json(by_alias=True)
+        about = {"lock": sha256_bytes(self._locked.encode()), "versions": self._lock.versions}
+        self._run = self._run.model_copy(update=about)
+
+    def __enter__(self) -> UnderWay:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._run.state != "ended":
+            self.ended("stopped" if isinstance(error, KeyboardInterrupt | InterruptedByUser) else "failed")
+
+
+def _same(before: StepRun, step: StepRun) -> bool:
+    """Whether it is the same attempt at the same step."""
+    return before.name == step.name and before.state != "ended"
+
+
+def find_log(home: Home, step: str | None) -> Path:
+    """The newest log of a step; where none is named, of the newest run: a failed step's, else the last one's.
+
+    Raises InputError where there is none.
+    """
+    from rocwright.records.place import read_records
+
+    which = Which(step=step or "")
+    with read_records(home) as records:
+        while page := records.runs(which):
+            for run in page:
+                latest = [one for one in reversed(run.steps) if one.log]
+                for one in sorted(latest, key=lambda one: one.outcome != "failed"):
+                    path = home.runs / run.id / one.log
+                    wanted = step is None or one.name == step or one.name.startswith(f"{step}/")
+                    if wanted and path.exists():
+                        return path
+            which = replace(which, before=page[-1].number)
+        recent = records.runs(limit=20)
+    names = dict.fromkeys(one.name for run in recent for one in run.steps if one.log)
+    for path in sorted(home.runs.glob(f"*/{log_name(step or '*')}"), reverse=True):
+        return path
+    raise InputError(
+        f"there is no log of {step}" if step else "nothing has been built yet",
+        cause=f"steps with logs: {', '.join(list(names)[:20])}" if names else "no run is recorded",
+        next_step="rocwright build",
+    )
+
+
+def log_name(step: str) -> str:
+    """The file name of a step's log."""
+    return f"{step.replace('/', '-')}.log"
+
+
+class LogFile:
+    """A step's log on disk: complete, each line with its UTC time."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # line by line: whoever looks while it runs, or after a kill, finds all that was said
+        self._file = path.open("a", buffering=1, encoding="utf-8", errors="replace")
+
+    def line(self, text: str) -> None:
+        now = datetime.now(UTC)
+        self._file.write(f"{now.strftime('%Y-%m-%dT%H:%M:%S')}.{now.microsecond // 1000:03d}Z {text}\n")
+
+    def close(self) -> None:
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+
+
+def read_report(path: Path) -> dict[str, object]:
+    """What a step's process left behind, empty where it was killed before it could."""
+    try:
+        data = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return data if isinstance(data, dict) else {}

@@ -1,0 +1,67 @@
+"""The process of one step: it leaves its record, or its error, where it is told to."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rocwright.errors import RocwrightError, as_known
+from rocwright.execution.exec_step import execute
+from rocwright.execution.killed import interrupted
+from rocwright.files.atomic import write_atomic
+from rocwright.home import Home
+from rocwright.store import open_store
+from rocwright.store.model import Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A step by its key, the store's URL, and the options of `rocwright exec-step`; `memory` is in bytes,
+    `report` the file for the record or the error."""
+
+    key: str
+    store: str
+    jobs: int = 1
+    memory: int | None = None
+    engine: str | None = None
+    server: str | None = None
+    compiler_cache: bool = True
+    report: str | None = None
+
+    def words(self) -> list[str]:
+        """For `python -m rocwright.execution`."""
+        return ["exec-step", self.key, json.dumps({k: v for k, v in asdict(self).items() if k != "key"})]
+
+
+def run(asked: Asked) -> int:
+    """Run the step and write its report; gives the exit status."""
+    assert asked.report is not None
+    report = Path(asked.report)
+    try:
+        record = made(asked)
+    except (Exception, KeyboardInterrupt) as error:
+        told = interrupted() if isinstance(error, KeyboardInterrupt) else as_known(error)
+        if not isinstance(error, RocwrightError | KeyboardInterrupt):
+            import traceback
+
+            print(traceback.format_exc(), flush=True)
+        write_atomic(report, json.dumps({"error": told.as_dict(), "peak_memory": told.peak_memory}))
+        return told.failure.exit_code
+    write_atomic(report, json.dumps({"record": record.model_dump(mode="json")}))
+    return 0
+
+
+def made(asked: Asked) -> Record:
+    """The record of the step, which is run if it must be. Raises what `execute` raises."""
+    return execute(
+        asked.key,
+        open_store(asked.store),
+        Home.default(),
+        lambda line: print(line, flush=True),
+        jobs=asked.jobs,
+        memory=asked.memory,
+        engine=asked.engine,
+        server=Path(asked.server) if asked.server else None,
+        compiler_cache=asked.compiler_cache,
+    )

@@ -1,0 +1,42 @@
+"""Whether a PCI Express device may do atomic operations in the machine's memory."""
+
+from __future__ import annotations
+
+from rocwright.machine.model import Atomics
+from rocwright.machine.tree import Tree
+
+_CAPABILITIES, _EXPRESS = 0x34, 0x10
+_CONTROL_2, _REQUESTER = 0x28, 1 << 6
+"""Device Control 2 of the capability, AtomicOp Requester Enable (PCI Express Base 3.0, 7.8.16)."""
+
+_NONE_32, _NONE_64 = 1 << 2, 1 << 3
+"""Flags of a link without atomics (CRAT_IOLINK_FLAGS_NO_ATOMICS_*, Linux amdkfd/kfd_crat.h)."""
+
+
+def atomics(tree: Tree, device: str, node: str) -> Atomics:
+    """Of the compute driver's links, where there is a node; else of the device's PCI configuration space.
+
+    A user that is not root is shown 64 bytes of the latter, which tell nothing: unknown.
+    """
+    flags = [
+        tree.table(f"{node}/io_links/{name}/properties").get("flags")
+        for name in (tree.names(f"{node}/io_links") if node else ())
+    ]
+    known = [one for one in flags if one is not None]
+    if known:
+        return "no" if any(one & (_NONE_32 | _NONE_64) for one in known) else "yes"
+    return requester(tree.raw(f"{device}/config") or b"")
+
+
+def requester(space: bytes) -> Atomics:
+    """Whether AtomicOp requests are enabled in a configuration space."""
+    at, seen = space[_CAPABILITIES] & 0xFC if len(space) > _CAPABILITIES else 0, set[int]()
+    while at and at not in seen and at + 2 <= len(space):
+        seen.add(at)
+        if space[at] == _EXPRESS:
+            control = space[at + _CONTROL_2 : at + _CONTROL_2 + 2]
+            if len(control) < 2:
+                return "unknown"
+            return "yes" if int.from_bytes(control, "little") & _REQUESTER else "no"
+        at = space[at + 1] & 0xFC
+    return "unknown"

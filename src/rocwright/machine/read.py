@@ -1,0 +1,58 @@
+"""A whole machine, read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rocwright.catalog.load import Catalog
+from rocwright.diagnosis.facts import HostFacts
+from rocwright.machine.driver import read_driver, read_iommu, read_page_limit, read_processors, read_settings
+from rocwright.machine.gpus import read_gpus
+from rocwright.machine.memory import read_memory
+from rocwright.machine.model import Machine
+from rocwright.machine.rights import has_sub_ids, read_rights, read_user
+from rocwright.machine.rooms import read_rooms
+from rocwright.machine.surroundings import read_configured, read_folders, read_leftovers, read_variables
+from rocwright.machine.tree import Tree
+
+
+def read_machine(
+    tree: Tree,
+    catalog: Catalog,
+    facts: HostFacts,
+    *,
+    home: str,
+    places: Mapping[str, str],
+    work: str = "",
+    engines: dict[str, str] | None = None,
+    tools: Mapping[str, str] | None = None,
+) -> Machine:
+    """Everything of a tree; `home` is the user's folder in it, `places` are where builds write.
+
+    `work` is where builds may have left something, `engines` says of each sandbox why it does not work
+    (nothing where it does), `tools` their versions. Raises nothing for what cannot be read.
+    """
+    gpus, others, topology = read_gpus(tree, catalog, facts)
+    user = read_user(tree)
+    return Machine(
+        gpus=gpus,
+        others=others,
+        topology=topology,
+        user=user,
+        rights=read_rights(tree, user),
+        driver=read_driver(tree, facts),
+        page_limit=read_page_limit(tree, facts),
+        memory=read_memory(tree),
+        rooms=read_rooms(tree, facts, user, home, places),
+        processors=read_processors(tree),
+        sub_ids=has_sub_ids(tree, user),
+        settings=read_settings(tree, facts),
+        iommu=read_iommu(tree),
+        engines=engines,
+        tools=dict(tools or {}),
+        variables=read_variables(tree, facts),
+        configured=read_configured(tree, facts, home),
+        folders=read_folders(tree, facts),
+        leftovers=read_leftovers(tree, work) if work else (),
+        unread=tuple(tree.unread),
+    )

@@ -1,0 +1,29 @@
+"""Which programs are there, and of which version, as they say themselves."""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+
+from rocwright.diagnosis.facts import HostFacts, Tool
+from rocwright.errors import RocwrightError
+from rocwright.processes.run import run
+
+LIMIT = 2.0
+"""Seconds that a program may take to say its version."""
+
+
+def read_tools(facts: HostFacts) -> dict[str, str]:
+    """Program -> version; nothing for one that is not there, "?" for one that does not say."""
+    with ThreadPoolExecutor(max_workers=len(facts.tool) or 1) as pool:
+        found = pool.map(_version, facts.tool)
+        return {tool.program: version for tool, version in zip(facts.tool, found, strict=True) if version}
+
+
+def _version(tool: Tool) -> str:
+    try:
+        done = run([tool.program, *tool.arguments], timeout=LIMIT)
+    except (RocwrightError, OSError):
+        return ""
+    told = re.search(r"\d+(\.\d+)+", done.stdout or done.stderr)
+    return told[0] if told and done.ok else "?"

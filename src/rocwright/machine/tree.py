@@ -1,0 +1,196 @@
+"""A machine as a tree of files, this one or one in a folder: read with a time limit, failures told."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import subprocess
+import sys
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from rocwright.model.base import Frozen
+from rocwright.processes import run as process
+
+LIMIT = 1.0
+"""Seconds that one answer may take; the kernel's own files take microseconds."""
+
+_PARTING = 0.2
+_READER = Path(__file__).with_name("reading.py")
+
+
+class Unread(Frozen):
+    """A file that is there and could not be read, and why."""
+
+    path: str
+    why: str
+
+
+class Stat(Frozen):
+    """Mode bits, kind (S_IFMT), and numeric owners of a file."""
+
+    mode: int
+    kind: int
+    uid: int
+    gid: int
+
+
+class Tree:
+    """The files below `root` by the paths that they have on the machine (`/sys/...`).
+
+    A companion process reads them: one that hangs in a driver is left behind, as no thread could be, and
+    the folder whose file hung is not asked again. What is not there is None; what cannot be read is None too,
+    and is in `unread`.
+    """
+
+    def __init__(self, root: Path = Path("/"), limit: float = LIMIT) -> None:
+        self.root = root
+        self.unread: list[Unread] = []
+        self._limit = limit
+        self._hung: set[str] = set()
+        self._reader: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Tree:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._leave()
+
+    @property
+    def live(self) -> bool:
+        """Whether it is the machine that this runs on."""
+        return self.root == Path("/")
+
+    def text(self, path: str) -> str | None:
+        """A file's text without white space around it."""
+        found = self._ask("text", path)
+        return found.strip() if isinstance(found, str) else None
+
+    def number(self, path: str) -> int | None:
+        """A file that holds a number, in any of the kernel's spellings."""
+        text = self.text(path)
+        try:
+            return int(text, 0) if text else None
+        except ValueError:
+            self._cannot(path, "says no number")
+            return None
+
+    def table(self, path: str) -> dict[str, int]:
+        """A file of lines `name number`, also `name: number kB` (in bytes then)."""
+        found: dict[str, int] = {}
+        for line in (self.text(path) or "").splitlines():
+            words = line.replace(":", " ").split()
+            if len(words) > 1 and is_number(words[1]):
+                found[words[0]] = int(words[1]) * (1024 if words[2:] == ["kB"] else 1)
+        return found
+
+    def raw(self, path: str) -> bytes | None:
+        """A file's bytes."""
+        found = self._ask("hex", path)
+        return bytes.fromhex(found) if isinstance(found, str) else None
+
+    def names(self, path: str) -> list[str]:
+        """What lies in a folder, by name; nothing where it is not there."""
+        found = self._ask("names", path)
+        return [str(name) for name in found] if isinstance(found, list) else []
+
+    def link(self, path: str) -> str | None:
+        """The last part of where a link points to: a device's `driver` -> amdgpu."""
+        found = self._ask("link", path)
+        return PurePosixPath(found).name if isinstance(found, str) else None
+
+    def real(self, path: str) -> str | None:
+        """The path with no links in it."""
+        found = self._ask("real", path)
+        if not isinstance(found, str):
+            return None
+        return found if self.live else "/" + os.path.relpath(found, os.path.realpath(self.root))
+
+    def stat(self, path: str) -> Stat | None:
+        """Rights and owners."""
+        found = self._ask("stat", path)
+        return Stat.model_validate(found) if found else None
+
+    def may_use(self, path: str) -> bool:
+        """Whether the kernel lets this process read and write the file (lists of rights and all)."""
+        return bool(self._ask("may", path))
+
+    def held(self, path: str) -> bool:
+        """Whether somebody has a fifo open for reading."""
+        return bool(self._ask("held", path))
+
+    def room(self, path: str) -> dict[str, int] | None:
+        """The file system that holds a path: bytes, inodes, device; of what exists of the path."""
+        at = PurePosixPath(path)
+        while (found := self._ask("room", str(at))) is None and at != at.parent:
+            at = at.parent
+        return {str(name): int(value) for name, value in found.items()} if isinstance(found, dict) else None
+
+    def _ask(self, what: str, path: str) -> Any:
+        folder = str(PurePosixPath(path).parent)
+        if folder in self._hung:
+            return self._cannot(path, "not asked: a file beside it does not answer")
+        told = self._answer(json.dumps([what, str(self.root / path.lstrip("/"))]).encode() + b"\n")
+        if told is None:
+            self._hung.add(folder)
+            self._leave()
+            return self._cannot(path, f"no answer in {self._limit:g} s")
+        if "failed" in told:
+            return self._cannot(path, str(told["failed"]))
+        return told.get("got")
+
+    def _answer(self, question: bytes) -> dict[str, Any] | None:
+        """The reader's answer; None where it does not come in time."""
+        if self._reader is None:
+            self._reader = process.talk([sys.executable, "-I", "-S", _READER])
+            assert self._reader.stdout is not None
+            self._reader.stdout.readline()
+        asked, said = self._reader.stdin, self._reader.stdout
+        assert asked is not None
+        assert said is not None
+        asked.write(question)
+        asked.flush()
+        line = b""
+        while not line.endswith(b"\n"):
+            if not select.select([said], [], [], self._limit)[0]:
+                if _runs(self._reader.pid):
+                    continue
+                return None
+            more = os.read(said.fileno(), 1 << 20)
+            if not more:
+                return {"failed": "the reader ended"}
+            line += more
+        told: dict[str, Any] = json.loads(line)
+        return told
+
+    def _cannot(self, path: str, why: str) -> None:
+        failure = Unread(path=path, why=why)
+        if failure not in self.unread:
+            self.unread.append(failure)
+
+    def _leave(self) -> None:
+        """Be rid of the reader, hardly waiting: one that is stuck in the kernel cannot be ended."""
+        if self._reader is not None:
+            process.kill_group(self._reader)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._reader.wait(_PARTING)
+            for end in (self._reader.stdin, self._reader.stdout):
+                if end is not None:
+                    end.close()
+            self._reader = None
+
+
+def _runs(pid: int) -> bool:
+    """Whether a process computes, or waits for a processor: on a busy machine it is slow, and not stuck."""
+    try:
+        told = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return told.rpartition(")")[2].split()[0] == "R"
+
+
+def is_number(word: str) -> bool:
+    """Whether a word is a number of plain digits."""
+    return word.isascii() and word.isdigit()

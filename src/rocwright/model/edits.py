@@ -1,0 +1,189 @@
+"""An edit: one declared change of a source tree, with its reason and its source."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from rocwright.model.base import Frozen
+
+TARGETS = "{targets}"
+"""In `with` the targets asked for, separated by `;`; as an entry of `add` one entry for each of them."""
+
+
+class Kind(StrEnum):
+    """How an edit says what it changes; each word is the field that says it."""
+
+    LITERAL = "literal"
+    REGEX = "regex"
+    CMAKE_MINIMUM = "cmake-minimum"
+    INCLUDE = "include"
+    LIST = "list"
+    RULE = "rule"
+    DIFF = "diff"
+
+
+Language = Literal[
+    "bash", "c", "cpp", "go", "javascript", "json", "lua", "python", "rust", "typescript", "yaml"
+]
+"""Of the languages that ast-grep reads, those in use here; it ends the process for one it does not know."""
+
+
+class Rule(Frozen):
+    """A structural change by ast-grep: what `pattern` matches in `language` becomes `rewrite`.
+
+    `$NAME` stands for one node and `$$$NAME` for several, in both.
+    """
+
+    language: Language
+    pattern: str = Field(min_length=1)
+    rewrite: str
+
+
+def _check_range(value: str) -> str:
+    # a plan mostly has no ranges, and each command reads one
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+    try:
+        SpecifierSet(value)
+    except InvalidSpecifier as error:
+        raise ValueError(f"{value!r} is not a version range such as '>=2.5,<2.7' (PEP 440)") from error
+    return value
+
+
+def check_inside(value: str) -> str:
+    """The path of a file in a tree, as it is. Raises ValueError where it leads out of the tree."""
+    path = PurePosixPath(value)
+    if path.is_absolute() or ".." in path.parts or "\\" in value or "\0" in value:
+        raise ValueError(f"{value!r} leads out of the source tree: absolute, or with ..")
+    return value
+
+
+Range = Annotated[str, AfterValidator(_check_range)]
+
+_MINIMUM = r"^\d+\.\d+(\.\d+)?(\.\.\.\d+\.\d+(\.\d+)?)?$"
+
+
+class Edit(Frozen):
+    """One change of `file`, said in one of seven ways; see docs/edits.md for each.
+
+    `expect` is the number of places that must match, `for` the versions that need the edit, `absorbed` those
+    in which upstream may have it already, `marker` a text that the file holds afterwards (a default is
+    derived), `absent` one that it holds no more where upstream did the same in another way, `patch` the text
+    of the file that `diff` names (filled in when the recipe is read), `phase` when it is applied: at once, or
+    after the recipe's `prepare` commands.
+
+    `places`, `targets` and `beside` limit it to some kinds of source place, to builds for one of some
+    targets, and to stacks in which other components have a version in a range. `why` and `source` tell the
+    reason and where that is known from, `upstream` the change that makes the edit needless.
+    """
+
+    file: str = ""
+    literal: str = ""
+    regex: str = ""
+    replacement: str | None = Field(default=None, alias="with")
+    minimum: str = Field(default="", alias="cmake-minimum", pattern=rf"^$|{_MINIMUM}")
+    include: str = Field(default="", pattern=r'^$|^<[^<>"\n]+>$|^"[^<>"\n]+"$')
+    below: str = ""
+    variable: str = Field(default="", alias="list", pattern=r"^$|^[A-Za-z_][A-Za-z0-9_]*$")
+    add: tuple[str, ...] = ()
+    rule: Rule | None = None
+    diff: Annotated[str, AfterValidator(check_inside)] = ""
+    patch: str = ""
+    expect: int = Field(default=1, ge=1)
+    versions: Range = Field(default="", alias="for")
+    absorbed: Range = ""
+    marker: str = ""
+    absent: str = ""
+    phase: Literal["", "prepared"] = ""
+    line_ends: Literal["lf", "crlf"] = Field(default="lf", alias="line-ends")
+    places: tuple[Literal["git", "sdist", "debian", "archive", "builtin"], ...] = ()
+    targets: tuple[str, ...] = ()
+    beside: dict[str, Range] = {}
+    why: str
+    source: str = ""
+    upstream: str = ""
+    confidence: str = ""
+
+    @property
+    def kind(self) -> Kind:
+        """Which of the seven ways it is."""
+        return self._ways()[0]
+
+    def _ways(self) -> list[Kind]:
+        said = {
+            Kind.LITERAL: self.literal,
+            Kind.REGEX: self.regex,
+            Kind.CMAKE_MINIMUM: self.minimum,
+            Kind.INCLUDE: self.include,
+            Kind.LIST: self.variable,
+            Kind.RULE: self.rule,
+            Kind.DIFF: self.diff,
+        }
+        return [kind for kind, value in said.items() if value]
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Edit:
+        ways = self._ways()
+        if len(ways) != 1:
+            raise ValueError(
+                f"an edit says exactly one of {', '.join(Kind)}; this one says {' and '.join(ways) or 'none'}"
+            )
+        (kind,) = ways
+        if (self.replacement is not None) != (kind in (Kind.LITERAL, Kind.REGEX)):
+            raise ValueError("`with` goes with `literal` or `regex`, and with no other kind")
+        if bool(self.add) != (kind is Kind.LIST):
+            raise ValueError("`add` goes with `list`, and with no other kind")
+        if self.below and kind is not Kind.INCLUDE:
+            raise ValueError("`below` goes with `include` only")
+        if bool(self.file) == (kind is Kind.DIFF):
+            raise ValueError("`file` names the file to edit; a diff names its files itself")
+        if self.patch and kind is not Kind.DIFF:
+            raise ValueError("`patch` is the text of a diff: name its file with `diff`")
+        if kind is Kind.REGEX:
+            _check_regex(self.regex)
+        return self
+
+    @property
+    def subject(self) -> str:
+        """The file, or the diff, in words."""
+        return self.file or self.diff
+
+    def material(self) -> dict[str, Any]:
+        """What can change the tree, for the key: not the reason, sources, version ranges or a diff's name."""
+        told = {
+            "why",
+            "source",
+            "upstream",
+            "confidence",
+            "versions",
+            "absorbed",
+            "absent",
+            "beside",
+            "places",
+            "targets",
+            "diff",
+        }
+        data = self.model_dump(mode="json", exclude=told, exclude_defaults=True)
+        return data | {"file": self.file, "expect": self.expect}
+
+    def for_targets(self, targets: tuple[str, ...]) -> Edit:
+        """The edit with `{targets}` filled in."""
+        add = [one for name in self.add for one in (targets if name == TARGETS else (name,))]
+        filled: dict[str, Any] = {"add": tuple(add)}
+        if self.replacement is not None:
+            filled["replacement"] = self.replacement.replace(TARGETS, ";".join(targets))
+        return self.model_copy(update=filled)
+
+
+def _check_regex(regex: str) -> None:
+    try:
+        compiled = re.compile(regex, re.MULTILINE)
+    except re.error as error:
+        raise ValueError(f"{regex!r} is not a regular expression: {error}") from error
+    if compiled.match(""):
+        raise ValueError(f"{regex!r} matches the empty text, so it matches everywhere")

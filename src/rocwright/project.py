@@ -1,0 +1,121 @@
+"""A project: what is asked for, where its lock and artifacts lie, and what of its plan is built."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from rocwright.catalog.load import Catalog, the_catalog
+from rocwright.errors import InputError
+from rocwright.files.atomic import sha256_bytes
+from rocwright.home import Home
+from rocwright.model.base import canonical_json
+from rocwright.model.steps import Plan
+from rocwright.resolve.aliases import catalog_for
+from rocwright.resolve.files import LOCK, PROJECT, read_request
+from rocwright.resolve.model import Request
+from rocwright.store.local import LocalStore
+from rocwright.store.model import Output
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """What is asked for, and where its lock and its artifacts lie.
+
+    `row` is what a person asked for, where the request goes on from there to what upstream has since.
+    """
+
+    request: Request
+    lock_path: Path
+    output: Path
+    home: Home = field(default_factory=Home.default)
+    catalog: Catalog = field(default_factory=the_catalog)
+    row: Request | None = None
+
+    @property
+    def variant(self) -> str:
+        """What was asked for beside stack, GPUs and base: it tells the rows of a project apart."""
+        return (self.row or self.request).variant
+
+    @property
+    def store(self) -> LocalStore:
+        return LocalStore(self.home.store)
+
+    @property
+    def last_plan(self) -> Path:
+        """Where the plan that was built last for this stack, GPU and base is kept."""
+        return self.plan_path("last")
+
+    def plan_path(self, name: str) -> Path:
+        """Where a plan is kept whose outputs no clean-up takes: the last one, or that of a channel."""
+        request = self.row or self.request
+        which = sha256_bytes(canonical_json([request.gpu, request.provider, request.extra]))[:8]
+        if self.row is not None and request.versions:
+            which = sha256_bytes(canonical_json([request.gpu, request.variant]))[:8]
+        words = (request.stack, request.base.replace(":", "-"), which, name)
+        return self.home.plans / f"{'-'.join(words)}.json"
+
+
+def project_in(folder: Path, home: Home | None = None) -> Project:
+    """The project whose rocwright.toml is in `folder`. Raises InputError."""
+    request = read_request(folder / PROJECT)
+    return Project(
+        request=request,
+        lock_path=folder / LOCK,
+        output=folder / "rocwright-out",
+        home=home or Home.default(),
+        catalog=catalog_for(request, the_catalog()),
+    )
+
+
+def project_of(request: Request, folder: Path, home: Home | None = None) -> Project:
+    """A project without a project file: its lock is kept in the home folder."""
+    home = home or Home.default()
+    words = [request.stack, request.base.replace(":", "-"), *request.gpu]
+    if request.provider or request.extra or request.versions:
+        words.append(sha256_bytes(canonical_json(request.model_dump()))[:8])
+    name = "-".join(words)
+    return Project(
+        request=request,
+        lock_path=home.locks / f"{name}.lock",
+        output=folder / "rocwright-out",
+        home=home,
+        catalog=catalog_for(request, the_catalog()),
+    )
+
+
+def last_plan(project: Project) -> Plan | None:
+    """The plan that was built last, if it can be read."""
+    with contextlib.suppress(OSError, ValidationError):
+        return Plan.model_validate_json(project.last_plan.read_bytes())
+    return None
+
+
+def built_outputs(project: Project, plan: Plan) -> dict[str, Output]:
+    """The main output of each component, by its name. Raises InputError where one is not built."""
+    found: dict[str, Output] = {}
+    for step in plan.steps:
+        if step.name not in plan.artifacts:
+            continue
+        record = project.store.record(step.key)
+        if record is None or not all(project.store.has(one.sha256, one.size) for one in record.outputs):
+            raise InputError(
+                f"{step.name} is not built as the lock says",
+                cause="it was never built, or was cleaned up",
+                next_step="rocwright build",
+            )
+        if step.name == step.component:
+            found[step.component] = record.outputs[0]
+    return found
+
+
+def kept_keys(home: Home) -> set[str]:
+    """The keys of every plan that was built last or that a channel holds: a clean-up leaves them alone."""
+    keys: set[str] = set()
+    for path in home.plans.glob("*.json"):
+        with contextlib.suppress(OSError, ValidationError):
+            keys |= {step.key for step in Plan.model_validate_json(path.read_bytes()).steps}
+    return keys

@@ -1,1 +1,0 @@
-"""What artifacts were made from, in forms that others read: SBOM (CycloneDX), provenance (in-toto, SLSA)."""

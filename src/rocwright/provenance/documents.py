@@ -1,0 +1,175 @@
+"""SBOMs as they are read: ours and those of others, in CycloneDX JSON of any version, bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rocwright.errors import InputError
+from rocwright.provenance.safe_json import LARGEST_SBOM, parse_json, read_bounded, too_large
+
+MOST_COMPONENTS = 200_000
+BESIDE = ".cdx.json"
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A component of an SBOM: `key` is what it is known by whatever its version; `role` what it is for, where
+    that is told; `hashes` are written `ALGORITHM:hex`."""
+
+    key: str
+    name: str
+    version: str
+    type: str
+    purl: str
+    scope: str
+    role: str
+    licenses: tuple[str, ...]
+    hashes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """An SBOM: where it was read, what it is of, and its parts in the order of their keys."""
+
+    where: str
+    subject: str
+    version: str
+    serial: str
+    properties: Mapping[str, str]
+    edits: tuple[tuple[str, str], ...]
+    parts: tuple[Part, ...]
+
+
+def read_document(path: Path) -> Document:
+    """The SBOM in a file: the file itself, inside a wheel, or beside an artifact.
+
+    Raises InputError where there is none, or it cannot be one.
+    """
+    where, data = read_bytes(path)
+    return parse_document(data, where)
+
+
+def read_bytes(path: Path) -> tuple[str, bytes]:
+    """The bytes of the SBOM of a file, and where they lie."""
+    if path.name.endswith(".json"):
+        return str(path), read_bounded(path, LARGEST_SBOM, "SBOM")
+    if path.suffix == ".whl":
+        from rocwright.provenance.embed import sboms_in
+
+        for inside, data in sboms_in(path).items():
+            return f"{path}: {inside}", data
+    beside = path.with_name(path.name + BESIDE)
+    if beside.is_file():
+        return str(beside), read_bounded(beside, LARGEST_SBOM, "SBOM")
+    raise InputError(
+        f"{path} has no SBOM" if path.exists() else f"there is no {path}",
+        cause=f"there is none inside, and no {beside.name} beside it",
+        next_step="rocwright build lays one beside each artifact, and into each wheel",
+    )
+
+
+def parse_document(data: bytes, where: str) -> Document:
+    """The SBOM that these bytes are. Raises InputError for anything else."""
+    said = parse_json(data, "SBOM in CycloneDX JSON")
+    if not isinstance(said, dict) or said.get("bomFormat") != "CycloneDX":
+        raise InputError(
+            f"{where} is no SBOM in CycloneDX JSON",
+            cause="it has no bomFormat = CycloneDX; SPDX and XML are not read",
+            next_step="give another file",
+        )
+    metadata = _object(said.get("metadata"))
+    top = _object(metadata.get("component"))
+    found = list(_parts(said.get("components")))
+    if len(found) > MOST_COMPONENTS:
+        raise too_large(where, f"SBOM of a program; it has {len(found):,} components and so", LARGEST_SBOM)
+    return Document(
+        where=where,
+        subject=_text(top.get("name")) or UNKNOWN,
+        version=_text(top.get("version")),
+        serial=_text(said.get("serialNumber")),
+        properties=_properties(metadata),
+        edits=tuple(_edits(_object(top.get("pedigree")))),
+        parts=tuple(sorted(found, key=lambda one: (one.key, one.version))),
+    )
+
+
+def _parts(rows: Any) -> Iterator[Part]:
+    """Components and those within them, whatever the depth."""
+    waiting = list(reversed(_list(rows)))
+    while waiting:
+        row = waiting.pop()
+        if not isinstance(row, dict):
+            continue
+        yield _part(row)
+        waiting += reversed(_list(row.get("components")))
+
+
+def _part(row: Mapping[str, Any]) -> Part:
+    purl, name = _text(row.get("purl")), _text(row.get("name"))
+    if group := _text(row.get("group")):
+        name = f"{group}/{name}"
+    told = _properties(row)
+    role = told.get("rocwright:role", "")
+    return Part(
+        key=_key(purl, name, role),
+        name=name or UNKNOWN,
+        version=_text(row.get("version")),
+        type=_text(row.get("type")),
+        purl=purl,
+        scope=_text(row.get("scope")) or "required",
+        role=role,
+        licenses=tuple(sorted(set(_licenses(row.get("licenses"))))),
+        hashes=tuple(sorted(_hashes(row.get("hashes")))),
+    )
+
+
+def _key(purl: str, name: str, role: str) -> str:
+    """The type and name of a package URL; what is compiled, or only asked for, is told apart."""
+    known = purl.partition("?")[0].partition("#")[0]
+    package, at, _ = known.rpartition("@")
+    where = (package if at else known) or name or UNKNOWN
+    return f"{where} ({role})" if role in ("requirement", "source") else where
+
+
+def _licenses(rows: Any) -> Iterator[str]:
+    for row in _list(rows):
+        inner = _object(_object(row).get("license"))
+        if (
+            text := _text(_object(row).get("expression"))
+            or _text(inner.get("id"))
+            or _text(inner.get("name"))
+        ):
+            yield text
+
+
+def _hashes(rows: Any) -> Iterator[str]:
+    for row in map(_object, _list(rows)):
+        if _text(row.get("alg")) and _text(row.get("content")):
+            yield f"{row['alg']}:{row['content']}".lower()
+
+
+def _properties(row: Mapping[str, Any]) -> dict[str, str]:
+    found = map(_object, _list(row.get("properties")))
+    return {_text(one.get("name")): _text(one.get("value")) for one in found}
+
+
+def _edits(pedigree: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    for patch in map(_object, _list(pedigree.get("patches"))):
+        for reason in map(_object, _list(patch.get("resolves"))):
+            yield _text(reason.get("name")), _text(reason.get("description"))
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

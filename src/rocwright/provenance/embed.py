@@ -1,0 +1,49 @@
+"""An SBOM inside a wheel, where installers and scanners look for it.
+
+Source: PEP 770, https://peps.python.org/pep-0770/: `.dist-info/sboms/`, one file a document.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rocwright.model.step_environment import EPOCH
+from rocwright.provenance.safe_json import LARGEST_SBOM
+from rocwright.wheels.archive import open_wheel
+from rocwright.wheels.metadata import dist_info_folder
+from rocwright.wheels.normalise import agreeing_with
+from rocwright.wheels.write import File, write_wheel
+
+FOLDER = "sboms"
+NAME = "rocwright.cdx.json"
+"""Its name in that folder: others (auditwheel, maturin) put theirs beside it under their own."""
+
+
+def with_sbom(wheel: Path, sbom: bytes, target: Path) -> None:
+    """Write the wheel with an SBOM in it: its files as they lie there, RECORD made anew.
+
+    An SBOM of ours that was in it before is replaced, others stay. Raises InputError for what is no wheel, or
+    is signed, CheckError where its RECORD is wrong.
+    """
+    with open_wheel(wheel) as files:
+        path = f"{dist_info_folder(file.path for file in files)}/{FOLDER}/{NAME}"
+        kept = [file for file in files if file.path != path]
+        write_wheel(
+            target,
+            [*kept, File(path=path, content=sbom)],
+            epoch=EPOCH,
+            copy=True,
+            approve=agreeing_with(kept, wheel, replaced=path),
+        )
+
+
+def sboms_in(wheel: Path) -> dict[str, bytes]:
+    """The CycloneDX documents in a wheel by their path, our own first. Raises InputError, CheckError."""
+    with open_wheel(wheel) as files:
+        folder = f"{dist_info_folder(file.path for file in files)}/{FOLDER}/"
+        found = [file for file in files if file.path.startswith(folder) and file.path.endswith(".json")]
+        return {
+            one.path: one.read()
+            for one in sorted(found, key=lambda one: (not one.path.endswith(f"/{NAME}"), one.path))
+            if one.size <= LARGEST_SBOM
+        }

@@ -1,0 +1,130 @@
+"""How packages of each manager and base are named in a package URL, and which are compilers: data."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+from functools import cache
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from rocwright.model.base import Frozen
+from rocwright.toml.read import Reader, catalog_folders, parse
+
+Known = Annotated[str, Field(min_length=1)]
+
+
+class Manager(Frozen):
+    """A package manager's type of package URL.
+
+    `asked` is the regular expression of what the manager is asked for to get a package: groups `name`,
+    `version`, and `epoch` and `arch` where it has them; `example` is such a text.
+    """
+
+    name: Known
+    type: Known
+    asked: Known
+    example: Known
+    source: Known
+
+    @model_validator(mode="after")
+    def _reads_its_example(self) -> Self:
+        try:
+            match = re.fullmatch(self.asked, self.example)
+        except re.error as error:
+            raise ValueError(f"asked: no regular expression: {error}") from error
+        if match is None or not {"name", "version"} <= match.groupdict().keys():
+            raise ValueError(f"asked: does not give the name and version of {self.example!r}")
+        return self
+
+    def read(self, asked: str) -> dict[str, str]:
+        """Name, version, and epoch and arch where they are told; empty where it is something else."""
+        match = re.fullmatch(self.asked, asked)
+        return {key: value for key, value in match.groupdict().items() if value} if match else {}
+
+
+class Distribution(Frozen):
+    """Whose packages a base has: `base` is a glob of base:release; `{release}` is filled in in `name`."""
+
+    base: Known
+    vendor: Known
+    name: Known
+    source: Known
+
+
+class Forge(Frozen):
+    """A host of git repositories that has a type of package URL of its own."""
+
+    host: Known
+    type: Known
+    source: Known
+
+
+class Toolchain(Frozen):
+    """Names of packages that are compilers, linkers or what drives them, as regular expressions of whole
+    names; each of `examples` is one, none of `no_match` is."""
+
+    packages: tuple[Known, ...] = ()
+    examples: tuple[Known, ...] = ()
+    no_match: tuple[Known, ...] = ()
+    source: Known
+
+    @model_validator(mode="after")
+    def _keeps_its_examples(self) -> Self:
+        try:
+            wrong = [one for one in self.examples if not self.has(one)]
+            wrong += [one for one in self.no_match if self.has(one)]
+        except re.error as error:
+            raise ValueError(f"packages: no regular expression: {error}") from error
+        if wrong:
+            raise ValueError(f"packages: is wrong about {', '.join(wrong)}")
+        return self
+
+    def has(self, package: str) -> bool:
+        """Whether a package is one of them."""
+        return any(re.fullmatch(one, package) for one in self.packages)
+
+
+class PackageNamesFile(Frozen):
+    """package_names.toml."""
+
+    manager: tuple[Manager, ...] = ()
+    distribution: tuple[Distribution, ...] = ()
+    forge: tuple[Forge, ...] = ()
+    toolchain: Toolchain | None = None
+
+
+class Facts(Frozen):
+    """All that is known, the user's own tables first."""
+
+    managers: dict[str, Manager]
+    distributions: tuple[Distribution, ...]
+    forges: dict[str, str]
+    toolchains: tuple[Toolchain, ...]
+
+    def distribution(self, base: str, release: str) -> tuple[str, str]:
+        """Vendor and name of the distribution that a base's packages are of; its own where none is told."""
+        for one in self.distributions:
+            if fnmatchcase(f"{base}:{release}", one.base):
+                return one.vendor, one.name.replace("{release}", release)
+        return base, f"{base}-{release}"
+
+    def compiles(self, package: str) -> bool:
+        """Whether a package is part of a toolchain."""
+        return any(one.has(package) for one in self.toolchains)
+
+
+@cache
+def the_facts() -> Facts:
+    """The table of the catalog; a user's own stands over it. Raises InputError."""
+    reader = Reader(catalog_folders())
+    tables = [
+        parse(PackageNamesFile, reader.data(path), path) for path in reader.layers("package_names.toml")
+    ]
+    return Facts(
+        managers={one.name: one for table in tables for one in table.manager},
+        distributions=tuple(one for table in reversed(tables) for one in table.distribution),
+        forges={one.host: one.type for table in tables for one in table.forge},
+        toolchains=tuple(table.toolchain for table in tables if table.toolchain),
+    )

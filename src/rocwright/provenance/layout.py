@@ -1,0 +1,248 @@
+"""Finished artifacts, laid out for people: a folder a stack, and a wheel index that pip can use."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from packaging.utils import canonicalize_name
+from pydantic import ValidationError
+
+from rocwright import __version__
+from rocwright.errors import InputError
+from rocwright.files.atomic import sha256_bytes, sha256_file, write_atomic
+from rocwright.home import Home
+from rocwright.model.base import Frozen, canonical_json
+from rocwright.model.steps import Plan, Step
+from rocwright.resolve.model import Lock
+from rocwright.store.model import Output
+
+if TYPE_CHECKING:
+    from rocwright.project import Project
+    from rocwright.provenance.sidecars import Laid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artifact:
+    """A finished output of a plan: the step that made it, the output as the step made it, and where it was
+    laid out.
+
+    `sha256` and `size` (bytes) are of the file there: a wheel has its SBOM in it by then. `beside` are its
+    SBOM and its statement; `keyid` is the key that signed that, "" where none did; `lacking` are the checks
+    of its recipe that have not passed, for which it is not signed.
+    """
+
+    step: Step
+    output: Output
+    path: Path
+    sha256: str
+    size: int
+    beside: tuple[Path, ...] = ()
+    keyid: str = ""
+    lacking: tuple[str, ...] = ()
+
+
+PROOF_SCHEMA = 5
+"""Raised when what lies in or beside an artifact is written otherwise; all are laid out anew then."""
+
+
+def lay_out(
+    project: Project,
+    plan: Plan,
+    locked: Lock,
+    say: Callable[[str], None] = lambda _: None,
+    *,
+    anew: bool = True,
+) -> tuple[Artifact, ...]:
+    """Put every artifact of the plan into the output folder, each with its SBOM and its statement.
+
+    Gives them in the plan's order. What is already there and was checked before (same size and time) is left
+    alone. A statement is signed once the checks of the recipe have passed: those that run nothing are run
+    here, the others by `verify`. Without `anew` only that is done, for what is there.
+    Raises InputError where the key to sign with cannot be used.
+    """
+    from rocwright.checks.passed import Passed
+    from rocwright.project import built_outputs
+
+    folder = project.output / project.request.stack
+    stamps = _Stamps(project.home)
+    artifacts = []
+    wanted = _wanted(project, locked)
+    outputs = built_outputs(project, plan)
+    passed = Passed(
+        home=project.home, store=project.store, catalog=project.catalog, lock=locked, outputs=outputs
+    )
+    try:
+        for name in plan.artifacts:
+            step = next(step for step in plan.steps if step.name == name)
+            record = project.store.record(step.key)
+            assert record is not None
+            lacking = passed.lacking(step.component, say)
+            for output in record.outputs:
+                target, mark = folder / output.filename, f"{wanted} {step.key} {output.sha256}"
+                known = stamps.same(target, mark, lacking)
+                if known is None and not anew:
+                    continue
+                if known is None:
+                    # what writes an SBOM takes longer to load than all else where there is nothing to do
+                    from rocwright.provenance.sidecars import lay_beside
+
+                    checks = passed.keys(step.component)
+                    laid = lay_beside(project, plan, locked, step, output, target, say, checks, lacking)
+                    known = stamps.note(target, mark, laid, lacking)
+                artifacts.append(
+                    Artifact(
+                        step=step,
+                        output=output,
+                        path=target,
+                        sha256=known.sha256,
+                        size=known.size,
+                        beside=tuple(folder / name for name in known.seen if name != target.name),
+                        keyid=known.keyid,
+                        lacking=lacking,
+                    )
+                )
+    finally:
+        stamps.save()
+    wheels = [one.path for one in artifacts if one.path.suffix == ".whl"]
+    if wheels and anew:
+        write_index(project.output / "simple", wheels)
+    return tuple(artifacts)
+
+
+def _wanted(project: Project, locked: Lock) -> str:
+    """What decides what lies in and beside an artifact, beside the artifact itself: the lock, and the key."""
+    from rocwright.provenance.keys import chosen
+
+    key = chosen()
+    if isinstance(key, Path):
+        found = key.stat()
+        key = f"{key} {found.st_size} {found.st_mtime_ns}"
+    return sha256_bytes(canonical_json([PROOF_SCHEMA, __version__, locked.digest, key]))
+
+
+class _Stamp(Frozen):
+    """A file that was laid out: what was wanted, what it is, and size and time of it and what lies beside;
+    `lacking` are the checks for which it was not signed."""
+
+    wanted: str
+    sha256: str
+    size: int
+    keyid: str
+    seen: dict[str, tuple[int, int]]
+    lacking: tuple[str, ...] = ()
+
+
+class _Stamps:
+    """Which laid-out file was checked as what; a changed size or time makes it be checked again."""
+
+    def __init__(self, home: Home) -> None:
+        self.home, self.path = home, home.laid_out
+        self.changed = False
+        try:
+            self.known: dict[str, object] = dict(json.loads(self.path.read_text()))
+        except (OSError, ValueError, TypeError):
+            self.known = {}
+
+    def same(self, path: Path, wanted: str, lacking: tuple[str, ...]) -> _Stamp | None:
+        """What is known of a file that is there as it is wanted, with all that lies beside it.
+
+        Where other checks are lacking than when it was laid out, its statement is written anew.
+        """
+        try:
+            stamp = _Stamp.model_validate(self.known.get(str(path)))
+            now = {name: _seen(path.parent / name) for name in stamp.seen}
+        except (ValidationError, OSError):
+            return None
+        if stamp.wanted != wanted or path.name not in now:
+            return None
+        if not self.home.statement(stamp.sha256).is_file():
+            return None
+        if now == stamp.seen:
+            return stamp if stamp.lacking == lacking else self._signed_anew(path, stamp, lacking)
+        keyid = stamp.keyid
+        for name in (name for name, seen in now.items() if seen != stamp.seen[name]):
+            if name == path.name and sha256_file(path) == stamp.sha256:
+                continue
+            # somebody may have signed the statement since, by `attest`
+            signed = _signed(path.parent / name, self.home.statement(stamp.sha256))
+            if signed is None:
+                return None
+            keyid = signed
+        return self._keep(path, stamp.model_copy(update={"seen": now, "keyid": keyid}))
+
+    def _signed_anew(self, path: Path, stamp: _Stamp, lacking: tuple[str, ...]) -> _Stamp | None:
+        from rocwright.provenance.keys import chosen
+        from rocwright.provenance.sidecars import kept_statement, write_statement
+
+        try:
+            payload, _ = kept_statement(self.home, stamp.sha256)
+        except (OSError, ValueError):
+            return None
+        written, keyid = write_statement(path, payload, chosen(), lacking)
+        seen = stamp.seen | {written.name: _seen(written)}
+        return self._keep(path, stamp.model_copy(update={"seen": seen, "keyid": keyid, "lacking": lacking}))
+
+    def note(self, path: Path, wanted: str, laid: Laid, lacking: tuple[str, ...]) -> _Stamp:
+        """Keep what was laid out."""
+        seen = {one.name: _seen(one) for one in (path, *laid.beside)}
+        stamp = _Stamp(
+            wanted=wanted, sha256=laid.sha256, size=laid.size, keyid=laid.keyid, seen=seen, lacking=lacking
+        )
+        return self._keep(path, stamp)
+
+    def _keep(self, path: Path, stamp: _Stamp) -> _Stamp:
+        self.known[str(path)] = stamp.model_dump(mode="json")
+        self.changed = True
+        return stamp
+
+    def save(self) -> None:
+        if self.changed:
+            write_atomic(self.path, json.dumps(self.known, indent=0))
+
+
+def _signed(statements: Path, kept: Path) -> str | None:
+    """The key that the statements name, where they say what is kept; None where they are anything else."""
+    from rocwright.provenance.envelope import read_envelopes
+
+    try:
+        (found,) = read_envelopes(statements)
+    except (InputError, ValueError):
+        return None
+    if found.payload != kept.read_bytes():
+        return None
+    return next((keyid for keyid, _ in found.signatures), "")
+
+
+def _seen(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns
+
+
+def write_index(folder: Path, wheels: list[Path]) -> None:
+    """Add wheels to a simple repository (PEP 503) in a folder: `pip install --index-url file://...`."""
+    for wheel in wheels:
+        project = folder / canonicalize_name(wheel.name.split("-")[0])
+        project.mkdir(parents=True, exist_ok=True)
+        link = project / wheel.name
+        if not link.exists() or not link.samefile(wheel):
+            link.unlink(missing_ok=True)
+            os.link(wheel, link)
+        rows = "".join(
+            f'<a href="{escape(one.name)}#sha256={sha256_file(one)}">{escape(one.name)}</a><br>\n'
+            for one in sorted(project.glob("*.whl"))
+        )
+        _write_page(project / "index.html", rows)
+    projects = [page.parent.name for page in sorted(folder.glob("*/index.html"))]
+    _write_page(folder / "index.html", "".join(f'<a href="{one}/">{one}</a><br>\n' for one in projects))
+
+
+def _write_page(path: Path, body: str) -> None:
+    page = f"<!DOCTYPE html>\n<html><body>\n{body}</body></html>\n"
+    if not path.exists() or path.read_text() != page:
+        write_atomic(path, page)

@@ -1,0 +1,149 @@
+"""What an artifact was made from: every file that the steps behind it fetched, and every edit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeVar
+
+from rocwright.model.edits import Edit
+from rocwright.model.steps import BaseAction, FetchAction, FilePin, ImageAction, Plan, Step, TreeAction
+from rocwright.resolve.model import Lock, LockedComponent, LockedProvider, LockedPython, LockedRoot
+
+T = TypeVar("T")
+
+Role = Literal["source", "download", "packages to build", "packages to run", "python", "rocm"]
+"""What a file was for; a package that is both to build and to run is told as the latter."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Material:
+    """A file that went in: `name` and `version` are of what it holds.
+
+    `root` is the root that it is a package of, or that a source package is unpacked in; `component` the part
+    of the lock that asked for it as a source.
+    """
+
+    pin: FilePin
+    role: Role
+    name: str
+    version: str
+    root: LockedRoot | None = None
+    component: LockedComponent | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """An artifact's step, the steps behind it (itself the last), what went in, and the edits by component."""
+
+    step: Step
+    steps: tuple[Step, ...]
+    materials: tuple[Material, ...]
+    edits: Mapping[str, tuple[Edit, ...]] = field(default_factory=dict)
+    series: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def component(self) -> str:
+        """The component whose artifact it is."""
+        return self.step.component
+
+
+def made_from(step: Step, plan: Plan, lock: Lock) -> Made:
+    """All that a step's output was made from, by the plan and the lock; each file once."""
+    steps = behind(step, plan)
+    fetched = {pin.sha256 for one in steps if isinstance(one.action, FetchAction) for pin in one.action.files}
+    found = (one for one in _materials(lock, _run_packages(step, steps)) if one.pin.sha256 in fetched)
+    return Made(
+        step=step,
+        steps=steps,
+        materials=tuple(_unique(found)),
+        edits=_by_component((component, tree.edits) for component, tree in _trees(steps)),
+        series=_by_component((component, tree.series) for component, tree in _trees(steps)),
+    )
+
+
+def whole(lock: Lock, plan: Plan) -> Made:
+    """The same of all that a lock names, built or not."""
+    last = plan.steps[-1]
+    run = frozenset(pin.sha256 for root in lock.roots if root.role == "run" for pin in root.packages)
+    return Made(
+        step=last,
+        steps=plan.steps,
+        materials=tuple(_unique(_materials(lock, run))),
+        edits=_by_component((component, tree.edits) for component, tree in _trees(plan.steps)),
+        series=_by_component((component, tree.series) for component, tree in _trees(plan.steps)),
+    )
+
+
+def behind(step: Step, plan: Plan) -> tuple[Step, ...]:
+    """The steps that a step needs, and what these need, in the plan's order; itself the last."""
+    known = {one.key: one for one in plan.steps}
+    waiting, seen = [step.key], set[str]()
+    while waiting:
+        key = waiting.pop()
+        if key not in seen and key in known:
+            seen.add(key)
+            waiting += [item.key for item in known[key].inputs]
+    return tuple(one for one in plan.steps if one.key in seen)
+
+
+def _run_packages(step: Step, steps: Iterable[Step]) -> frozenset[str]:
+    """The packages that are in the artifact itself: those of the root that an image is packed from."""
+    if not isinstance(step.action, ImageAction):
+        return frozenset()
+    known = {one.key: one for one in steps}
+    roots = [known[item.key] for item in step.inputs if isinstance(known[item.key].action, BaseAction)]
+    fetches = [known[item.key].action for root in roots for item in root.inputs]
+    return frozenset(pin.sha256 for one in fetches if isinstance(one, FetchAction) for pin in one.files)
+
+
+def _materials(lock: Lock, run: frozenset[str]) -> Iterator[Material]:
+    """Every file of a lock with its role, sources first."""
+    first = next(iter(lock.roots), None)
+    for one in lock.components:
+        for pin in one.files:
+            yield Material(
+                pin=pin, role="source", name=one.name, version=one.version, root=first, component=one
+            )
+        for pin in one.downloads:
+            yield Material(pin=pin, role="download", name=pin.filename, version="", component=one)
+    shared: tuple[tuple[Role, LockedProvider | LockedPython | None], ...] = (
+        ("rocm", lock.rocm),
+        ("python", lock.python),
+    )
+    for role, part in shared:
+        if part is None:
+            continue
+        for sdist in part.sdists:
+            for pin in (*sdist.files, *sdist.requires):
+                yield _package(pin, role)
+        for pin in part.files:
+            yield _package(pin, role)
+    for root in sorted(lock.roots, key=lambda root: root.role != "run"):
+        for pin in root.packages:
+            yield _package(pin, "packages to run" if pin.sha256 in run else "packages to build", root)
+
+
+def _package(pin: FilePin, role: Role, root: LockedRoot | None = None) -> Material:
+    project, version = getattr(pin.origin, "project", ""), getattr(pin.origin, "version", "")
+    name = project or getattr(pin.origin, "package", "") or pin.filename
+    return Material(pin=pin, role=role, name=name, version=version, root=root)
+
+
+def _unique(found: Iterable[Material]) -> list[Material]:
+    first: dict[str, Material] = {}
+    for one in found:
+        first.setdefault(one.pin.sha256, one)
+    return list(first.values())
+
+
+def _trees(steps: Iterable[Step]) -> Iterator[tuple[str, TreeAction]]:
+    return ((one.component, one.action) for one in steps if isinstance(one.action, TreeAction))
+
+
+def _by_component(trees: Iterable[tuple[str, tuple[T, ...]]]) -> dict[str, tuple[T, ...]]:
+    found: dict[str, tuple[T, ...]] = {}
+    for component, values in trees:
+        if values:
+            found[component] = (*found.get(component, ()), *values)
+    return found

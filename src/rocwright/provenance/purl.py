@@ -1,0 +1,125 @@
+"""A file of a lock as a package URL, and the addresses where it can be had.
+
+Source: https://github.com/package-url/purl-spec, types deb, rpm, alpm, pypi, github, oci, generic.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from urllib.parse import urlsplit
+
+from packageurl import PackageURL
+
+from rocwright.model.steps import (
+    ArchiveOrigin,
+    BuiltinOrigin,
+    DebianOrigin,
+    DebianSourceOrigin,
+    FilePin,
+    GitOrigin,
+    ImageOrigin,
+    IndexOrigin,
+    PackageOrigin,
+)
+from rocwright.provenance.facts import the_facts
+from rocwright.provenance.materials import Material
+
+
+def purl_of(material: Material) -> PackageURL:
+    """The package URL of what a file holds, exact to the version, or to the digest where it has none."""
+    pin = material.pin
+    match pin.origin:
+        case DebianOrigin() as origin:
+            return _packaged(origin, origin.architecture, material)
+        case DebianSourceOrigin() as origin:
+            return _packaged(origin, "source", material)
+        case PackageOrigin() as origin:
+            return _asked(origin, material)
+        case IndexOrigin() as origin:
+            return PackageURL(
+                "pypi", None, _normal(origin.project), origin.version, {"file_name": pin.filename}
+            )
+        case GitOrigin() as origin:
+            return _git(origin, material)
+        case ImageOrigin() as origin:
+            return _image(origin)
+        case ArchiveOrigin() as origin:
+            more = {"download_url": origin.url, "checksum": f"sha256:{pin.sha256}"}
+            return PackageURL("generic", None, material.name, material.version or None, more)
+        case BuiltinOrigin():
+            return _generic(material)
+
+
+def addresses(pin: FilePin) -> tuple[str, ...]:
+    """Where a file can be had, as the lock says it; nothing where a package manager alone knows."""
+    match pin.origin:
+        case GitOrigin() as origin:
+            return (origin.url,)
+        case ArchiveOrigin() as origin:
+            return (origin.url,)
+        case IndexOrigin() as origin if origin.index:
+            return (origin.index,)
+        case _:
+            return ()
+
+
+def commit_of(pin: FilePin) -> str:
+    """The git commit that a file is the tree of, or ""."""
+    return pin.origin.commit if isinstance(pin.origin, GitOrigin) else ""
+
+
+def wheel_purl(name: str, version: str) -> PackageURL:
+    """The package URL of a Python package."""
+    return PackageURL("pypi", None, _normal(name), version or None)
+
+
+def _normal(project: str) -> str:
+    return project.lower().replace("_", "-")
+
+
+def _packaged(origin: DebianOrigin | DebianSourceOrigin, architecture: str, material: Material) -> PackageURL:
+    facts = the_facts()
+    known = facts.managers.get(material.root.manager) if material.root else None
+    if known is None or material.root is None:
+        return _generic(material)
+    # a source package may be of another suite than the root's own
+    vendor, distribution = facts.distribution(material.root.base, origin.suite)
+    more = {"arch": architecture, "distro": distribution}
+    return PackageURL(known.type, vendor, origin.package, origin.version, more)
+
+
+def _asked(origin: PackageOrigin, material: Material) -> PackageURL:
+    facts = the_facts()
+    known = facts.managers.get(origin.manager)
+    told = known.read(origin.package) if known else {}
+    if known is None or not told:
+        return _generic(material)
+    vendor, distribution = facts.distribution(origin.base, origin.release)
+    more = {"distro": distribution}
+    architecture = told.get("arch") or (material.root.architecture if material.root else "")
+    more |= {"arch": architecture} if architecture else {}
+    more |= {"epoch": told["epoch"]} if told.get("epoch", "0") != "0" else {}
+    return PackageURL(known.type, vendor, told["name"], told["version"], more)
+
+
+def _git(origin: GitOrigin, material: Material) -> PackageURL:
+    place = urlsplit(origin.url)
+    parts = PurePosixPath(place.path.removesuffix(".git")).parts[1:]
+    forge = the_facts().forges.get(place.hostname or "")
+    if forge and len(parts) == 2:
+        return PackageURL(forge, parts[0].lower(), parts[1].lower(), origin.commit)
+    more = {"vcs_url": f"git+{origin.url}@{origin.commit}"}
+    return PackageURL("generic", None, material.name, material.version or None, more)
+
+
+def _image(origin: ImageOrigin) -> PackageURL:
+    where = origin.reference.partition("@")[0]
+    place, _, last = where.rpartition("/")
+    name, _, tag = last.partition(":")
+    more = {"repository_url": f"{place}/{name}" if place else name} | ({"tag": tag} if tag else {})
+    return PackageURL("oci", None, name.lower(), origin.digest, more)
+
+
+def _generic(material: Material) -> PackageURL:
+    more = {"checksum": f"sha256:{material.pin.sha256}"}
+    return PackageURL("generic", None, material.name, material.version or None, more)

@@ -1,0 +1,74 @@
+"""What a wheel wants beside it, and which parts of the bill answer that: torch is what pytorch makes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from rocwright.catalog.load import Catalog
+from rocwright.provenance.bundled import Contents
+from rocwright.provenance.materials import Material
+from rocwright.resolve.model import Lock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Want:
+    """A requirement as the wheel says it; the version is told where the lock decides it, and `answers` are
+    the files of the lock that the wanted package comes from."""
+
+    text: str
+    name: str
+    version: str
+    always: bool
+    answers: tuple[Material, ...]
+
+
+def wants(contents: Contents, lock: Lock, catalog: Catalog, materials: Sequence[Material]) -> Iterator[Want]:
+    """Each requirement of a wheel's metadata, once."""
+    asked = contents.metadata.all("Requires-Dist") if contents.metadata else ()
+    for text in dict.fromkeys(asked):
+        try:
+            wanted = Requirement(text)
+        except InvalidRequirement:
+            continue
+        component = _component_of(wanted.name, lock, catalog)
+        yield Want(
+            text=text,
+            name=wanted.name,
+            version=_versions(lock).get(component, ""),
+            always=wanted.marker is None,
+            answers=tuple(_answers(component, lock, catalog, materials)),
+        )
+
+
+def _versions(lock: Lock) -> Mapping[str, str]:
+    return lock.provided | {one.name: one.version for one in lock.components}
+
+
+def _component_of(project: str, lock: Lock, catalog: Catalog) -> str:
+    """The component that makes the wheel of a project; a project that none makes is called as it is."""
+    wheel = f"{re.sub(r'[-_.]+', '_', project).lower()}-0-py3-none-any.whl"
+    for name in _versions(lock):
+        recipe = catalog.components.get(name)
+        if recipe and any(fnmatchcase(wheel, one.pattern.lower()) for one in recipe.output):
+            return name
+    return project
+
+
+def _answers(
+    component: str, lock: Lock, catalog: Catalog, materials: Sequence[Material]
+) -> Iterator[Material]:
+    """The source of a component, or the package of the base that brings it along."""
+    base, release = catalog.base(lock.request.base)
+    brought = base.provided(release).get(component) if component in lock.provided else None
+    for one in materials:
+        if one.role == "source":
+            same = one.name == component
+        else:
+            same = one.root is not None and brought is not None and one.name == brought.package
+        if same:
+            yield one

@@ -1,0 +1,231 @@
+"""An artifact as it is laid out: its SBOM inside where it is a wheel, SBOM and statement beside it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rocwright.checks.passed import has_passed
+from rocwright.errors import CheckError, InputError, RocwrightError
+from rocwright.files.atomic import sha256_bytes, sha256_file, write_atomic
+from rocwright.model.base import canonical_json, opened, sealed
+from rocwright.model.steps import FetchAction, ImageAction, Plan, RunAction, Step
+from rocwright.provenance import envelope, keys
+from rocwright.provenance.bundled import Contents, contents
+from rocwright.provenance.embed import with_sbom
+from rocwright.provenance.materials import Made, made_from
+from rocwright.provenance.sbom import SUFFIX, Subject, sbom
+from rocwright.provenance.statement import Circumstances, Thing, statement
+from rocwright.resolve.model import Lock
+from rocwright.store.model import Output, Record
+
+if TYPE_CHECKING:
+    from rocwright.home import Home
+    from rocwright.project import Project
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Laid:
+    """A file laid out: its sha256 and size in bytes, which are not the artifact's where an SBOM was put into
+    it; what lies beside it; the id of the key that signed its statement, "" where none did.
+    """
+
+    sha256: str
+    size: int
+    beside: tuple[Path, ...]
+    keyid: str
+
+
+def lay_beside(
+    project: Project,
+    plan: Plan,
+    lock: Lock,
+    step: Step,
+    output: Output,
+    target: Path,
+    say: Callable[[str], None],
+    checks: Mapping[str, str],
+    lacking: Sequence[str],
+) -> Laid:
+    """Put an artifact of a step, its SBOM and its statement at `target`.
+
+    The statement is signed only where nothing is `lacking` of the `checks` of its recipe, keys by names.
+    Raises DamagedBlobError, InputError for a key that cannot be used; the artifact is there by then.
+    """
+    made = made_from(step, plan, lock)
+    document = lay_file(project, made, lock, output, target, say)
+    bill = target.with_name(target.name + SUFFIX)
+    write_atomic(bill, document)
+    file = Thing(name=target.name, sha256=sha256_file(target))
+    record = project.store.record(step.key)
+    assert record is not None
+    left = [_as_built(output, file), Thing(name=bill.name, sha256=sha256_bytes(document))]
+    how = _circumstances(project, made, record, output, left)
+    payload = canonical_json(statement(made, lock, file, how))
+    keep_statement(project.home, file.sha256, payload, checks)
+    statements, keyid = write_statement(target, payload, keys.chosen(), lacking)
+    return Laid(sha256=file.sha256, size=target.stat().st_size, beside=(bill, statements), keyid=keyid)
+
+
+def lay_file(
+    project: Project, made: Made, lock: Lock, output: Output, target: Path, say: Callable[[str], None]
+) -> bytes:
+    """Put an artifact alone at `target`, as `lay_beside` does; gives its SBOM. Raises DamagedBlobError."""
+    stored = project.store.verified(output.sha256)
+    subject = Subject(output=output, contents=_found(project, made, stored))
+    document = sbom(made, lock, project.catalog, subject)
+    _put(stored, made.step, document, target, say)
+    return document
+
+
+def write_statement(
+    artifact: Path, payload: bytes, key: Path | str | None, lacking: Sequence[str] = ()
+) -> tuple[Path, str]:
+    """Write an artifact's statement beside it; gives its path and key id.
+
+    It is signed where there is a key, and no check is lacking.
+    """
+    if lacking:
+        signed = envelope.Signed(
+            payload=payload,
+            payload_type=envelope.PAYLOAD_TYPE,
+            unsigned=f"checks have not passed: {', '.join(lacking)}",
+        )
+    else:
+        signed = envelope.sign(payload, None if key is None else keys.signer_of(key))
+    path = artifact.with_name(artifact.name + envelope.SUFFIX)
+    write_atomic(path, envelope.as_line(signed))
+    return path, signed.signatures[0][0] if signed.signatures else ""
+
+
+def keep_statement(home: Home, sha256: str, payload: bytes, checks: Mapping[str, str]) -> None:
+    """Keep what is said of a laid-out file, and which checks its signature waits for: keys by names."""
+    write_atomic(home.statement(sha256), payload)
+    said = {"statement": sha256_bytes(payload), "checks": dict(checks)}
+    write_atomic(home.statement_mark(sha256), canonical_json(sealed(said)))
+
+
+def kept_statement(home: Home, sha256: str) -> tuple[bytes, dict[str, str]]:
+    """What is kept of a laid-out file, whole. Raises ValueError or OSError where it is not."""
+    payload = home.statement(sha256).read_bytes()
+    said = opened(json.loads(home.statement_mark(sha256).read_bytes()))
+    if said.get("statement") != sha256_bytes(payload) or not isinstance(said.get("checks"), dict):
+        raise ValueError("the statement is not the one that was kept")
+    return payload, said["checks"]
+
+
+def attest(artifact: Path, home: Home, key: Path | str | None) -> tuple[Path, str]:
+    """Write the statement of a file that this machine built, signed where there is a key.
+
+    Raises InputError where it knows nothing of the file: nobody signs what another said; CheckError where
+    checks of its recipe have not passed.
+    """
+    if not artifact.is_file():
+        raise InputError(f"there is no file {artifact}", next_step="check the path")
+    try:
+        payload, checks = kept_statement(home, sha256_file(artifact))
+    except FileNotFoundError as error:
+        raise InputError(
+            f"this machine does not know how {artifact.name} was built",
+            cause="it was built elsewhere, or changed since; a statement says what was seen",
+            next_step="rocwright build lays it out anew; attest it where it was built",
+        ) from error
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"what is kept of how {artifact.name} was built is damaged",
+            cause=str(error)[:200],
+            next_step="rocwright build lays it out anew",
+        ) from error
+    lacking = [name for name, check in checks.items() if not has_passed(home, check)]
+    if lacking:
+        raise CheckError(
+            f"{artifact.name} is not signed: checks have not passed",
+            cause=f"of its recipe: {', '.join(lacking)}",
+            next_step="rocwright verify runs them, and signs what passes",
+        )
+    return write_statement(artifact, payload, key)
+
+
+def _found(project: Project, made: Made, stored: Path) -> Contents:
+    """What lies in an artifact; in an image, what lies on top of its packages.
+
+    Of what is handed on as published nothing is told: it was not made here, and may be a whole image.
+    """
+    if isinstance(made.step.action, FetchAction):
+        return Contents()
+    if isinstance(made.step.action, ImageAction):
+        item = next(one for one in made.step.inputs if one.name == "archive")
+        record = project.store.record(item.key)
+        if record is None:
+            return Contents()
+        stored = project.store.verified(record.output(item.output).sha256)
+    return _readable(stored)
+
+
+def _readable(stored: Path) -> Contents:
+    try:
+        return contents(stored)
+    except RocwrightError:
+        # what is wrong with it `verify` tells; the rest of the bill is true all the same
+        return Contents()
+
+
+def _put(stored: Path, step: Step, document: bytes, target: Path, say: Callable[[str], None]) -> None:
+    """The artifact at `target`: a wheel that was built here with its SBOM in it, anything else as it is."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.suffix == ".whl" and isinstance(step.action, RunAction):
+        try:
+            with_sbom(stored, document, target)
+            return
+        except (InputError, CheckError) as error:
+            say(f"{target.name}: no SBOM was put into it: {error.what}")
+    with tempfile.TemporaryDirectory(prefix=f".{target.name[:40]}.", dir=target.parent) as folder:
+        copy = Path(folder) / "file"
+        shutil.copyfile(stored, copy)
+        copy.replace(target)
+
+
+def _as_built(output: Output, file: Thing) -> Thing:
+    suffix = "" if output.sha256 == file.sha256 else " as the step made it, without its SBOM"
+    return Thing(name=f"{output.filename}{suffix}", sha256=output.sha256)
+
+
+def _circumstances(
+    project: Project, made: Made, record: Record, output: Output, byproducts: list[Thing]
+) -> Circumstances:
+    invocation, logs = "", []
+    with contextlib.suppress(RocwrightError):
+        # where the records cannot be read, the statement says less
+        for run_id, step, path in _logs(project, made.steps):
+            if step is made.step:
+                invocation = run_id
+            logs.append(Thing(name=path.name, sha256=sha256_file(path)))
+    things = (*byproducts, *logs)
+    caches = {
+        step.name: found.cache if (found := project.store.record(step.key)) else None
+        for step in made.steps
+        if isinstance(step.action, RunAction)
+    }
+    return Circumstances(
+        record=record, as_built=output.sha256, invocation=invocation, byproducts=things, caches=caches
+    )
+
+
+def _logs(project: Project, steps: Iterable[Step]) -> Iterator[tuple[str, Step, Path]]:
+    """The newest run on this machine that built a step, and its log."""
+    from rocwright.records.place import read_records
+    from rocwright.records.plain import open_plain
+
+    with contextlib.closing(open_plain(project.home) or read_records(project.home)) as records:
+        for step in steps:
+            for run_id, log in records.built(step.name, step.key):
+                path = project.home.runs / run_id / log
+                if log and path.is_file():
+                    yield run_id, step, path
+                    break

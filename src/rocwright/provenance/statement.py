@@ -1,0 +1,145 @@
+"""How an artifact came to be, as an in-toto Statement with SLSA's provenance predicate.
+
+Sources: https://github.com/in-toto/attestation, spec/v1/statement.md; https://slsa.dev/spec/v1.0/provenance.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from rocwright import __version__
+from rocwright.files.atomic import sha256_bytes
+from rocwright.model.base import canonical_json
+from rocwright.model.steps import KEY_SCHEMA, ImageOrigin
+from rocwright.provenance.materials import Made, Material
+from rocwright.provenance.purl import addresses, commit_of, purl_of
+from rocwright.resolve.model import Lock
+from rocwright.store.model import CacheUse, Record
+
+STATEMENT = "https://in-toto.io/Statement/v1"
+PREDICATE = "https://slsa.dev/provenance/v1"
+BUILD_TYPE = "urn:rocwright:build:v1"
+"""What externalParameters and internalParameters mean; docs/proof.md tells it."""
+
+LOCAL_BUILDER = "urn:rocwright:builder:own-machine"
+BUILDER = "ROCWRIGHT_BUILDER_ID"
+"""The variable that names who builds, as a URI (a CI's address); without it: a machine of the user's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thing:
+    """Something with a name and a hex sha256: a subject, a by-product."""
+
+    name: str
+    sha256: str
+
+    def described(self) -> dict[str, Any]:
+        """As in-toto's ResourceDescriptor."""
+        return {"name": self.name, "digest": {"sha256": self.sha256}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circumstances:
+    """How it was built: the step's record, the sha256 of the artifact `as_built`, the run that ran it (""
+    where nothing tells), what it left; `caches` says of each step behind it that ran commands whether it had
+    a compiler cache, None where nothing tells."""
+
+    record: Record
+    as_built: str
+    invocation: str = ""
+    byproducts: tuple[Thing, ...] = ()
+    caches: Mapping[str, CacheUse | None] = field(default_factory=dict)
+
+
+def statement(made: Made, lock: Lock, subject: Thing, how: Circumstances) -> dict[str, Any]:
+    """What is said of an artifact: made of this, by this request, by these steps."""
+    return {
+        "_type": STATEMENT,
+        "subject": [subject.described()],
+        "predicateType": PREDICATE,
+        "predicate": {
+            "buildDefinition": {
+                "buildType": BUILD_TYPE,
+                "externalParameters": _asked(made, lock),
+                "internalParameters": {"asBuilt": how.as_built}
+                | _how(made, lock)
+                | {"compilerCache": {name: _cache(use) for name, use in how.caches.items()}},
+                "resolvedDependencies": [_dependency(one) for one in made.materials],
+            },
+            "runDetails": {
+                "builder": {
+                    "id": os.environ.get(BUILDER) or LOCAL_BUILDER,
+                    "version": {"rocwright": __version__},
+                },
+                "metadata": _metadata(how),
+                "byproducts": [one.described() for one in how.byproducts],
+            },
+        },
+    }
+
+
+def _asked(made: Made, lock: Lock) -> dict[str, Any]:
+    request = lock.request.model_dump(mode="json", exclude_defaults=True)
+    return {"request": request, "component": made.component, "lock": {"sha256": lock.digest}}
+
+
+def _how(made: Made, lock: Lock) -> dict[str, Any]:
+    behind = {one.component for one in made.steps}
+    told = {"issue", "component", "action", "why"}
+    return {
+        "step": made.step.name,
+        "keySchema": KEY_SCHEMA,
+        "keys": {one.name: one.key for one in made.steps},
+        "edits": {name: [_edit(one) for one in edits] for name, edits in sorted(made.edits.items())},
+        "remedies": [
+            one.model_dump(mode="json", include=told, exclude_defaults=True)
+            for one in lock.in_force
+            if one.component in behind
+        ],
+    }
+
+
+def _cache(use: CacheUse | None) -> dict[str, str]:
+    return use.model_dump(mode="json", exclude_defaults=True) if use else {"state": "unknown"}
+
+
+def _edit(edit: Any) -> dict[str, str]:
+    return {"subject": edit.subject, "why": edit.why, "sha256": sha256_bytes(canonical_json(edit.material()))}
+
+
+def _dependency(one: Material) -> dict[str, Any]:
+    digest = {"sha256": one.pin.sha256}
+    if commit := commit_of(one.pin):
+        digest["gitCommit"] = commit
+    found: dict[str, Any] = {"uri": purl_of(one).to_string(), "digest": digest, "name": one.pin.filename}
+    more: dict[str, str] = {"role": one.role}
+    if isinstance(one.pin.origin, ImageOrigin):
+        # the digest above is of the packed root; the image's own is that of its manifest
+        more["manifest"] = one.pin.origin.digest
+    if places := addresses(one.pin):
+        found["downloadLocation"] = places[0]
+    return found | {"annotations": more}
+
+
+def _metadata(how: Circumstances) -> dict[str, str]:
+    started = datetime.fromisoformat(how.record.started)
+    ended = started + timedelta(seconds=round(how.record.seconds))
+    found = {"startedOn": how.record.started, "finishedOn": ended.strftime("%Y-%m-%dT%H:%M:%SZ")}
+    return ({"invocationId": how.invocation} if how.invocation else {}) | found
+
+
+def subjects(said: Mapping[str, Any]) -> list[Thing]:
+    """The subjects of a statement that have a sha256, as it names them."""
+    return [
+        Thing(name=str(one.get("name", "")), sha256=str(one["digest"]["sha256"]).lower())
+        for one in _rows(said.get("subject"))
+        if isinstance(one.get("digest"), dict) and "sha256" in one["digest"]
+    ]
+
+
+def _rows(found: Any) -> Iterable[dict[str, Any]]:
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []

@@ -1,0 +1,168 @@
+"""Which action of a known issue can be tried for a failed step, and why not the others?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import assert_never
+
+from rocwright.catalog.issue import Issue
+from rocwright.catalog.load import Catalog
+from rocwright.catalog.mend import (
+    AddPackages,
+    BoundJobs,
+    Mend,
+    PickVersion,
+    SetVariables,
+    TakeEdit,
+    UnsetVariables,
+)
+from rocwright.catalog.refuse import refused
+from rocwright.errors import InputError
+from rocwright.model.steps import Plan, Step
+from rocwright.model.versions import version_in
+from rocwright.remedies.words import does
+from rocwright.resolve.aliases import ROCM, catalog_for
+from rocwright.resolve.lock import versions_in
+from rocwright.resolve.model import Lock, Remedy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """What can be tried for a failed step (None: nothing), and `why` not the actions before it."""
+
+    remedy: Remedy | None
+    why: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A failed step: what is known of it, the lock and plan in which it failed, and with how many `jobs`
+    and bytes of `memory` (0: that is not known).
+    `silent` says why nothing outside can be asked, where that is so."""
+
+    issue: Issue
+    step: Step
+    failed: str
+    lock: Lock
+    plan: Plan
+    jobs: int = 0
+    memory: int = 0
+    silent: str = ""
+
+
+Planner = Callable[[Lock], Plan]
+
+
+def choose(case: Case, catalog: Catalog, planner: Planner, now: str) -> Offer:
+    """The first action of the issue that applies here and was not tried yet; nothing outside is asked."""
+    catalog = catalog_for(case.lock.request, catalog)
+    reasons: list[str] = []
+    locked = next((one for one in case.lock.components if one.name == case.step.component), None)
+    if locked is None:
+        why = f"{case.step.component} is no component of this lock, so nothing can be kept for it"
+        return Offer(remedy=None, why=(why,))
+    for action in case.issue.mend:
+        remedy = Remedy(
+            issue=case.issue.name,
+            component=locked.name,
+            version=locked.version,
+            action=action,
+            why=case.issue.means,
+            source=case.issue.source,
+            step=case.step.name,
+            failed=case.failed,
+            since=now,
+            outcome="trial",
+            before=case.step.key,
+            memory=_for_one(action, case),
+        )
+        why = _not_here(remedy, case, catalog) or _without_effect(remedy, case, planner)
+        if not why:
+            return Offer(remedy=remedy, why=tuple(reasons))
+        reasons.append(f"{does(action, locked.name)}: {why}")
+    return Offer(remedy=None, why=tuple(reasons))
+
+
+def added(lock: Lock, remedy: Remedy) -> Lock:
+    """The lock with one remedy more."""
+    return lock.model_copy(update={"remedies": (*lock.remedies, remedy)})
+
+
+def _not_here(remedy: Remedy, case: Case, catalog: Catalog) -> str:
+    """Why an action cannot be taken for a component of a lock, or ""."""
+    for one in case.lock.remedies:
+        if (one.component, one.action) == (remedy.component, remedy.action):
+            if one.in_force:
+                return "the lock has it already"
+            if one.version == remedy.version:
+                return f"tried before, {one.told}"
+    return refused(remedy.action, catalog) or _kind(remedy.action, case, catalog)
+
+
+def _kind(action: Mend, case: Case, catalog: Catalog) -> str:
+    match action:
+        case SetVariables() | UnsetVariables() | TakeEdit():
+            return ""
+        case BoundJobs():
+            return "it ran with one job" if case.jobs == 1 else ""
+        case PickVersion():
+            return _version(action, case.lock, catalog) or case.silent
+        case AddPackages():
+            return _packages(action, case.lock, catalog) or case.silent
+    assert_never(action)
+
+
+def _version(action: PickVersion, lock: Lock, catalog: Catalog) -> str:
+    """Why another version of a component cannot be taken, as far as the lock and the catalog tell."""
+    name, wanted = action.component, action.versions
+    version = versions_in(lock).get(name)
+    if version is None:
+        return f"this lock has no {name} of its own"
+    if version_in(version, wanted):
+        return f"the lock has {name} {version} already"
+    if name in lock.request.versions:
+        return f"{lock.request.versions[name]} of {name} is asked for"
+    if name in lock.provided and (lock.rocm is None or name != ROCM):
+        return f"{name} {version} comes with {lock.request.base}"
+    recipe = catalog.components.get(name)
+    if (
+        name != ROCM
+        and recipe is not None
+        and not any(version_in(one.version, wanted) for one in recipe.release)
+    ):
+        return f"the catalog has no {name} {wanted}"
+    return ""
+
+
+def _packages(action: AddPackages, lock: Lock, catalog: Catalog) -> str:
+    """Why system packages cannot be added, or would be for nothing."""
+    root = lock.root("build")
+    if root is None:
+        return "this lock builds nothing"
+    try:
+        names = catalog.system_packages(catalog.base(lock.request.base)[0], action.names)
+    except InputError as error:
+        return error.what
+    return "builds have them already" if set(names) <= set(root.wanted) else ""
+
+
+def _for_one(action: Mend, case: Case) -> int:
+    """The bytes that a job is taken to want, so that no more jobs run than an action allows; 0 without one.
+
+    Bytes hold on any machine, where a number of jobs is one machine's.
+    """
+    if not isinstance(action, BoundJobs):
+        return 0
+    fewer = max(1, int(case.jobs * action.share))
+    return max(int(case.step.needs.memory / action.share), case.memory // fewer)
+
+
+def _without_effect(remedy: Remedy, case: Case, planner: Planner) -> str:
+    """Why a remedy of the plan itself would be for nothing, or ""."""
+    if not isinstance(remedy.action, SetVariables | UnsetVariables | TakeEdit):
+        return ""
+    after = next(
+        (one for one in planner(added(case.lock, remedy)).steps if one.name == case.step.name), case.step
+    )
+    return "" if after.key != case.step.key else "that changes nothing here"

@@ -1,0 +1,57 @@
+"""Builds that mend what fails and is known."""
+
+from __future__ import annotations
+
+from rocwright.execution.built import Built
+from rocwright.execution.options import Options
+from rocwright.execution.progress import Progress
+from rocwright.flow import build, lock_again
+from rocwright.plan.make import make_plan
+from rocwright.project import Project
+from rocwright.remedies.aside import Aside, Unshared
+from rocwright.remedies.rounds import World, healed, offers
+from rocwright.remedies.words import offered, refusal
+from rocwright.resolve.model import Lock
+
+
+def heal(
+    project: Project,
+    locked: Lock,
+    options: Options,
+    progress: Progress,
+    *,
+    run_id: str = "",
+    origin: str = "",
+) -> tuple[Lock, Built]:
+    """Build; mend what fails and is known by the catalog's actions, and remember in the lock what helped.
+
+    `run_id` is that of the first build, `origin` that of all. Raises what `build` raises; what was tried
+    until then is in the lock. Raises InputError where somebody else writes the lock meanwhile.
+    """
+
+    ids = [run_id] if run_id else []
+
+    def build_once(one: Lock) -> Built:
+        return build(project, one, options, progress, run_id=ids.pop() if ids else "", origin=origin)
+
+    world = World(
+        catalog=project.catalog,
+        plan=lambda one: make_plan(one, project.catalog),
+        build=build_once,
+        save=Unshared(project.lock_path).write,
+        relock=lambda one: lock_again(project, one, progress.say),
+        aside=Aside(project.home.heal),
+        say=progress.say,
+    )
+    return healed(locked, world)
+
+
+def add_offers(project: Project, locked: Lock, built: Built) -> None:
+    """Tell in each failure what `build --heal` would do about it, or why it can do nothing."""
+    if not built.failures:
+        return
+
+    failures = dict(built.failures)
+    found = offers(locked, built, project.catalog, lambda one: make_plan(one, project.catalog))
+    for name, offer in found:
+        failures[name].heal, failures[name].no_heal = offered(offer.remedy), refusal(offer.remedy, offer.why)

@@ -1,0 +1,75 @@
+"""Did a remedy on trial help? Told by what became of the step that it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rocwright.diagnosis.explain import first_line, issue_of
+from rocwright.errors import FailureClass, RocwrightError
+from rocwright.model.steps import Plan
+from rocwright.resolve.model import Lock, Remedy
+
+MACHINES = frozenset(
+    {
+        FailureClass.OUT_OF_DISK,
+        FailureClass.NETWORK,
+        FailureClass.SANDBOX,
+        FailureClass.TIMEOUT,
+        FailureClass.INTERNAL,
+        FailureClass.INTERRUPTED,
+    }
+)
+"""Failures of which no remedy of a build can be the reason: they leave open whether it helped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Went:
+    """How the steps of a plan went: those that `failed`, and those that were not reached (`skipped`)."""
+
+    plan: Plan
+    failed: Mapping[str, RocwrightError]
+    skipped: frozenset[str] = frozenset()
+
+
+def settled(lock: Lock, went: Went) -> Lock:
+    """The lock with what a build has shown of its remedies on trial."""
+    return lock.model_copy(update={"remedies": tuple(_settled(one, went) for one in lock.remedies)})
+
+
+def _settled(remedy: Remedy, went: Went) -> Remedy:
+    if remedy.outcome != "trial":
+        return remedy
+    verdict = _verdict(remedy, went)
+    if verdict is None:
+        return remedy
+    outcome, told = verdict
+    return remedy.model_copy(update={"outcome": outcome, "told": told})
+
+
+def _verdict(remedy: Remedy, went: Went) -> tuple[str, str] | None:
+    """What became of it and how that was seen; None where the build tells nothing of it."""
+    error = went.failed.get(remedy.step)
+    if error is not None:
+        if error.failure in MACHINES:
+            return None
+        known = issue_of(error)
+        if known is not None and known.name == remedy.issue:
+            return "useless", f"{remedy.step} failed in the same way"
+        then = known.name if known is not None else f"something that is not known: {first_line(error)}"
+        return "helped", f"{remedy.step} got past {remedy.issue}, then failed by {then}"
+    if remedy.step in went.skipped:
+        return _before_it(remedy, went)
+    names = {one.name for one in went.plan.steps}
+    if remedy.step not in names:
+        return "useless", f"the plan has no step {remedy.step} any more"
+    return "helped", f"{remedy.step} was built"
+
+
+def _before_it(remedy: Remedy, went: Went) -> tuple[str, str] | None:
+    """Whether the remedy itself broke a step before the one that it is for."""
+    of = {one.name: one.component for one in went.plan.steps}
+    for name, error in went.failed.items():
+        if of.get(name) == remedy.component and error.failure not in MACHINES:
+            return "useless", f"{name} failed with it: {error.what}"
+    return None

@@ -1,0 +1,273 @@
+"""Artifacts built again from the same inputs, in another folder, later, with another number of jobs."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
+
+from rocwright.bases.roots import remove_tree
+from rocwright.errors import InputError
+from rocwright.execution.disk import check_room
+from rocwright.execution.estimate import expected
+from rocwright.execution.progress import Progress
+from rocwright.execution.runs import UnderWay
+from rocwright.execution.scheduler import Options, run_steps
+from rocwright.home import Home
+from rocwright.model.base import Frozen
+from rocwright.model.steps import Plan, Step
+from rocwright.plan.decide import Decision, State
+from rocwright.project import Project
+from rocwright.records.model import Finding, now
+from rocwright.reproduce.differ import differences
+from rocwright.resolve.model import Request
+from rocwright.store.leases import holding
+from rocwright.store.local import LocalStore
+from rocwright.store.model import Output, Record
+
+T = TypeVar("T")
+
+LENT = frozenset({"fetch", "base"})
+"""Kinds of steps whose outputs are taken as they are, unless root file systems are to be made again too."""
+
+
+class Compared(Frozen):
+    """An output and what came of it the second time: sha256 of both, bytes of the second; `says` tells what
+    differs, in lines."""
+
+    step: str
+    component: str
+    filename: str
+    before: str
+    after: str
+    size: int
+    says: tuple[str, ...] = ()
+
+    @property
+    def same(self) -> bool:
+        return self.before == self.after
+
+
+class Reproduced(Frozen):
+    """What was built again: how it was the first time and the second, and every output compared. `jobs`,
+    `engines` and `started` are those of the last step, `seconds` of all of them together."""
+
+    jobs: tuple[int, int]
+    engines: tuple[str, str]
+    folders: tuple[str, str]
+    started: tuple[str, str]
+    seconds: tuple[float, float]
+    outputs: tuple[Compared, ...]
+
+    @property
+    def same(self) -> bool:
+        return all(one.same for one in self.outputs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class How:
+    """`jobs` and `engine`: none is one job more or less than before, and the engine of before. `roots`: root
+    file systems are made again too. `keep`: the second build's folder stays."""
+
+    jobs: int | None = None
+    engine: str | None = None
+    roots: bool = False
+    keep: bool = False
+
+
+def reproduce(
+    project: Project, plan: Plan, how: How, progress: Progress, say: Callable[[str], None]
+) -> Reproduced:
+    """Build the artifacts of a plan, which are in the store, once more elsewhere, and compare.
+
+    Raises InputError where one of them was never built, and what building raises.
+    """
+    lent_kinds = {"fetch"} if how.roots else LENT
+    needed = _needed(plan, lent_kinds)
+    first = {step.key: _record(project.store, step) for step in needed}
+    again = [step for step in needed if step.kind not in lent_kinds]
+    folder = project.home.second / f"{os.getpid()}"
+    other = replace(project, home=Home(folder))
+    lent = [first[step.key] for step in needed if step not in again]
+    options = _otherwise([first[step.key] for step in again], how)
+    steps = {step.key: step.name for step in needed}
+    wait = partial(say, "waiting for a clean-up to end")
+    try:
+        # no clean-up takes what is lent, nor the second build's folder
+        with (
+            holding(project.store, steps, wait),
+            UnderWay("reproduce", project.request, project.home, say, variant=project.variant) as under_way,
+        ):
+            _lend(project, other, lent, how)
+            _build(needed, again, other, options, progress, under_way)
+            say("comparing")
+            second = {step.key: _record(other.store, step) for step in again}
+            found = _told(project, other, again, first, second)
+            under_way.ended(
+                "verified" if found.same else "failed", findings=[_finding(one) for one in found.outputs]
+            )
+        return found
+    finally:
+        if not how.keep:
+            remove_tree(folder)
+
+
+def _otherwise(before: Sequence[Record], how: How) -> Options:
+    """Another number of jobs than before, and the same engine, unless something else is asked for."""
+    most = max((one.jobs for one in before), default=1)
+    engine = next((one.engine for one in before if one.engine), None)
+    return Options(jobs=how.jobs or (most - 1 or 2), engine=how.engine or engine)
+
+
+def _build(
+    needed: Sequence[Step],
+    again: Sequence[Step],
+    other: Project,
+    options: Options,
+    progress: Progress,
+    under_way: UnderWay,
+) -> None:
+    decisions = [Decision(step=step, state=State.RUN if step in again else State.CACHED) for step in needed]
+    check_room(decisions, other.home)
+    outcome = run_steps(
+        decisions,
+        other.store,
+        other.home,
+        options,
+        under_way.folder,
+        expected(other, decisions),
+        progress,
+        under_way,
+    )
+    if outcome.failures:
+        raise outcome.failures[0][1]
+
+
+def _told(
+    project: Project,
+    other: Project,
+    again: Sequence[Step],
+    first: Mapping[str, Record],
+    second: Mapping[str, Record],
+) -> Reproduced:
+    pairs = [(step, first[step.key], second[step.key]) for step in again]
+    return Reproduced(
+        jobs=_both(pairs, lambda one: one.jobs, 1),
+        engines=_both(pairs, lambda one: one.engine, ""),
+        folders=(str(project.home.work), str(other.home.work)),
+        started=_both(pairs, lambda one: one.started, ""),
+        seconds=(sum(then.seconds for _, then, _ in pairs), sum(now.seconds for *_, now in pairs)),
+        outputs=tuple(
+            _compared(step, one, two, project.store, other.store)
+            for step, then, now in pairs
+            for one, two in zip(then.outputs, now.outputs, strict=True)
+        ),
+    )
+
+
+def _both(pairs: Iterable[tuple[Step, Record, Record]], of: Callable[[Record], T], least: T) -> tuple[T, T]:
+    """What the two builds say, of their last steps that say more than `least`."""
+    found = [(of(then), of(now)) for _, then, now in pairs]
+    return next((one for one in reversed(found) if one != (least, least)), (least, least))
+
+
+def _finding(one: Compared) -> Finding:
+    return Finding(
+        component=one.component,
+        check="reproduce",
+        name=f"{one.step}: the same bytes again",
+        ok=one.same,
+        detail=one.says[0] if one.says else "",
+        artifact=one.filename,
+        sha256=one.before,
+        when=now(),
+        machine=platform.node(),
+    )
+
+
+def plan_of(store: LocalStore, sha256: str) -> Plan:
+    """The steps that made a file, from the store alone. Raises InputError where no build here made it."""
+    from rocwright.execution.exec_step import load_step
+
+    made = [one for one in store.records() if any(output.sha256 == sha256 for output in one.outputs)]
+    # a record under the key of its inputs' contents has no step of its own
+    record = next((one for one in made if one.kind not in LENT and store.step(one.key)), None)
+    if record is None:
+        raise InputError(
+            "no build on this machine made this file",
+            cause=f"the store has no step with an output of sha256 {sha256[:12]}",
+            next_step="name the stack, or give its lock",
+        )
+    found: dict[str, Step] = {}
+
+    def add(key: str) -> None:
+        if key not in found:
+            step = load_step(store, key)
+            for item in step.inputs:
+                add(item.key)
+            found[key] = step
+
+    add(record.key)
+    return Plan(steps=tuple(found.values()), artifacts=(record.step,))
+
+
+def request_of(plan: Plan) -> Request:
+    """A request that stands for a plan whose project nobody knows."""
+    roots = (step.component for step in plan.steps if step.kind == "base")
+    return Request(stack=plan.artifacts[0], gpu=("unknown",), base=next(roots, "unknown"))
+
+
+def _needed(plan: Plan, lent: Collection[str]) -> Sequence[Step]:
+    """The steps that the artifacts are made of, in the plan's order, as far back as those that are lent."""
+    by_key = {step.key: step for step in plan.steps}
+    waiting = [step.key for step in plan.steps if step.name in plan.artifacts]
+    seen: set[str] = set()
+    while waiting:
+        key = waiting.pop()
+        if key not in seen:
+            seen.add(key)
+            waiting += [item.key for item in by_key[key].inputs] if by_key[key].kind not in lent else []
+    return [step for step in plan.steps if step.key in seen]
+
+
+def _record(store: LocalStore, step: Step) -> Record:
+    record = store.record(step.key)
+    if record is None or not all(store.has(one.sha256, one.size) for one in record.outputs):
+        raise InputError(
+            f"{step.name} is not in the store",
+            cause="it was never built, or was cleaned up",
+            next_step="rocwright build, then again",
+        )
+    return record
+
+
+def _lend(project: Project, other: Project, records: Iterable[Record], how: How) -> None:
+    """Give the second store what is not made again: the same files, checked, and not copied."""
+    for record in records:
+        for output in record.outputs:
+            link = other.store.path / "tmp" / output.sha256
+            link.hardlink_to(project.store.verified(output.sha256))
+            other.store.put_file(link, move=True)
+        other.store.put_record(record)
+    if not how.roots:
+        project.home.roots.mkdir(parents=True, exist_ok=True)
+        other.home.roots.symlink_to(project.home.roots)
+
+
+def _compared(step: Step, one: Output, two: Output, first: LocalStore, second: LocalStore) -> Compared:
+    says: tuple[str, ...] = ()
+    if one.sha256 != two.sha256:
+        files = first.verified(one.sha256), second.verified(two.sha256)
+        says = tuple(differences(*files, one.filename))
+    return Compared(
+        step=step.name,
+        component=step.component,
+        filename=one.filename,
+        before=one.sha256,
+        after=two.sha256,
+        size=two.size,
+        says=says,
+    )

@@ -1,0 +1,220 @@
+"""The world outside, asked: archives, repositories, indexes and registries that this machine can reach."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Self
+
+from rocwright.catalog.address import Address
+from rocwright.catalog.load import Catalog
+from rocwright.catalog.model import Base, BaseRelease, Component, Provided
+from rocwright.catalog.place import ImagePlace, Place
+from rocwright.catalog.provider import Provider
+from rocwright.errors import ConflictError, FetchError
+from rocwright.home import Home
+from rocwright.model.steps import ArchiveOrigin, FilePin, IndexOrigin
+from rocwright.resolve.choose import INSTALLER
+from rocwright.resolve.images import ImageRoots, lock_image
+from rocwright.resolve.model import (
+    Lock,
+    LockedComponent,
+    LockedProvider,
+    LockedPython,
+    LockedRoot,
+    LockedSdist,
+    Role,
+)
+from rocwright.resolve.upstream import Offline, architecture
+from rocwright.sources import index, web
+from rocwright.sources.debian import DebianArchive
+from rocwright.sources.places import Reach, describe, locate
+from rocwright.store.model import Store
+
+
+class Online:
+    """Asks outside for a base's release; digests of images in the lock `before` are kept, and with `keep` the
+    versions of all its packages too, where they can still be had.
+
+    Of package indexes only what was uploaded `until` then is taken. To be closed.
+    """
+
+    def __init__(
+        self,
+        base: Base,
+        release: BaseRelease,
+        catalog: Catalog,
+        store: Store,
+        home: Home,
+        on_line: Callable[[str], None],
+        before: Lock | None = None,
+        *,
+        keep: bool = False,
+        until: datetime | None = None,
+    ) -> None:
+        self.base, self.release = base, release
+        self.store, self.home, self.on_line = store, home, on_line
+        self.before, self.until = before, until
+        self.kept = before if keep else None
+        self.reach = Reach(
+            store=store,
+            archive=self.archive,
+            carried=catalog.source,
+            image=self.image,
+            known=_known_files(before),
+        )
+        self._archives: dict[str, DebianArchive] = {}
+        self.images = ImageRoots(
+            base, release, catalog.manager(base), store, home, on_line, known=self._known_root()
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.images.close()
+
+    def _known_root(self) -> str:
+        roots = self.before.roots if self.before is not None else ()
+        same = (root.image.partition("@") for root in roots)
+        return next((digest for image, _, digest in same if image and image == self.release.image), "")
+
+    def image(self, place: ImagePlace) -> FilePin:
+        """An image that a recipe names, in the store. Raises FetchError, NetworkError."""
+        components = self.before.components if self.before is not None else ()
+        same = (one.commit for one in components if one.place == describe(place))
+        known = place.digest or next(same, "")
+        return lock_image(place.image, known, self.store, self.home, self.on_line).pin
+
+    def archive(self, suite: str = "") -> DebianArchive:
+        """The archive of a suite, or of the base's own release, refreshed at its first use.
+
+        Raises FetchError, NetworkError.
+        """
+        name = suite or self.release.name
+        if not suite and self.base.made != "packages":
+            raise FetchError(
+                f"{self.base.name}:{self.release.name} is no suite of the Debian archive",
+                cause=f"its root comes from the image {self.release.image}",
+                next_step="name another source place in the recipe",
+            )
+        if name not in self._archives:
+            archive = DebianArchive(self.home.apt, name, architecture(self.base))
+            self.on_line(f"lock: package lists of {name}")
+            archive.refresh()
+            self._archives[name] = archive
+        return self._archives[name]
+
+    def package_version(self, package: Provided) -> str:
+        if self.base.made == "image":
+            return self.images.version(package.package)
+        return self.archive().package_version(package.package)
+
+    def root(self, role: Role, base: Base, release: BaseRelease, wanted: tuple[str, ...]) -> LockedRoot:
+        if base.made == "image":
+            return self.images.root(role, architecture(base), wanted, self._packages_kept(role))
+        return LockedRoot(
+            role=role,
+            base=base.name,
+            manager=base.manager,
+            suite=release.name,
+            architecture=architecture(base),
+            wanted=wanted,
+            packages=self.archive().resolve(wanted, self._packages_kept(role)),
+        )
+
+    def _packages_kept(self, role: Role) -> tuple[FilePin, ...]:
+        root = self.kept.root(role) if self.kept is not None else None
+        return root.packages if root is not None else ()
+
+    def component(self, component: Component, version: str, places: Sequence[Place]) -> LockedComponent:
+        found = locate(component.name, version, places, self.reach)
+        return LockedComponent(
+            name=component.name,
+            version=version,
+            kind=found.kind,
+            place=found.place,
+            passed_over=found.passed_over,
+            commit=found.commit,
+            subdir=found.subdir,
+            series=found.series,
+            files=found.files,
+            downloads=tuple(map(self._file, component.downloads(version))),
+        )
+
+    def _file(self, address: Address) -> FilePin:
+        self.on_line(f"lock: {address.filename}")
+        return web.find_file(address, self.store, self.reach.known.get(address.url, ""))
+
+    def python(self, version: str, wanted: tuple[str, ...]) -> LockedPython:
+        self.on_line(f"lock: Python packages for {', '.join(wanted)}")
+        found = self._resolve(wanted, version)
+        sdists = tuple(self._sdist(one, version) for one in found.sdists)
+        return LockedPython(version=version, wanted=wanted, files=found.wheels, sdists=sdists)
+
+    def _resolve(self, wanted: tuple[str, ...], python: str) -> index.Resolved:
+        """The packages that answer, in the versions of the lock that is kept, if that is possible."""
+        machine = platform.machine()
+        had = self.kept.python if self.kept is not None else None
+        kept = (
+            {
+                pin.origin.project: pin.origin.version
+                for pin in (*had.files, *(file for one in had.sdists for file in one.files))
+                if isinstance(pin.origin, IndexOrigin)
+                and f"{pin.origin.project}=={pin.origin.version}" not in set(had.wanted) - set(wanted)
+            }
+            if had is not None
+            else {}
+        )
+        if kept:
+            try:
+                return index.resolve(wanted, python, machine, self.store, kept=kept, until=self.until)
+            except ConflictError:
+                self.on_line("lock: the Python packages cannot all stay as they are: chosen anew")
+        return index.resolve(wanted, python, machine, self.store, until=self.until)
+
+    def _sdist(self, found: index.FoundSdist, python: str) -> LockedSdist:
+        """What builds a source distribution, exactly. Raises ConflictError where that is one itself."""
+        assert isinstance(found.pin.origin, IndexOrigin)
+        name = found.pin.origin.project
+        wanted = tuple(sorted({*found.build, INSTALLER}))
+        self.on_line(f"lock: {name} has no wheel; what builds one: {', '.join(wanted)}")
+        built_by = index.resolve(wanted, python, platform.machine(), self.store, until=self.until)
+        if built_by.sdists:
+            deeper = ", ".join(one.pin.filename for one in built_by.sdists)
+            raise ConflictError(
+                f"building {found.pin.filename} needs {deeper}",
+                cause="that is a source distribution itself: what builds it would have to be built before",
+                next_step="name another version in the recipe, one that has a wheel",
+            )
+        return LockedSdist(
+            name=name,
+            version=found.pin.origin.version,
+            wanted=wanted,
+            files=(found.pin,),
+            requires=built_by.wheels,
+        )
+
+    def rocm(self, provider: Provider, version: str, targets: tuple[str, ...]) -> LockedProvider:
+        named = Offline().rocm(provider, version, targets)
+        if provider.kind == "archive":
+            files = tuple(map(self._file, provider.archives(version, targets)))
+            return named.model_copy(update={"files": files, "pending": ""})
+        if provider.kind != "wheels":
+            return named
+        self.on_line(f"lock: ROCm {version} from {provider.name}")
+        python = self.release.python
+        endpoint = provider.shelf_of(version).index
+        found = index.resolve(named.wanted, python, platform.machine(), self.store, endpoint=endpoint)
+        sdists = tuple(self._sdist(sdist, python) for sdist in found.sdists)
+        return named.model_copy(update={"files": found.wheels, "sdists": sdists, "pending": ""})
+
+
+def _known_files(before: Lock | None) -> dict[str, str]:
+    """Address -> sha256 of every file that a lock has from the web."""
+    if before is None:
+        return {}
+    pins = [pin for one in before.components for pin in (*one.files, *one.downloads)]
+    pins += before.rocm.files if before.rocm is not None else ()
+    return {pin.origin.url: pin.sha256 for pin in pins if isinstance(pin.origin, ArchiveOrigin)}

@@ -1,0 +1,123 @@
+"""Whether a request, a lock and the recipes fit together; nothing here looks outside."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from rocwright.catalog.address import filename_of
+from rocwright.catalog.load import Catalog
+from rocwright.catalog.mend import AddPackages
+from rocwright.catalog.model import Base, BaseRelease, Component
+from rocwright.errors import ConflictError, InputError
+from rocwright.model.steps import ArchiveOrigin
+from rocwright.resolve.aliases import catalog_for
+from rocwright.resolve.model import Lock, LockedProvider, Remedy, Request, Role
+
+
+def check_request(request: Request, catalog: Catalog) -> tuple[Base, BaseRelease]:
+    """The base and release of a request whose every name is known. Raises InputError with the nearest."""
+    stack = catalog.stack(request.stack)
+    for gpu in request.gpu:
+        catalog.target(gpu)
+    base, release = catalog.base(request.base)
+    if request.base not in stack.bases:
+        raise InputError(
+            f"the stack {stack.name} has no recipe on {request.base}",
+            cause=f"it is known on {', '.join(stack.bases)}",
+            next_step=f"rocwright init --stack {stack.name} --base {stack.bases[0]}",
+        )
+    for gpu in request.gpu:
+        if stack.targets and gpu not in stack.targets:
+            raise ConflictError(
+                f"the stack {stack.name} cannot be built for {gpu}",
+                cause=f"it serves {', '.join(stack.targets)}",
+                next_step="choose another stack",
+            )
+    return base, release
+
+
+def wanted_packages(
+    catalog: Catalog,
+    components: Sequence[Component],
+    base: Base,
+    release: BaseRelease,
+    provided: Collection[str],
+    rocm_packages: bool,
+    remedies: Sequence[Remedy] = (),
+) -> dict[Role, tuple[str, ...]]:
+    """The packages that recipes and remedies ask for, by the role of the root file system that has them.
+
+    `provided` are the components that the base brings along; ROCm's libraries are the base's own packages
+    where `rocm_packages` says so.
+    """
+    brought = [one for name, one in base.provided(release).items() if name in provided]
+    rocm = [name for one in components for name in one.system.rocm if rocm_packages]
+    run = [name for one in components for name in one.system.run]
+    run += [*(name for one in brought for name in one.run), *rocm]
+    names: dict[Role, list[str]] = {}
+    if any(one.run for one in components):
+        build = [name for one in components for name in one.system.build]
+        names["build"] = [*build, *(name for one in brought for name in one.build), *rocm]
+        names["build"] += [name for one in remedies for name in packages_of(one)]
+    if any(one.image for one in components):
+        names["run"] = run
+    if any(check.kind == "script" for one in components for check in one.check):
+        names["check"] = [*run, *(name for one in components for name in one.system.check)]
+    return {
+        role: tuple(sorted({*base.common, *catalog.system_packages(base, wanted)}))
+        for role, wanted in names.items()
+    }
+
+
+def packages_of(remedy: Remedy) -> tuple[str, ...]:
+    """The system packages, by the catalog's names, that a remedy adds to builds."""
+    if remedy.in_force and isinstance(remedy.action, AddPackages):
+        return remedy.action.names
+    return ()
+
+
+def rocm_from_packages(catalog: Catalog, rocm: LockedProvider | None) -> bool:
+    """Whether ROCm's libraries come from the base's own packages."""
+    return rocm is not None and catalog.provider(rocm.name).kind == "packages"
+
+
+def check_fits(lock: Lock, catalog: Catalog) -> None:
+    """Raise InputError where recipes have changed so that the lock no longer says all that they need."""
+    catalog = catalog_for(lock.request, catalog)
+    base, release = check_request(lock.request, catalog)
+    components = [catalog.component(one.name) for one in lock.components]
+    changed = [
+        f"{component.name} has no release {one.version} any more"
+        for component, one in zip(components, lock.components, strict=True)
+        if all(release.version != one.version for release in component.release)
+    ]
+    changed += _other_downloads(components, lock)
+    rocm = rocm_from_packages(catalog, lock.rocm)
+    wanted = wanted_packages(catalog, components, base, release, lock.provided, rocm, lock.remedies)
+    had: dict[Role, tuple[str, ...]] = {root.role: root.wanted for root in lock.roots}
+    for role in sorted({*wanted, *had}):
+        different = set(wanted.get(role, ())) ^ set(had.get(role, ()))
+        if different or (role in wanted) != (role in had):
+            changed.append(f"packages to {role}: {', '.join(sorted(different)) or 'the whole'}")
+    locked = {one.name for one in lock.components} | set(lock.provided)
+    asked = {*catalog.stack(lock.request.stack).components, *lock.request.extra}
+    if not asked <= locked:
+        changed.append(f"the stack has {', '.join(sorted(asked - locked))} now")
+    needed = {name for one in components for each in one.release for name in each.needs}
+    if idle := {one.name for one in lock.components} - asked - needed:
+        changed.append(f"nothing needs {', '.join(sorted(idle))} any more")
+    if changed:
+        raise InputError(
+            "the lock does not fit the recipes",
+            cause="changed since it was locked: " + "; ".join(changed),
+            next_step="rocwright lock",
+        )
+
+
+def _other_downloads(components: Sequence[Component], lock: Lock) -> Iterator[str]:
+    for component, locked in zip(components, lock.components, strict=True):
+        wanted = {one.url for one in component.downloads(locked.version)}
+        had = {pin.origin.url for pin in locked.downloads if isinstance(pin.origin, ArchiveOrigin)}
+        if not locked.pending and wanted != had:
+            names = ", ".join(sorted(filename_of(url) for url in wanted ^ had))
+            yield f"downloads of {component.name}: {names}"

@@ -1,0 +1,280 @@
+"""What a store holds, in figures; whether it is whole; what can go."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import stat
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from rocwright.home import Home
+from rocwright.model.base import Frozen
+from rocwright.store.leases import cleaning, forget_killed, held
+from rocwright.store.local import LocalStore, is_key
+from rocwright.store.model import DamagedBlobError, Record
+from rocwright.untrusted import Untrusted
+
+DAY = 86400.0
+
+MANIFEST = ".manifest"
+"""What the name of an unpacked root's manifest ends with, which lies beside the root's folder."""
+
+ABOUT_TO_BE_NAMED = 3600.0
+"""Seconds after which a file that a running step has put here is named by a record for sure."""
+
+
+class Usage(Frozen):
+    """Bytes kept for a kind of step, and in how many files."""
+
+    kind: str
+    files: int
+    size: int
+
+
+def usage(store: LocalStore) -> list[Usage]:
+    """Bytes by the kind of step that needs them; a file needed by several counts once, for the first."""
+    sizes = dict(store.blobs())
+    found: defaultdict[str, list[int]] = defaultdict(list)
+    for record in store.records():
+        for output in record.outputs:
+            if output.sha256 in sizes:
+                found[record.kind].append(sizes.pop(output.sha256))
+    if sizes:
+        found["no step"] = list(sizes.values())
+    return [Usage(kind=kind, files=len(all_), size=sum(all_)) for kind, all_ in sorted(found.items())]
+
+
+class Verdict(Frozen):
+    """What a look at every file of the store found.
+
+    `records` are the keys of damaged records, `unknown` those of records that a newer rocwright wrote.
+    """
+
+    files: int
+    size: int
+    damaged: tuple[str, ...]
+    incomplete: tuple[str, ...]
+    records: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+def check_whole(store: LocalStore, on_file: Callable[[int], None] = lambda size: None) -> Verdict:
+    """Read every file and record; the damaged are moved aside, records whose outputs are gone are dropped."""
+    damaged, files, total = [], 0, 0
+    keys, unknown = store.record_keys(), store.unknown()
+    records = tuple(key for key in keys if store.was_damaged(key))
+    for sha256, size in list(store.blobs()):
+        files, total = files + 1, total + size
+        try:
+            store.verified(sha256)
+        except DamagedBlobError:
+            damaged.append(sha256)
+        on_file(size)
+    incomplete = [record for record in store.records() if not _whole(store, record)]
+    for record in incomplete:
+        store.forget(record.key)
+    names = tuple(f"{record.step} {record.key[:12]}" for record in incomplete)
+    return Verdict(
+        files=files,
+        size=total,
+        damaged=tuple(damaged),
+        incomplete=names,
+        records=records,
+        unknown=tuple(unknown),
+    )
+
+
+def _whole(store: LocalStore, record: Record) -> bool:
+    return all(store.has(output.sha256, output.size) for output in record.outputs)
+
+
+class Rubbish(Frozen):
+    """What a clean-up would remove: records not needed any more, files that no record needs, old roots."""
+
+    records: tuple[str, ...]
+    blobs: tuple[str, ...]
+    folders: tuple[str, ...]
+    size: int
+
+
+def leftovers(home: Home, days: float) -> list[Path]:
+    """What failures and kills left, older than `days`: build folders, second builds, half-unpacked roots,
+    damaged files."""
+    oldest = time.time() - days * DAY
+    found = [*home.work.glob("*"), *home.second.glob("*"), *home.roots.glob(".unpacking-*")]
+    found += [*(home.store / "tmp").glob("*"), *(home.store / "damaged").glob("*")]
+    return sorted(path for path in found if not path.is_symlink() and path.lstat().st_mtime < oldest)
+
+
+def under_way(store: LocalStore) -> set[str]:
+    """The keys of steps that run now, or whose shell is open: their locks are held; and of all steps that a
+    running build has to do with."""
+    names = (path.stem for path in (store.path / "locks").glob("*.lock"))
+    locked = {name for name in names if is_key(name) and not _is_free(store.lock(name))}
+    return locked.union(*held(store).values())
+
+
+def names_of(store: LocalStore, keys: set[str]) -> set[str]:
+    """The names of steps under way: those of running builds, and those whose definition the store has."""
+    names = {name for steps in held(store).values() for name in steps.values()}
+    for key in keys:
+        with contextlib.suppress(ValueError, TypeError, KeyError):
+            names.add(json.loads(store.step(key) or b"{}")["name"])
+    return names
+
+
+def rubbish(
+    store: LocalStore,
+    keep: set[str],
+    days: float,
+    folders: list[Path],
+    *,
+    busy: bool = False,
+    names: Collection[str] = (),
+) -> Rubbish:
+    """Records older than `days` whose keys are not in `keep`, and the files that only they need.
+
+    `folders` are unpacked root file systems, named by the digest of their archive: rubbish when that is;
+    and leftovers of builds, whose names are no such digest. A file that no record names may be that of a
+    step which is about to write its record: it stays where one is `busy`, and while it is young. A step of
+    one of these `names` may be about to find that its inputs are those of an earlier run.
+    """
+    oldest = time.time() - days * DAY
+    kept: list[Record] = []
+    gone: list[Record] = []
+    for record in store.records():
+        fresh = modified(store, record) >= oldest
+        wanted = record.key in keep or record.content_key in keep or _may_be_found(record, names)
+        (kept if wanted or fresh else gone).append(record)
+    needed = {output.sha256 for record in kept for output in record.outputs}
+    named = {output.sha256 for record in gone for output in record.outputs}
+    if store.unknown():
+        needed |= {sha256 for sha256, _ in store.blobs()}
+    blobs = [
+        (sha256, size)
+        for sha256, size in store.blobs()
+        if sha256 not in needed and (sha256 in named or (not busy and store.since(sha256) < oldest))
+    ]
+    old = [path for path in folders if path.name not in needed]
+    return Rubbish(
+        records=tuple(record.key for record in gone),
+        blobs=tuple(sha256 for sha256, _ in blobs),
+        folders=tuple(str(path) for path in old),
+        size=sum(size for _, size in blobs) + sum(folder_size(path) for path in old),
+    )
+
+
+def _may_be_found(record: Record, names: Collection[str]) -> bool:
+    """Whether it is what a step of these names is found by when its inputs are those of an earlier run."""
+    return record.key == record.content_key and record.step in names
+
+
+def modified(store: LocalStore, record: Record) -> float:
+    """When a record was written, in seconds since 1970; 0 where it is gone."""
+    try:
+        return (store.path / "records" / record.key[:2] / f"{record.key}.json").stat().st_mtime
+    except FileNotFoundError:
+        return 0
+
+
+def folder_size(folder: Path) -> int:
+    """Bytes of the files in a folder, or of a file; links count nothing and are not followed."""
+    return sum(one.st_size for one in file_stats(folder))
+
+
+def file_stats(folder: Path) -> Iterator[os.stat_result]:
+    """What is known of each file in a folder, or of the file; what goes meanwhile is left out.
+
+    A step may write there while it is looked at: what it nests too deep for a walk is left out as well.
+    """
+    with contextlib.suppress(OSError):
+        if folder.is_dir():
+            below = Untrusted(folder, "a step").walk(most=sys.maxsize, whole=False)
+            yield from (entry.stat for entry in below if entry.is_file)
+        elif stat.S_ISREG((found := folder.lstat()).st_mode):
+            yield found
+
+
+def remove(
+    store: LocalStore,
+    found: Rubbish,
+    remove_folder: Callable[[Path], None],
+    on_folder: Callable[[Path], None] = lambda folder: None,
+) -> None:
+    """Remove what `rubbish` found, but what is in use or needed by now; a kill leaves the store whole."""
+    with cleaning(store):
+        forget_killed(store)
+        _remove(store, found, remove_folder, on_folder)
+
+
+def _remove(
+    store: LocalStore,
+    found: Rubbish,
+    remove_folder: Callable[[Path], None],
+    on_folder: Callable[[Path], None],
+) -> None:
+    begun = time.time()
+    wanted = under_way(store)
+    names = names_of(store, wanted)
+    for key in found.records:
+        record = store.record(key)
+        with _ours([store.lock(key)]) as ours:
+            if ours and key not in wanted and record and not _may_be_found(record, names):
+                store.forget(key)
+    # somebody may have wanted one of them since
+    needed = {output.sha256 for record in store.records() for output in record.outputs}
+    young = begun - (ABOUT_TO_BE_NAMED if wanted else 0)
+    for sha256 in found.blobs:
+        if sha256 not in needed and store.since(sha256) < young:
+            store.remove_blob(sha256)
+    for folder in map(Path, found.folders):
+        with _ours(_locks_of(store, folder)) as ours:
+            wanted_now = any(key.startswith(folder.name) for key in wanted)
+            if ours and not wanted_now and folder.name not in needed and not folder.is_symlink():
+                on_folder(folder)
+                remove_folder(_aside(folder))
+
+
+def _locks_of(store: LocalStore, folder: Path) -> list[FileLock]:
+    """The locks of a root being unpacked, or of the step whose folder it is."""
+    if is_key(folder.name):
+        return [FileLock(folder.with_name(f"{folder.name}.lock"))]
+    if not re.fullmatch(r"[0-9a-f]{16}", folder.name):
+        return []
+    return [FileLock(path) for path in (store.path / "locks").glob(f"{folder.name}*.lock")]
+
+
+def _aside(folder: Path) -> Path:
+    """A root file system is there whole or not at all: its name goes first, then its files."""
+    if not is_key(folder.name) or not folder.is_dir():
+        return folder
+    aside = folder.with_name(f".unpacking-{folder.name}-{time.time_ns()}")
+    folder.with_name(f"{folder.name}{MANIFEST}").unlink(missing_ok=True)
+    folder.rename(aside)
+    return aside
+
+
+@contextlib.contextmanager
+def _ours(locks: list[FileLock]) -> Iterator[bool]:
+    """Whether nobody else holds any of the locks; they are held until the end."""
+    with contextlib.ExitStack() as stack:
+        try:
+            for lock in locks:
+                stack.enter_context(lock.acquire(blocking=False))
+        except Timeout:
+            yield False
+            return
+        yield True
+
+
+def _is_free(lock: FileLock) -> bool:
+    with _ours([lock]) as ours:
+        return ours

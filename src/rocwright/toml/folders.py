@@ -1,0 +1,78 @@
+"""Where the catalog lies, and its files as plain data: as little as a verb that must be quick may load."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+
+from rocwright.errors import InputError
+
+DATA = Path(__file__).parents[1] / "catalog/data"
+"""The catalog that rocwright carries."""
+
+OVERLAY = "ROCWRIGHT_CATALOG"
+"""The variable that names a folder of the user's own, laid over the carried catalog."""
+
+MOST_TOML_BYTES = 4 * 1024 * 1024
+MOST_TOML_DOTS = 16
+
+
+def catalog_folders() -> tuple[Path, ...]:
+    """The folders of the catalog in use, the user's own first. Raises InputError where that is no folder."""
+    named = os.environ.get(OVERLAY)
+    if not named:
+        return (DATA,)
+    folder = Path(named).absolute()
+    if not folder.is_dir():
+        raise InputError(
+            f"{OVERLAY} names {folder}, which is not a folder",
+            next_step="make it, correct the variable, or unset it",
+        )
+    return folder, DATA
+
+
+def holder(name: str, folders: Sequence[Path]) -> Path | None:
+    """The topmost folder that has the file or folder `name`, such as checks/torch/check.py.
+
+    Raises InputError where that leads out of the folder: a catalog says nothing of other files.
+    """
+    found = next((folder for folder in folders if (folder / name).exists()), None)
+    if found is not None and not (found / name).resolve().is_relative_to(found.resolve()):
+        raise InputError(
+            f"{name} leads out of the catalog {found}",
+            cause="a path in a catalog names what lies in it; sources, checks and patches of others do not",
+            next_step="put it into the catalog's folder, and name it from there",
+        )
+    return found
+
+
+def layers(name: str, folders: Sequence[Path]) -> list[Path]:
+    """Every file of that name, the lowest first. There must be one."""
+    found = [folder / name for folder in reversed(folders) if (folder / name).exists()]
+    return found or [folders[-1] / name]
+
+
+def read_toml(path: Path) -> dict[str, object]:
+    """A TOML file as data. Raises InputError where it is not there, too large, or not TOML."""
+    try:
+        if path.stat().st_size > MOST_TOML_BYTES:
+            raise InputError(f"{path} is too large to be read", next_step="a file of this kind has some KiB")
+        text = path.read_text(encoding="utf-8")
+        # tomllib takes time by the square of the parts of a name
+        if any(line.partition("=")[0].count(".") > MOST_TOML_DOTS for line in text.splitlines()):
+            raise InputError(f"{path} has a name of too many parts", next_step="look at the file")
+        return tomllib.loads(text)
+    except FileNotFoundError as error:
+        raise InputError(f"{path} does not exist", next_step="check the name") from error
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path} is not UTF-8 text", cause=str(error), next_step="look at the file"
+        ) from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be read", cause=str(error), next_step="check its rights") from error
+    except (ValueError, RecursionError) as error:
+        # ValueError: not TOML, or a number with more digits than Python reads
+        cause = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
+        raise InputError(f"{path} is not valid TOML", cause=cause, next_step="correct that place") from error

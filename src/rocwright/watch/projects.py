@@ -1,0 +1,163 @@
+"""Following upstream, project by project: which locks are looked after, and candidates for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from rocwright.catalog.load import the_catalog
+from rocwright.errors import FetchError, InputError
+from rocwright.home import Home
+from rocwright.project import Project, project_in, project_of
+from rocwright.resolve.files import PROJECT, change_request, read_lock, read_project, write_lock
+from rocwright.resolve.model import Lock, Request
+from rocwright.resolve.network import Online
+from rocwright.resolve.settings import WatchSettings
+from rocwright.resolve.shipped import request_of, shipped_lock
+from rocwright.resolve.validate import check_request
+from rocwright.watch.bump import Candidate, make_candidate, wanted
+from rocwright.watch.look import watch
+from rocwright.watch.question import Question
+from rocwright.watch.upstream import Answer
+
+Ask = Callable[[Question], Answer]
+
+
+def locks_to_watch(folder: Path, stacks: Sequence[str], gpu: str, base: str, home: Home) -> dict[str, Lock]:
+    """The locks of the project in a folder, or of stacks by name, under what they are called.
+
+    A stack without `gpu` and `base` stands for its first row. Of each, the lock that is on this machine, else
+    the one that comes with rocwright. Raises InputError where there is neither.
+    """
+    if not stacks:
+        project = project_in(folder, home)
+        return {_label(project): _lock_there(project)}
+    found: dict[str, Lock] = {}
+    for name in stacks:
+        projects = [project_of(one, folder, home) for one in _requests(name, gpu, base)]
+        there = next((one for one in projects if one.lock_path.exists()), projects[0])
+        found[_label(there)] = _lock_there(there)
+    return found
+
+
+def _requests(name: str, gpu: str, base: str) -> list[Request]:
+    stack = the_catalog().stack(name)
+    rows = [one for one in stack.row if gpu in ("", one.gpu) and base in ("", one.base)]
+    if rows:
+        row = rows[0]
+        return [Request(stack=name, gpu=(row.gpu,), base=row.base), request_of(stack, row)]
+    if not gpu:
+        raise InputError(
+            f"for which GPU is {name} to be watched?",
+            cause="no row of it says one",
+            next_step=f"rocwright watch {name} --gpu gfx1151 --base {base or stack.bases[0]}",
+        )
+    the_catalog().target(gpu)
+    return [Request(stack=name, gpu=(gpu,), base=base or stack.bases[0])]
+
+
+def _lock_there(project: Project) -> Lock:
+    if project.lock_path.exists():
+        return read_lock(project.lock_path, project.request)
+    shipped = shipped_lock(project.catalog, project.request)
+    if shipped is None:
+        raise InputError(
+            f"there is no lock of {_label(project)} to look after",
+            cause=f"{project.lock_path} is not there, and none comes with rocwright",
+            next_step="rocwright lock",
+        )
+    return shipped
+
+
+def _label(project: Project) -> str:
+    request = project.request
+    words = (request.stack, ", ".join(request.gpu), request.base, project.variant)
+    return " \u00b7 ".join(word for word in words if word)
+
+
+def watch_settings(folder: Path, changes: Mapping[str, object]) -> WatchSettings:
+    """`[watch]` of the project file in a folder, where there is one; what `changes` says stands over it."""
+    path = folder / PROJECT
+    told = read_project(path).watch if path.exists() else WatchSettings()
+    given = {name: value for name, value in changes.items() if value is not None}
+    return WatchSettings.model_validate(told.model_dump() | given)
+
+
+def bump(
+    project: Project, names: Sequence[str], settings: WatchSettings, on_line: Callable[[str], None]
+) -> Candidate:
+    """A candidate lock that takes what upstream has: all that is admitted, or what is named.
+
+    Raises InputError without a lock or for an unknown name, and what locking raises. An alarm of `watch` ends
+    it: nothing is built on what has changed under a pin before somebody has looked.
+    """
+    return _bumped(project, read_lock(project.lock_path, project.request), names, settings, on_line)
+
+
+def _bumped(
+    project: Project,
+    before: Lock,
+    names: Sequence[str],
+    settings: WatchSettings,
+    on_line: Callable[[str], None],
+    ask: Ask | None = None,
+    free: Collection[str] = (),
+) -> Candidate:
+    report = watch({_label(project): before}, settings, project.catalog, project.home, ask, free)
+    for silent in report.silent:
+        on_line(f"no answer: {silent.source}: {silent.cause or silent.what}")
+    if report.alarms:
+        raise FetchError(
+            f"{report.alarms[0].what}: nothing is bumped",
+            cause=f"the lock has {report.alarms[0].had}, upstream has {report.alarms[0].now}",
+            next_step="rocwright watch shows it all; find out why before you trust it",
+        )
+    take = wanted(before, project.catalog, report.news, names)
+    base, release = check_request(project.request, project.catalog)
+    until = datetime.now(UTC) - timedelta(days=settings.cool_down) if settings.cool_down else None
+    known = before if not take.roots else None
+    with Online(
+        base, release, project.catalog, project.store, project.home, on_line, known, until=until
+    ) as outside:
+        made = make_candidate(before, project.catalog, take, report.news, outside, on_line)
+    return replace(made, silent=tuple(f"{one.source}: {one.cause or one.what}" for one in report.silent))
+
+
+def newest(
+    project: Project,
+    lock: Lock,
+    settings: WatchSettings,
+    on_line: Callable[[str], None],
+    ask: Ask | None = None,
+) -> Candidate:
+    """The candidate for a lock that lies elsewhere than its project's own; raises what `bump` raises.
+
+    `ask` asks in Upstream's place. What the lock pins beyond the project's own request, an earlier candidate
+    did: that follows on.
+    """
+    asked = project.request.versions
+    free = {name for name, pin in lock.request.versions.items() if asked.get(name) != pin}
+    return _bumped(replace(project, request=lock.request), lock, (), settings, on_line, ask, free)
+
+
+def candidate_path(project: Project) -> Path:
+    """Where a candidate lies: beside the lock."""
+    return project.lock_path.with_name(f"{project.lock_path.name}.candidate")
+
+
+def put_candidate(project: Project, made: Lock, output: Path | None, *, write: bool) -> Path:
+    """Write a candidate beside the lock or to `output`, or put it in the lock's place; gives where it is.
+
+    In the lock's place, what it asks for goes into the project file too.
+    """
+    if not write:
+        path = output or candidate_path(project)
+        write_lock(path, made)
+        return path
+    asked = project.lock_path.with_name(PROJECT)
+    if made.request != project.request:
+        change_request(asked, {"versions": made.request.versions})
+    write_lock(project.lock_path, made)
+    return project.lock_path

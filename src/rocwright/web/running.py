@@ -1,0 +1,46 @@
+"""What runs now, for the top of the matrix: drawn once for all who look."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rocwright.files.atomic import sha256_bytes
+from rocwright.records.model import Which
+from rocwright.web.cycling import Cycling
+from rocwright.web.eta import going
+from rocwright.web.render import render
+from rocwright.web.site import Site, asked
+
+MOST = 20
+"""Runs that are told one by one."""
+
+OLD_SECONDS = 5.0
+"""What says how long is left is drawn anew after so long."""
+
+
+@dataclass(slots=True)
+class Now:
+    """The runs under way of a site, and when the next cycle is."""
+
+    site: Site
+    cycling: Cycling | None = None
+    clock: Callable[[], float] = time.monotonic
+    _kept: tuple[int, float, str, bytes] | None = None
+
+    async def part(self, counter: int) -> tuple[str, bytes]:
+        """That part of the page with its digest, as of this change of the records."""
+        kept = self._kept
+        if kept is None or kept[0] != counter or self.clock() - kept[1] > OLD_SECONDS:
+            body = await asked(self._render)
+            kept = self._kept = (counter, self.clock(), sha256_bytes(body)[:16], body)
+        return kept[2], kept[3]
+
+    def _render(self) -> bytes:
+        records = self.site.records
+        runs = records.runs(Which(state="running"), limit=MOST)
+        times = records.times() if runs else []
+        told = [going(run, times) for run in runs]
+        waiting = records.count(Which(state="queued"))
+        return render("now.html", going=told, waiting=waiting, cycling=self.cycling).encode()

@@ -1,0 +1,92 @@
+"""`catalog check` on known failures: patterns, examples, look-alikes, sources and what mends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.making import write_tree
+
+from rocwright.catalog.issue import read_issues
+from rocwright.catalog_lint.recipes import check_catalog
+from rocwright.toml.read import DATA, Reader
+
+ISSUE = """
+[[issue]]
+name       = "mine"
+class      = "compile"
+means      = "m"
+cause      = "c"
+remedy     = "r"
+patterns   = ['boom [0-9]+']
+examples   = ["boom 1"]
+no_match   = ["boom"]
+source     = ["a report"]
+confidence = "low: quoted"
+"""
+
+
+def told(folder: Path, text: str) -> str:
+    write_tree(folder, {"issues/mine.toml": text})
+    return "\n".join(map(str, check_catalog((folder, DATA))))
+
+
+def test_an_issue_of_ones_own_is_added(tmp_path: Path) -> None:
+    assert told(tmp_path, ISSUE) == ""
+    found = read_issues(Reader((tmp_path, DATA)))
+    assert {"mine", "cmake-minimum"} <= set(found)
+
+
+def test_an_issue_of_ones_own_stands_in_place_of_the_carried_one(tmp_path: Path) -> None:
+    assert told(tmp_path, ISSUE.replace('"mine"', '"cmake-minimum"')) == ""
+    assert read_issues(Reader((tmp_path, DATA)))["cmake-minimum"].means == "m"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        ("boom [0-9]+'", "boom ('", "is not a regular expression"),
+        ("boom [0-9]+'", "(boom)?'", "matches the empty line"),
+        ("boom [0-9]+'", "boom (?=1)'", "is not a regular expression"),
+        ("boom [0-9]+'", "b\u00e4m'", "is not ASCII"),
+        ("boom [0-9]+']", "boom [0-9]+', 'bang']", "'bang' has no example"),
+        ('"boom 1"', '"boom"', "no pattern matches 'boom'"),
+        ('["boom"]', '["boom 2"]', "matches 'boom 2'"),
+        ('["a report"]', "[]", "at least 1 item"),
+        ('["a report"]', '[" "]', "source"),
+        ('"compile"', '"bad luck"', "class"),
+        ("means", 'targets = ["gfx1"]\nmeans', "gfx1 is not known"),
+        ("means", 'versions = { pytorch = "<2" }\nmeans', "pytorch is not among the components"),
+        ("means", 'mend = [{ kind = "packages", names = ["nosuch"] }]\nmeans', "nosuch is not known"),
+        ("means", 'mend = [{ kind = "pray" }]\nmeans', "mend.0"),
+        ("means", 'bases = ["temple"]\nmeans', "temple is not known"),
+        ("means", 'phases = ["dreaming"]\nmeans', "phases"),
+        ('"low: quoted"', '"rather"', "confidence"),
+        ("means", 'mend = [{ kind = "set", variables = { PATH = "/" } }]\nmeans', "same in every build"),
+        (
+            "means",
+            'mend = [{ kind = "version", component = "nosuch", versions = "<1" }]\nmeans',
+            "nosuch is not known",
+        ),
+        (
+            "means",
+            'mend = [{ kind = "version", component = "cmake", versions = "<0" }]\nmeans',
+            "no cmake <0",
+        ),
+        ("means", 'mend = [{ kind = "version", component = "cmake", versions = "?" }]\nmeans', "range"),
+        (
+            "means",
+            'mend = [{ kind = "edit", component = "pytorch", '
+            'edit = { file = "../a", regex = "x", with = "y", why = "z" } }]\nmeans',
+            "leads out of the source tree",
+        ),
+        (
+            "means",
+            'mend = [{ kind = "set", variables = { HSA_OVERRIDE_GFX_VERSION = "1" } }]\nmeans',
+            "in a build",
+        ),
+    ],
+)
+def test_what_is_wrong_in_an_issue_is_named(tmp_path: Path, old: str, new: str, what: str) -> None:
+    assert old in ISSUE
+    assert what in told(tmp_path, ISSUE.replace(old, new, 1))

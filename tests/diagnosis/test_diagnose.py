@@ -1,0 +1,175 @@
+"""The first error of a log, and what is known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from rocwright.catalog.issue import plain, the_issues
+from rocwright.catalog.phase import Phase
+from rocwright.diagnosis.diagnose import Diagnosis, Where, diagnose
+
+ISSUES = list(the_issues()[0].values())
+
+
+def told(*lines: str, where: Where | None = None) -> Diagnosis:
+    return diagnose([b"".join(plain(line) + b"\n" for line in lines)], where)
+
+
+def names(found: Diagnosis) -> list[str]:
+    return [one.issue.name for one in found.known]
+
+
+def test_each_known_issue_is_found_in_a_log_by_its_example() -> None:
+    found = told(*(f"2026-11-21T10:00:00.123Z {one.examples[0]}" for one in ISSUES))
+    assert sorted(names(found)) == sorted(one.name for one in ISSUES)
+    for one in found.known:
+        assert one.place.line <= ISSUES.index(one.issue) + 1
+
+
+def test_the_first_error_is_told_and_not_what_follows_from_it() -> None:
+    found = told(
+        "[1/3] c++ -Werror -c error.cpp",
+        "[2/3] c++ -c b.cpp",
+        "FAILED: b.o",
+        "b.cpp:3:1: error: expected ';'",
+        "c.cpp:9:1: error: another",
+        "ninja: build stopped: subcommand failed.",
+        "Traceback (most recent call last):",
+        "subprocess.CalledProcessError: Command 'ninja' returned non-zero exit status 1.",
+        "ERROR: Failed building wheel for x",
+    )
+    assert found.first is not None
+    assert (found.first.line, found.first.text) == (4, "b.cpp:3:1: error: expected ';'")
+    assert found.first.tool == "a compiler"
+    assert found.known == ()
+    assert found.cause is None
+
+
+def test_a_linker_is_told_by_what_it_misses_and_not_by_its_driver() -> None:
+    found = told(
+        "collect2: error: ld returned 1 exit status",
+        "a.o: undefined reference to `f'",
+        "make: *** [a] Error 1",
+    )
+    assert found.first is not None
+    assert found.first.line == 2
+
+
+def test_where_only_what_follows_is_there_that_is_told() -> None:
+    found = told("compiling", "make[1]: *** [Makefile:3: all] Error 2", "make: *** [all] Error 2")
+    assert found.first is not None
+    assert found.first.line == 2
+
+
+def test_the_last_line_of_a_traceback_is_its_error_and_frames_stand_above_it() -> None:
+    found = told(
+        "Traceback (most recent call last):", '  File "a.py", line 3, in f', "    g()", "ValueError: no"
+    )
+    assert found.first is not None
+    assert found.first.text == "ValueError: no"
+    assert found.first.lines[-2:] == ("    g()", "ValueError: no")
+
+
+def test_the_particular_issue_stands_before_the_general_one() -> None:
+    found = told("third_party/gloo/gloo/types.h:66:8: error: \u2018uint8_t\u2019 does not name a type")
+    assert names(found) == ["gloo-cstdint", "missing-cstdint"]
+
+
+def test_an_issue_in_the_block_of_a_cmake_error_explains_it() -> None:
+    found = told(
+        "CMake Error at third_party/psimd/CMakeLists.txt:1 (CMAKE_MINIMUM_REQUIRED):",
+        "  Compatibility with CMake < 3.5 has been removed from CMake.",
+        "-- Configuring incomplete, errors occurred!",
+    )
+    assert found.cause is not None
+    assert found.cause.issue.name == "cmake-minimum"
+    assert found.first is not None
+    assert found.first.line == 1
+
+
+def test_a_warning_explains_nothing() -> None:
+    warning = "Attempting to use hipBLASLt on an unsupported architecture! Overriding blas backend to hipblas"
+    found = told(warning)
+    assert names(found) == ["hipblaslt-unsupported"]
+    assert found.cause is None
+    assert found.first is None
+
+
+def test_an_issue_of_other_bases_or_of_another_phase_is_ruled_out_with_the_reason() -> None:
+    (thunk,) = (one for one in ISSUES if one.bases)
+    assert names(told(thunk.examples[0], where=Where(base="fedora:43", phase=Phase.BUILD))) == [thunk.name]
+    (out,) = told(thunk.examples[0], where=Where(base="debian:sid")).ruled_out
+    assert out.why == "it is known on arch, fedora, not on debian:sid"
+    fault = next(one for one in ISSUES if one.name == "memory-access-fault")
+    assert names(told(fault.examples[0], where=Where(phase=Phase.CHECK))) == [fault.name]
+    (out,) = told(fault.examples[0], where=Where(phase=Phase.BUILD)).ruled_out
+    assert out.why == "it comes in check or run, not in build"
+
+
+def test_an_issue_that_a_version_has_mended_is_ruled_out_with_the_reason() -> None:
+    (one, *_) = (one for one in ISSUES if one.fixed_in and one.fixed_in[0].component == "pytorch")
+    assert names(told(one.examples[0], where=Where(component="pytorch", version="2.6.0"))) == [one.name]
+    (out,) = told(one.examples[0], where=Where(component="pytorch", version="2.13.0")).ruled_out
+    assert (out.issue, "2.13.0" in out.why) == (one.name, True)
+
+
+def test_an_issue_of_other_gpus_or_versions_is_ruled_out_with_the_reason() -> None:
+    text = "LLVM ERROR: Cannot select: gfx906 intrinsic"
+    assert names(told(text, where=Where(targets=("gfx906",)))) == ["triton-old-gpu"]
+    found = told(text, where=Where(targets=("gfx1151",)))
+    assert names(found) == []
+    assert found.ruled_out[0].issue == "triton-old-gpu"
+    assert "gfx1151" in found.ruled_out[0].why
+    text = "a.cpp:1: error: 'AVFrame' {aka 'struct AVFrame'} has no member named 'key_frame'"
+    newer = told(text, where=Where(component="torchvision", version="0.28.0"))
+    assert newer.ruled_out[0].why == "torchvision <0.28 has it, not 0.28.0"
+
+
+CLEAN = [
+    "-- Performing Test HAS_WERROR - Failed",
+    "-- Looking for error.h - not found",
+    "c++ -Wall -Werror -Wno-error=deprecated -o error.dir/error_handling.cpp.o -c error_handling.cpp",
+    "[ 12%] Building CXX object src/CMakeFiles/x.dir/Error.cpp.o",
+    "warning: unused variable 'error' [-Wunused-variable]",
+    "Successfully built torch-2.6.0",
+    "copying torch/testing/_internal/error_inputs.py -> build/lib/torch/testing",
+    "-- Could NOT find OpenMP (missing: OpenMP_C_FLAGS)",
+    "10 tests, 0 failures, 0 errors",
+    "-- CMAKE_CXX_FLAGS: -include cstdint -D_GLIBCXX_ASSERTIONS",
+    "Requirement already satisfied: setuptools_scm in /usr/lib/python3",
+    "-- Found HIP: /opt/rocm (found version 6.4)",
+    "Fetching submodule third_party/gloo",
+    "0 errors generated.",
+]
+
+
+def test_a_clean_log_has_no_error() -> None:
+    found = told(*CLEAN)
+    assert found.first is None
+    assert found.known == ()
+
+
+def pieces_of(lines: Iterable[str], each: int) -> list[bytes]:
+    all_of_it = [f"{line}\n".encode() for line in lines]
+    return [b"".join(all_of_it[at : at + each]) for at in range(0, len(all_of_it), each)]
+
+
+@pytest.mark.parametrize("each", [1, 2, 3, 1000])
+def test_the_diagnosis_does_not_depend_on_how_the_log_comes(each: int) -> None:
+    lines = [
+        *(f"[{n}/200] c++ a{n}.cpp" for n in range(100)),
+        "a.cpp:1:1: error: x",
+        "note: y",
+        "FAILED: a.o",
+    ]
+    lines += [f"b{n}.cpp:1:1: error: z" for n in range(300)] + ["OSError: [Errno 28] No space left on device"]
+    found = diagnose(pieces_of(lines, each))
+    assert found.first is not None
+    assert found.first.line == 101
+    assert len(found.first.lines) == 12
+    assert found.first.lines[:3] == ("a.cpp:1:1: error: x", "note: y", "FAILED: a.o")
+    assert found.lines == len(lines)
+    assert names(found) == ["disk-full"]
+    assert found.known[0].place.line == len(lines)

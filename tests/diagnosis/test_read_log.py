@@ -1,0 +1,120 @@
+"""Logs as they are: of any size and encoding, compressed, cut off, with what terminals leave in them."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocwright.diagnosis.diagnose import diagnose
+from rocwright.diagnosis.read_log import open_log, pieces
+from rocwright.errors import InputError
+
+ERROR = "b.cpp:3:1: error: expected \u2018;\u2019"
+LOG = f"[1/2] compiling\n{ERROR}\nFAILED: b.o\n"
+
+
+def first(data: bytes) -> str:
+    found = diagnose(pieces(io.BytesIO(data))).first
+    assert found is not None
+    return f"{found.line} {found.text}"
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda text: text.encode(),
+        lambda text: text.replace("\n", "\r\n").encode(),
+        lambda text: text.encode("utf-16"),
+        lambda text: text.encode("utf-16-le"),
+        lambda text: text.encode("utf-16-be"),
+        lambda text: gzip.compress(text.encode()),
+        lambda text: lzma.compress(text.encode()),
+        lambda text: bz2.compress(text.encode()),
+        lambda text: zstandard.compress(text.encode()),
+        lambda text: text.replace("error:", "\x1b[1;31merror:\x1b[0m\x1b[K").encode(),
+        lambda text: text.replace("expected", "\x1b]8;;http://x\x07expected\x1b]8;;\x07").encode(),
+        lambda text: text.replace("b.cpp", "\0b.c\0pp").encode(),
+    ],
+    ids=[
+        "utf8",
+        "crlf",
+        "utf16",
+        "utf16le",
+        "utf16be",
+        "gzip",
+        "xz",
+        "bzip2",
+        "zstd",
+        "colours",
+        "link",
+        "nul",
+    ],
+)
+def test_a_log_is_read_however_it_was_written(written: Callable[[str], bytes]) -> None:
+    assert first(written(LOG)) == "2 b.cpp:3:1: error: expected ';'"
+
+
+def test_a_carriage_return_ends_a_line_as_progress_bars_write_it() -> None:
+    assert first(b"[1/2] a\r[2/2] b\ra.c:1: error: x\n") == "3 a.c:1: error: x"
+
+
+def test_bytes_that_are_no_text_are_shown_as_such_and_stop_nothing() -> None:
+    assert first(b"\xff\xfe\xfa\n"[2:] + b"\xe9tude.c:1: error: \x9b31m\xff\n") == (
+        "2 \N{REPLACEMENT CHARACTER}tude.c:1: error: \N{REPLACEMENT CHARACTER}31m\N{REPLACEMENT CHARACTER}"
+    )
+
+
+def test_a_compressed_log_that_is_cut_off_is_read_as_far_as_it_goes() -> None:
+    whole = gzip.compress((LOG + "".join(f"line {n * 7919 % 104729}\n" for n in range(50_000))).encode())
+    assert first(whole[: len(whole) // 2]).startswith("2 b.cpp")
+
+
+def test_a_line_without_end_is_read_in_bounded_memory_and_shown_cut() -> None:
+    size = 40 * 1024 * 1024
+
+    class Endless(io.RawIOBase):
+        left = size
+
+        def read(self, wanted: int = -1) -> bytes:
+            took = min(wanted, self.left)
+            begin = b"a.c:1: error: x" if self.left == size else b""
+            self.left -= took
+            return (begin + b"y" * took)[:took]
+
+    tracemalloc.start()
+    try:
+        found = diagnose(pieces(Endless()))  # type: ignore[arg-type]
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert found.first is not None
+    assert len(found.first.text) == 300
+    assert peak < 20 * 1024 * 1024
+
+
+def test_an_empty_log_has_no_error() -> None:
+    found = diagnose(pieces(io.BytesIO(b"")))
+    assert (found.first, found.lines) == (None, 0)
+
+
+def test_a_log_that_is_not_there_is_an_input_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read"), open_log(tmp_path / "x"):
+        pass
+
+
+@given(st.lists(st.binary(max_size=60), max_size=30), st.integers(1, 64))
+def test_no_bytes_break_the_reading_and_every_piece_is_whole_lines(parts: list[bytes], size: int) -> None:
+    for one in pieces(io.BytesIO(b"\n".join(parts)), size):
+        assert one.endswith(b"\n")
+        assert b"\0" not in one
+        assert b"\r" not in one

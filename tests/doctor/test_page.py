@@ -1,0 +1,16 @@
+"""The known issues' page of the documentation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rocwright.catalog.issue import read_issues
+from rocwright.doctor.page import as_markdown
+from rocwright.toml.read import DATA, Reader
+
+
+def test_the_page_is_what_the_command_says() -> None:
+    page = Path(__file__).parents[2] / "docs" / "known-issues.md"
+    assert as_markdown(read_issues(Reader((DATA,))).values()) in page.read_text(), (
+        "rocwright issues --markdown writes it"
+    )

@@ -1,0 +1,165 @@
+"""Builds that are only reckoned: compilers with memory over time, so many at once as a policy lets in."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from rocwright.execution.jobs.learn import Learnt
+from rocwright.execution.jobs.policy import Decision, StepNow, decide
+from rocwright.execution.jobs.processes import Kind, Seen
+from rocwright.execution.jobs.room import Room
+
+MIB = 1024**2
+GIB = 1024**3
+TICK = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """Takes `seconds` of a processor and comes to `peak` bytes, most of it after the share `late` of them."""
+
+    peak: int
+    seconds: float
+    late: float = 0.0
+
+    def memory(self, done: float) -> int:
+        share = min(1.0, done / self.seconds)
+        if share < self.late:
+            return round(self.peak * 0.15 * share / self.late)
+        rest = (share - self.late) / max(1e-9, 1 - self.late)
+        return round(self.peak * (0.15 + 0.85 * min(1.0, rest * 1.2)))
+
+
+@dataclass(slots=True)
+class _Running:
+    pid: int
+    compiler: Compiler
+    begun: float
+    done: float = 0
+    paused: bool = False
+    peak: int = 0
+
+
+@dataclass(slots=True)
+class Told:
+    """How a build went. `killed`: more was wanted than there is; `stuck`: nothing moved any more."""
+
+    seconds: float = 0
+    killed: bool = False
+    stuck: bool = False
+    finished: int = 0
+    least: int = 10**9
+    pauses: int = 0
+    most_used: int = 0
+    idle: float = 0
+    hopeless: bool = False
+
+
+@dataclass(slots=True)
+class Machine:
+    """`cores` processors and `memory` bytes, of which `other` are taken by what is not seen."""
+
+    memory: int
+    cores: int
+    other: int = 20 * MIB
+    running: list[_Running] = field(default_factory=list)
+
+    def used(self) -> int:
+        return self.other + sum(one.compiler.memory(one.done) for one in self.running)
+
+    def room(self) -> Room:
+        used = self.used()
+        return Room(total=self.memory, used=used, available=max(0, self.memory - used))
+
+    def seen(self) -> list[Seen]:
+        return [
+            Seen(
+                pid=one.pid,
+                started=round(one.begun * 100),
+                step="step",
+                memory=one.compiler.memory(one.done),
+                kind=Kind.COMPILE,
+                paused=one.paused,
+                cpu=one.done,
+            )
+            for one in self.running
+        ]
+
+    def advance(self, seconds: float) -> None:
+        going = [one for one in self.running if not one.paused]
+        for one in going:
+            one.done += seconds * min(1.0, self.cores / len(going))
+            one.peak = max(one.peak, one.compiler.memory(one.done))
+
+
+def build(
+    compilers: Sequence[Compiler],
+    memory: int,
+    cores: int,
+    most: int,
+    *,
+    learnt: Learnt | None = None,
+    recipe: int = 0,
+    fixed: bool = False,
+) -> Told:
+    """Run them all, `most` at once where the number is `fixed`, else as the policy decides."""
+    machine, told, known = Machine(memory, cores), Told(), learnt or Learnt()
+    waiting = list(reversed(compilers))
+    decision = Decision(tokens=1)
+    step = StepNow(name="step", component="part", memory=recipe, jobs=most, shares=True, begun=0)
+    before: Decision | None = None
+    now, look, pid, moved = 0.0, 0.0, 100, 0.0
+    while waiting or machine.running:
+        if not fixed and now >= look - 1e-9:
+            decision = before = decide(
+                now, machine.room(), machine.seen(), [step], known, before, most, cores
+            )
+            look = now + decision.next
+            told.pauses += len(decision.pause)
+            told.least = min(told.least, decision.tokens)
+            told.hopeless = told.hopeless or decision.hopeless is not None
+            stop, go = ({one.pid for one in each} for each in (decision.pause, decision.resume))
+            for one in machine.running:
+                one.paused = (one.paused or one.pid in stop) and one.pid not in go
+        tokens = most if fixed else decision.tokens
+        while waiting and len(machine.running) < tokens:
+            machine.running.append(_Running(pid, waiting.pop(), now))
+            pid, moved = pid + 1, now
+        machine.advance(TICK)
+        now += TICK
+        going = sum(not one.paused for one in machine.running)
+        told.idle += TICK * max(0, cores - going) * bool(waiting)
+        told.most_used = max(told.most_used, machine.used())
+        if machine.used() > memory:
+            told.killed = True
+            break
+        for one in [one for one in machine.running if one.done >= one.compiler.seconds]:
+            machine.running.remove(one)
+            known.note("part", "step", Kind.COMPILE, one.peak)
+            told.finished += 1
+            moved = now
+        if now - moved > 300:
+            told.stuck = True
+            break
+    told.seconds = now
+    return told
+
+
+def best_fixed(compilers: Sequence[Compiler], memory: int, cores: int, most: int) -> tuple[int, Told]:
+    """The quickest number of jobs that is not killed, of all up to `most`; 0 where there is none."""
+    found = [(jobs, build(compilers, memory, cores, jobs, fixed=True)) for jobs in range(1, most + 1)]
+    alive = [(jobs, told) for jobs, told in found if not told.killed]
+    return min(alive, key=lambda pair: pair[1].seconds, default=(0, Told(killed=True)))
+
+
+def compilers(seed: int, count: int = 64, least: int = 100 * MIB, most: int = 2 * GIB) -> list[Compiler]:
+    """Of every size, as many small as large by their logarithm; a third swells only at the end."""
+    chance = random.Random(seed)
+    found = []
+    for _ in range(count):
+        peak = round(least * (most / least) ** chance.random())
+        seconds = peak / GIB * chance.uniform(0.8, 2.0) + chance.uniform(0.2, 0.6)
+        found.append(Compiler(peak, seconds, late=chance.choice((0.0, 0.0, 0.7))))
+    return found

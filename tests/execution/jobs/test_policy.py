@@ -1,0 +1,308 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.execution.jobs.simulated import GIB, MIB, Compiler, best_fixed, build, compilers
+
+from rocwright.execution.jobs.learn import Learnt
+from rocwright.execution.jobs.order import Job, may_run, order
+from rocwright.execution.jobs.policy import PATIENCE, Decision, StepNow, decide, fitting, margin
+from rocwright.execution.jobs.processes import Kind, Seen
+from rocwright.execution.jobs.room import Pressure, Room
+
+STEP = StepNow(name="step", component="part", memory=GIB, jobs=8, shares=True, begun=0)
+
+
+def seen(pid: int, memory: int, kind: Kind = Kind.COMPILE, *, paused: bool = False, cpu: float = 0) -> Seen:
+    return Seen(pid=pid, started=pid, step="step", memory=memory, kind=kind, paused=paused, cpu=cpu)
+
+
+def room(available: int, total: int = 4 * GIB, pressure: Pressure | None = None) -> Room:
+    return Room(total=total, used=total - available, available=available, pressure=pressure)
+
+
+def known(*peaks: int, kind: Kind = Kind.COMPILE) -> Learnt:
+    learnt = Learnt()
+    for peak in peaks:
+        learnt.note("part", "step", kind, peak)
+    return learnt
+
+
+def look(
+    available: int, processes: list[Seen], before: Decision | None = None, at: float = 0, most: int = 8
+) -> Decision:
+    return decide(at, room(available), processes, [STEP], known(*[2 * GIB] * 50), before, most)
+
+
+# --- whole builds, reckoned
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_build_of_64_compilers_under_4_gib_needs_no_longer_than_with_the_best_number(seed: int) -> None:
+    """And here the number of jobs at which nothing waits would be killed."""
+    work = compilers(seed)
+    jobs, best = best_fixed(work, 4 * GIB, 2, 8)
+    told = build(work, 4 * GIB, 2, 8, recipe=GIB)
+    assert jobs >= 1
+    assert build(work, 4 * GIB, 2, 8, fixed=True).killed
+    assert not told.killed
+    assert told.finished == 64
+    assert told.seconds <= 1.1 * best.seconds
+
+
+def test_with_much_room_nothing_is_held_back() -> None:
+    work = compilers(1)
+    assert build(work, 64 * GIB, 8, 8).seconds <= build(work, 64 * GIB, 8, 8, fixed=True).seconds + 0.1
+
+
+@st.composite
+def works(draw: st.DrawFn) -> tuple[list[Compiler], int, int, int]:
+    """Compilers none of which is larger than the room, the room, processors, and the most jobs."""
+    memory = draw(st.integers(1, 16)) * 512 * MIB
+    spare = 20 * MIB + margin(room(0, memory))
+    largest = round((memory - spare) * draw(st.floats(0.1, 1.0)) * 0.95)
+    one = st.builds(
+        Compiler,
+        st.integers(10 * MIB, max(11 * MIB, largest)),
+        st.floats(1.0, 8.0),
+        st.sampled_from((0.0, 0.3, 0.8)),
+    )
+    return (
+        draw(st.lists(one, min_size=1, max_size=40)),
+        memory,
+        draw(st.integers(1, 16)),
+        draw(st.integers(1, 24)),
+    )
+
+
+@given(works())
+@settings(max_examples=40, deadline=None)
+def test_no_kill_and_never_stuck_where_the_peaks_are_known(
+    work: tuple[list[Compiler], int, int, int],
+) -> None:
+    """Whatever the order in which they come: what runs can always be ended, if need be one by one."""
+    jobs, memory, cores, most = work
+    learnt = known(*(one.peak for one in jobs))
+    # the growth of one look is kept free; nothing that is alive grows by more than the room in that time
+    slow = [replace(one, seconds=max(one.seconds, 8 * one.peak / (512 * MIB))) for one in jobs]
+    told = build(slow, memory, cores, most, learnt=learnt, recipe=min(one.peak for one in jobs))
+    assert not told.killed
+    assert not told.stuck
+    assert told.finished == len(jobs)
+    assert told.least >= 1
+
+
+@given(works())
+@settings(max_examples=25, deadline=None)
+def test_one_that_knows_nothing_ends_too_or_says_what_is_too_large(
+    work: tuple[list[Compiler], int, int, int],
+) -> None:
+    jobs, memory, cores, most = work
+    told = build(jobs, memory, cores, most)
+    assert not told.stuck
+    assert told.killed or told.finished == len(jobs)
+
+
+def test_a_process_that_alone_wants_more_than_there_is_is_named() -> None:
+    told = build([Compiler(6 * GIB, 20), Compiler(GIB, 5)], 4 * GIB, 2, 2)
+    assert told.killed
+    assert told.hopeless
+
+
+def test_a_process_is_too_large_by_its_own_memory_alone() -> None:
+    """Not by what others have, also such as wait for something."""
+
+    def told(*memory: int) -> Seen | None:
+        processes = [seen(pid, each, cpu=1.0) for pid, each in enumerate(memory)]
+        used = room(4 * GIB - sum(memory))
+        past = decide(0, used, processes, [STEP], Learnt(), None, 8)
+        now = [replace(processes[0], cpu=2.0), *processes[1:]]
+        return decide(PATIENCE + 1, used, now, [STEP], Learnt(), past, 8).hopeless
+
+    assert told(2200 * MIB, 1800 * MIB) is None
+    assert told(4000 * MIB) is not None
+
+
+def test_a_process_is_not_too_large_for_the_memory_of_one_that_was_just_killed() -> None:
+    """It is gone from the processes before the kernel has its memory back."""
+    pair = [seen(1, 1900 * MIB), seen(2, 2100 * MIB)]
+    before = decide(0, room(90 * MIB), pair, [STEP], Learnt(), None, 8)
+    assert decide(0.02, room(90 * MIB), pair[:1], [STEP], Learnt(), before, 8).hopeless is None
+
+
+def test_one_that_gets_no_processor_is_held_as_one_that_works() -> None:
+    pair = [seen(1, 1000 * MIB), replace(seen(2, 1000 * MIB), ready=True)]
+    before = look(2 * GIB, pair)
+    now = [replace(pair[0], cpu=1.0), pair[1]]
+    assert [one.pid for one in look(100 * MIB, now, before, at=PATIENCE + 1).pause] == [2]
+
+
+# --- single looks
+
+
+def test_links_are_let_in_and_held_by_what_links_take() -> None:
+    learnt = known(100 * MIB, 100 * MIB)
+    for _ in range(20):
+        learnt.note("part", "step", Kind.LINK, 3 * GIB)
+    links = [seen(1, 10 * MIB, Kind.LINK), seen(2, 10 * MIB, Kind.LINK)]
+    small = [seen(1, 10 * MIB), seen(2, 10 * MIB)]
+    step = replace(STEP, memory=100 * MIB)
+    assert decide(0, room(2 * GIB), small, [step], learnt, None, 8).tokens == 8
+    decision = decide(0, room(2 * GIB), links, [step], learnt, None, 8)
+    assert decision.tokens == 1
+    assert [one.pid for one in decision.pause] == [2]
+
+
+def test_the_youngest_stops_first_and_the_oldest_goes_on_first() -> None:
+    four = [seen(pid, 600 * MIB) for pid in (1, 2, 3, 4)]
+    decision = look(1600 * MIB, four)
+    assert [one.pid for one in decision.pause] == [2, 3, 4]
+    stopped = [replace(one, paused=one.pid != 1) for one in four]
+    later = look(3 * GIB, stopped[1:3], decision, at=1)
+    assert [one.pid for one in later.resume][:1] == [2]
+
+
+def test_what_drives_others_is_never_paused_nor_what_somebody_else_stopped_resumed() -> None:
+    drivers = [seen(pid, 900 * MIB, Kind.OTHER) for pid in (1, 2)]
+    assert look(10 * MIB, drivers).pause == ()
+    assert look(3 * GIB, [seen(1, MIB, paused=True)]).resume == ()
+
+
+def test_one_that_only_waits_does_not_hold_the_others_up() -> None:
+    """The oldest may itself wait for one that is paused: it is not relied upon."""
+    decision: Decision | None = None
+    for second in range(8):
+        pair = [seen(1, 1000 * MIB, cpu=1.0), seen(2, 1000 * MIB, paused=second > 0, cpu=1.0)]
+        decision = look(900 * MIB, pair, decision, at=float(second))
+        if decision.resume:
+            break
+    assert decision is not None
+    assert [one.pid for one in decision.resume] == [2]
+
+
+def test_one_that_has_not_stopped_yet_is_let_go_on_all_the_same() -> None:
+    """A signal is taken when its process next has a processor: it would stop after it was forgotten."""
+    pair = [seen(1, 1000 * MIB), seen(2, 1000 * MIB)]
+    paused = look(900 * MIB, pair)
+    assert [one.pid for one in paused.pause] == [2]
+    assert [one.pid for one in look(3 * GIB, pair, paused, at=0.02).resume] == [2]
+    assert look(3 * GIB, pair, look(3 * GIB, pair, paused, at=0.02), at=0.04).resume == ()
+
+
+def test_one_that_was_stopped_while_it_started_others_goes_on_as_soon_as_that_is_seen() -> None:
+    paused = look(900 * MIB, [seen(1, 1000 * MIB), seen(2, 1000 * MIB)])
+    driver = seen(2, 1000 * MIB, Kind.OTHER, paused=True)
+    assert [one.pid for one in look(MIB, [seen(1, 1000 * MIB), driver], paused, at=1).resume] == [2]
+
+
+def test_a_pause_is_not_taken_back_for_the_room_that_it_just_saved() -> None:
+    """Hysteresis: going on wants more room than staying."""
+    pair = [seen(1, 1500 * MIB), seen(2, 600 * MIB)]
+    turns = 0
+    decision: Decision | None = None
+    stopped = False
+    for tick in range(200):
+        available = 800 * MIB + (tick % 2) * 8 * MIB
+        now = [pair[0], replace(pair[1], paused=stopped, cpu=tick * 0.01 * (not stopped))]
+        now[0] = replace(now[0], cpu=tick * 0.01)
+        decision = look(available, now, decision, at=tick * 0.02)
+        before = stopped
+        stopped = (stopped or bool(decision.pause)) and not decision.resume
+        turns += stopped != before
+    assert turns <= 2
+
+
+def test_where_none_fits_one_goes_on_to_its_end() -> None:
+    """What each wants is a guess that grows with it: by that alone they take turns, and none would end."""
+    memory, stopped, went = [200 * MIB] * 4, set[int](), set[int]()
+    decision: Decision | None = None
+    for tick in range(60):
+        four = [
+            seen(pid, each, paused=pid in stopped, cpu=float(tick * (pid not in stopped)))
+            for pid, each in enumerate(memory)
+        ]
+        free = room(880 * MIB - sum(memory), 880 * MIB)
+        decision = decide(tick * 0.02, free, four, [replace(STEP, memory=MIB)], Learnt(), decision, 8)
+        stopped = (stopped | {one.pid for one in decision.pause}) - {one.pid for one in decision.resume}
+        went |= set(range(4)) - stopped
+        memory = [each + MIB * (pid not in stopped) for pid, each in enumerate(memory)]
+    assert len(went) == 1
+
+
+def test_waiting_for_memory_counts_as_no_room() -> None:
+    four = [seen(pid, 100 * MIB) for pid in (1, 2, 3, 4)]
+    calm = Pressure(full=0.0, total=10)
+    hard = Pressure(full=0.6, total=10)
+    learnt = known(*[200 * MIB] * 50)
+    free = decide(0, room(3 * GIB, pressure=calm), four, [STEP], learnt, None, 8)
+    tight = decide(0, room(3 * GIB, pressure=hard), four, [STEP], learnt, None, 8)
+    assert (free.tokens, free.pause) == (8, ())
+    assert tight.tokens == 1
+    assert [one.pid for one in tight.pause] == [2, 3, 4]
+
+
+def test_pressure_that_grew_since_the_last_look_counts_at_once() -> None:
+    learnt = known(*[200 * MIB] * 50)
+    first = decide(0, room(3 * GIB, pressure=Pressure(full=0, total=10.0)), [], [STEP], learnt, None, 8)
+    later = decide(1, room(3 * GIB, pressure=Pressure(full=0, total=10.5)), [], [STEP], learnt, first, 8)
+    assert (first.tokens, later.tokens) == (8, 1)
+
+
+def test_looks_are_rare_with_much_room_and_frequent_with_little() -> None:
+    assert decide(0, room(60 * GIB, 64 * GIB), [], [STEP], Learnt(), None, 8).next == 0.5
+    assert decide(0, room(150 * MIB), [seen(1, GIB)], [STEP], Learnt(), None, 8).next == 0.02
+
+
+def test_every_step_has_its_first_process() -> None:
+    steps = [replace(STEP, name=name) for name in "abc"]
+    assert decide(0, room(0), [], steps, Learnt(), None, 8).tokens == 3
+
+
+def test_the_jobs_of_a_step_that_takes_a_number_are_counted() -> None:
+    fixed = replace(STEP, name="other", shares=False, jobs=3)
+    alone = decide(0, room(4 * GIB), [], [STEP], known(*[700 * MIB] * 50), None, 8)
+    beside = decide(0, room(4 * GIB), [], [STEP, fixed], known(*[700 * MIB] * 50), None, 8)
+    assert beside.tokens - 3 < alone.tokens
+
+
+@pytest.mark.parametrize(("memory", "jobs"), [(100 * MIB, 8), (GIB, 3), (8 * GIB, 1)])
+def test_the_number_for_tools_that_know_no_job_server(memory: int, jobs: int) -> None:
+    assert fitting(room(4 * GIB), Learnt(), "part", "step", memory, 8) == jobs
+
+
+# --- the order
+
+
+sizes = st.lists(st.builds(Job, st.integers(0, 50), st.integers(0, 50)), max_size=7)
+
+
+@given(st.integers(0, 120), sizes)
+def test_the_order_ends_everybody_where_any_order_does(available: int, jobs: list[Job]) -> None:
+    """Compared with taking, at each turn, whoever wants least: the classical test of a safe state."""
+    left, safe = available, True
+    for job in sorted(jobs, key=lambda job: job.wants):
+        safe = safe and job.wants <= left
+        left += job.holds
+    places = order(available, jobs)
+    assert sorted(place.job for place in places) == list(range(len(jobs)))
+    assert all(place.spare >= 0 for place in places) == safe
+
+
+@given(st.integers(0, 120), sizes, st.integers(1, 20))
+def test_growth_of_those_who_go_on_leaves_an_order(available: int, jobs: list[Job], step: int) -> None:
+    places = order(available, jobs)
+    goes = may_run(places, [step] * len(jobs))
+    grown = list(jobs)
+    left = available
+    for place, may in zip(places, goes, strict=True):
+        if may:
+            growth = min(step, jobs[place.job].wants)
+            left -= growth
+            one = jobs[place.job]
+            grown[place.job] = Job(one.holds + growth, one.wants - growth)
+    if all(place.spare >= 0 for place in places):
+        assert all(place.spare >= 0 for place in order(left, grown))
+    assert not jobs or goes[0]

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from tests.reused_pids import lives
+
+from rocwright.execution.jobs.processes import Kind, Seen, Watch, programs, send
+from rocwright.sandbox import cgroup, state
+from rocwright.sandbox.engine import MARK
+
+GROWS = "import time; held = bytearray(b'x') * (40 << 20); time.sleep(60)"
+STARTS = f"import subprocess; subprocess.run(['/proc/self/exe', '-c', {GROWS!r}])"
+
+
+@pytest.fixture(params=["cgroup", "beside it", "no cgroup"])
+def box(request: pytest.FixtureRequest) -> Iterator[Callable[[list[str]], subprocess.Popen[bytes]]]:
+    """Starts programs in a sandbox's cgroup, or only with its mark: as docker has them, which has a cgroup of
+    its own, or where none can be made."""
+    folder = state.new_folder()
+    group = cgroup.create(folder.name) if request.param != "no cgroup" else None
+    if request.param != "no cgroup" and group is None:
+        pytest.skip("no cgroup may be made here")
+    state.write_record(folder, (), group)
+    enter = f"echo 0 > {group.procs} && " if group and request.param == "cgroup" else ""
+
+    def start(words: list[str]) -> subprocess.Popen[bytes]:
+        script = f'{enter}exec -a "$0" "$@"'
+        return subprocess.Popen(["bash", "-c", script, *words], env=os.environ | {MARK: folder.name})
+
+    started: list[subprocess.Popen[bytes]] = []
+
+    def begin(words: list[str]) -> subprocess.Popen[bytes]:
+        started.append(start(words))
+        return started[-1]
+
+    try:
+        yield begin
+    finally:
+        state.dispose(folder)
+        for one in started:
+            one.wait()
+
+
+def until(look: Callable[[], list[Seen]], holds: Callable[[list[Seen]], bool]) -> list[Seen]:
+    for _ in range(1000):
+        found = look()
+        if holds(found):
+            return found
+        time.sleep(0.02)
+    pytest.fail(f"not seen: {found}")
+
+
+def test_a_compiler_is_seen_with_its_memory_paused_and_ended(
+    box: Callable[[list[str]], subprocess.Popen[bytes]],
+) -> None:
+    watch = Watch()
+    owners = {os.getpid(): "step"}
+
+    def look() -> list[Seen]:
+        return [one for one in watch.read(owners).seen if one.kind is not Kind.OTHER]
+
+    compiler = box(["/usr/lib/gcc/cc1plus", sys.executable, "-c", GROWS])
+    found = until(look, lambda seen: bool(seen) and seen[0].memory > 40 << 20)
+    assert [(one.pid, one.step, one.kind, one.paused) for one in found] == [
+        (compiler.pid, "step", Kind.COMPILE, False)
+    ]
+    assert found[0].memory < 120 << 20
+    compiler.send_signal(signal.SIGSTOP)
+    until(look, lambda seen: bool(seen) and seen[0].paused)
+    compiler.kill()
+    for _ in range(1000):
+        sight = watch.read(owners)
+        if sight.ended:
+            break
+        time.sleep(0.02)
+    assert [(one.pid, one.peak > 40 << 20) for one in sight.ended] == [(compiler.pid, True)]
+
+
+def test_what_waits_for_others_is_no_compiler_whatever_its_name(
+    box: Callable[[list[str]], subprocess.Popen[bytes]],
+) -> None:
+    watch = Watch()
+    driver = box(["clang++", sys.executable, "-c", STARTS])
+    found = until(
+        lambda: list(watch.read({os.getpid(): "step"}).seen),
+        lambda seen: len(seen) > 1 and any(one.parent == driver.pid for one in seen),
+    )
+    assert [one.kind for one in found if one.pid == driver.pid] == [Kind.OTHER]
+
+
+def test_steps_of_others_and_sandboxes_that_are_gone_are_nothing() -> None:
+    assert Watch().read({}).seen == ()
+    assert Watch().read({1: "step"}).seen == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "kind"),
+    [
+        ("cc1plus", [], Kind.COMPILE),
+        ("clang-19", ["-cc1", "-triple"], Kind.COMPILE),
+        ("ld", ["-o", "a.out"], Kind.LINK),
+        ("ld.lld", ["-o", "lib.so"], Kind.LINK),
+        ("lld", ["-flavor", "gnu", "-plugin-opt=mcpu=gfx1151"], Kind.LTO),
+        ("lto1", [], Kind.LTO),
+        ("mlir-tblgen", [], Kind.COMPILE),
+        ("rustc", [], Kind.COMPILE),
+        ("g++", ["-c", "a.cc"], Kind.OTHER),
+        ("collect2", [], Kind.OTHER),
+        ("make", ["-j8"], Kind.OTHER),
+        ("python3", ["setup.py"], Kind.OTHER),
+        ("", [], Kind.OTHER),
+    ],
+)
+def test_what_programs_do(name: str, words: list[str], kind: Kind) -> None:
+    assert programs().kind(name, words) is kind
+
+
+def test_a_signal_goes_to_the_process_that_was_seen_and_to_no_later_one_of_its_number() -> None:
+    with subprocess.Popen(["sleep", "600"]) as living:
+        started = state.start_time(living.pid)
+        assert started is not None
+        earlier, same = (
+            Seen(pid=living.pid, started=when, step="step", memory=0, kind=Kind.COMPILE)
+            for when in (started - 1, started)
+        )
+        send(signal.SIGKILL, [earlier])
+        assert lives(living)
+        send(signal.SIGKILL, [earlier, same])
+        assert not lives(living)
