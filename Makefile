@@ -29,6 +29,7 @@ lint: .venv/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/deptry src
+	$(BIN)/lint-imports
 	$(BIN)/codespell
 
 format: .venv/ready

@@ -1,4 +1,4 @@
-"""Seconds and bytes, for people."""
+"""Seconds, bytes and texts of strangers, for people."""
 
 from __future__ import annotations
 
@@ -21,3 +21,8 @@ def size(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
         count /= 1024
     return f"{count:.2f} GiB"
+
+
+def printable(text: str, keep: str = "") -> str:
+    """The text with nothing in it that a terminal would obey; the characters of `keep` stay."""
+    return "".join(one if one.isprintable() or one in keep else "\N{REPLACEMENT CHARACTER}" for one in text)

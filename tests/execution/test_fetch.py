@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from tests.making import builtin
 from tests.sources.conftest import Index, Repository
+from tests.sources.conftest import index as index
+from tests.sources.conftest import repository as repository
 
 from rocwright.errors import FetchError
 from rocwright.execution.fetch import fetch

@@ -1,0 +1,1 @@
+"""Root file systems, made from an exact set of packages and looked at before each use."""

@@ -81,8 +81,7 @@ def _data(found: Diagnosis) -> dict[str, Any]:
 
 
 def _tell(found: Diagnosis) -> None:
-    from rocwright.text import printable
-    from rocwright.units import size
+    from rocwright.units import printable, size
 
     read = f"{found.lines:,} line{'' if found.lines == 1 else 's'}, {size(found.size)}"
     if found.first is None and not found.known:

@@ -1,0 +1,1 @@
+"""Which known issue does a log tell of, and at which line?"""

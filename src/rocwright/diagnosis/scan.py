@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 import re2
 
 from rocwright.catalog.issue import ErrorLine, Signature, anchored, options
-from rocwright.diagnosis.explain import MOST_LINES
-from rocwright.text import printable
+from rocwright.units import printable
 
 MOST_WIDE = 300
 """Characters shown of a line."""

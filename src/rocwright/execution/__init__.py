@@ -1,0 +1,1 @@
+"""How the steps of a plan run: order, resources, logs, failures."""

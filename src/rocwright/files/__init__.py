@@ -1,0 +1,1 @@
+"""The one atomic writer and the one hasher."""

@@ -1,0 +1,1 @@
+"""How a source tree is changed, and whether a change had an effect."""

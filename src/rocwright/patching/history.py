@@ -10,7 +10,7 @@ from rocwright.errors import InputError, PatchError
 from rocwright.model.step_environment import EPOCH
 from rocwright.patching.commits import AUTHOR, EMAIL
 from rocwright.patching.repository import BASE
-from rocwright.text import printable
+from rocwright.units import printable
 from rocwright.untrusted import Untrusted
 
 ENVIRONMENT = {

@@ -1,0 +1,1 @@
+"""Programs run, ended and told apart; the set-up of a process of our own."""

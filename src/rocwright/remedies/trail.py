@@ -11,7 +11,7 @@ from rocwright.model.versions import version_in
 from rocwright.remedies.words import does
 from rocwright.resolve.lock import versions_in
 from rocwright.resolve.model import Lock, Remedy
-from rocwright.text import printable
+from rocwright.units import printable
 
 OUTCOMES = {"trial": "on trial", "helped": "helped", "useless": "did not help"}
 """What became of a remedy, for people."""

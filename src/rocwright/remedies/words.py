@@ -15,7 +15,7 @@ from rocwright.catalog.mend import (
     UnsetVariables,
 )
 from rocwright.resolve.model import Remedy
-from rocwright.text import printable
+from rocwright.units import printable
 
 
 def does(action: Mend, component: str) -> str:

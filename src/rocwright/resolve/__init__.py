@@ -1,0 +1,1 @@
+"""Which exact versions answer a request: the lock."""

@@ -1,0 +1,1 @@
+"""How a source is found, fetched, and known to be the right one."""

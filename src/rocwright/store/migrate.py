@@ -4,17 +4,32 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Protocol
 
 from rocwright.store.model import RECORD_SCHEMA, DamagedBlobError, Record
 from rocwright.store.seal import DamagedRecordError, UnknownRecordError, unseal, unsealed
 
-if TYPE_CHECKING:
-    from rocwright.store.local import LocalStore
+
+class Records(Protocol):
+    """What is asked of a store whose records get their sha256."""
+
+    def record_keys(self) -> Iterable[str]: ...
+
+    def record_bytes(self, key: str) -> bytes: ...
+
+    def write_record(self, record: Record) -> None: ...
+
+    def move_aside(self, key: str) -> None: ...
+
+    def has(self, sha256: str, size: int | None = None) -> bool: ...
+
+    def verified(self, sha256: str) -> Path: ...
 
 
-def seal_records(store: LocalStore) -> None:
+def seal_records(store: Records) -> None:
     """Give every record its sha256 whose files are there and whole; the others are moved aside.
 
     Every file that a record names is read once. What a kill leaves is gone on with by the next who opens it.
@@ -34,7 +49,7 @@ def seal_records(store: LocalStore) -> None:
             store.move_aside(record.key)
 
 
-def _bare(store: LocalStore, key: str) -> Record | None:
+def _bare(store: Records, key: str) -> Record | None:
     """A record without a sha256, of the form of now; None for one that needs nothing more, or is damaged."""
     data = store.record_bytes(key)
     try:
@@ -49,7 +64,7 @@ def _bare(store: LocalStore, key: str) -> Record | None:
     return None
 
 
-def _is_whole(store: LocalStore, sha256: str) -> bool:
+def _is_whole(store: Records, sha256: str) -> bool:
     try:
         store.verified(sha256)
     except (KeyError, DamagedBlobError):

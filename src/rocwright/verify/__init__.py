@@ -1,0 +1,1 @@
+"""Whether an artifact does what it should, when it is run."""

@@ -1,0 +1,1 @@
+"""What upstream has that a lock has not, and whether it may be taken."""

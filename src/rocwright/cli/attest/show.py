@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rocwright.cli.common import json_option
-from rocwright.text import printable
+from rocwright.units import printable
 
 if TYPE_CHECKING:
     from rocwright.provenance.check import Told

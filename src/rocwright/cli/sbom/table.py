@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from rocwright.provenance.documents import Document, Part
-from rocwright.text import printable
+from rocwright.units import printable
 
 EXCLUDED = "excluded"
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwright.text import printable
+from rocwright.units import printable
 
 
 @given(st.text())

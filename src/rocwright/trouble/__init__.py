@@ -1,1 +1,0 @@
-"""Trouble: what broke, and what to do about it."""
