@@ -15,7 +15,7 @@ from sqlalchemy import Connection, insert, update
 from rocwright.home import Home
 from rocwright.records import schema
 from rocwright.records.model import Finding, Seen, said_of
-from rocwright.records.place import open_records
+from rocwright.records.opening import open_records
 
 STEPS = ("source/torch", "tree/torch", "root/build", "torch", "torchvision")
 ISSUES = ("cmake-minimum", "template-depth", "missing-header", "")

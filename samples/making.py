@@ -30,7 +30,7 @@ from rocwright.model.steps import (
 )
 from rocwright.resolve.lock import make_lock
 from rocwright.resolve.model import Lock, LockedPython, LockedSdist, Request
-from rocwright.resolve.upstream import Offline
+from rocwright.resolve.upstream import OfflineUpstream
 from rocwright.sources.archive import pack
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output, Record
@@ -150,7 +150,7 @@ def lock_of(stack: str, *gpus: str, base: str = "", catalog: Catalog | None = No
     """A lock with invented packages and sources for a stack of the catalog."""
     catalog = catalog or builtin_catalog()
     request = Request(stack=stack, gpu=gpus or ("gfx1151",), base=base or catalog.stack(stack).bases[0])
-    named = make_lock(request, catalog, Offline(), lambda _: None)
+    named = make_lock(request, catalog, OfflineUpstream(), lambda _: None)
     return named.model_copy(
         update={
             "rocwright": "0.1.0",

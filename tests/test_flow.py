@@ -26,7 +26,7 @@ from rocwright.home import Home
 from rocwright.plan.decide import State
 from rocwright.project import kept_keys
 from rocwright.records.model import Run
-from rocwright.records.place import read_records
+from rocwright.records.opening import read_records
 from rocwright.store.gc import remove, rubbish
 from rocwright.store.leases import held
 

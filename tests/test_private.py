@@ -10,7 +10,7 @@ import pytest
 
 from rocwright.home import Home
 from rocwright.provenance.keys import chosen, folder, make_key, own_public_key
-from rocwright.records.place import open_records
+from rocwright.records.opening import open_records
 from rocwright.web.access import Tokens
 from tests.conftest import Command
 

@@ -21,10 +21,10 @@ WHOLE_FILE = "import pytest\npytest.skip('the moon is full', allow_module_level=
 
 
 def run(folder: Path, text: str, *words: str) -> subprocess.CompletedProcess[str]:
-    (folder / "tests").mkdir()
+    (folder / "tests/export").mkdir(parents=True)
     (folder / "pytest.ini").write_text("[pytest]\naddopts = -p no:cacheprovider\n")
     (folder / "conftest.py").write_text(CONFTEST)
-    (folder / "tests" / "test_shells.py").write_text(text)
+    (folder / "tests/export/test_shells.py").write_text(text)
     (folder / "tests" / "test_other.py").write_text("def test_that_passes(): pass\n")
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     env |= {"PYTHONPATH": str(EXPECTED.parents[1])}

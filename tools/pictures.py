@@ -31,7 +31,7 @@ from tests.sources.conftest import Repository, make_repository
 
 from rocwright.home import Home
 from rocwright.records.model import Which
-from rocwright.records.place import open_records
+from rocwright.records.opening import open_records
 from rocwright.toml.read import DATA
 
 PACK = """async (address) => {

@@ -11,7 +11,7 @@ from benchmarks.measure import Took, seconds
 from benchmarks.place import TORCH, Scratch, scratch
 from benchmarks.results import Measured
 from rocwright.records.model import StepRun
-from rocwright.records.place import read_records
+from rocwright.records.opening import read_records
 
 COMPONENT = "torchvision"
 FILE = "torchvision/csrc/ops/cpu/nms_kernel.cpp"

@@ -12,7 +12,7 @@ from benchmarks.measure import BenchError, Took, processor, seconds
 from benchmarks.place import TORCH, Scratch, scratch
 from benchmarks.results import Measured
 from rocwright.records.model import StepRun
-from rocwright.records.place import read_records
+from rocwright.records.opening import read_records
 
 COMPONENT = "torchvision"
 

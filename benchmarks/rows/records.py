@@ -13,7 +13,7 @@ from benchmarks.results import Measured
 from rocwright.bases.roots import remove_tree
 from rocwright.home import Home
 from rocwright.records.model import Which
-from rocwright.records.place import open_records
+from rocwright.records.opening import open_records
 
 CELLS, RUNS = 2_000, 100_000
 

@@ -15,7 +15,7 @@ from rocwright.bases.roots import remove_tree
 from rocwright.home import Home
 from rocwright.http.server import room_for
 from rocwright.records.model import Run, StepRun
-from rocwright.records.place import open_records
+from rocwright.records.opening import open_records
 
 CLIENTS, LINES = 200, 40
 MANY, FEWER_LINES = 1000, 20

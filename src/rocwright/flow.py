@@ -33,12 +33,14 @@ def lock(project: Project, on_line: Callable[[str], None], *, forget: bool = Fal
     Raises what resolving raises; the old lock stays where it fails.
     """
     from rocwright.resolve.lock import make_lock, relocks
-    from rocwright.resolve.network import Online
+    from rocwright.resolve.network import NetworkUpstream
     from rocwright.resolve.validate import check_request
 
     base, release = check_request(project.request, project.catalog)
     before = lock_before(project, on_line)
-    with Online(base, release, project.catalog, project.store, project.home, on_line, before) as outside:
+    with NetworkUpstream(
+        base, release, project.catalog, project.store, project.home, on_line, before
+    ) as outside:
         had = before.remedies if before is not None and not forget else ()
         # the lock that a trial would be undone to is not this one
         remedies = tuple(one.model_copy(update={"undo": ""}) for one in had)
@@ -65,12 +67,12 @@ def lock_again(project: Project, locked: Lock, on_line: Callable[[str], None]) -
     Raises what resolving raises.
     """
     from rocwright.resolve.lock import make_lock
-    from rocwright.resolve.network import Online
+    from rocwright.resolve.network import NetworkUpstream
     from rocwright.resolve.validate import check_request
 
     base, release = check_request(locked.request, project.catalog)
     ours = (project.catalog, project.store, project.home, on_line, locked)
-    with Online(base, release, *ours, keep=True) as outside:
+    with NetworkUpstream(base, release, *ours, keep=True) as outside:
         return make_lock(
             locked.request, project.catalog, outside, on_line, remedies=locked.remedies, keep=locked
         )

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwright.bisection.search import Answer, Found, smallest
+from rocwright.bisection.search import Answer, SearchResult, smallest
 
 
 class World:
@@ -26,7 +26,7 @@ class World:
         return Answer.BAD if self.culprits <= tried else Answer.GOOD
 
 
-def search(count: int, world: World) -> Found:
+def search(count: int, world: World) -> SearchResult:
     return smallest(count, world.ask)
 
 

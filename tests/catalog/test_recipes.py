@@ -19,7 +19,7 @@ from rocwright.resolve.constraints import nearest_version
 from rocwright.resolve.lock import make_lock
 from rocwright.resolve.model import Lock, Request
 from rocwright.resolve.shipped import request_of, rows
-from rocwright.resolve.upstream import Offline
+from rocwright.resolve.upstream import OfflineUpstream
 
 CATALOG = builtin_catalog()
 ROWS = list(rows(CATALOG))
@@ -29,7 +29,7 @@ EACH_ROW = pytest.mark.parametrize(
 
 
 def lock(request: Request) -> Lock:
-    return make_lock(request, CATALOG, Offline(), lambda _: None)
+    return make_lock(request, CATALOG, OfflineUpstream(), lambda _: None)
 
 
 def versions(request: Request) -> dict[str, str]:

@@ -19,7 +19,7 @@ from rocwright.errors import InputError
 from rocwright.files.atomic import sha256_bytes
 from rocwright.home import Home
 from rocwright.records.model import Finding
-from rocwright.records.place import open_records
+from rocwright.records.opening import open_records
 from rocwright.resolve.files import read_lock, write_request
 from rocwright.resolve.model import Lock
 

@@ -9,7 +9,7 @@ import pytest
 from samples.world import World
 
 from rocwright.cycle.model import RowTold
-from rocwright.cycle.run import Wheel, cycle, last_cycle, look
+from rocwright.cycle.run import CycleConfig, cycle, last_cycle, look
 from rocwright.cycle.tell import tell
 from rocwright.errors import InputError
 from rocwright.execution.progress import PlainProgress
@@ -17,7 +17,7 @@ from rocwright.execution.scheduler import Options
 from rocwright.home import Home
 from rocwright.plan.make import make_plan
 from rocwright.project import Project, kept_keys
-from rocwright.records.place import open_records
+from rocwright.records.opening import open_records
 from rocwright.resolve.difference import Difference
 from rocwright.resolve.files import read_lock, write_lock
 from rocwright.resolve.model import Lock
@@ -47,7 +47,9 @@ def turn(world: World, *, bisect: bool = False) -> RowTold:
         return candidate(world.lock({}).model_copy(update={"created": lock.created}))
 
     options = Options(jobs=2, engine=world.engine)
-    wheel = Wheel(follow=follow, channels=CHANNELS, options=options, progress=PlainProgress(), bisect=bisect)
+    wheel = CycleConfig(
+        follow=follow, channels=CHANNELS, options=options, progress=PlainProgress(), bisect=bisect
+    )
     like = replace(world.project, catalog=world.catalog)
     first = world.folder / "locks/tiny_gfx1151_debian-sid/nightly.lock"
     if not first.exists():
@@ -105,7 +107,7 @@ def test_rows_that_differ_only_in_their_pins_stand_apart(world: World) -> None:
         write_lock(world.folder / "locks" / row.name / "trying.lock", lock)
     options = Options(jobs=2, engine=world.engine)
     like = replace(world.project, catalog=world.catalog)
-    wheel = Wheel(
+    wheel = CycleConfig(
         # upstream has a newer one: what the lock asks for goes on from what the row does
         follow=lambda _, lock: candidate(
             lock.model_copy(update={"request": lock.request.model_copy(update={"versions": {"two": "2"}})})
@@ -152,8 +154,8 @@ def test_upstream_that_is_silent_is_not_unchanged_and_looking_does_nothing(world
     kept = world.lock({}).model_copy(update={"created": "2026-01-01T00:00:00Z"})
     options = Options(jobs=1, engine=world.engine)
 
-    def wheel(*silent: str) -> Wheel:
-        return Wheel(
+    def wheel(*silent: str) -> CycleConfig:
+        return CycleConfig(
             follow=lambda _, lock: candidate(kept, *silent),
             channels=CHANNELS,
             options=options,
@@ -184,7 +186,7 @@ def test_two_cycles_at_once_are_refused(world: World) -> None:
 
     turn(world)
     options = Options(jobs=1, engine=world.engine)
-    wheel = Wheel(follow=inside, channels=CHANNELS, options=options, progress=PlainProgress())
+    wheel = CycleConfig(follow=inside, channels=CHANNELS, options=options, progress=PlainProgress())
     told = cycle(world.folder, [world.project.request], world.project, wheel)
     assert told.rows[0].state == "unchanged"
     assert last_cycle(world.folder, world.project.home) == told

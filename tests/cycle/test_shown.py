@@ -12,7 +12,7 @@ from rocwright.cycle.shown import failed_here, held, shown
 from rocwright.files.atomic import sha256_bytes
 from rocwright.home import Home
 from rocwright.records.model import Promotion
-from rocwright.records.place import open_records
+from rocwright.records.opening import open_records
 from tests.cli.test_promote import put
 from tests.making import lock_of
 from tests.provenance.test_signing import PURE, note, place, recorded

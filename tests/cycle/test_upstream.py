@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 
 from rocwright.cycle.model import RowTold
-from rocwright.cycle.run import Wheel, cycle
+from rocwright.cycle.run import CycleConfig, cycle
 from rocwright.errors import OutOfDiskError
 from rocwright.execution.progress import PlainProgress
 from rocwright.execution.scheduler import Options
 from rocwright.home import Home
 from rocwright.project import Project, project_of
 from rocwright.records import faults
-from rocwright.records.place import open_records
+from rocwright.records.opening import open_records
 from rocwright.records.read import Records
 from rocwright.resolve.files import read_lock
 from rocwright.resolve.model import Lock
@@ -75,7 +75,7 @@ class Field:
             home=self.home,
             catalog=catalog,
         )
-        wheel = Wheel(follow=follow, channels=CHANNELS, options=Options(jobs=1), progress=progress)
+        wheel = CycleConfig(follow=follow, channels=CHANNELS, options=Options(jobs=1), progress=progress)
         [row] = cycle(self.folder, [request_of()], like, wheel).rows
         return row
 

@@ -11,14 +11,14 @@ from rocwright.execution.estimate import Expected, Source, expect, machine_pace,
 from rocwright.execution.history import Took, took
 from rocwright.execution.jobs.learn import Learnt
 from rocwright.execution.jobs.processes import Kind
-from rocwright.execution.jobs.room import Room
+from rocwright.execution.jobs.room import MemoryBudget
 from rocwright.execution.overall import Whole
 from rocwright.execution.requirements import outlook, outlook_line
 from rocwright.home import Home
 from rocwright.model.steps import Input, Needs, OutputSpec, RunAction, Step
 from rocwright.plan.decide import Decision, State
 from rocwright.records.model import Run, StepRun
-from rocwright.records.place import open_records
+from rocwright.records.opening import open_records
 
 GIB = 2**30
 
@@ -158,7 +158,7 @@ def needs(
     learnt: Learnt | None = None,
 ) -> str:
     decisions = [Decision(step=one, state=State.RUN) for one in steps]
-    room = Room(total=64 * GIB, used=64 * GIB - memory, available=memory)
+    room = MemoryBudget(total=64 * GIB, used=64 * GIB - memory, available=memory)
     return outlook_line(outlook(decisions, expected, 16, disk=disk, room=room, learnt=learnt or Learnt()))
 
 

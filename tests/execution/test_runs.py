@@ -10,7 +10,7 @@ from rocwright.errors import InputError, InterruptedByUser
 from rocwright.execution.runs import LogFile, UnderWay, find_log, log_name, read_report
 from rocwright.home import Home
 from rocwright.records.model import Run, StepRun, new_run_id
-from rocwright.records.place import read_records
+from rocwright.records.opening import read_records
 from rocwright.resolve.model import Request
 
 REQUEST = Request(stack="s", gpu=("gfx1151",), base="debian:sid")

@@ -30,7 +30,7 @@ from rocwright.model.steps import ImageOrigin
 from rocwright.resolve.lock import make_lock
 from rocwright.resolve.model import Lock
 from rocwright.resolve.shipped import request_of, rows, shipped_lock
-from rocwright.resolve.upstream import Offline
+from rocwright.resolve.upstream import OfflineUpstream
 
 ROWS = list(rows(builtin_catalog()))
 NAMES = [f"{stack.name} {row.gpu} {row.base} {row.provider}" for stack, row in ROWS]
@@ -42,7 +42,7 @@ def lock_of_row(stack: Stack, row: Row) -> Lock:
     """The lock that comes with rocwright, or the one that can be made without looking outside."""
     catalog = builtin_catalog()
     request = request_of(stack, row)
-    return shipped_lock(catalog, request) or make_lock(request, catalog, Offline(), lambda _: None)
+    return shipped_lock(catalog, request) or make_lock(request, catalog, OfflineUpstream(), lambda _: None)
 
 
 def all_files(stack: Stack, row: Row) -> Files:

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from rocwright.home import Home
 from rocwright.http.limits import MOST_BODY, MOST_HEADERS, MOST_TARGET
 from rocwright.http.server import settings
-from rocwright.records.place import open_records
+from rocwright.records.opening import open_records
 from rocwright.web.access import Access, Tokens
 from rocwright.web.app import app
 from rocwright.web.index import Index

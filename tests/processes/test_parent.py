@@ -13,7 +13,7 @@ from tests.reused_pids import lives
 
 CHILD = """
 import time
-from rocwright import parent
+from rocwright.processes import parent
 parent.{call}
 print('ready', flush=True)
 time.sleep(600)

@@ -16,7 +16,7 @@ from rocwright.provenance.materials import whole
 from rocwright.provenance.sbom import Subject, sbom
 from rocwright.resolve.lock import make_lock
 from rocwright.resolve.model import Lock, LockedComponent, Request
-from rocwright.resolve.upstream import Offline
+from rocwright.resolve.upstream import OfflineUpstream
 from rocwright.store.model import Output
 from rocwright.wheels.metadata import Headers
 from tests.making import deb, digest
@@ -28,7 +28,7 @@ CATALOG = builtin_catalog()
 def locked(stack: str, base: str, **more: Any) -> Lock:
     """A lock as it is offline, its sources and its packages made up."""
     request = Request(stack=stack, gpu=("gfx1151",), base=base, **more)
-    lock = make_lock(request, CATALOG, Offline(), lambda _: None)
+    lock = make_lock(request, CATALOG, OfflineUpstream(), lambda _: None)
     roots = tuple(
         root.model_copy(update={"packages": (deb("libc6"), deb("python3-torch", "2.6.0+dfsg-7"))})
         for root in lock.roots

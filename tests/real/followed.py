@@ -23,7 +23,7 @@ from tests.sources.conftest import Repository, make_repository
 
 from rocwright.home import Home
 from rocwright.records.model import Run, Which
-from rocwright.records.place import open_records
+from rocwright.records.opening import open_records
 from rocwright.resolve.files import read_lock
 from rocwright.toml.read import DATA
 

@@ -11,7 +11,7 @@ import pytest
 from tests.real.real_wheels import real_wheel
 from tests.wheels.gpu_assembly import llvm_tool
 
-from rocwright.wheels.audit.judge import Verdict
+from rocwright.wheels.audit.judge import AuditVerdict
 from rocwright.wheels.audit.run import Report, audit_override
 from rocwright.wheels.codeobjects import read_code
 from rocwright.wheels.kernels import kernels
@@ -73,4 +73,4 @@ def test_code_for_gfx1100_is_not_valid_on_the_next_generation(folder: Path) -> N
     report = audit_override(folder, "gfx1100", "gfx1201")
     instructions, differing = shares(report)
     assert instructions // 10 < differing < instructions // 2
-    assert report.counts[Verdict.SAFE] == 0
+    assert report.counts[AuditVerdict.SAFE] == 0

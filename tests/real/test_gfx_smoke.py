@@ -26,7 +26,7 @@ from rocwright.catalog.load import builtin_catalog
 from rocwright.cycle.run import last_cycle
 from rocwright.files.atomic import sha256_file
 from rocwright.home import Home
-from rocwright.records.place import open_records
+from rocwright.records.opening import open_records
 from rocwright.resolve.files import read_lock
 from rocwright.sandbox import ENGINES, cgroup, probe_all
 from rocwright.store.local import LocalStore

@@ -33,7 +33,7 @@ from rocwright.home import Home
 from rocwright.model.steps import ImageOrigin, Input, OutputSpec, RunAction, Step
 from rocwright.project import Project
 from rocwright.resolve.model import Request
-from rocwright.resolve.network import Online
+from rocwright.resolve.network import NetworkUpstream
 from rocwright.sandbox import cgroup
 from rocwright.sources.image import Reference, find_digest, machine_architecture, pull
 from rocwright.sources.pullers import PULLERS, Buildah, Podman, Puller, Skopeo
@@ -230,7 +230,7 @@ def test_a_base_of_an_image_is_locked_fetched_and_made_without_a_network(
     )
     catalog = replace(catalog, bases={**catalog.bases, base.name: base})
     lines: list[str] = []
-    with Online(base, base.release[0], catalog, store, home, lines.append) as online:
+    with NetworkUpstream(base, base.release[0], catalog, store, home, lines.append) as online:
         root = online.root("build", base, base.release[0], (PACKAGE,))
     assert root.image == f"{NAME}:debian@{debian}"
     assert root.env["GREETING"] == "hello"

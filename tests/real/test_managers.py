@@ -23,7 +23,7 @@ from rocwright.execution.fetch import fetch
 from rocwright.home import Home
 from rocwright.plan.make import _root_steps
 from rocwright.resolve.difference import name_and_version
-from rocwright.resolve.network import Online
+from rocwright.resolve.network import NetworkUpstream
 from rocwright.sources.image import machine_architecture
 from rocwright.sources.package_lists import newest
 from rocwright.store.local import LocalStore
@@ -172,7 +172,7 @@ def test_a_base_is_locked_fetched_and_made_by_its_own_package_manager(
     monkeypatch.setattr("rocwright.bases.image.the_catalog", lambda: catalog)
     lines: list[str] = []
     store = LocalStore(tmp_path / "store")
-    with Online(base, base.release[0], catalog, store, home, lines.append) as online:
+    with NetworkUpstream(base, base.release[0], catalog, store, home, lines.append) as online:
         root = online.root("build", base, base.release[0], ("greeter",))
         with pytest.raises(ConflictError, match="no set of packages"):
             online.root("build", base, base.release[0], ("absent",))
@@ -230,7 +230,7 @@ def test_a_package_with_the_signature_of_another_is_refused(
     catalog, base = catalog_of("pacman", "2025-10-30")
     store = LocalStore(tmp_path / "store")
     with (
-        Online(base, base.release[0], catalog, store, home, print) as online,
+        NetworkUpstream(base, base.release[0], catalog, store, home, print) as online,
         pytest.raises(ConflictError) as caught,
     ):
         online.root("build", base, base.release[0], ("demo",))

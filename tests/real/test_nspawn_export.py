@@ -29,7 +29,7 @@ from rocwright.export.write import export
 from rocwright.files.atomic import write_atomic
 from rocwright.resolve.lock import make_lock
 from rocwright.resolve.model import Request
-from rocwright.resolve.upstream import Offline
+from rocwright.resolve.upstream import OfflineUpstream
 from rocwright.toml.read import DATA
 
 pytestmark = [
@@ -68,7 +68,7 @@ def exported(base: str, place: Path) -> Path:
         },
     )
     catalog: Catalog = load_catalog(place / "catalog")
-    lock = make_lock(Request(stack="tiny", gpu=("gfx1151",), base=base), catalog, Offline(), print)
+    lock = make_lock(Request(stack="tiny", gpu=("gfx1151",), base=base), catalog, OfflineUpstream(), print)
     folder = place / "export"
     for name, file in export(lock, catalog, "nspawn").items():
         write_atomic(folder / name, file.data)

@@ -18,7 +18,7 @@ from rocwright.execution.fetch import fetch
 from rocwright.home import Home
 from rocwright.model.edits import Edit
 from rocwright.patching.check import check_tree
-from rocwright.patching.edits import State, Verdict, apply_edits
+from rocwright.patching.edits import EditOutcome, State, apply_edits
 from rocwright.sources import index
 from rocwright.sources.archive import unpack
 from rocwright.sources.debian import DebianArchive
@@ -82,20 +82,20 @@ def sdist(sources_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Calla
     return bring
 
 
-def judged(name: str, tree: Path, version: str, *targets: str) -> dict[str, list[Verdict]]:
+def judged(name: str, tree: Path, version: str, *targets: str) -> dict[str, list[EditOutcome]]:
     """The verdicts on a component's edits, by file; nothing may be written."""
     edits = load_edits(DATA, name)
     before = {edit.file: (tree / edit.file).read_bytes() for edit in edits if (tree / edit.file).is_file()}
     column = check_tree(tree, edits, targets or ("gfx1151",), version=version)
     assert before == {file: (tree / file).read_bytes() for file in before}
-    found: dict[str, list[Verdict]] = {}
+    found: dict[str, list[EditOutcome]] = {}
     for one in column.verdicts:
         if one is not None:
             found.setdefault(one.edit.file, []).append(one)
     return found
 
 
-def states(verdicts: list[Verdict]) -> set[State]:
+def states(verdicts: list[EditOutcome]) -> set[State]:
     return {one.state for one in verdicts}
 
 

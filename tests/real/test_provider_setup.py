@@ -19,7 +19,7 @@ from rocwright.errors import CompileError
 from rocwright.model.steps import FilePin, Input, Needs, OutputSpec, RunAction, Step
 from rocwright.plan.packages import fetched
 from rocwright.plan.values import environment_of
-from rocwright.resolve.network import Online
+from rocwright.resolve.network import NetworkUpstream
 
 pytestmark = pytest.mark.real
 
@@ -171,7 +171,7 @@ def installed(workshop: Workshop, pins: tuple[FilePin, ...]) -> tuple[Input, ...
 def locked_wheels(workshop: Workshop) -> tuple[FilePin, ...]:
     catalog = builtin_catalog()
     base, release = catalog.base("ubuntu:24.04")
-    with Online(base, release, catalog, workshop.store, workshop.home, print) as online:
+    with NetworkUpstream(base, release, catalog, workshop.store, workshop.home, print) as online:
         found = online.rocm(catalog.provider("therock-wheels"), VERSION, (TARGET,))
     assert found.wanted == (f"rocm[libraries,devel,device-{TARGET}]=={VERSION}",)
     return found.files

@@ -26,7 +26,8 @@ from rocwright.home import Home
 from rocwright.records import faults, upkeep
 from rocwright.records.database import open_database
 from rocwright.records.model import Promotion, Which
-from rocwright.records.place import VARIABLE, open_records
+from rocwright.records.opening import open_records
+from rocwright.records.place import VARIABLE
 from rocwright.records.read import Records
 from rocwright.records.schema import metadata
 

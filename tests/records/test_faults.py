@@ -19,9 +19,10 @@ from rocwright.cli import cli
 from rocwright.errors import InputError, InternalError, NetworkError, RocwrightError
 from rocwright.execution.runs import UnderWay
 from rocwright.home import Home
-from rocwright.records import ended, faults
+from rocwright.records import ended, faults, opening
 from rocwright.records.model import Finding, Run, StepRun, Which
-from rocwright.records.place import open_records, place, read_records
+from rocwright.records.opening import open_records, read_records
+from rocwright.records.place import place
 from rocwright.resolve.model import Request
 
 REQUEST = Request(stack="s", gpu=("gfx1151",), base="debian:sid")
@@ -94,7 +95,7 @@ from pathlib import Path
 from rocwright.execution.runs import UnderWay
 from rocwright.home import Home
 from rocwright.records.model import StepRun
-from rocwright.records.place import open_records
+from rocwright.records.opening import open_records
 from rocwright.resolve.model import Request
 
 home, disk = Home(Path(sys.argv[1])), Path(sys.argv[1]) / "disk"
@@ -207,7 +208,7 @@ from pathlib import Path
 from rocwright.execution.runs import UnderWay
 from rocwright.home import Home
 from rocwright.records.model import StepRun
-from rocwright.records.place import read_records
+from rocwright.records.opening import read_records
 from rocwright.resolve.model import Request
 
 home = Home(Path(sys.argv[1]))
@@ -237,7 +238,7 @@ def test_a_run_that_ended_while_somebody_looked_stays_as_it_ended(home: Home) ->
     """It was read as running; then it ended, and its process with it."""
     run, _ = build(home)
     with open_records(home) as records:
-        records.database.write(partial(ended._end, run=ended.ended_as("killed", run), state="running"))
+        records.database.write(partial(opening._end, run=ended.ended_as("killed", run), state="running"))
         assert [one.outcome for one in records.runs()] == ["built"]
 
 

@@ -16,7 +16,7 @@ from rocwright.execution.runs import UnderWay
 from rocwright.home import Home
 from rocwright.records import schema, write
 from rocwright.records.model import Artifact, Run, Sample, StepRun
-from rocwright.records.place import open_records, read_records
+from rocwright.records.opening import open_records, read_records
 from rocwright.records.plain import open_plain
 from rocwright.resolve.model import Request
 

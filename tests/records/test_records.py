@@ -20,7 +20,7 @@ from rocwright.records.model import (
     said_of,
     with_failure,
 )
-from rocwright.records.place import open_records, read_records
+from rocwright.records.opening import open_records, read_records
 from rocwright.records.read import Records
 
 

@@ -19,7 +19,7 @@ from rocwright.errors import FailureClass, InputError
 from rocwright.home import Home
 from rocwright.records import migrations
 from rocwright.records.database import open_database
-from rocwright.records.place import open_records
+from rocwright.records.opening import open_records
 from rocwright.records.plain import VERSIONS
 from rocwright.records.schema import RARE, metadata
 from rocwright.records.upgrade import make_tables
@@ -75,7 +75,7 @@ def test_records_in_a_file_load_nothing_for_servers(home: Home) -> None:
     script = """
 import sys
 from rocwright.home import Home
-from rocwright.records.place import open_records
+from rocwright.records.opening import open_records
 open_records(Home.default()).close()
 print([name for name in sys.modules if "postgresql" in name])
 """
@@ -128,7 +128,7 @@ def test_one_from_a_newer_version_is_refused_with_a_way_out(home: Home) -> None:
 
 def test_several_who_open_a_new_one_at_once_make_it_once(home: Home) -> None:
     script = (
-        "from rocwright.home import Home; from rocwright.records.place import open_records;"
+        "from rocwright.home import Home; from rocwright.records.opening import open_records;"
         "open_records(Home.default())"
     )
     started = [subprocess.Popen([sys.executable, "-c", script]) for _ in range(4)]

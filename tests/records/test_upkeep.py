@@ -16,7 +16,7 @@ from rocwright.errors import InputError
 from rocwright.home import Home
 from rocwright.records import write
 from rocwright.records.model import Finding, Promotion, Sample
-from rocwright.records.place import open_records
+from rocwright.records.opening import open_records
 from rocwright.records.upkeep import take_in
 
 CELL = {"stack": "vllm", "gpu": "gfx1151", "base": "debian:sid"}

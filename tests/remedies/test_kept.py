@@ -21,12 +21,12 @@ from rocwright.remedies.trail import needless
 from rocwright.resolve import network
 from rocwright.resolve.files import read_lock, write_lock
 from rocwright.resolve.model import Lock
-from rocwright.resolve.upstream import Offline
+from rocwright.resolve.upstream import OfflineUpstream
 from tests.making import lock_of
 from tests.plan.test_remedies import action, mended, remedy
 
 
-class NoNetwork(Offline):
+class NoNetwork(OfflineUpstream):
     """Stands where the world outside is asked."""
 
     def __init__(self, *_: Any, **__: Any) -> None: ...
@@ -40,7 +40,7 @@ class NoNetwork(Offline):
 def test_a_lock_made_anew_keeps_its_remedies_unless_they_are_to_be_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(network, "Online", NoNetwork)
+    monkeypatch.setattr(network, "NetworkUpstream", NoNetwork)
     before = mended(
         lock_of("llama-vulkan", "gfx1151", base="debian:sid"),
         remedy("llama.cpp", action(kind="set", variables={"A": "1"}), outcome="helped"),
@@ -63,7 +63,7 @@ def test_a_lock_made_anew_keeps_its_remedies_unless_they_are_to_be_forgotten(
 def test_a_remedy_that_no_lock_can_have_any_more_is_told_with_the_way_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(network, "Online", NoNetwork)
+    monkeypatch.setattr(network, "NetworkUpstream", NoNetwork)
     before = mended(
         lock_of("llama-vulkan", "gfx1151", base="debian:sid"),
         remedy("llama.cpp", action(kind="version", component="llama.cpp", versions="<0")),

@@ -15,12 +15,12 @@ from rocwright.errors import CompileError, ConflictError, InputError, NetworkErr
 from rocwright.execution.built import Built
 from rocwright.plan.make import make_plan
 from rocwright.records.model import Run, StepRun
-from rocwright.remedies.aside import Aside, Unshared
-from rocwright.remedies.rounds import World, healed
+from rocwright.remedies.aside import LockSnapshots, Unshared
+from rocwright.remedies.rounds import HealContext, healed
 from rocwright.resolve.files import read_lock, write_lock
 from rocwright.resolve.lock import make_lock, versions_in
 from rocwright.resolve.model import Lock
-from rocwright.resolve.upstream import Offline
+from rocwright.resolve.upstream import OfflineUpstream
 from tests.making import lock_of
 
 STEP = "pytorch"
@@ -46,13 +46,13 @@ class Rounds:
         self.built: list[Lock] = []
         self.said: list[str] = []
         self.unreachable: RocwrightError | None = None
-        self.world = World(
+        self.world = HealContext(
             catalog=builtin_catalog(),
             plan=lambda lock: make_plan(lock, builtin_catalog()),
             build=self.build,
             relock=self.relock,
             save=self.saved.append,
-            aside=Aside(folder),
+            aside=LockSnapshots(folder),
             say=self.said.append,
         )
 
@@ -79,7 +79,12 @@ class Rounds:
         if self.unreachable is not None:
             raise self.unreachable
         return make_lock(
-            lock.request, builtin_catalog(), Offline(), lambda _: None, remedies=lock.remedies, keep=lock
+            lock.request,
+            builtin_catalog(),
+            OfflineUpstream(),
+            lambda _: None,
+            remedies=lock.remedies,
+            keep=lock,
         )
 
 

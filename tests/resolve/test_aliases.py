@@ -15,7 +15,7 @@ from rocwright.resolve.aliases import catalog_for, name_of_version
 from rocwright.resolve.files import read_project, read_request
 from rocwright.resolve.lock import make_lock
 from rocwright.resolve.model import Request
-from rocwright.resolve.upstream import Offline
+from rocwright.resolve.upstream import OfflineUpstream
 
 VISION = Request(
     stack="torch-extensions",
@@ -26,7 +26,7 @@ VISION = Request(
 
 
 def test_an_unknown_release_is_solved_locked_and_planned_with_the_facts_of_a_known_one() -> None:
-    lock = make_lock(VISION, builtin_catalog(), Offline(), lambda _: None)
+    lock = make_lock(VISION, builtin_catalog(), OfflineUpstream(), lambda _: None)
     (vision,) = (one for one in lock.components if one.name == "torchvision")
     assert (vision.version, vision.commit) == ("0.21.9", "")
     assert vision.place.endswith("v0.21.9")

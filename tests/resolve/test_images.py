@@ -19,10 +19,10 @@ from rocwright.home import Home
 from rocwright.model.steps import BaseAction, ImageOrigin, PackageOrigin
 from rocwright.resolve.images import lock_image
 from rocwright.resolve.model import Lock
-from rocwright.resolve.network import Online
+from rocwright.resolve.network import NetworkUpstream
 from rocwright.sources import pullers
 from rocwright.sources.image import ARCHITECTURES, machine_architecture
-from rocwright.sources.pullers import Place
+from rocwright.sources.pullers import ImageLocation
 from rocwright.store.local import LocalStore
 
 ONE, TWO = (f"sha256:{digit * 64}" for digit in "12")
@@ -37,12 +37,12 @@ class Registry:
     def __init__(self, saved: Path) -> None:
         self.saved, self.tag, self.pulls = saved, ONE, 0
 
-    def digest(self, place: Place, folder: Path) -> str:
+    def digest(self, place: ImageLocation, folder: Path) -> str:
         if self.tag == "":
             raise NetworkError("the registry does not answer")
         return place.digest or self.tag
 
-    def save(self, place: Place, target: Path, folder: Path) -> None:
+    def save(self, place: ImageLocation, target: Path, folder: Path) -> None:
         self.pulls += 1
         target.write_bytes(self.saved.read_bytes())
 
@@ -79,16 +79,16 @@ def catalog() -> Catalog:
     return replace(catalog, bases={**catalog.bases, "tiny": base}, managers=managers)
 
 
-Ask = Callable[..., Online]
+Ask = Callable[..., NetworkUpstream]
 
 
 @pytest.fixture
 def online(catalog: Catalog, store: LocalStore, home: Home, engine: str, lines: list[str]) -> Iterator[Ask]:
-    opened: list[Online] = []
+    opened: list[NetworkUpstream] = []
 
-    def ask(before: Lock | None = None) -> Online:
+    def ask(before: Lock | None = None) -> NetworkUpstream:
         base, release = catalog.base("tiny:1")
-        opened.append(Online(base, release, catalog, store, home, lines.append, before))
+        opened.append(NetworkUpstream(base, release, catalog, store, home, lines.append, before))
         return opened[-1]
 
     yield ask
@@ -101,7 +101,7 @@ def lines() -> list[str]:
     return []
 
 
-def locked(online: Online, catalog: Catalog, *wanted: str) -> Lock:
+def locked(online: NetworkUpstream, catalog: Catalog, *wanted: str) -> Lock:
     """A lock of something, whose root to build is this base's."""
     base, release = catalog.base("tiny:1")
     root = online.root("build", base, release, wanted)

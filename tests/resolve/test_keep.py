@@ -18,12 +18,12 @@ from rocwright.errors import ConflictError
 from rocwright.plan.make import make_plan
 from rocwright.resolve.lock import make_lock, versions_in
 from rocwright.resolve.model import Lock, LockedComponent, LockedPython, LockedRoot, Remedy, Role
-from rocwright.resolve.upstream import Offline
+from rocwright.resolve.upstream import OfflineUpstream
 
 ACTION: TypeAdapter[Mend] = TypeAdapter(Mend)
 
 
-class Asked(Offline):
+class Asked(OfflineUpstream):
     """Notes what is asked for."""
 
     def __init__(self) -> None:

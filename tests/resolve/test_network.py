@@ -18,7 +18,7 @@ from rocwright.errors import ConflictError, FetchError
 from rocwright.home import Home
 from rocwright.model.steps import ArchiveOrigin, FilePin
 from rocwright.resolve.model import Lock, Request
-from rocwright.resolve.network import Online
+from rocwright.resolve.network import NetworkUpstream
 from rocwright.store.local import LocalStore
 
 __all__ = ["index"]
@@ -37,14 +37,14 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def online(store: LocalStore, home: Home, before: Lock | None = None) -> Online:
+def online(store: LocalStore, home: Home, before: Lock | None = None) -> NetworkUpstream:
     catalog = builtin_catalog()
     base, release = catalog.base("debian:sid")
-    return Online(base, release, catalog, store, home, lambda _: None, before)
+    return NetworkUpstream(base, release, catalog, store, home, lambda _: None, before)
 
 
 @pytest.fixture
-def outside(store: LocalStore, home: Home) -> Iterator[Online]:
+def outside(store: LocalStore, home: Home) -> Iterator[NetworkUpstream]:
     with online(store, home) as asked:
         yield asked
 
@@ -62,7 +62,9 @@ def component(**download: str) -> Component:
     )
 
 
-def test_a_tarball_of_rocm_is_locked_by_its_hash(mirror: Path, outside: Online, store: LocalStore) -> None:
+def test_a_tarball_of_rocm_is_locked_by_its_hash(
+    mirror: Path, outside: NetworkUpstream, store: LocalStore
+) -> None:
     (mirror / "therock-dist-linux-gfx1151-7.14.0.tar.gz").write_bytes(DATA)
     provider = builtin_catalog().provider("therock-tarball")
     locked = outside.rocm(provider, "7.14.0", ("gfx1151",))
@@ -73,7 +75,9 @@ def test_a_tarball_of_rocm_is_locked_by_its_hash(mirror: Path, outside: Online, 
     assert store.has(pin.sha256, pin.size)
 
 
-def test_an_archive_and_what_its_build_downloads_are_locked_by_hash(mirror: Path, outside: Online) -> None:
+def test_an_archive_and_what_its_build_downloads_are_locked_by_hash(
+    mirror: Path, outside: NetworkUpstream
+) -> None:
     (mirror / "hello-1.0.tar.gz").write_bytes(DATA)
     (mirror / "beside.tar.gz").write_bytes(b"beside")
     recipe = component(sha512=sha512(b"beside").hexdigest())
@@ -86,7 +90,9 @@ def test_an_archive_and_what_its_build_downloads_are_locked_by_hash(mirror: Path
     assert locked.pending == ""
 
 
-def test_a_download_that_is_not_what_the_catalog_says_ends_the_lock(mirror: Path, outside: Online) -> None:
+def test_a_download_that_is_not_what_the_catalog_says_ends_the_lock(
+    mirror: Path, outside: NetworkUpstream
+) -> None:
     (mirror / "hello-1.0.tar.gz").write_bytes(DATA)
     (mirror / "beside.tar.gz").write_bytes(b"other")
     recipe = component(sha256=sha256(b"beside").hexdigest())
@@ -95,7 +101,7 @@ def test_a_download_that_is_not_what_the_catalog_says_ends_the_lock(mirror: Path
 
 
 def test_a_providers_source_distribution_is_locked_with_what_builds_it(
-    index: Index, outside: Online, store: LocalStore
+    index: Index, outside: NetworkUpstream, store: LocalStore
 ) -> None:
     info = "Metadata-Version: 2.1\nName: rocm\nVersion: 7.14.0\nProvides-Extra: devel\n"
     index.files["rocm"] = {
@@ -122,7 +128,7 @@ def test_a_providers_source_distribution_is_locked_with_what_builds_it(
 
 
 def test_a_source_distribution_that_only_another_builds_is_a_conflict(
-    index: Index, outside: Online, store: LocalStore
+    index: Index, outside: NetworkUpstream, store: LocalStore
 ) -> None:
     for name in ("one", "setuptools"):
         info = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
@@ -134,7 +140,7 @@ def test_a_source_distribution_that_only_another_builds_is_a_conflict(
 
 
 def test_what_an_earlier_lock_knows_and_the_store_has_is_not_fetched_again(
-    mirror: Path, outside: Online, store: LocalStore, home: Home
+    mirror: Path, outside: NetworkUpstream, store: LocalStore, home: Home
 ) -> None:
     (mirror / "hello-1.0.tar.gz").write_bytes(DATA)
     recipe = component()

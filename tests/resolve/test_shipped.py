@@ -13,7 +13,7 @@ from rocwright.plan.make import make_plan
 from rocwright.resolve.lock import make_lock
 from rocwright.resolve.model import Request
 from rocwright.resolve.shipped import name_of, request_of, rows, ship, shipped_lock
-from rocwright.resolve.upstream import Offline
+from rocwright.resolve.upstream import OfflineUpstream
 from rocwright.toml.read import DATA
 
 CATALOG = load_catalog(DATA)
@@ -25,7 +25,7 @@ def test_every_row_comes_with_the_lock_that_the_catalog_gives_today(stack: Stack
     request = request_of(stack, row)
     shipped = shipped_lock(CATALOG, request)
     assert shipped is not None, "python -m rocwright.resolve.shipped writes it"
-    made = make_lock(request, CATALOG, Offline(), lambda _: None)
+    made = make_lock(request, CATALOG, OfflineUpstream(), lambda _: None)
     assert shipped.model_copy(update={"created": "", "rocwright": ""}) == made.model_copy(
         update={"created": "", "rocwright": ""}
     ), "python -m rocwright.resolve.shipped writes it anew"

@@ -13,7 +13,7 @@ from rocwright.plan.make import make_plan
 from rocwright.resolve.lock import make_lock
 from rocwright.resolve.model import Lock, Request
 from rocwright.resolve.shipped import request_of, rows
-from rocwright.resolve.upstream import Offline
+from rocwright.resolve.upstream import OfflineUpstream
 
 GFX803 = Request(
     stack="pytorch",
@@ -27,7 +27,7 @@ GFX1103 = Request(stack="pytorch", gpu=("gfx1103",), base="arch:2025-10-28", ver
 
 def lock_with(request: Request, *extra: str) -> Lock:
     wanted = request.model_copy(update={"extra": extra})
-    return make_lock(wanted, builtin_catalog(), Offline(), lambda _: None)
+    return make_lock(wanted, builtin_catalog(), OfflineUpstream(), lambda _: None)
 
 
 def plan_with(request: Request, *extra: str) -> Plan:
@@ -93,7 +93,7 @@ def test_it_is_exported_as_an_input_too() -> None:
 
 def test_no_row_of_a_stack_is_touched_by_what_could_be_asked_for() -> None:
     for stack, row in rows(builtin_catalog()):
-        lock = make_lock(request_of(stack, row), builtin_catalog(), Offline(), lambda _: None)
+        lock = make_lock(request_of(stack, row), builtin_catalog(), OfflineUpstream(), lambda _: None)
         assert not {one.name for one in lock.components} & set(stack.optional)
 
 

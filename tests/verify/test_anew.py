@@ -14,7 +14,7 @@ from rocwright.execution.compiler_cache import lend
 from rocwright.home import Home
 from rocwright.plan.make import make_plan
 from rocwright.records.model import ANEW, Finding, now, said_of
-from rocwright.records.place import read_records
+from rocwright.records.opening import read_records
 from rocwright.resolve.files import read_lock, write_lock, write_request
 from rocwright.resolve.settings import Channel
 

@@ -24,7 +24,7 @@ from rocwright.home import Home
 from rocwright.model.steps import FilePin, GitOrigin
 from rocwright.resolve.model import Lock, LockedComponent, LockedPython, Request
 from rocwright.resolve.settings import WatchSettings
-from rocwright.watch.look import Eyes
+from rocwright.watch.look import UpdateChecker
 from rocwright.watch.memory import Memory
 from rocwright.watch.model import Report
 from rocwright.watch.question import Question
@@ -117,7 +117,7 @@ class Field:
         ask: Callable[[Question], Answer] | None = None,
         **settings: Any,
     ) -> Report:
-        eyes = Eyes(
+        eyes = UpdateChecker(
             settings=WatchSettings.model_validate({"cool_down": 7} | settings),
             catalog=catalog,
             issues=issues or {},

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from rocwright.home import Home
-from rocwright.records.place import open_records
+from rocwright.records.opening import open_records
 from rocwright.records.read import Records
 from tests.web.serving import Served, serve_site
 

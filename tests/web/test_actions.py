@@ -14,8 +14,9 @@ import pytest
 
 from rocwright.files.atomic import sha256_bytes
 from rocwright.home import Home
-from rocwright.records.ended import end_the_dead, me
+from rocwright.records.ended import me
 from rocwright.records.model import Finding, Run
+from rocwright.records.opening import end_the_dead
 from rocwright.records.read import Records
 from rocwright.resolve.model import Request
 from rocwright.web.app import app

@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 from rocwright.home import Home
-from rocwright.records.place import open_records
+from rocwright.records.opening import open_records
 from rocwright.web.cycling import Cycling
 from rocwright.web.queue import Queue
 from tests.reused_pids import lives, taken_over

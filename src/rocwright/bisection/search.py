@@ -18,7 +18,7 @@ class Answer(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class SearchResult:
     """`blocks` are the changes that are needed together for the failure, by number.
 
     A block of one change is a culprit; one of several holds a culprit that no answer told from the others.
@@ -35,7 +35,7 @@ class Found:
         return all(len(block) == 1 for block in self.blocks)
 
 
-def smallest(count: int, ask: Callable[[frozenset[int]], Answer]) -> Found:
+def smallest(count: int, ask: Callable[[frozenset[int]], Answer]) -> SearchResult:
     """Find what fails among the changes 0 to `count` - 1, of which none is good and all are bad together.
 
     The changes are taken as an order: the first prefix that fails ends with a culprit. It is tried alone;
@@ -53,7 +53,7 @@ def smallest(count: int, ask: Callable[[frozenset[int]], Answer]) -> Found:
         if start == 0 or ask(held) is Answer.BAD:
             break
         left = start
-    return Found(blocks=tuple(blocks))
+    return SearchResult(blocks=tuple(blocks))
 
 
 def _with(held: frozenset[int], ask: Callable[[frozenset[int]], Answer], size: int) -> Answer:

@@ -25,7 +25,7 @@ VERIFY = "verify/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class TrialResult:
     """How a lock went: the first failure, None where all went well, and whether anything had to run."""
 
     failure: Failure | None
@@ -53,7 +53,7 @@ class Bench:
             return ""
         return next((one.key for one in plan.steps if one.name == step), "")
 
-    def run(self, lock: Lock, step: str = "") -> Told:
+    def run(self, lock: Lock, step: str = "") -> TrialResult:
         """Build what the lock says, or as far as `step`, then check it unless a step was named.
 
         Raises what may be the machine's fault.
@@ -91,10 +91,10 @@ class Bench:
                     raise error
             if outcome.failures:
                 name, error = outcome.failures[0]
-                return Told(failure=Failure.of(name, error), built=True)
+                return TrialResult(failure=Failure.of(name, error), built=True)
         if wanted or not self.checks:
-            return Told(failure=None, built=ran)
-        return Told(failure=self._checked(project, lock), built=True)
+            return TrialResult(failure=None, built=ran)
+        return TrialResult(failure=self._checked(project, lock), built=True)
 
     def _checked(self, project: Project, lock: Lock) -> Failure | None:
         from rocwright.verify.run import verify

@@ -17,7 +17,7 @@ AMD = "0x1002"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class DetectedGpu:
     """A GPU in this machine: its target (None where the catalog has none), PCI id, where that was read."""
 
     target: str | None
@@ -33,13 +33,13 @@ def target_of_version(version: int) -> str:
     return f"gfx{version // 10000}{version // 100 % 100:x}{version % 100:x}"
 
 
-def find_gpus(catalog: Catalog, sysfs: Path = Path("/sys")) -> list[Found]:
+def find_gpus(catalog: Catalog, sysfs: Path = Path("/sys")) -> list[DetectedGpu]:
     """GPUs from the KFD topology, else from PCI ids of the DRM devices; the strongest first."""
     return _from_topology(sysfs) or _from_pci(catalog, sysfs)
 
 
-def _from_topology(sysfs: Path) -> list[Found]:
-    found: list[tuple[int, Found]] = []
+def _from_topology(sysfs: Path) -> list[DetectedGpu]:
+    found: list[tuple[int, DetectedGpu]] = []
     for path in sorted((sysfs / "class/kfd/kfd/topology/nodes").glob("*/properties")):
         try:
             words = dict(line.split(maxsplit=1) for line in path.read_text().splitlines() if " " in line)
@@ -48,11 +48,11 @@ def _from_topology(sysfs: Path) -> list[Found]:
             continue
         if version and simds:
             pci_id = f"1002:{int(words.get('device_id', 0)):04x}"
-            found.append((simds, Found(target_of_version(version), pci_id, "KFD topology")))
+            found.append((simds, DetectedGpu(target_of_version(version), pci_id, "KFD topology")))
     return [one for _, one in sorted(found, key=lambda pair: -pair[0])]
 
 
-def _from_pci(catalog: Catalog, sysfs: Path) -> list[Found]:
+def _from_pci(catalog: Catalog, sysfs: Path) -> list[DetectedGpu]:
     by_id: dict[str, Target] = {pci: target for target in catalog.targets.values() for pci in target.pci_ids}
     found = []
     for device in sorted((sysfs / "class/drm").glob("card[0-9]*/device")):
@@ -63,7 +63,7 @@ def _from_pci(catalog: Catalog, sysfs: Path) -> list[Found]:
         if vendor == AMD:
             pci_id = f"1002:{number:04x}"
             target = by_id.get(pci_id)
-            found.append(Found(target.name if target else None, pci_id, "PCI id"))
+            found.append(DetectedGpu(target.name if target else None, pci_id, "PCI id"))
     return list(dict.fromkeys(found))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rocwright.cleanup.model import Found, Piece, oldest, the_kinds
+from rocwright.cleanup.model import Piece, Reclaimable, oldest, the_kinds
 from rocwright.cleanup.room import look
 from rocwright.home import Home
 from rocwright.store.local import LocalStore
@@ -57,7 +57,7 @@ def _kinds(pieces: list[Piece]) -> str:
     return ", ".join(f"{kind} {size(by_kind[kind])}" for kind in most)
 
 
-def _on(one: Found, device: int) -> bool:
+def _on(one: Reclaimable, device: int) -> bool:
     """Whether a program's cache holds anything on this file system."""
     folders = [Path(piece.name) for piece in one.pieces if piece.size]
     return any(folder.exists() and folder.stat().st_dev == device for folder in folders)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from rocwright.bases.roots import remove_tree
-from rocwright.cleanup.model import Found, Kind, Piece, oldest
+from rocwright.cleanup.model import Kind, Piece, Reclaimable, oldest
 from rocwright.execution import compiler_cache
 from rocwright.execution.workspace import Workspace
 from rocwright.home import Home
@@ -60,7 +60,7 @@ def _unpacked(home: Home) -> list[Path]:
     return _folders(home.roots)
 
 
-def find_kept(kind: Kind, home: Home, store: LocalStore, gone: Rubbish) -> Found:
+def find_kept(kind: Kind, home: Home, store: LocalStore, gone: Rubbish) -> Reclaimable:
     """What the store, and the folders of unpacked roots, hold of a kind of steps."""
     records = [record for record in store.records() if record.kind in kind.steps]
     every = {one.sha256 for record in store.records() for one in record.outputs}
@@ -77,7 +77,7 @@ def find_kept(kind: Kind, home: Home, store: LocalStore, gone: Rubbish) -> Found
     folders = _unpacked(home) if "base" in kind.steps else []
     pieces += [_folder(kind, path) for path in folders if str(path) in gone.folders]
     used = [modified(store, record) for record in records] + [path.lstat().st_ctime for path in folders]
-    return Found(
+    return Reclaimable(
         kind=kind.name,
         holds=kind.holds,
         again=kind.again,
@@ -107,11 +107,11 @@ def _folder(kind: Kind, path: Path) -> Piece:
     return Piece(kind=kind.name, name=str(path), size=folder_size(path), used=path.lstat().st_ctime)
 
 
-def find_work(kind: Kind, home: Home, store: LocalStore, gone: Rubbish) -> Found:
+def find_work(kind: Kind, home: Home, store: LocalStore, gone: Rubbish) -> Reclaimable:
     """Folders of shells, of failed builds, and what kills left."""
     there = leftovers(home, float("-inf"))
     used = [path.lstat().st_mtime for path in there]
-    return Found(
+    return Reclaimable(
         kind=kind.name,
         holds=kind.holds,
         again=kind.again,
@@ -126,7 +126,7 @@ def find_work(kind: Kind, home: Home, store: LocalStore, gone: Rubbish) -> Found
     )
 
 
-def find_cache(kind: Kind, home: Home, days: float) -> Found:
+def find_cache(kind: Kind, home: Home, days: float) -> Reclaimable:
     """The compiler caches: trust domains that no step used since, and the folder of before there were any."""
     old = home.old_compiler_cache
     used = {one: compiler_cache.last_used(one) for one in compiler_cache.domains(home)}
@@ -135,7 +135,7 @@ def find_cache(kind: Kind, home: Home, days: float) -> Found:
         Piece(kind=kind.name, name=str(folder), size=folder_size(folder), used=at)
         for folder, at in used.items()
     )
-    return Found(
+    return Reclaimable(
         kind=kind.name,
         holds=kind.holds,
         again=kind.again,
@@ -154,14 +154,14 @@ def remove_cache(home: Home, folder: Path) -> None:
         compiler_cache.drop(home, folder)
 
 
-def find_files(kind: Kind, groups: dict[Path, list[Path]], days: float, *, spare: bool) -> Found:
+def find_files(kind: Kind, groups: dict[Path, list[Path]], days: float, *, spare: bool) -> Reclaimable:
     """Files that go in groups, by the name of each: all of a group, or none while any of it is young.
 
     With `spare` nothing goes: somebody may be writing.
     """
     sizes = {name: sum(folder_size(path) for path in paths) for name, paths in groups.items()}
     used = {name: max(path.lstat().st_mtime for path in paths) for name, paths in groups.items()}
-    return Found(
+    return Reclaimable(
         kind=kind.name,
         holds=kind.holds,
         again=kind.again,
@@ -186,7 +186,7 @@ def _is_log(path: Path) -> bool:
     return path.name != RUN and path.is_file() and not path.is_symlink()
 
 
-def find_folders(kind: Kind, folders: Iterable[Path], days: float) -> Found:
+def find_folders(kind: Kind, folders: Iterable[Path], days: float) -> Reclaimable:
     """Folders that go whole; each was used when a file in it was last written."""
     told = {folder: [*file_stats(folder)] for folder in folders}
     pieces = tuple(
@@ -198,7 +198,7 @@ def find_folders(kind: Kind, folders: Iterable[Path], days: float) -> Found:
         )
         for folder, stats in told.items()
     )
-    return Found(
+    return Reclaimable(
         kind=kind.name,
         holds=kind.holds,
         again=kind.again,

@@ -81,7 +81,7 @@ class Piece(Frozen):
     used: float
 
 
-class Found(Frozen):
+class Reclaimable(Frozen):
     """What there is of a kind: bytes, how many things, the last use; and the pieces of it that may go.
 
     `seconds` is what it took to make them; `command` removes them; `why` says why nothing could be found out.
@@ -100,10 +100,10 @@ class Found(Frozen):
     pieces: tuple[Piece, ...] = ()
 
 
-class Room(Frozen):
+class DiskSpace(Frozen):
     """What was found in all kinds looked at, and what of the store and its folders is rubbish."""
 
-    found: tuple[Found, ...]
+    found: tuple[Reclaimable, ...]
     rubbish: Rubbish
     days: float
 
@@ -142,7 +142,7 @@ def staying(home: Path) -> tuple[tuple[Kept, int], ...]:
     return tuple((one, folder_size(path)) for one, path in there if path.exists())
 
 
-def chosen(room: Room, at_most: int | None) -> tuple[Piece, ...]:
+def chosen(room: DiskSpace, at_most: int | None) -> tuple[Piece, ...]:
     """What goes: all that may, or the oldest use first until what is left takes `at_most` bytes."""
     if at_most is None:
         return room.pieces

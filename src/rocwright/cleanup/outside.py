@@ -8,7 +8,7 @@ import shlex
 from datetime import datetime
 from pathlib import Path
 
-from rocwright.cleanup.model import Engine, Found, Piece, Tool, oldest
+from rocwright.cleanup.model import Engine, Piece, Reclaimable, Tool, oldest
 from rocwright.errors import InputError
 from rocwright.processes import run as process
 from rocwright.store.gc import file_stats
@@ -20,14 +20,14 @@ SECONDS = 20.0
 """How long a program may take to say what it has."""
 
 
-def find_tool(tool: Tool, days: float) -> Found:
+def find_tool(tool: Tool, days: float) -> Reclaimable:
     """A program's cache; it goes as a whole, once none of it is young."""
     said, why = _ask(tool.folder)
     folder = Path(said.strip()) if said.strip() else None
     stats = list(file_stats(folder)) if folder and folder.is_absolute() and folder.is_dir() else []
     size, used = sum(one.st_size for one in stats), max((one.st_mtime for one in stats), default=0)
     free = size and used < oldest(days)
-    return Found(
+    return Reclaimable(
         kind=tool.name,
         holds=tool.holds,
         again=tool.again,
@@ -41,7 +41,7 @@ def find_tool(tool: Tool, days: float) -> Found:
     )
 
 
-def find_images(engine: Engine, days: float) -> Found:
+def find_images(engine: Engine, days: float) -> Reclaimable:
     """The images of an engine that its words find; those that a container needs, the engine keeps."""
     said, why = _ask(engine.find)
     if engine.inspect and not why:
@@ -49,7 +49,7 @@ def find_images(engine: Engine, days: float) -> Found:
         said, why = _ask((*engine.inspect, *ids)) if ids else ("", "")
     found = (_image(engine, line) for line in said.splitlines())
     images = {one.name: one for one in found if one}
-    return Found(
+    return Reclaimable(
         kind=engine.name,
         holds=engine.holds,
         again=engine.again,

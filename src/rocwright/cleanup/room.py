@@ -11,7 +11,7 @@ from filelock import FileLock, Timeout
 
 from rocwright.bases.roots import remove_tree
 from rocwright.cleanup import inside
-from rocwright.cleanup.model import Found, Kind, Piece, Room, the_kinds
+from rocwright.cleanup.model import DiskSpace, Kind, Piece, Reclaimable, the_kinds
 from rocwright.cleanup.outside import find_images, find_tool
 from rocwright.errors import InputError
 from rocwright.home import Home
@@ -21,17 +21,17 @@ from rocwright.store.local import LocalStore
 from rocwright.store.model import Output
 
 
-def look(home: Home, store: LocalStore, keep: set[str], days: float, kinds: Iterable[str]) -> Room:
+def look(home: Home, store: LocalStore, keep: set[str], days: float, kinds: Iterable[str]) -> DiskSpace:
     """What there is of these kinds, and what of it may go: not needed by `keep`, and older than `days`."""
     known, wanted = the_kinds(), set(kinds)
     gone = inside.what_can_go(home, store, keep, days)
     found = [_found(kind, home, store, gone, days) for kind in known.kind if kind.name in wanted]
     found += [find_tool(tool, days) for tool in known.tool if tool.name in wanted]
     found += [find_images(engine, days) for engine in known.engine if engine.name in wanted]
-    return Room(found=tuple(found), rubbish=gone, days=days)
+    return DiskSpace(found=tuple(found), rubbish=gone, days=days)
 
 
-def _found(kind: Kind, home: Home, store: LocalStore, gone: Rubbish, days: float) -> Found:
+def _found(kind: Kind, home: Home, store: LocalStore, gone: Rubbish, days: float) -> Reclaimable:
     command = f"rocwright clean {kind.name}"
     match kind.name:
         case "work":
@@ -71,7 +71,7 @@ def _outputs(store: LocalStore, key: str) -> tuple[Output, ...]:
 
 
 def clear(
-    pieces: Iterable[Piece], room: Room, home: Home, store: LocalStore, say: Callable[[str], None]
+    pieces: Iterable[Piece], room: DiskSpace, home: Home, store: LocalStore, say: Callable[[str], None]
 ) -> tuple[str, ...]:
     """Remove these pieces of what `look` found; gives what other programs said when they refused.
 

@@ -12,7 +12,7 @@ import click
 from rocwright.cli.common import json_option, say, size_option
 
 if TYPE_CHECKING:
-    from rocwright.cleanup.model import Found, Piece, Room
+    from rocwright.cleanup.model import DiskSpace, Piece, Reclaimable
 
 _DAYS = {"": 1.0, "d": 1.0, "h": 1 / 24, "w": 7.0}
 
@@ -101,7 +101,7 @@ def command(
         )
 
 
-def _show(room: Room, where: str) -> None:
+def _show(room: DiskSpace, where: str) -> None:
     from rocwright.cleanup.model import staying
     from rocwright.cli.tell import print_table
     from rocwright.units import size
@@ -138,7 +138,7 @@ def _show(room: Room, where: str) -> None:
     )
 
 
-def _again(one: Found) -> str:
+def _again(one: Reclaimable) -> str:
     from rocwright.units import duration
 
     return f"{one.again}, about {duration(one.seconds)}" if one.seconds else one.again
@@ -157,7 +157,7 @@ def _when(used: float) -> str:
     return datetime.fromtimestamp(used, UTC).strftime("%Y-%m-%d") if used else "-"
 
 
-def _as_data(room: Room, going: tuple[Piece, ...]) -> dict[str, object]:
+def _as_data(room: DiskSpace, going: tuple[Piece, ...]) -> dict[str, object]:
     """What was found by kind, with what of it can go; and what goes."""
     return {
         "days": room.days,

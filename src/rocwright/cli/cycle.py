@@ -37,7 +37,7 @@ def command(
     """
     from rocwright.cli.tell import print_json
     from rocwright.cycle.channels import channels
-    from rocwright.cycle.run import Wheel, cycle, look
+    from rocwright.cycle.run import CycleConfig, cycle, look
     from rocwright.cycle.tell import tell
     from rocwright.execution.options import Options
     from rocwright.execution.progress import choose_progress
@@ -52,7 +52,7 @@ def command(
     like = project_in(folder)
     upstream = Shared(like.home, settings.seconds)
     with choose_progress() as progress:
-        wheel = Wheel(
+        wheel = CycleConfig(
             follow=lambda project, lock: newest(project, lock, settings, progress.say, upstream.ask),
             channels=channels(asked.channel),
             options=Options(jobs=jobs or os.cpu_count() or 1, engine=engine),

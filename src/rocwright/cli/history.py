@@ -33,7 +33,8 @@ def command(
     from rocwright.errors import InputError
     from rocwright.home import Home
     from rocwright.records.model import Which
-    from rocwright.records.place import read_records, there
+    from rocwright.records.opening import read_records
+    from rocwright.records.place import there
 
     home = Home.default()
     if not run_id and not there(home):

@@ -11,13 +11,13 @@ import click
 from rocwright.cli.common import json_option, say
 
 if TYPE_CHECKING:
-    from rocwright.cycle.stands import Place, Stand
+    from rocwright.cycle.stands import ChannelPlace, Stand
 
 
 def _rows(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     from rocwright.cycle.stands import places
     from rocwright.home import Home
-    from rocwright.records.place import read_records
+    from rocwright.records.opening import read_records
 
     with read_records(Home.default()) as records:
         return [name for name in places(records, Path.cwd(), all_=True) if name.startswith(incomplete)]
@@ -50,7 +50,7 @@ def command(row: str | None, channel: str, as_json: bool) -> None:
     from rocwright.cycle.stands import places, stands
     from rocwright.errors import InputError
     from rocwright.home import Home
-    from rocwright.records.place import open_records, read_records
+    from rocwright.records.opening import open_records, read_records
 
     folder, home = Path.cwd(), Home.default()
     wanted = channels_in(folder)
@@ -80,14 +80,14 @@ def command(row: str | None, channel: str, as_json: bool) -> None:
         say(f"{row} is promoted to {made.channel}, {made.why}")
 
 
-def _data(told: dict[str, tuple[Place, tuple[Stand, ...]]]) -> list[dict[str, object]]:
+def _data(told: dict[str, tuple[ChannelPlace, tuple[Stand, ...]]]) -> list[dict[str, object]]:
     return [
         {"row": name, **place._asdict(), "channels": [one.model_dump(mode="json") for one in found]}
         for name, (place, found) in told.items()
     ]
 
 
-def _show(told: dict[str, tuple[Place, tuple[Stand, ...]]]) -> None:
+def _show(told: dict[str, tuple[ChannelPlace, tuple[Stand, ...]]]) -> None:
     from rocwright.cli.tell import print_table
 
     if not told:

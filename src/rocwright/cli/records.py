@@ -9,7 +9,7 @@ import click
 from rocwright.cli.common import json_option, say
 
 if TYPE_CHECKING:
-    from rocwright.records.upkeep import Verdict
+    from rocwright.records.upkeep import RecordsCheck
 
 
 @click.group("records")
@@ -26,7 +26,8 @@ def check(repair: bool, as_json: bool) -> None:
     from rocwright.errors import InputError, InternalError
     from rocwright.home import Home
     from rocwright.records import upkeep
-    from rocwright.records.place import open_records, place
+    from rocwright.records.opening import open_records
+    from rocwright.records.place import place
 
     home = Home.default()
     if repair:
@@ -53,7 +54,7 @@ def check(repair: bool, as_json: bool) -> None:
         )
 
 
-def _show(found: Verdict) -> None:
+def _show(found: RecordsCheck) -> None:
     from rocwright.cli.tell import print_table
     from rocwright.units import size
 
@@ -71,7 +72,7 @@ def vacuum() -> None:
     """Make the database as small as what it holds, and its answers quick."""
     from rocwright.home import Home
     from rocwright.records import upkeep
-    from rocwright.records.place import open_records
+    from rocwright.records.opening import open_records
     from rocwright.units import size
 
     with open_records(Home.default()) as records:
@@ -86,7 +87,7 @@ def export() -> None:
     """Everything as lines of JSON: a run with all that it left, or a promotion."""
     from rocwright.home import Home
     from rocwright.records import upkeep
-    from rocwright.records.place import read_records
+    from rocwright.records.opening import read_records
 
     with read_records(Home.default()) as records:
         for line in upkeep.export(records):
@@ -99,7 +100,7 @@ def import_(file: TextIO) -> None:
     """Put exported lines on record, but runs that are there: from one database to another."""
     from rocwright.home import Home
     from rocwright.records import upkeep
-    from rocwright.records.place import open_records
+    from rocwright.records.opening import open_records
 
     with open_records(Home.default()) as records:
         count = upkeep.take_in(records, file)

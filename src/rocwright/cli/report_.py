@@ -26,7 +26,7 @@ def command(html: Path | None, stack: str, as_json: bool) -> None:
     from rocwright.errors import InputError, OutOfDiskError
     from rocwright.files.atomic import write_atomic
     from rocwright.home import Home
-    from rocwright.records.place import read_records
+    from rocwright.records.opening import read_records
     from rocwright.web.render import ago
 
     with read_records(Home.default()) as records:

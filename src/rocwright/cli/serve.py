@@ -59,7 +59,7 @@ def command(
     from rocwright.home import Home
     from rocwright.http.limits import LOOPBACK
     from rocwright.http.server import serve
-    from rocwright.records.place import open_records
+    from rocwright.records.opening import open_records
     from rocwright.web.access import Access, Tokens
     from rocwright.web.app import app
     from rocwright.web.cycling import Cycling

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rocwright.cycle.row import Row
 from rocwright.cycle.shown import failed_here
-from rocwright.cycle.stands import Place, row_in, stands
+from rocwright.cycle.stands import ChannelPlace, row_in, stands
 from rocwright.errors import InputError
 from rocwright.home import Home
 from rocwright.project import project_of
@@ -21,7 +21,7 @@ def promote(
     records: Records,
     where: Path,
     home: Home,
-    place: Place,
+    place: ChannelPlace,
     name: str,
     channels: Sequence[Channel],
     by: str,

@@ -25,7 +25,7 @@ from rocwright.plan.decide import State
 from rocwright.project import Project
 from rocwright.provenance.layout import lay_out
 from rocwright.records.model import Promotion, Which, new_run_id, now
-from rocwright.records.place import open_records
+from rocwright.records.opening import open_records
 from rocwright.resolve.difference import Difference, difference
 from rocwright.resolve.model import Lock, Request
 from rocwright.resolve.settings import Channel
@@ -42,7 +42,7 @@ Follow = Callable[[Project, Lock], Candidate]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wheel:
+class CycleConfig:
     """What a cycle turns with: how candidates are found, how they are built, the channels in order.
 
     `bisect`: what made a candidate fail is looked for. `only_look`: nothing is built, kept or promoted.
@@ -56,14 +56,14 @@ class Wheel:
     only_look: bool = False
 
 
-def look(where: Path, rows: Sequence[Request], like: Project, wheel: Wheel) -> CycleTold:
+def look(where: Path, rows: Sequence[Request], like: Project, wheel: CycleConfig) -> CycleTold:
     """What a cycle would do: upstream is asked, and nothing is built, kept or promoted."""
     wheel = replace(wheel, only_look=True)
     with temporary_folder("cycle") as folder:
         return _turned(new_run_id(), [Row.of(one, where, like).aside(Path(folder)) for one in rows], wheel)
 
 
-def cycle(where: Path, rows: Sequence[Request], like: Project, wheel: Wheel) -> CycleTold:
+def cycle(where: Path, rows: Sequence[Request], like: Project, wheel: CycleConfig) -> CycleTold:
     """Turn once over the rows of the project in the folder `where`; `like` gives the home and the catalog.
 
     A row that fails keeps what it had, and the others go on. Raises InputError where another cycle runs here.
@@ -74,13 +74,13 @@ def cycle(where: Path, rows: Sequence[Request], like: Project, wheel: Wheel) -> 
     return found
 
 
-def _turned(ident: str, rows: Sequence[Row], wheel: Wheel) -> CycleTold:
+def _turned(ident: str, rows: Sequence[Row], wheel: CycleConfig) -> CycleTold:
     started, begun, told = now(), time.monotonic(), []
     for number, row in enumerate(rows, 1):
         request = row.request
         where = (request.stack, *request.gpu, request.base, request.variant)
         wheel.progress.say(f"cycle: row {number} of {len(rows)}: {', '.join(one for one in where if one)}")
-        told.append(_Turn(row, wheel, ident).told())
+        told.append(RowRun(row, wheel, ident).told())
     seconds = round(time.monotonic() - begun, 1)
     return CycleTold(id=ident, started=started, seconds=seconds, rows=tuple(told))
 
@@ -117,10 +117,10 @@ def _alone(where: Path, home: Home) -> Iterator[Path]:
         lock.release()
 
 
-class _Turn:
+class RowRun:
     """One row in one cycle."""
 
-    def __init__(self, row: Row, wheel: Wheel, ident: str) -> None:
+    def __init__(self, row: Row, wheel: CycleConfig, ident: str) -> None:
         self.row, self.wheel, self.origin = row, wheel, f"cycle {ident}"
         self.say = wheel.progress.say
         self.first = wheel.channels[0].name

@@ -23,7 +23,7 @@ from rocwright.resolve.row import row_name
 from rocwright.resolve.settings import Channel
 
 
-class Place(NamedTuple):
+class ChannelPlace(NamedTuple):
     """A cell of the matrix."""
 
     stack: str
@@ -55,7 +55,9 @@ class Stand(Frozen):
     since: str = ""
 
 
-def stands(records: Records, where: Path, place: Place, channels: Sequence[Channel]) -> tuple[Stand, ...]:
+def stands(
+    records: Records, where: Path, place: ChannelPlace, channels: Sequence[Channel]
+) -> tuple[Stand, ...]:
     """For each channel in order what speaks against promoting the cell's newest lock with evidence; `where`
     is the project's folder.
 
@@ -121,7 +123,7 @@ def _brings(bring: Bring, build: str) -> str:
             return build
 
 
-def _asked(records: Records, where: Path, place: Place, lock: str) -> Request:
+def _asked(records: Records, where: Path, place: ChannelPlace, lock: str) -> Request:
     """What a cell is asked for with: as the project says, else as its lock does, else by its words."""
     row = row_in(where, place)
     if row is not None:
@@ -134,7 +136,7 @@ def _asked(records: Records, where: Path, place: Place, lock: str) -> Request:
     return Request(stack=place.stack, gpu=(place.gpu,), base=place.base)
 
 
-def row_in(where: Path, place: Place) -> Request | None:
+def row_in(where: Path, place: ChannelPlace) -> Request | None:
     """The row of the project in the folder `where` that a cell is of; None where it is of none."""
     wanted = (place.stack, place.base, place.variant)
     return next(
@@ -152,13 +154,13 @@ def _rows(where: Path) -> Sequence[Request]:
     return read_project(path).rows if path.exists() else ()
 
 
-def places(records: Records, where: Path, *, all_: bool = False) -> dict[str, Place]:
+def places(records: Records, where: Path, *, all_: bool = False) -> dict[str, ChannelPlace]:
     """By name, the rows of the project in the folder `where`; where there is none, or with `all_`, every cell
     on record too. Raises InputError for a project file that cannot be read."""
     rows = _rows(where)
-    found = {one.name: Place(one.stack, one.gpu[0], one.base, one.variant) for one in rows}
+    found = {one.name: ChannelPlace(one.stack, one.gpu[0], one.base, one.variant) for one in rows}
     if all_ or not rows:
         known = set(found.values())
-        cells = (Place(one.stack, one.gpu, one.base, one.variant) for one in records.matrix())
+        cells = (ChannelPlace(one.stack, one.gpu, one.base, one.variant) for one in records.matrix())
         found |= {one.name: one for one in cells if one not in known}
     return found

@@ -28,7 +28,7 @@ class Where(Frozen):
     phase: Phase | None = None
 
 
-class Place(Frozen):
+class LogLocation(Frozen):
     """A line of a log, numbered from 1; `lines` are what is shown around it, `tool` who says it."""
 
     line: int
@@ -42,7 +42,7 @@ class Known(Frozen):
     """A known issue and the first line where it was seen."""
 
     issue: Issue
-    place: Place
+    place: LogLocation
 
 
 class RuledOut(Frozen):
@@ -57,7 +57,7 @@ class Diagnosis(Frozen):
     """What a log tells: its `first` error (None: none was found), the known issues in it, the likeliest
     first, those ruled out, how much was read, in lines and bytes, and its `last` line."""
 
-    first: Place | None
+    first: LogLocation | None
     known: tuple[Known, ...]
     ruled_out: tuple[RuledOut, ...]
     lines: int
@@ -123,15 +123,15 @@ def diagnose(pieces: Iterable[bytes], where: Where | None = None) -> Diagnosis:
     return search.told()
 
 
-def _first(hits: Iterable[Hit], ruled_out: set[str]) -> Place | None:
+def _first(hits: Iterable[Hit], ruled_out: set[str]) -> LogLocation | None:
     """The first line that is an error by itself, else the first that follows from one."""
     errors = [one for one in hits if one.signature.role != "warns" and one.signature.name not in ruled_out]
     best = min(errors, key=lambda hit: (_ROLES.index(hit.signature.role), hit.line), default=None)
     return _place(best) if best else None
 
 
-def _place(hit: Hit) -> Place:
-    return Place(
+def _place(hit: Hit) -> LogLocation:
+    return LogLocation(
         line=hit.line,
         text=hit.text.strip(),
         lines=tuple(hit.lines),

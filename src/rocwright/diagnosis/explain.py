@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from rocwright.catalog.phase import Phase
+from rocwright.diagnosis.read_log import MOST_LINES
 from rocwright.errors import FailureClass, RocwrightError
 from rocwright.model.steps import PREPARE, Step
 
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
     from rocwright.catalog.issue import Issue
     from rocwright.diagnosis.diagnose import Diagnosis, Search, Where
 
-MOST_LINES = 12
-"""Lines shown from the one that was found."""
 
 HELD = 1024 * 1024
 """Characters of output that are held before they are searched."""

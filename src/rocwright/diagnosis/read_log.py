@@ -21,6 +21,9 @@ from rocwright.errors import InputError
 PIECE = 96 * 1024
 """Bytes read at once: few, so that they stay in the cache; a longer line is cut into such pieces."""
 
+MOST_LINES = 12
+"""Lines shown from the one that was found."""
+
 
 class _Unpacker(Protocol):
     def read1(self, size: int = ..., /) -> bytes:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import re2
 
 from rocwright.catalog.issue import ErrorLine, Signature, anchored, options
+from rocwright.diagnosis.read_log import MOST_LINES
 from rocwright.units import printable
 
 MOST_WIDE = 300

@@ -41,7 +41,7 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class ActionResult:
     """What an action gives: files to keep by output name, and how it went."""
 
     outputs: Mapping[str, Path]

@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from rocwright.errors import InputError, InternalError, RocwrightError
-from rocwright.execution.context import Context, Made
+from rocwright.execution.context import ActionResult, Context
 from rocwright.execution.workspace import Workspace, spare_the_users_work
 from rocwright.home import Home
 from rocwright.model.steps import BaseAction, FetchAction, ImageAction, RunAction, Step, TreeAction
@@ -193,7 +193,7 @@ def _parent(step: Step, store: LocalStore) -> str:
     return ""
 
 
-def _perform(step: Step, context: Context) -> Made:
+def _perform(step: Step, context: Context) -> ActionResult:
     match step.action:
         case FetchAction():
             from rocwright.execution.fetch import fetch
@@ -205,7 +205,7 @@ def _perform(step: Step, context: Context) -> Made:
                 context.workspace.scratch,
                 context.on_line,
             )
-            return Made(outputs={})
+            return ActionResult(outputs={})
         case BaseAction():
             return _make_base(step.action, context)
         case TreeAction():
@@ -222,7 +222,7 @@ def _perform(step: Step, context: Context) -> Made:
             return run_image(step.action, context)
 
 
-def _make_base(action: BaseAction, context: Context) -> Made:
+def _make_base(action: BaseAction, context: Context) -> ActionResult:
     from rocwright.bases.debian import make_root
     from rocwright.bases.image import make_image_root
 
@@ -237,10 +237,10 @@ def _make_base(action: BaseAction, context: Context) -> Made:
             make_root(action, packages, target, scratch, context.on_line)
         case "image":
             make_image_root(action, packages, context.store, target, scratch, context.on_line)
-    return Made(outputs={"root": target})
+    return ActionResult(outputs={"root": target})
 
 
-def _keep(step: Step, made: Made, store: LocalStore) -> tuple[Output, ...]:
+def _keep(step: Step, made: ActionResult, store: LocalStore) -> tuple[Output, ...]:
     if isinstance(step.action, FetchAction):
         return tuple(
             Output(name=pin.sha256, filename=pin.filename, sha256=pin.sha256, size=pin.size)

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from rocwright.errors import RocwrightError
 from rocwright.home import Home
 from rocwright.model.base import Frozen
-from rocwright.records.place import read_records, there
+from rocwright.records.opening import read_records
+from rocwright.records.place import there
 from rocwright.records.plain import open_plain
 
 

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import zstandard
 
-from rocwright.execution.context import Context, Made
+from rocwright.execution.context import ActionResult, Context
 from rocwright.files.atomic import CHUNK, sha256_bytes, sha256_file
 from rocwright.model.base import canonical_json
 from rocwright.model.step_environment import EPOCH
@@ -27,7 +27,7 @@ LAYER_GZIP = "application/vnd.oci.image.layer.v1.tar+gzip"
 LAYER_ZSTD = "application/vnd.oci.image.layer.v1.tar+zstd"
 
 
-def run_image(action: ImageAction, context: Context) -> Made:
+def run_image(action: ImageAction, context: Context) -> ActionResult:
     """Write `NAME.oci.tar`, an OCI image layout that podman, buildah and skopeo read (`oci-archive:`)."""
     root, archive = context.inputs["root"][0], context.inputs["archive"][0]
     layout = context.workspace.scratch / "layout"
@@ -66,7 +66,7 @@ def run_image(action: ImageAction, context: Context) -> Made:
     target = context.workspace.out / f"{action.name}.oci.tar"
     _pack(layout, target)
     shutil.rmtree(layout)
-    return Made(outputs={"image": target})
+    return ActionResult(outputs={"image": target})
 
 
 def _config(action: ImageAction, diff_ids: list[str]) -> dict[str, Any]:

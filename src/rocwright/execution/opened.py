@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rocwright.errors import SandboxError
-from rocwright.execution.workspace import NOTE as NOTE
 from rocwright.files.atomic import write_atomic
+from rocwright.model.step_environment import NOTE as NOTE
 from rocwright.patching.history import subjects_since
 from rocwright.untrusted import Untrusted, shown
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from rocwright.execution.estimate import Expected, Left, compiles, most_jobs, whole
 from rocwright.execution.jobs.learn import Learnt
 from rocwright.execution.jobs.policy import fitting, per_job
-from rocwright.execution.jobs.room import Room, read_room
+from rocwright.execution.jobs.room import MemoryBudget, read_room
 from rocwright.home import Home
 from rocwright.model.base import Frozen
 from rocwright.plan.decide import Decision, State
@@ -39,7 +39,7 @@ def outlook(
     jobs: int,
     *,
     disk: int,
-    room: Room,
+    room: MemoryBudget,
     learnt: Learnt,
 ) -> Outlook:
     """Of the steps to run, where `disk` bytes are free: with the memory that jobs were found to take here,

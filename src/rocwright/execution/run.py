@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from rocwright import sandbox
 from rocwright.bases.roots import unpacked_root
-from rocwright.diagnosis.explain import MOST_LINES, Watch, add_known, excerpt, where_of
+from rocwright.diagnosis.explain import Watch, add_known, excerpt, where_of
+from rocwright.diagnosis.read_log import MOST_LINES
 from rocwright.errors import (
     CheckError,
     CompileError,
@@ -26,7 +27,7 @@ from rocwright.errors import (
 )
 from rocwright.execution.collect import LOG, cache_statistics, collect
 from rocwright.execution.compiler_cache import MOST_GIB, NONE, Lent, lend
-from rocwright.execution.context import Context, Made
+from rocwright.execution.context import ActionResult, Context
 from rocwright.execution.jobs.forms import FIFO, Wanted, numbers
 from rocwright.execution.jobs.join import join
 from rocwright.execution.jobs.tokens import NAME as TOKENS
@@ -145,14 +146,14 @@ def _compiler_namespace(root: Path, globs: tuple[str, ...]) -> str:
     return hasher.hexdigest()[:16]
 
 
-def run_run(action: RunAction, context: Context) -> Made:
+def run_run(action: RunAction, context: Context) -> ActionResult:
     """Guard, run, collect. Raises CompileError, OutOfMemoryError, StepTimeoutError, CheckError, ..."""
     lay_out(context)
     with lent_cache(context) as cache:
         return _run(action, context, cache)
 
 
-def _run(action: RunAction, context: Context, cache: Lent) -> Made:
+def _run(action: RunAction, context: Context, cache: Lent) -> ActionResult:
     job = prepare(action, context, cache)
     engine = sandbox.pick(context.engine, context.home.probes)
     context.on_line(f"sandbox {engine.name}, {context.jobs} jobs")
@@ -179,7 +180,7 @@ def _run(action: RunAction, context: Context, cache: Lent) -> Made:
         raise cut_short(outcome, job, last) or _explain(outcome, watch.told(), last)
     by, workspace = context.step.name if context.step else "the step", context.workspace
     counts = cache_statistics(Untrusted(workspace.build, by))
-    return Made(
+    return ActionResult(
         outputs=collect(Untrusted(workspace.out, by), action.outputs, workspace.scratch / "taken"),
         engine=engine.name,
         peak_memory=outcome.peak_memory,

@@ -20,18 +20,18 @@ from rocwright.records.ended import ended_as, me
 from rocwright.records.model import (
     Artifact,
     Finding,
+    Outcome,
     Run,
     Said,
     Sample,
     StepRun,
-    Told,
     Which,
     new_run_id,
     now,
     said_of,
     with_failure,
 )
-from rocwright.records.recorder import Keeper
+from rocwright.records.recorder import RunRecorder
 from rocwright.resolve.model import Lock, Request
 
 
@@ -76,7 +76,7 @@ class UnderWay:
         self._steps: list[StepRun] = []
         self._wanted = bool(run_id or origin)
         self._lock, self._locked = lock, ""
-        self._keeper = Keeper(home, say)
+        self._keeper = RunRecorder(home, say)
         self._guard = threading.Lock()
 
     def note(self, step: StepRun) -> None:
@@ -122,7 +122,7 @@ class UnderWay:
         }
         self._run = with_failure(ended_as(outcome, self._run.model_copy(update=about)))
         if self.on_record:
-            told = Told(
+            told = Outcome(
                 run=self._run, lock=self._locked, findings=tuple(findings), artifacts=tuple(artifacts)
             )
             self._keeper.close(told)
@@ -156,7 +156,7 @@ def find_log(home: Home, step: str | None) -> Path:
 
     Raises InputError where there is none.
     """
-    from rocwright.records.place import read_records
+    from rocwright.records.opening import read_records
 
     which = Which(step=step or "")
     with read_records(home) as records:

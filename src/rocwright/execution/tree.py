@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rocwright.errors import PatchError
-from rocwright.execution.context import Context, Made
+from rocwright.execution.context import ActionResult, Context
 from rocwright.model.step_environment import EPOCH
 from rocwright.model.steps import TreeAction
 from rocwright.patching.commits import EDITS, PREPARED, PREPARED_EDITS, UPSTREAM, commit_id, tree_id
@@ -19,7 +19,7 @@ from rocwright.store.model import Output
 DEBIAN_DIRECTORY = ".debian.tar."
 
 
-def run_tree(action: TreeAction, context: Context) -> Made:
+def run_tree(action: TreeAction, context: Context) -> ActionResult:
     """Raises FetchError for an unsafe archive, PatchError where an edit or patch has no effect."""
     tree = context.workspace.source
     patches = context.workspace.scratch / "debian"
@@ -39,7 +39,7 @@ def run_tree(action: TreeAction, context: Context) -> Made:
         context.on_line(note)
     target = context.workspace.out / "tree.tar.zst"
     pack(tree, target, epoch=EPOCH)
-    return Made(outputs={"tree": target}, notes=tuple(notes), commits=commits)
+    return ActionResult(outputs={"tree": target}, notes=tuple(notes), commits=commits)
 
 
 def _first(later: bool) -> str:

@@ -10,12 +10,10 @@ from pathlib import Path
 from rocwright.bases.roots import remove_tree
 from rocwright.errors import InputError
 from rocwright.home import Home
+from rocwright.model.step_environment import NOTE
 from rocwright.model.steps import Step
 
 CCACHE = "/ccache"
-
-NOTE = "opened.json"
-"""What lay in a tree when a shell was opened in it (execution/opened.py), in the workspace."""
 
 
 @dataclass(frozen=True, slots=True)

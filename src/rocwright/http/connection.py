@@ -26,7 +26,7 @@ SPARE = 256
 """Connections beyond the most, for those who are told that there is no room."""
 
 
-class Room:
+class ConnectionBudget:
     """The connections of one server: at most so many, and since when each waits for a request (seconds of the
     loop), the oldest first."""
 
@@ -44,7 +44,7 @@ class Connection(asyncio.Protocol):
     room; where all are being answered, the new one is told to come again.
     """
 
-    room: Room
+    room: ConnectionBudget
     speaks: Callable[..., asyncio.Protocol]
 
     def __init__(self, *given: Any, **named: Any) -> None:

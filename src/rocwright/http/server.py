@@ -73,7 +73,7 @@ def settings(made: ASGIApp, most_clients: int, names: Collection[str] = ()) -> u
     """How uvicorn serves it: with bounds for its clients, and without a word."""
     import uvicorn
 
-    from rocwright.http.connection import MOST_HEAD, Connection, Room
+    from rocwright.http.connection import MOST_HEAD, Connection, ConnectionBudget
     from rocwright.http.limits import RequestLimits
 
     config = uvicorn.Config(
@@ -88,7 +88,7 @@ def settings(made: ASGIApp, most_clients: int, names: Collection[str] = ()) -> u
         timeout_graceful_shutdown=GRACE,
     )
     config.load()
-    bounds = {"room": Room(most_clients), "speaks": config.http_protocol_class}
+    bounds = {"room": ConnectionBudget(most_clients), "speaks": config.http_protocol_class}
     config.http_protocol_class = type("Bounded", (Connection,), bounds)
     return config
 

@@ -106,7 +106,7 @@ class Memory(Frozen):
     pressure: float | None = None
 
 
-class Room(Frozen):
+class FreeSpace(Frozen):
     """What is free where something lies: bytes and inodes (None: as many as there is room for)."""
 
     what: str
@@ -129,7 +129,7 @@ class Machine(Frozen):
     driver: Driver
     page_limit: PageLimit | None = None
     memory: Memory | None
-    rooms: tuple[Room, ...] = ()
+    rooms: tuple[FreeSpace, ...] = ()
     processors: int = 1
     sub_ids: bool = True
     settings: dict[str, int] = {}

@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator, Mapping
 
 from rocwright.diagnosis.facts import HostFacts, Storage
-from rocwright.machine.model import Room, User
+from rocwright.machine.model import FreeSpace, User
 from rocwright.machine.tree import Tree
 
 
 def read_rooms(
     tree: Tree, facts: HostFacts, user: User, home: str, places: Mapping[str, str]
-) -> tuple[Room, ...]:
+) -> tuple[FreeSpace, ...]:
     """Of `places` (what lies there -> path), and of each engine's storage."""
     found = []
     for what, path in (*places.items(), *storages(tree, facts, user.uid, home)):
@@ -23,7 +23,7 @@ def read_rooms(
         # file systems that make inodes as they go (btrfs) tell none
         inodes = room["inodes"] or None
         found.append(
-            Room(
+            FreeSpace(
                 what=what,
                 path=path,
                 total=room["total"],

@@ -31,3 +31,6 @@ FIXED = {
     "OUT": OUT,
     "IN": IN,
 }
+
+NOTE = "opened.json"
+"""What lay in a tree when a shell was opened in it (execution/opened.py), beside the folders of its step."""

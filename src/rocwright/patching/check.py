@@ -9,7 +9,7 @@ from pathlib import Path
 from rocwright.model.edits import TARGETS, Edit
 from rocwright.model.versions import version_in
 from rocwright.patching.draft import Draft
-from rocwright.patching.edits import State, Verdict, judge
+from rocwright.patching.edits import EditOutcome, State, judge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,16 +19,16 @@ class Column:
 
     version: str
     place: str
-    verdicts: tuple[Verdict | None, ...] = ()
+    verdicts: tuple[EditOutcome | None, ...] = ()
     missing: str = ""
 
     @property
-    def drifted(self) -> list[Verdict]:
+    def drifted(self) -> list[EditOutcome]:
         """The verdicts that would end a build."""
         return [one for one in self.verdicts if one is not None and not _holds(one, self.version)]
 
 
-def _holds(verdict: Verdict, version: str) -> bool:
+def _holds(verdict: EditOutcome, version: str) -> bool:
     absorbed = verdict.edit.absorbed
     if verdict.state is State.ABSORBED:
         # without a version nobody can say whether it was declared

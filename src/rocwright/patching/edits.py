@@ -12,7 +12,7 @@ from rocwright.model.edits import Edit, Kind
 from rocwright.model.versions import version_in
 from rocwright.patching.diffs import NOWHERE, apply_hunks, parse_diff
 from rocwright.patching.draft import Draft
-from rocwright.patching.found import Found, changed, line_of, nearest, shown
+from rocwright.patching.found import Match, changed, line_of, nearest, shown
 from rocwright.patching.kinds import derived_marker, find
 
 
@@ -30,7 +30,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class EditOutcome:
     """An edit against a tree: `count` places changed or found as wanted; `near` holds numbered lines."""
 
     edit: Edit
@@ -69,7 +69,7 @@ def _may_be_absorbed(edit: Edit, version: str) -> bool:
     return bool(edit.absorbed and version) and version_in(version, edit.absorbed)
 
 
-def _error(verdict: Verdict, subject: str) -> PatchError:
+def _error(verdict: EditOutcome, subject: str) -> PatchError:
     edit = verdict.edit
     why = f"(why it is there: {edit.why})"
     match verdict.state:
@@ -96,12 +96,12 @@ def _error(verdict: Verdict, subject: str) -> PatchError:
     )
 
 
-def judge(edit: Edit, draft: Draft) -> Verdict:
+def judge(edit: Edit, draft: Draft) -> EditOutcome:
     """What the edit meets; where it applies, the draft holds its outcome. Faults are told, not raised."""
     try:
         return _judge_diff(edit, draft) if edit.kind is Kind.DIFF else _judge_text(edit, draft)
     except PatchError as error:
-        return Verdict(
+        return EditOutcome(
             edit=edit,
             state=State.REFUSED,
             what=error.what,
@@ -111,16 +111,18 @@ def judge(edit: Edit, draft: Draft) -> Verdict:
         )
 
 
-def _judge_text(edit: Edit, draft: Draft) -> Verdict:
+def _judge_text(edit: Edit, draft: Draft) -> EditOutcome:
     before = draft.read(edit.file, edit.line_ends)
     if before is None:
         return _gone(edit, edit.file)
     found = find(edit, before)
     count = len(found.changes)
     if count == 0 and edit.absent and edit.absent not in before:
-        return Verdict(edit=edit, state=State.ABSORBED, count=1, cause=f"it has no {edit.absent!r} any more")
+        return EditOutcome(
+            edit=edit, state=State.ABSORBED, count=1, cause=f"it has no {edit.absent!r} any more"
+        )
     if count == 0 and found.there:
-        return Verdict(
+        return EditOutcome(
             edit=edit, state=State.ABSORBED, count=found.there, cause=f"{found.there} places are so"
         )
     if count != edit.expect:
@@ -128,7 +130,7 @@ def _judge_text(edit: Edit, draft: Draft) -> Verdict:
     after = changed(before, found.changes)
     marker = derived_marker(edit)
     if after == before or (marker and marker not in after):
-        return Verdict(
+        return EditOutcome(
             edit=edit,
             state=State.DRIFTED,
             what=f"the edit of {edit.file} changes nothing"
@@ -138,14 +140,14 @@ def _judge_text(edit: Edit, draft: Draft) -> Verdict:
             near=shown(before, [line_of(before, one.start) for one in found.changes]),
         )
     draft.write(edit.file, after, edit.line_ends)
-    return Verdict(edit=edit, state=State.APPLIES, count=count)
+    return EditOutcome(edit=edit, state=State.APPLIES, count=count)
 
 
-def _drifted(edit: Edit, text: str, found: Found) -> Verdict:
+def _drifted(edit: Edit, text: str, found: Match) -> EditOutcome:
     count = len(found.changes)
     lines = [line_of(text, one.start) for one in found.changes] or nearest(text, found.needle)
     label = "the matches" if count else "nearest to it"
-    return Verdict(
+    return EditOutcome(
         edit=edit,
         state=State.DRIFTED,
         count=count,
@@ -156,8 +158,8 @@ def _drifted(edit: Edit, text: str, found: Found) -> Verdict:
     )
 
 
-def _gone(edit: Edit, name: str) -> Verdict:
-    return Verdict(
+def _gone(edit: Edit, name: str) -> EditOutcome:
+    return EditOutcome(
         edit=edit,
         state=State.GONE,
         what=f"the edit of {name} finds no such file",
@@ -165,7 +167,7 @@ def _gone(edit: Edit, name: str) -> Verdict:
     )
 
 
-def _judge_diff(edit: Edit, draft: Draft) -> Verdict:
+def _judge_diff(edit: Edit, draft: Draft) -> EditOutcome:
     outcome: list[tuple[str, str | None, bool]] = []
     done = there = 0
     for part in parse_diff(edit.patch, edit.diff):
@@ -176,7 +178,7 @@ def _judge_diff(edit: Edit, draft: Draft) -> Verdict:
         if applied.failed is not None:
             hunk = applied.failed
             lines = nearest(before or "", hunk.needle)
-            return Verdict(
+            return EditOutcome(
                 edit=edit,
                 state=State.DRIFTED,
                 what=f"{edit.diff} does not apply to {part.name}",
@@ -186,21 +188,21 @@ def _judge_diff(edit: Edit, draft: Draft) -> Verdict:
         outcome.append((part.name, applied.text, part.executable))
         done, there = done + applied.changed, there + applied.there
     if there and done:
-        return Verdict(
+        return EditOutcome(
             edit=edit,
             state=State.DRIFTED,
             what=f"{edit.diff} applies only in part",
             cause=f"{there} of its {there + done} hunks are there already",
         )
     if not done:
-        return Verdict(edit=edit, state=State.ABSORBED, count=there, cause=f"all {there} hunks are there")
+        return EditOutcome(edit=edit, state=State.ABSORBED, count=there, cause=f"all {there} hunks are there")
     for name, text, executable in outcome:
         draft.write(name, text, edit.line_ends, executable=executable)
     if edit.marker and not any(edit.marker in (text or "") for _, text, _ in outcome):
-        return Verdict(
+        return EditOutcome(
             edit=edit,
             state=State.DRIFTED,
             what=f"{edit.diff} leaves its files without its marker {edit.marker!r}",
             cause="the outcome is not what the edit says",
         )
-    return Verdict(edit=edit, state=State.APPLIES, count=done)
+    return EditOutcome(edit=edit, state=State.APPLIES, count=done)

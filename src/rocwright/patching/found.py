@@ -23,7 +23,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Match:
     """The changes that an edit makes in a text, how many places are as it wants them already (`there`), what
     it looked for in words (`wanted`), and a line like those that it looked for (`needle`)."""
 

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 
 from rocwright.errors import PatchError
 from rocwright.model.edits import Edit, Kind
-from rocwright.patching.found import Change, Found, line_of, occurrences, outside
+from rocwright.patching.found import Change, Match, line_of, occurrences, outside
 from rocwright.patching.lists import find_list
 from rocwright.patching.rules import find_rule
 
 
-def find(edit: Edit, text: str) -> Found:
+def find(edit: Edit, text: str) -> Match:
     """Where the edit changes the text. Raises PatchError where it cannot say."""
     return _KINDS[edit.kind](edit, text)
 
@@ -31,11 +31,11 @@ def derived_marker(edit: Edit) -> str:
             return edit.marker
 
 
-def _literal(edit: Edit, text: str) -> Found:
+def _literal(edit: Edit, text: str) -> Match:
     there = occurrences(text, derived_marker(edit))
     # what is put in may hold what is looked for: places that are done already do not count
     places = outside(occurrences(text, edit.literal), there)
-    return Found(
+    return Match(
         changes=tuple(Change(start, end, edit.replacement or "") for start, end in places),
         there=len(there),
         wanted=repr(edit.literal),
@@ -43,7 +43,7 @@ def _literal(edit: Edit, text: str) -> Found:
     )
 
 
-def _regex(edit: Edit, text: str) -> Found:
+def _regex(edit: Edit, text: str) -> Match:
     pattern = re.compile(edit.regex, re.MULTILINE)
     there = occurrences(text, derived_marker(edit))
     matches = [match for match in pattern.finditer(text) if outside([match.span()], there)]
@@ -56,7 +56,7 @@ def _regex(edit: Edit, text: str) -> Found:
             next_step="correct `with` of the edit: \\1 stands for the first group",
             subject=edit.file,
         ) from error
-    return Found(
+    return Match(
         changes=changes,
         there=len(there),
         wanted=f"regex {edit.regex!r}",
@@ -72,7 +72,7 @@ _MINIMUM = re.compile(
 )
 
 
-def _cmake_minimum(edit: Edit, text: str) -> Found:
+def _cmake_minimum(edit: Edit, text: str) -> Match:
     least = _numbers(edit.minimum.partition("...")[0])
     changes, there = [], 0
     for match in _MINIMUM.finditer(text):
@@ -81,7 +81,7 @@ def _cmake_minimum(edit: Edit, text: str) -> Found:
             there += 1
         else:
             changes.append(Change(match.start("least"), match.end(), edit.minimum))
-    return Found(
+    return Match(
         changes=tuple(changes),
         there=there,
         wanted=f"cmake_minimum_required with a version below {edit.minimum}",
@@ -96,11 +96,11 @@ def _numbers(version: str) -> tuple[int, ...]:
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?P<what><[^<>\n]+>|"[^"\n]+")', re.MULTILINE)
 
 
-def _include(edit: Edit, text: str) -> Found:
+def _include(edit: Edit, text: str) -> Match:
     line = f"#include {edit.include}"
     there = sum(match["what"] == edit.include for match in _INCLUDE.finditer(text))
     wanted = f"the line {edit.below!r}" if edit.below else "an #include"
-    found = Found(there=there, wanted=wanted, needle=edit.below or "#include <")
+    found = Match(there=there, wanted=wanted, needle=edit.below or "#include <")
     if there:
         return found
     if edit.below:
@@ -118,7 +118,7 @@ def _include(edit: Edit, text: str) -> Found:
                 next_step="name the line that it goes under: `below` of the edit",
                 subject=edit.file,
             )
-    return Found(changes=changes, wanted=found.wanted, needle=found.needle)
+    return Match(changes=changes, wanted=found.wanted, needle=found.needle)
 
 
 def _conditionals(text: str) -> int:
@@ -129,7 +129,7 @@ def _conditionals(text: str) -> int:
     return len(opened) - len(closed) - (guard is not None)
 
 
-_KINDS: Mapping[Kind, Callable[[Edit, str], Found]] = {
+_KINDS: Mapping[Kind, Callable[[Edit, str], Match]] = {
     Kind.LITERAL: _literal,
     Kind.REGEX: _regex,
     Kind.CMAKE_MINIMUM: _cmake_minimum,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 from rocwright.model.edits import Edit
-from rocwright.patching.found import Change, Found
+from rocwright.patching.found import Change, Match
 
 _QUOTED = r"\"[^\"\n]*\"|'[^'\n]*'"
 
 
-def find_list(edit: Edit, text: str) -> Found:
+def find_list(edit: Edit, text: str) -> Match:
     """The entries that the lists of that name lack, at the end of each.
 
     A list is `set(NAME a b)` or `set(NAME "a;b")` as CMake has it, `NAME = ["a", "b"]` (also with round or
@@ -31,7 +31,7 @@ def find_list(edit: Edit, text: str) -> Found:
             there += 1
         else:
             changes.append(change)
-    return Found(
+    return Match(
         changes=tuple(changes),
         there=there,
         wanted=f"a list named {edit.variable}",

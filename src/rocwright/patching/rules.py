@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rocwright.errors import InputError, PatchError
 from rocwright.model.edits import Edit, Rule
-from rocwright.patching.found import Change, Found, occurrences, outside
+from rocwright.patching.found import Change, Match, occurrences, outside
 
 if TYPE_CHECKING:
     from ast_grep_py import SgNode
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _VARIABLE = re.compile(r"(?P<several>\$\$\$)(?P<all>[A-Z_][A-Z0-9_]*)|\$(?P<one>[A-Z_][A-Z0-9_]*)")
 
 
-def find_rule(edit: Edit, text: str) -> Found:
+def find_rule(edit: Edit, text: str) -> Match:
     """What the rule's pattern matches, places that are as rewritten left out.
 
     Raises InputError where ast-grep is not installed, PatchError where it cannot read the rule.
@@ -24,7 +24,7 @@ def find_rule(edit: Edit, text: str) -> Found:
     done = _matches(edit, edit.rule.rewrite, text) if edit.rule.rewrite else []
     there = [_span(node) for node in done] + occurrences(text, edit.marker)
     nodes = [node for node in _matches(edit, edit.rule.pattern, text) if outside([_span(node)], there)]
-    return Found(
+    return Match(
         changes=tuple(Change(*_span(node), _rewritten(edit.rule, node, text)) for node in nodes),
         there=len(there),
         wanted=f"{edit.rule.language} code like {edit.rule.pattern!r}",

@@ -27,7 +27,7 @@ SAYS_NOT = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class Attestation:
     """What a statement tells, in a person's words."""
 
     subjects: tuple[statement.Thing, ...]
@@ -54,7 +54,7 @@ class Verified:
     path: Path
     keyid: str
     sha256: str
-    told: Told
+    told: Attestation
 
 
 def statements_of(path: Path) -> Path:
@@ -107,7 +107,7 @@ def read_statement(one: Signed) -> dict[str, Any]:
     return data
 
 
-def told(data: Mapping[str, Any]) -> Told:
+def told(data: Mapping[str, Any]) -> Attestation:
     """What a statement tells; whatever is not there, or is something else than it should be, is empty."""
     predicate = _object(data, "predicate")
     definition, details = _object(predicate, "buildDefinition"), _object(predicate, "runDetails")
@@ -115,7 +115,7 @@ def told(data: Mapping[str, Any]) -> Told:
     builder, metadata = _object(details, "builder"), _object(details, "metadata")
     depends = [one for one in _list(definition, "resolvedDependencies") if isinstance(one, dict)]
     sources = [one for one in depends if _object(one, "annotations").get("role") == "source"]
-    return Told(
+    return Attestation(
         subjects=tuple(statement.subjects(data)),
         predicate_type=_text(data, "predicateType"),
         builder=_text(builder, "id"),
@@ -175,7 +175,7 @@ def _unsigned(statements: Path, found: Sequence[Signed], keys: Sequence[SSlibKey
     )
 
 
-def _another_file(path: Path, digest: str, told: Sequence[Told]) -> CheckError:
+def _another_file(path: Path, digest: str, told: Sequence[Attestation]) -> CheckError:
     subjects = [subject for one in told for subject in one.subjects]
     same_name = [one for one in subjects if one.name == path.name]
     if same_name:

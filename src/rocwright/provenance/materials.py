@@ -33,7 +33,7 @@ class Material:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class BuildProvenance:
     """An artifact's step, the steps behind it (itself the last), what went in, and the edits by component."""
 
     step: Step
@@ -48,12 +48,12 @@ class Made:
         return self.step.component
 
 
-def made_from(step: Step, plan: Plan, lock: Lock) -> Made:
+def made_from(step: Step, plan: Plan, lock: Lock) -> BuildProvenance:
     """All that a step's output was made from, by the plan and the lock; each file once."""
     steps = behind(step, plan)
     fetched = {pin.sha256 for one in steps if isinstance(one.action, FetchAction) for pin in one.action.files}
     found = (one for one in _materials(lock, _run_packages(step, steps)) if one.pin.sha256 in fetched)
-    return Made(
+    return BuildProvenance(
         step=step,
         steps=steps,
         materials=tuple(_unique(found)),
@@ -62,11 +62,11 @@ def made_from(step: Step, plan: Plan, lock: Lock) -> Made:
     )
 
 
-def whole(lock: Lock, plan: Plan) -> Made:
+def whole(lock: Lock, plan: Plan) -> BuildProvenance:
     """The same of all that a lock names, built or not."""
     last = plan.steps[-1]
     run = frozenset(pin.sha256 for root in lock.roots if root.role == "run" for pin in root.packages)
-    return Made(
+    return BuildProvenance(
         step=last,
         steps=plan.steps,
         materials=tuple(_unique(_materials(lock, run))),

@@ -27,7 +27,7 @@ from rocwright.model.step_environment import EPOCH
 from rocwright.model.steps import ImageAction, ImageOrigin
 from rocwright.provenance.bundled import Bundled, Contents
 from rocwright.provenance.facts import the_facts
-from rocwright.provenance.materials import Made, Material, Role
+from rocwright.provenance.materials import BuildProvenance, Material, Role
 from rocwright.provenance.purl import addresses, commit_of, purl_of, wheel_purl
 from rocwright.provenance.requires import Want, wants
 from rocwright.resolve.model import Lock, LockedComponent
@@ -55,7 +55,7 @@ class Subject:
     contents: Contents = field(default_factory=Contents)
 
 
-def sbom(made: Made, lock: Lock, catalog: Catalog, subject: Subject) -> bytes:
+def sbom(made: BuildProvenance, lock: Lock, catalog: Catalog, subject: Subject) -> bytes:
     """The bill of materials of an artifact, as JSON."""
     top = _top(made, lock, catalog, subject)
     parts = {
@@ -159,7 +159,7 @@ def _of_the_lock(lock: Lock) -> Iterator[tuple[str, str]]:
     yield from ((f"provided:{name}", version) for name, version in lock.provided.items())
 
 
-def _top(made: Made, lock: Lock, catalog: Catalog, subject: Subject) -> Object:
+def _top(made: BuildProvenance, lock: Lock, catalog: Catalog, subject: Subject) -> Object:
     """The artifact itself, with its pedigree."""
     output = subject.output
     if output is None:
@@ -198,7 +198,7 @@ def _top(made: Made, lock: Lock, catalog: Catalog, subject: Subject) -> Object:
     )
 
 
-def _pedigree(made: Made, locked: LockedComponent, catalog: Catalog) -> Object:
+def _pedigree(made: BuildProvenance, locked: LockedComponent, catalog: Catalog) -> Object:
     """Where it comes from: the upstream release, its commit, and what was changed in it."""
     mine = [one for one in made.materials if one.component is locked and one.role == "source"]
     commits = {commit for one in mine if (commit := commit_of(one.pin))}

@@ -19,7 +19,7 @@ from rocwright.model.steps import FetchAction, ImageAction, Plan, RunAction, Ste
 from rocwright.provenance import envelope, keys
 from rocwright.provenance.bundled import Contents, contents
 from rocwright.provenance.embed import with_sbom
-from rocwright.provenance.materials import Made, made_from
+from rocwright.provenance.materials import BuildProvenance, made_from
 from rocwright.provenance.sbom import SUFFIX, Subject, sbom
 from rocwright.provenance.statement import Circumstances, Thing, statement
 from rocwright.resolve.model import Lock
@@ -74,7 +74,12 @@ def lay_beside(
 
 
 def lay_file(
-    project: Project, made: Made, lock: Lock, output: Output, target: Path, say: Callable[[str], None]
+    project: Project,
+    made: BuildProvenance,
+    lock: Lock,
+    output: Output,
+    target: Path,
+    say: Callable[[str], None],
 ) -> bytes:
     """Put an artifact alone at `target`, as `lay_beside` does; gives its SBOM. Raises DamagedBlobError."""
     stored = project.store.verified(output.sha256)
@@ -152,7 +157,7 @@ def attest(artifact: Path, home: Home, key: Path | str | None) -> tuple[Path, st
     return write_statement(artifact, payload, key)
 
 
-def _found(project: Project, made: Made, stored: Path) -> Contents:
+def _found(project: Project, made: BuildProvenance, stored: Path) -> Contents:
     """What lies in an artifact; in an image, what lies on top of its packages.
 
     Of what is handed on as published nothing is told: it was not made here, and may be a whole image.
@@ -197,7 +202,7 @@ def _as_built(output: Output, file: Thing) -> Thing:
 
 
 def _circumstances(
-    project: Project, made: Made, record: Record, output: Output, byproducts: list[Thing]
+    project: Project, made: BuildProvenance, record: Record, output: Output, byproducts: list[Thing]
 ) -> Circumstances:
     invocation, logs = "", []
     with contextlib.suppress(RocwrightError):
@@ -219,7 +224,7 @@ def _circumstances(
 
 def _logs(project: Project, steps: Iterable[Step]) -> Iterator[tuple[str, Step, Path]]:
     """The newest run on this machine that built a step, and its log."""
-    from rocwright.records.place import read_records
+    from rocwright.records.opening import read_records
     from rocwright.records.plain import open_plain
 
     with contextlib.closing(open_plain(project.home) or read_records(project.home)) as records:

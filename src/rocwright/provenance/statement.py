@@ -15,7 +15,7 @@ from rocwright import __version__
 from rocwright.files.atomic import sha256_bytes
 from rocwright.model.base import canonical_json
 from rocwright.model.steps import KEY_SCHEMA, ImageOrigin
-from rocwright.provenance.materials import Made, Material
+from rocwright.provenance.materials import BuildProvenance, Material
 from rocwright.provenance.purl import addresses, commit_of, purl_of
 from rocwright.resolve.model import Lock
 from rocwright.store.model import CacheUse, Record
@@ -55,7 +55,7 @@ class Circumstances:
     caches: Mapping[str, CacheUse | None] = field(default_factory=dict)
 
 
-def statement(made: Made, lock: Lock, subject: Thing, how: Circumstances) -> dict[str, Any]:
+def statement(made: BuildProvenance, lock: Lock, subject: Thing, how: Circumstances) -> dict[str, Any]:
     """What is said of an artifact: made of this, by this request, by these steps."""
     return {
         "_type": STATEMENT,
@@ -82,12 +82,12 @@ def statement(made: Made, lock: Lock, subject: Thing, how: Circumstances) -> dic
     }
 
 
-def _asked(made: Made, lock: Lock) -> dict[str, Any]:
+def _asked(made: BuildProvenance, lock: Lock) -> dict[str, Any]:
     request = lock.request.model_dump(mode="json", exclude_defaults=True)
     return {"request": request, "component": made.component, "lock": {"sha256": lock.digest}}
 
 
-def _how(made: Made, lock: Lock) -> dict[str, Any]:
+def _how(made: BuildProvenance, lock: Lock) -> dict[str, Any]:
     behind = {one.component for one in made.steps}
     told = {"issue", "component", "action", "why"}
     return {

@@ -169,7 +169,7 @@ class Sample:
     processes: int
 
 
-class Told(Frozen):
+class Outcome(Frozen):
     """All that a run leaves; `lock` is the lock as JSON, whose sha256 the run has."""
 
     run: Run

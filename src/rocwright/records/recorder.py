@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from rocwright.errors import RocwrightError
 from rocwright.home import Home
-from rocwright.records.model import Run, Sample, StepRun, Told
-from rocwright.records.place import open_records
+from rocwright.records.model import Outcome, Run, Sample, StepRun
+from rocwright.records.opening import open_records
 
 if TYPE_CHECKING:
     from rocwright.records.plain import Plain
@@ -28,10 +28,10 @@ class _News:
     run: Run | None = None
     steps: dict[int, StepRun] = field(default_factory=dict)
     samples: list[Sample] = field(default_factory=list)
-    told: Told | None = None
+    told: Outcome | None = None
 
 
-class Keeper:
+class RunRecorder:
     """A thread that writes what it is told, all that has gathered at once; nobody waits for it before the
     end. What could not be written is told once, and stays as a file that is taken over later."""
 
@@ -55,7 +55,7 @@ class Keeper:
             if self._thread.ident is None:
                 self._thread.start()
 
-    def close(self, told: Told) -> None:
+    def close(self, told: Outcome) -> None:
         """Note the end of the run, and wait until it is on record, or kept as a file."""
         with self._change:
             self._news.told = told
@@ -106,7 +106,7 @@ class Keeper:
             words += [error.cause, error.next_step]
         self._say(f"not on record: {'; '.join(one for one in words if one)}. It goes on all the same.")
 
-    def _spool(self, told: Told) -> None:
+    def _spool(self, told: Outcome) -> None:
         from rocwright.records.spool import spool
 
         with suppress(OSError):

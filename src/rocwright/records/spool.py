@@ -14,7 +14,7 @@ from sqlalchemy import Connection, select
 from rocwright.files.atomic import write_atomic
 from rocwright.home import Home
 from rocwright.records import schema, write
-from rocwright.records.model import SUITE, Finding, Run, Told, said_of, with_failure
+from rocwright.records.model import SUITE, Finding, Outcome, Run, said_of, with_failure
 from rocwright.records.place import RUN, TAKEN
 from rocwright.records.read import Records
 
@@ -23,7 +23,7 @@ BATCH = 200
 _FINDINGS = TypeAdapter(tuple[Finding, ...])
 
 
-def spool(home: Home, told: Told) -> None:
+def spool(home: Home, told: Outcome) -> None:
     """Keep a run as a file; the next who opens the records takes it over."""
     write_atomic(home.runs / told.run.id / RUN, told.model_dump_json(indent=1) + "\n")
     (home.runs / TAKEN).unlink(missing_ok=True)
@@ -55,12 +55,12 @@ def _take(connection: Connection, paths: Iterable[Path], evidence: Mapping[str, 
         write.put(connection, run, dict(enumerate(run.steps)), findings, told.artifacts, lock=told.lock)
 
 
-def _read(paths: Iterable[Path]) -> Iterator[Told]:
+def _read(paths: Iterable[Path]) -> Iterator[Outcome]:
     """What the files tell; one that a kill cut short is passed over."""
     for path in paths:
         try:
             data = json.loads(path.read_bytes())
-            yield Told.model_validate(data) if "run" in data else Told(run=Run.model_validate(data))
+            yield Outcome.model_validate(data) if "run" in data else Outcome(run=Run.model_validate(data))
         except (OSError, ValueError, TypeError):
             continue
 

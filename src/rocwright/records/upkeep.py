@@ -16,14 +16,14 @@ from sqlalchemy import func, select, text
 from rocwright.errors import InputError
 from rocwright.model.base import Frozen
 from rocwright.records.database import Database, open_database
-from rocwright.records.model import Promotion, Run, Told, Which
+from rocwright.records.model import Outcome, Promotion, Run, Which
 from rocwright.records.read import Records
 from rocwright.records.schema import metadata
 
 PAGE = 100
 
 
-class Verdict(Frozen):
+class RecordsCheck(Frozen):
     """What a look at all of the records found; `size` in bytes, 0 where a server has them."""
 
     place: str
@@ -40,7 +40,7 @@ class Repaired(Frozen):
     aside: str
 
 
-def check(database: Database) -> Verdict:
+def check(database: Database) -> RecordsCheck:
     """Read all of it. Raises what `Database` raises where not even that can be said."""
     problems: list[str] = []
     with database.reading() as connection:
@@ -53,7 +53,7 @@ def check(database: Database) -> Verdict:
             table.name: connection.execute(select(func.count()).select_from(table)).scalar_one()
             for table in metadata.sorted_tables
         }
-    return Verdict(
+    return RecordsCheck(
         place=database.place,
         version=database.version(),
         size=sum(path.stat().st_size for path in _files(Path(database.place)) if path.exists()),
@@ -104,7 +104,7 @@ def export(records: Records) -> Iterator[str]:
     numbers = [run.number for run in _pages(records)]
     for number in reversed(numbers):
         (run,) = records.runs(Which(before=number + 1), limit=1)
-        told = Told(
+        told = Outcome(
             run=run,
             lock=(records.lock(run.lock) or "") if run.lock else "",
             findings=tuple(records.findings(run=run.id)),
@@ -131,7 +131,7 @@ def take_in(records: Records, lines: Iterable[str]) -> int:
                 if (one.run, one.channel, one.at) not in known:
                     records.promote(one)
                 continue
-            told = Told.model_validate(data)
+            told = Outcome.model_validate(data)
         except (ValueError, ValidationError, TypeError) as error:
             raise InputError(
                 f"line {number} is no run and no promotion",

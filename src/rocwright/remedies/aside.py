@@ -13,7 +13,7 @@ from rocwright.resolve.model import Lock
 
 
 @dataclass(frozen=True, slots=True)
-class Aside:
+class LockSnapshots:
     """A folder of locks, each under the sha256 of its text. Losing it loses no more than exact versions."""
 
     folder: Path

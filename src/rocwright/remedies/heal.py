@@ -8,8 +8,8 @@ from rocwright.execution.progress import Progress
 from rocwright.flow import build, lock_again
 from rocwright.plan.make import make_plan
 from rocwright.project import Project
-from rocwright.remedies.aside import Aside, Unshared
-from rocwright.remedies.rounds import World, healed, offers
+from rocwright.remedies.aside import LockSnapshots, Unshared
+from rocwright.remedies.rounds import HealContext, healed, offers
 from rocwright.remedies.words import offered, refusal
 from rocwright.resolve.model import Lock
 
@@ -34,13 +34,13 @@ def heal(
     def build_once(one: Lock) -> Built:
         return build(project, one, options, progress, run_id=ids.pop() if ids else "", origin=origin)
 
-    world = World(
+    world = HealContext(
         catalog=project.catalog,
         plan=lambda one: make_plan(one, project.catalog),
         build=build_once,
         save=Unshared(project.lock_path).write,
         relock=lambda one: lock_again(project, one, progress.say),
-        aside=Aside(project.home.heal),
+        aside=LockSnapshots(project.home.heal),
         say=progress.say,
     )
     return healed(locked, world)

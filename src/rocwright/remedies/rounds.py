@@ -11,7 +11,7 @@ from rocwright.diagnosis.explain import first_line, issue_of
 from rocwright.errors import CompileError, FailureClass, RocwrightError
 from rocwright.execution.built import Built
 from rocwright.model.steps import Plan
-from rocwright.remedies.aside import Aside
+from rocwright.remedies.aside import LockSnapshots
 from rocwright.remedies.choose import Case, Offer, added, choose
 from rocwright.remedies.settle import Went, settled
 from rocwright.remedies.words import does
@@ -25,7 +25,7 @@ Planner = Callable[[Lock], Plan]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class HealContext:
     """What healing needs of the rest: a plan of a lock, a build of it, the lock made anew as its remedies
     want it, the lock written, locks put aside, words said."""
 
@@ -34,11 +34,11 @@ class World:
     build: Callable[[Lock], Built]
     relock: Callable[[Lock], Lock]
     save: Callable[[Lock], None]
-    aside: Aside
+    aside: LockSnapshots
     say: Callable[[str], None]
 
 
-def healed(locked: Lock, world: World) -> tuple[Lock, Built]:
+def healed(locked: Lock, world: HealContext) -> tuple[Lock, Built]:
     """Build; where a step fails with a known issue, try its actions one after the other.
 
     The lock is written before each build and after it, so that a kill loses nothing. Gives the lock as it is
@@ -125,7 +125,7 @@ def offers(
     return found
 
 
-def _judged(locked: Lock, told: Went, world: World) -> Lock:
+def _judged(locked: Lock, told: Went, world: HealContext) -> Lock:
     """The lock with what the build has shown; as it was before, where a remedy made it anew for nothing."""
     judged = settled(locked, told)
     for was, now in zip(locked.remedies, judged.remedies, strict=True):
@@ -142,7 +142,7 @@ def _judged(locked: Lock, told: Went, world: World) -> Lock:
     return judged.model_copy(update={"remedies": tuple(done)})
 
 
-def _with_next(lock: Lock, built: Built, world: World) -> Lock:
+def _with_next(lock: Lock, built: Built, world: HealContext) -> Lock:
     """The lock with one remedy more for each failed step, where there is one to try.
 
     What makes the lock anew is tried alone, so that it can be undone.
@@ -171,7 +171,7 @@ def _with_next(lock: Lock, built: Built, world: World) -> Lock:
     return lock
 
 
-def _taken(lock: Lock, remedy: Remedy, world: World) -> Lock:
+def _taken(lock: Lock, remedy: Remedy, world: HealContext) -> Lock:
     """The lock with a remedy on trial. Raises what making a lock raises."""
     anew = relocks(remedy.action)
     taken = world.relock(added(lock, remedy)) if anew else added(lock, remedy)

@@ -23,14 +23,14 @@ from rocwright.resolve.model import (
     Remedy,
     Request,
 )
-from rocwright.resolve.upstream import Outside
+from rocwright.resolve.upstream import Upstream
 from rocwright.resolve.validate import wanted_packages
 
 
 def make_lock(
     request: Request,
     catalog: Catalog,
-    outside: Outside,
+    outside: Upstream,
     on_line: Callable[[str], None],
     *,
     remedies: tuple[Remedy, ...] = (),
@@ -105,7 +105,7 @@ def held_by(remedies: Sequence[Remedy]) -> list[Requirement]:
     ]
 
 
-def _rocm(choice: Choice, request: Request, outside: Outside, keep: Lock | None) -> LockedProvider | None:
+def _rocm(choice: Choice, request: Request, outside: Upstream, keep: Lock | None) -> LockedProvider | None:
     if choice.provider is None:
         return None
     had, version = keep.rocm if keep is not None else None, choice.versions[ROCM]
@@ -114,7 +114,7 @@ def _rocm(choice: Choice, request: Request, outside: Outside, keep: Lock | None)
     return outside.rocm(choice.provider, version, request.gpu)
 
 
-def _python(choice: Choice, outside: Outside, keep: Lock | None) -> LockedPython | None:
+def _python(choice: Choice, outside: Upstream, keep: Lock | None) -> LockedPython | None:
     if not choice.tools:
         return None
     had = keep.python if keep is not None else None
@@ -127,7 +127,7 @@ def _component(
     component: Component,
     choice: Choice,
     request: Request,
-    outside: Outside,
+    outside: Upstream,
     on_line: Callable[[str], None],
     keep: Lock | None,
 ) -> LockedComponent:
@@ -165,7 +165,7 @@ def at_commit(component: Component, places: Sequence[Place], commit: str) -> tup
 def _roots(
     catalog: Catalog,
     choice: Choice,
-    outside: Outside,
+    outside: Upstream,
     on_line: Callable[[str], None],
     remedies: Sequence[Remedy],
     keep: Lock | None,

@@ -26,14 +26,14 @@ from rocwright.resolve.model import (
     LockedSdist,
     Role,
 )
-from rocwright.resolve.upstream import Offline, architecture
+from rocwright.resolve.upstream import OfflineUpstream, architecture
 from rocwright.sources import index, web
 from rocwright.sources.debian import DebianArchive
 from rocwright.sources.places import Reach, describe, locate
 from rocwright.store.model import Store
 
 
-class Online:
+class NetworkUpstream:
     """Asks outside for a base's release; digests of images in the lock `before` are kept, and with `keep` the
     versions of all its packages too, where they can still be had.
 
@@ -197,7 +197,7 @@ class Online:
         )
 
     def rocm(self, provider: Provider, version: str, targets: tuple[str, ...]) -> LockedProvider:
-        named = Offline().rocm(provider, version, targets)
+        named = OfflineUpstream().rocm(provider, version, targets)
         if provider.kind == "archive":
             files = tuple(map(self._file, provider.archives(version, targets)))
             return named.model_copy(update={"files": files, "pending": ""})

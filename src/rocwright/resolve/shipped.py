@@ -11,7 +11,7 @@ from rocwright.errors import InputError
 from rocwright.resolve.files import read_lock, write_lock
 from rocwright.resolve.lock import make_lock
 from rocwright.resolve.model import Lock, Request
-from rocwright.resolve.upstream import Offline
+from rocwright.resolve.upstream import OfflineUpstream
 from rocwright.toml.read import DATA, holder
 
 FOLDER = "locks"
@@ -60,7 +60,7 @@ def ship(catalog: Catalog, folder: Path) -> list[Path]:
     for stack, row in rows(catalog):
         request = request_of(stack, row)
         path = folder / name_of(request)
-        made = make_lock(request, catalog, Offline(), lambda _: None)
+        made = make_lock(request, catalog, OfflineUpstream(), lambda _: None)
         try:
             old = read_lock(path, request)
         except InputError:

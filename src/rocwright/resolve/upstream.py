@@ -14,7 +14,7 @@ from rocwright.resolve.model import LockedComponent, LockedProvider, LockedPytho
 from rocwright.sources.places import describe, kind_of
 
 
-class Outside(Protocol):
+class Upstream(Protocol):
     """Where exact versions, hashes and digests come from. Each answer raises NetworkError or FetchError."""
 
     def package_version(self, package: Provided) -> str:
@@ -45,7 +45,7 @@ def architecture(base: Base) -> str:
     return base.architecture[machine]
 
 
-class Offline:
+class OfflineUpstream:
     """Nothing outside is asked: commits and digests are the catalog's; what a network tells is pending."""
 
     def package_version(self, package: Provided) -> str:

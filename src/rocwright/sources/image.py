@@ -15,7 +15,7 @@ from rocwright.files.atomic import sha256_file
 from rocwright.model.steps import FilePin, ImageOrigin
 from rocwright.sources.layers import ImageConfig, pack_layers
 from rocwright.sources.mirrors import mirrors
-from rocwright.sources.pullers import LOOK_SECONDS, Place, Puller, puller_at_hand
+from rocwright.sources.pullers import LOOK_SECONDS, ImageLocation, Puller, puller_at_hand
 
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "ppc64le": "ppc64le", "riscv64": "riscv64"}
 """Machines by the kernel's name -> by the name that images use (OCI image specification: GOARCH)."""
@@ -171,7 +171,7 @@ def choose_digest(
     return chosen
 
 
-def _place(reference: Reference, architecture: str, seconds: float = LOOK_SECONDS) -> Place:
+def _place(reference: Reference, architecture: str, seconds: float = LOOK_SECONDS) -> ImageLocation:
     name = mirrors().at(reference.name)
     plain = name.startswith("http://")
     name = name.removeprefix("http://").removeprefix("https://")
@@ -181,7 +181,7 @@ def _place(reference: Reference, architecture: str, seconds: float = LOOK_SECOND
             cause="images come from registries only",
             next_step="name another registry in [mirrors]; one that speaks plain HTTP as http://HOST:PORT/",
         )
-    return Place(
+    return ImageLocation(
         name=name,
         tag=reference.tag,
         digest=reference.digest,

@@ -24,7 +24,7 @@ PULL_SECONDS = 4 * 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class ImageLocation:
     """An image where this machine gets it: its name there, a tag or a digest, the architecture wanted, and
     how long to look for it."""
 
@@ -51,16 +51,16 @@ class Puller(Protocol):
     def looks(self) -> bool:
         """Whether it can tell a digest without pulling the image."""
 
-    def digest(self, place: Place, folder: Path) -> str:
+    def digest(self, place: ImageLocation, folder: Path) -> str:
         """The digest of the one manifest that is for the place's architecture."""
 
-    def created(self, place: Place, folder: Path) -> str:
+    def created(self, place: ImageLocation, folder: Path) -> str:
         """When the image was made, ISO 8601; empty where that is not told without pulling it."""
 
-    def tags(self, place: Place, folder: Path) -> tuple[str, ...]:
+    def tags(self, place: ImageLocation, folder: Path) -> tuple[str, ...]:
         """All tags of the image's name; none where that is not told."""
 
-    def save(self, place: Place, target: Path, folder: Path) -> None:
+    def save(self, place: ImageLocation, target: Path, folder: Path) -> None:
         """Write the image as an archive in the form of `docker save`."""
 
     def clean(self, folder: Path) -> None:
@@ -74,7 +74,7 @@ class Skopeo:
     name: str = "skopeo"
     looks: bool = True
 
-    def digest(self, place: Place, folder: Path) -> str:
+    def digest(self, place: ImageLocation, folder: Path) -> str:
         words = ["skopeo", *_for(place), "inspect", "--raw", *_tls(place), f"docker://{place}"]
         raw = _told(place, folder, words, place.seconds)
         digest = f"sha256:{sha256(raw.encode()).hexdigest()}"
@@ -83,15 +83,15 @@ class Skopeo:
         listed = json.loads(raw).get("manifests")
         return digest if listed is None else _instance(place, listed)
 
-    def created(self, place: Place, folder: Path) -> str:
+    def created(self, place: ImageLocation, folder: Path) -> str:
         words = ["skopeo", *_for(place), "inspect", "--config", *_tls(place), f"docker://{place}"]
         return str(json.loads(_told(place, folder, words, place.seconds)).get("created") or "")
 
-    def tags(self, place: Place, folder: Path) -> tuple[str, ...]:
+    def tags(self, place: ImageLocation, folder: Path) -> tuple[str, ...]:
         words = ["skopeo", "list-tags", *_tls(place), f"docker://{place.name}"]
         return tuple(json.loads(_told(place, folder, words, place.seconds))["Tags"])
 
-    def save(self, place: Place, target: Path, folder: Path) -> None:
+    def save(self, place: ImageLocation, target: Path, folder: Path) -> None:
         tls = ["--src-tls-verify=false"] if place.plain_http else []
         copy = [
             "copy",
@@ -110,10 +110,10 @@ class Skopeo:
 class _PullsToLook:
     """An engine that has an image, or knows nothing of it."""
 
-    def created(self, place: Place, folder: Path) -> str:
+    def created(self, place: ImageLocation, folder: Path) -> str:
         return ""
 
-    def tags(self, place: Place, folder: Path) -> tuple[str, ...]:
+    def tags(self, place: ImageLocation, folder: Path) -> tuple[str, ...]:
         return ()
 
 
@@ -127,11 +127,11 @@ class Podman(_PullsToLook):
     def _words(self, folder: Path) -> list[str]:
         return ["podman", "--runroot", str(_short(folder)), *_folders(folder, "root", "tmpdir")]
 
-    def _pull(self, place: Place, folder: Path) -> None:
+    def _pull(self, place: ImageLocation, folder: Path) -> None:
         pull = ["pull", "--quiet", "--os", "linux", "--arch", place.architecture, *_tls(place)]
         _told(place, folder, [*self._words(folder), *pull, f"docker://{place}"])
 
-    def digest(self, place: Place, folder: Path) -> str:
+    def digest(self, place: ImageLocation, folder: Path) -> str:
         self._pull(place, folder)
         look = ["image", "inspect", "--format", "{{.Digest}} {{range .RepoDigests}}{{.}} {{end}}", str(place)]
         asked, *all_of_it = _told(place, folder, [*self._words(folder), *look], LOOK_SECONDS).split()
@@ -139,7 +139,7 @@ class Podman(_PullsToLook):
         others = [one.rpartition("@")[2] for one in all_of_it]
         return next((one for one in others if one != asked), asked)
 
-    def save(self, place: Place, target: Path, folder: Path) -> None:
+    def save(self, place: ImageLocation, target: Path, folder: Path) -> None:
         self._pull(place, folder)
         save = ["save", "--quiet", "--format", "docker-archive", "--output", str(target), str(place)]
         _told(place, folder, [*self._words(folder), *save])
@@ -160,16 +160,16 @@ class Buildah(_PullsToLook):
     def _words(self, folder: Path) -> list[str]:
         return ["buildah", *_folders(folder, "root", "runroot")]
 
-    def _pull(self, place: Place, folder: Path) -> None:
+    def _pull(self, place: ImageLocation, folder: Path) -> None:
         pull = ["pull", "--quiet", "--os", "linux", "--arch", place.architecture, *_tls(place)]
         _told(place, folder, [*self._words(folder), *pull, f"docker://{place}"])
 
-    def digest(self, place: Place, folder: Path) -> str:
+    def digest(self, place: ImageLocation, folder: Path) -> str:
         self._pull(place, folder)
         look = ["inspect", "--type", "image", "--format", "{{.FromImageDigest}}", str(place)]
         return _told(place, folder, [*self._words(folder), *look], LOOK_SECONDS).strip()
 
-    def save(self, place: Place, target: Path, folder: Path) -> None:
+    def save(self, place: ImageLocation, target: Path, folder: Path) -> None:
         self._pull(place, folder)
         _told(
             place, folder, [*self._words(folder), "push", "--quiet", str(place), f"docker-archive:{target}"]
@@ -189,14 +189,14 @@ class Docker(_PullsToLook):
     name: str = "docker"
     looks: bool = True
 
-    def digest(self, place: Place, folder: Path) -> str:
+    def digest(self, place: ImageLocation, folder: Path) -> str:
         insecure = ["--insecure"] if place.plain_http else []
         words = ["docker", "manifest", "inspect", "--verbose", *insecure, str(place)]
         told = json.loads(_told(place, folder, words, place.seconds))
         rows = [one["Descriptor"] for one in (told if isinstance(told, list) else [told])]
         return str(rows[0]["digest"]) if len(rows) == 1 else _instance(place, rows)
 
-    def save(self, place: Place, target: Path, folder: Path) -> None:
+    def save(self, place: ImageLocation, target: Path, folder: Path) -> None:
         had = process.run(["docker", "image", "inspect", str(place)], timeout=LOOK_SECONDS).ok
         _told(
             place,
@@ -239,15 +239,15 @@ def _folders(folder: Path, *names: str) -> list[str]:
     return [word for name in names for word in (f"--{name}", str(folder / name))]
 
 
-def _for(place: Place) -> list[str]:
+def _for(place: ImageLocation) -> list[str]:
     return ["--override-os", "linux", "--override-arch", place.architecture]
 
 
-def _tls(place: Place) -> list[str]:
+def _tls(place: ImageLocation) -> list[str]:
     return ["--tls-verify=false"] if place.plain_http else []
 
 
-def _instance(place: Place, manifests: Sequence[dict[str, Any]]) -> str:
+def _instance(place: ImageLocation, manifests: Sequence[dict[str, Any]]) -> str:
     platforms = [one.get("platform", {}) for one in manifests]
     for one, meant in zip(manifests, platforms, strict=True):
         if (meant.get("os"), meant.get("architecture")) == ("linux", place.architecture):
@@ -255,7 +255,7 @@ def _instance(place: Place, manifests: Sequence[dict[str, Any]]) -> str:
     raise _other_architecture(place, ", ".join(sorted({str(one.get("architecture")) for one in platforms})))
 
 
-def _other_architecture(place: Place, known: str) -> FetchError:
+def _other_architecture(place: ImageLocation, known: str) -> FetchError:
     return FetchError(
         f"the image {place} is not for {place.architecture} machines",
         cause=f"it is there for {known}",
@@ -264,7 +264,7 @@ def _other_architecture(place: Place, known: str) -> FetchError:
     )
 
 
-def _told(place: Place, folder: Path, words: Sequence[str], seconds: float = PULL_SECONDS) -> str:
+def _told(place: ImageLocation, folder: Path, words: Sequence[str], seconds: float = PULL_SECONDS) -> str:
     # what engines note and unpack on the way stays in the folder too; logins and settings are elsewhere
     env = os.environ | {"XDG_DATA_HOME": str(folder / "data"), "TMPDIR": str(folder)}
     done = process.run(words, timeout=seconds, env=env)
@@ -289,7 +289,7 @@ _SILENT = (
 )
 
 
-def _explain(place: Place, engine: str, said: str) -> RocwrightError:
+def _explain(place: ImageLocation, engine: str, said: str) -> RocwrightError:
     """An engine's words as one of our failures. They come from a few libraries, which say them much alike."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     last = lines[-1] if lines else f"{engine} said nothing"

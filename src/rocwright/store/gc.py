@@ -52,7 +52,7 @@ def usage(store: LocalStore) -> list[Usage]:
     return [Usage(kind=kind, files=len(all_), size=sum(all_)) for kind, all_ in sorted(found.items())]
 
 
-class Verdict(Frozen):
+class StoreCheck(Frozen):
     """What a look at every file of the store found.
 
     `records` are the keys of damaged records, `unknown` those of records that a newer rocwright wrote.
@@ -66,7 +66,7 @@ class Verdict(Frozen):
     unknown: tuple[str, ...] = ()
 
 
-def check_whole(store: LocalStore, on_file: Callable[[int], None] = lambda size: None) -> Verdict:
+def check_whole(store: LocalStore, on_file: Callable[[int], None] = lambda size: None) -> StoreCheck:
     """Read every file and record; the damaged are moved aside, records whose outputs are gone are dropped."""
     damaged, files, total = [], 0, 0
     keys, unknown = store.record_keys(), store.unknown()
@@ -82,7 +82,7 @@ def check_whole(store: LocalStore, on_file: Callable[[int], None] = lambda size:
     for record in incomplete:
         store.forget(record.key)
     names = tuple(f"{record.step} {record.key[:12]}" for record in incomplete)
-    return Verdict(
+    return StoreCheck(
         files=files,
         size=total,
         damaged=tuple(damaged),

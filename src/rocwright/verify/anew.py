@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from rocwright.model.steps import Plan, Step
 from rocwright.project import Project
 from rocwright.records.model import ANEW, Finding, now
-from rocwright.records.place import read_records
+from rocwright.records.opening import read_records
 from rocwright.records.read import Records
 
 

@@ -16,7 +16,7 @@ FOLD = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class CheckLine:
     """What one line says; `absent`: what it would have tried is not there, so nothing is wrong."""
 
     name: str
@@ -26,7 +26,7 @@ class Told:
     absent: bool = False
 
 
-def read_line(line: str) -> Told | None:
+def read_line(line: str) -> CheckLine | None:
     """The finding in a line of a check's output; None for any other line. Raises ValueError."""
     if not line.startswith(MARK):
         return None
@@ -36,7 +36,7 @@ def read_line(line: str) -> Told | None:
         raise ValueError("nested too deep") from error
     if not isinstance(data, dict) or "name" not in data or "ok" not in data:
         raise ValueError("no name, or no word on how it went")
-    return Told(
+    return CheckLine(
         name=_text(data["name"]),
         ok=data["ok"] is True,
         detail=_text(data.get("detail", "")),

@@ -11,7 +11,8 @@ from rocwright.home import Home
 from rocwright.model.base import Frozen
 from rocwright.plan.make import make_plan
 from rocwright.records.model import Cell, Said
-from rocwright.records.place import read_records, there
+from rocwright.records.opening import read_records
+from rocwright.records.place import there
 from rocwright.resolve.model import Lock
 from rocwright.resolve.shipped import request_of, rows, shipped_lock
 from rocwright.toml.read import parse, read_toml

@@ -18,8 +18,8 @@ from rocwright.execution.runs import LogFile, log_name
 from rocwright.home import Home
 from rocwright.processes import run as process
 from rocwright.records.ended import me
-from rocwright.records.model import SUITE, Finding, Run, StepRun, Told, new_run_id, now, with_failure
-from rocwright.records.recorder import Keeper
+from rocwright.records.model import SUITE, Finding, Outcome, Run, StepRun, new_run_id, now, with_failure
+from rocwright.records.recorder import RunRecorder
 from rocwright.verify.lines import outcome_word, read_line
 
 SCRIPT = "checks/torch/suite.py"
@@ -122,7 +122,7 @@ def run_suites(
         said = " | ".join(tail)[-400:] or "it said nothing"
         findings.append(_finding(python, "suite", False, f"ended with {done.returncode}: {said}", ""))
     run = _run(run_id, started, time.monotonic() - begun, name, order, findings)
-    Keeper(home, say).close(Told(run=run, findings=tuple(findings)))
+    RunRecorder(home, say).close(Outcome(run=run, findings=tuple(findings)))
     return findings, run_id
 
 

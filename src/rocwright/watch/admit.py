@@ -23,7 +23,7 @@ SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Admission:
     """Whether a version may be taken, `why` not; the `pin` that takes it, and what it `moves` beside."""
 
     admitted: bool
@@ -32,7 +32,7 @@ class Verdict:
     moves: tuple[str, ...] = ()
 
 
-def admit(lock: Lock, catalog: Catalog, name: str, version: str, free: Collection[str] = ()) -> Verdict:
+def admit(lock: Lock, catalog: Catalog, name: str, version: str, free: Collection[str] = ()) -> Admission:
     """Ask the solver about a component, a tool, ROCm, or a Python package, in a newer version.
 
     `free` are those that the lock's request pins although nobody asked for it: an earlier candidate did.
@@ -44,16 +44,16 @@ def admit(lock: Lock, catalog: Catalog, name: str, version: str, free: Collectio
     if not pin:
         have = ", ".join(dict.fromkeys(".".join(map(str, series(one))) for one in known))
         why = f"the catalog knows no release of that series, and so not what it needs (it has {have})"
-        return Verdict(admitted=False, why=why)
+        return Admission(admitted=False, why=why)
     pinned = version_pins(lock.request.versions).get(name) or lock.request.versions.get(name, "")
     try:
         moves = tuple(_moves(lock, choose_with(lock, catalog, {name: pin}), name))
     except (ConflictError, InputError) as error:
-        return Verdict(admitted=False, why=rule(error), pin=pin)
+        return Admission(admitted=False, why=rule(error), pin=pin)
     if pinned and name not in free:
         why = f"rocwright.toml pins it to {pinned}; rocwright bump {name} moves the pin"
-        return Verdict(admitted=False, why=why, pin=pin, moves=moves)
-    return Verdict(admitted=True, pin=pin, moves=moves)
+        return Admission(admitted=False, why=why, pin=pin, moves=moves)
+    return Admission(admitted=True, pin=pin, moves=moves)
 
 
 def _known(catalog: Catalog, lock: Lock, name: str) -> list[str]:
@@ -115,7 +115,7 @@ def rule(error: ConflictError | InputError) -> str:
     return told or f"{error.what}: {error.cause}"
 
 
-def _package(lock: Lock, name: str, version: str) -> Verdict:
+def _package(lock: Lock, name: str, version: str) -> Admission:
     """A Python package that the catalog has no recipe of: what recipes ask for decides, else pip does."""
     for text in (*(lock.python.wanted if lock.python else ()), *(lock.rocm.wanted if lock.rocm else ())):
         try:
@@ -124,11 +124,11 @@ def _package(lock: Lock, name: str, version: str) -> Verdict:
             continue
         same = canonicalize_name(wanted.name) == canonicalize_name(name)
         if same and not wanted.specifier.contains(version, prereleases=True):
-            return Verdict(admitted=False, why=f"recipes ask for {text}")
-    return Verdict(admitted=True)
+            return Admission(admitted=False, why=f"recipes ask for {text}")
+    return Admission(admitted=True)
 
 
-def admit_brought(lock: Lock, catalog: Catalog, name: str, version: str) -> Verdict:
+def admit_brought(lock: Lock, catalog: Catalog, name: str, version: str) -> Admission:
     """Whether the lock's choice goes with another version of what the base brings along."""
     moved = lock.model_copy(update={"provided": lock.provided | {name: version}})
     try:
@@ -137,5 +137,5 @@ def admit_brought(lock: Lock, catalog: Catalog, name: str, version: str) -> Verd
             lock.request, catalog, brought(moved, catalog, _as_known), held_by(lock.remedies), had
         )
     except (ConflictError, InputError) as error:
-        return Verdict(admitted=False, why=rule(error))
-    return Verdict(admitted=True, moves=tuple(_moves(lock, choice, name)))
+        return Admission(admitted=False, why=rule(error))
+    return Admission(admitted=True, moves=tuple(_moves(lock, choice, name)))

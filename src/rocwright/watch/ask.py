@@ -16,7 +16,7 @@ AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Reply:
     """What came of a question: an answer, or the error; and the seconds it took."""
 
     answer: Answer
@@ -29,16 +29,16 @@ def ask_all(
     ask: Callable[[Question], Answer],
     follow: Callable[[Question, Answer], Iterable[Question]],
     before: Mapping[str, float],
-) -> dict[Question, Told]:
+) -> dict[Question, Reply]:
     """Every question once, and once each that `follow` makes of an answer.
 
     `before` are the seconds that a question took last time: the slow ones begin, so that none of them is
     left for the end.
     """
     first = sorted(dict.fromkeys(questions), key=lambda one: -before.get(str(one), 0))
-    found: dict[Question, Told] = {}
+    found: dict[Question, Reply] = {}
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="watch") as pool:
-        waiting: dict[Future[Told], Question] = {pool.submit(_ask, ask, one): one for one in first}
+        waiting: dict[Future[Reply], Question] = {pool.submit(_ask, ask, one): one for one in first}
         asked = set(first)
         try:
             while waiting:
@@ -57,7 +57,7 @@ def ask_all(
     return found
 
 
-def _ask(ask: Callable[[Question], Answer], question: Question) -> Told:
+def _ask(ask: Callable[[Question], Answer], question: Question) -> Reply:
     begun = time.monotonic()
     answer: Answer = None
     error: RocwrightError | None = None
@@ -72,4 +72,4 @@ def _ask(ask: Callable[[Question], Answer], question: Question) -> Told:
             cause=f"{type(odd).__name__}: {odd}"[:300],
             next_step="look at that address",
         )
-    return Told(answer, error, time.monotonic() - begun)
+    return Reply(answer, error, time.monotonic() - begun)

@@ -14,7 +14,7 @@ from rocwright.resolve.choose import ROCM
 from rocwright.resolve.difference import Difference, difference
 from rocwright.resolve.lock import make_lock, versions_in
 from rocwright.resolve.model import Lock, Request
-from rocwright.resolve.upstream import Outside
+from rocwright.resolve.upstream import Upstream
 from rocwright.watch.admit import choose_with, rule, with_pins
 from rocwright.watch.model import News
 
@@ -129,7 +129,7 @@ def make_candidate(
     catalog: Catalog,
     take: Wanted,
     news: Iterable[News],
-    outside: Outside,
+    outside: Upstream,
     on_line: Callable[[str], None],
 ) -> Candidate:
     """The candidate lock: what is not wanted stays as it is locked, as far as the solver allows.

@@ -21,8 +21,8 @@ from rocwright.resolve.settings import WatchSettings
 from rocwright.sources.debian import upstream_version
 from rocwright.sources.web import Standing
 from rocwright.store.local import LocalStore
-from rocwright.watch.admit import Verdict, admit, admit_brought
-from rocwright.watch.ask import Told, ask_all
+from rocwright.watch.admit import Admission, admit, admit_brought
+from rocwright.watch.ask import Reply, ask_all
 from rocwright.watch.candidates import Candidate, newer
 from rocwright.watch.kept import keep
 from rocwright.watch.memory import Memory
@@ -53,7 +53,7 @@ def watch(
     What does not answer is in the report, never raised. The report is kept (`watch.kept`).
     """
     store, kept = LocalStore(home.store), home.watch_memory
-    eyes = Eyes(
+    eyes = UpdateChecker(
         settings=settings,
         catalog=catalog,
         issues=the_issues()[0],
@@ -69,7 +69,7 @@ def watch(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Eyes:
+class UpdateChecker:
     """What judging needs beside the locks and the answers; `free` are pins that nobody asked for."""
 
     settings: WatchSettings
@@ -231,7 +231,7 @@ class Eyes:
             row = self._row(one, label, f"{len(one.pins)} packages", told)
             yield row.model_copy(update={"step": "packages"})
         for name, version in _brought(lock, catalog, now):
-            verdict: Verdict = admit_brought(lock, catalog, name, version)
+            verdict: Admission = admit_brought(lock, catalog, name, version)
             row = self._row(one, label, lock.provided[name], version)
             yield row.model_copy(
                 update={
@@ -271,7 +271,7 @@ def _notes(lock: Lock, catalog: Catalog, name: str, version: str) -> str:
     return pattern.replace("{version}", version)
 
 
-def _days(answers: Mapping[Question, Told]) -> dict[str, str]:
+def _days(answers: Mapping[Question, Reply]) -> dict[str, str]:
     found: dict[str, str] = {}
     for question, told in answers.items():
         match told.answer:
@@ -300,7 +300,7 @@ def _once(news: Sequence[News]) -> tuple[News, ...]:
 
 
 def _silent(
-    answers: Mapping[Question, Told], asked: Mapping[Question, Sequence[tuple[Lock, Watched]]]
+    answers: Mapping[Question, Reply], asked: Mapping[Question, Sequence[tuple[Lock, Watched]]]
 ) -> Iterator[Silent]:
     """Sources that did not answer; a day that nobody tells is no loss."""
     for question, told in answers.items():

@@ -13,7 +13,7 @@ from rocwright.home import Home
 from rocwright.project import Project, project_in, project_of
 from rocwright.resolve.files import PROJECT, change_request, read_lock, read_project, write_lock
 from rocwright.resolve.model import Lock, Request
-from rocwright.resolve.network import Online
+from rocwright.resolve.network import NetworkUpstream
 from rocwright.resolve.settings import WatchSettings
 from rocwright.resolve.shipped import request_of, shipped_lock
 from rocwright.resolve.validate import check_request
@@ -118,7 +118,7 @@ def _bumped(
     base, release = check_request(project.request, project.catalog)
     until = datetime.now(UTC) - timedelta(days=settings.cool_down) if settings.cool_down else None
     known = before if not take.roots else None
-    with Online(
+    with NetworkUpstream(
         base, release, project.catalog, project.store, project.home, on_line, known, until=until
     ) as outside:
         made = make_candidate(before, project.catalog, take, report.news, outside, on_line)

@@ -10,7 +10,7 @@ from rocwright.model.steps import FilePin
 from rocwright.resolve.model import Lock
 from rocwright.sources.index import Published
 from rocwright.sources.web import Standing
-from rocwright.watch.ask import Told
+from rocwright.watch.ask import Reply
 from rocwright.watch.model import Alarm, Caution, Kept
 from rocwright.watch.question import File, Image, Project, Refs
 from rocwright.watch.questions import Watched
@@ -19,7 +19,7 @@ Has = Callable[[FilePin], bool]
 """Whether the store has a file."""
 
 
-def standing(one: Watched, told: Told, lock: Lock, label: str, has: Has) -> Iterator[Alarm | Caution]:
+def standing(one: Watched, told: Reply, lock: Lock, label: str, has: Has) -> Iterator[Alarm | Caution]:
     """What is wrong with one thing of a lock, by what its source says now."""
     kept = _kept(one.pins, has)
 

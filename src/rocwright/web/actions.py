@@ -9,7 +9,7 @@ from starlette.routing import Route
 
 from rocwright.catalog.load import the_catalog
 from rocwright.cycle.by_hand import promote
-from rocwright.cycle.stands import Place
+from rocwright.cycle.stands import ChannelPlace
 from rocwright.errors import RocwrightError
 from rocwright.records.model import Run, Which
 from rocwright.resolve.model import Lock
@@ -96,7 +96,7 @@ class Doing:
     async def promote(self, request: Request) -> Response:
         """Promote a cell's newest lock, where nothing speaks against it."""
         session, fields = await self.site.need_form(request, "promote")
-        place = Place(*(fields.get(name, "") for name in Place._fields))
+        place = ChannelPlace(*(fields.get(name, "") for name in ChannelPlace._fields))
         site = self.site
         try:
             await asked(

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rocwright.cycle.run import last_cycle
-from rocwright.cycle.stands import Place, stands
+from rocwright.cycle.stands import ChannelPlace, stands
 from rocwright.records.model import Artifact, Cell, Run, Seen, Which
 from rocwright.records.read import Records
 from rocwright.web.artifacts import install_line
@@ -47,7 +47,7 @@ class Cells:
     async def cell(self, request: Request) -> Response:
         """One stack on one GPU and base, as it was asked for: its evidence, its channels, its runs."""
         self.site.need(request, "read")
-        place = Place(*(request.query_params.get(name, "")[:200] for name in Place._fields))
+        place = ChannelPlace(*(request.query_params.get(name, "")[:200] for name in ChannelPlace._fields))
         records, where = self.site.records, place._asdict()
         cells = await asked(lambda: records.matrix(**where))
         if len(cells) != 1:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rocwright.catalog.issue import Issue, the_issues
 from rocwright.cycle.model import CycleTold
-from rocwright.cycle.stands import Place
+from rocwright.cycle.stands import ChannelPlace
 from rocwright.records.model import BISECT, Cell, Run, Which
 from rocwright.records.read import Records
 
@@ -83,8 +83,8 @@ def broken(
     ]
 
 
-def _place(cell: Cell) -> Place:
-    return Place(cell.stack, cell.gpu, cell.base, cell.variant)
+def _place(cell: Cell) -> ChannelPlace:
+    return ChannelPlace(cell.stack, cell.gpu, cell.base, cell.variant)
 
 
 def _begin(records: Records, cell: Cell) -> Begin:
@@ -123,9 +123,9 @@ def culprit_of(says: Sequence[str]) -> str:
     return " · ".join(line.strip() for line in found)
 
 
-def _culprits(told: CycleTold | None) -> Iterator[tuple[Place, str]]:
+def _culprits(told: CycleTold | None) -> Iterator[tuple[ChannelPlace, str]]:
     for row in told.rows if told else ():
         if row.culprit is not None and row.culprit.says:
             for gpu in row.request.gpu:
                 asked = row.request
-                yield Place(asked.stack, gpu, asked.base, asked.variant), culprit_of(row.culprit.says)
+                yield ChannelPlace(asked.stack, gpu, asked.base, asked.variant), culprit_of(row.culprit.says)

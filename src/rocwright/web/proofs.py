@@ -10,7 +10,7 @@ from typing import Any
 
 from rocwright.errors import RocwrightError
 from rocwright.provenance import documents, envelope
-from rocwright.provenance.check import Told, Verified, read_statement, told, verify
+from rocwright.provenance.check import Attestation, Verified, read_statement, told, verify
 from rocwright.provenance.documents import Document
 from rocwright.provenance.keys import own_public_key, public_key
 from rocwright.records.model import Artifact
@@ -25,7 +25,7 @@ class Laid:
     and the SBOM that lies beside it, None where that is not there or cannot be read."""
 
     file: Path
-    told: Told
+    told: Attestation
     keys: tuple[str, ...]
     sbom: Document | None
 

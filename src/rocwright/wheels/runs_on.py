@@ -17,7 +17,7 @@ from rocwright.wheels.loose import Kind, kinds, loose
 from rocwright.wheels.members import members
 
 
-class Verdict(StrEnum):
+class RunsOn(StrEnum):
     """How code runs on a GPU, from best to worst."""
 
     NATIVE = "native"
@@ -30,7 +30,7 @@ class Verdict(StrEnum):
     @property
     def runs(self) -> bool:
         """Whether it runs as it is, on a machine where nothing was set."""
-        return self not in (Verdict.OVERRIDE, Verdict.NO)
+        return self not in (RunsOn.OVERRIDE, RunsOn.NO)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class Judged:
     """
 
     path: str
-    verdict: Verdict
+    verdict: RunsOn
     reason: str
     through: str = ""
     setting: Mapping[str, str] | None = None
@@ -60,10 +60,10 @@ def runs_on(path: Path, gpu: Target, catalog: Catalog) -> list[Judged]:
     return [*judged, *_folders((member.path for member in members(path)), gpu, catalog)]
 
 
-def worst(judged: Iterable[Judged]) -> Verdict:
+def worst(judged: Iterable[Judged]) -> RunsOn:
     """The verdict on all of them together; native where there are none."""
-    order = list(Verdict)
-    return max((one.verdict for one in judged), key=order.index, default=Verdict.NATIVE)
+    order = list(RunsOn)
+    return max((one.verdict for one in judged), key=order.index, default=RunsOn.NATIVE)
 
 
 def _held(binary: FatBinary) -> list[list[Code]]:
@@ -80,9 +80,7 @@ def _library(path: str, bundles: Sequence[Sequence[Code]], gpu: Target, catalog:
     lacking = sum(way is None for way in ways)
     count = f"{len(bundles):,} {'fat binary' if len(bundles) == 1 else 'fat binaries'}"
     if not lacking:
-        verdict = max(
-            (way for way in ways if way is not None), key=list(Verdict).index, default=Verdict.NATIVE
-        )
+        verdict = max((way for way in ways if way is not None), key=list(RunsOn).index, default=RunsOn.NATIVE)
         return Judged(
             path=path, verdict=verdict, reason=_reason(verdict, bundles, gpu, count), through=gpu.name
         )
@@ -94,27 +92,27 @@ def _library(path: str, bundles: Sequence[Sequence[Code]], gpu: Target, catalog:
         if all(_way(each, one.passes_for) is not None for each in bundles):
             does = f"{one.told} makes it run code for {one.passes_for}"
             return one.judged(path, f"{lack}. {does}; {one.advice}")
-    return Judged(path=path, verdict=Verdict.NO, reason=lack)
+    return Judged(path=path, verdict=RunsOn.NO, reason=lack)
 
 
-def _way(held: Sequence[Code], gpu: Target) -> Verdict | None:
+def _way(held: Sequence[Code], gpu: Target) -> RunsOn | None:
     """How one bundle runs on a GPU without an override; None where it does not."""
     kept, missing = needed(held, (gpu,), generic_targets())
     if missing:
         return None
     names = {name for number in kept for name in held[number].names}
     if gpu.name in names:
-        return Verdict.NATIVE
-    return Verdict.COMPILED if names == {ANY_GPU} else Verdict.GENERIC
+        return RunsOn.NATIVE
+    return RunsOn.COMPILED if names == {ANY_GPU} else RunsOn.GENERIC
 
 
-def _reason(verdict: Verdict, bundles: Sequence[Sequence[Code]], gpu: Target, count: str) -> str:
+def _reason(verdict: RunsOn, bundles: Sequence[Sequence[Code]], gpu: Target, count: str) -> str:
     held = _targets(bundles)
     match verdict:
-        case Verdict.NATIVE:
+        case RunsOn.NATIVE:
             mine = [one for one in held if one.partition(":")[0] == gpu.name]
             return f"{count} with code for {', '.join(mine)}"
-        case Verdict.GENERIC:
+        case RunsOn.GENERIC:
             through = [name for name in held if gpu.name in generic_targets().get(name, ())]
             return f"{count}, some of them by {', '.join(through)}, which covers {gpu.name}"
         case _:
@@ -146,7 +144,7 @@ class _Override:
     def judged(self, path: str, reason: str) -> Judged:
         return Judged(
             path=path,
-            verdict=Verdict.OVERRIDE,
+            verdict=RunsOn.OVERRIDE,
             reason=reason,
             through=self.passes_for.name,
             setting=self.setting,
@@ -196,14 +194,14 @@ def _set_of_kernels(folder: str, kind: Kind, paths: Sequence[str], gpu: Target, 
         told = ", ".join(slow)
         return Judged(
             path=folder,
-            verdict=Verdict.SLOWER,
+            verdict=RunsOn.SLOWER,
             reason=f"{kind.name}: {_files(mine)} for {gpu.name}, but only fallback kernels for {told}, "
             "where other GPUs have tuned ones",
             through=gpu.name,
         )
     return Judged(
         path=folder,
-        verdict=Verdict.NATIVE,
+        verdict=RunsOn.NATIVE,
         reason=f"{kind.name}: {_files(mine)} for {gpu.name}",
         through=gpu.name,
     )
@@ -216,13 +214,13 @@ def _no_kernels(
         f"{kind.name}: no file for {gpu.name} among those for {', '.join(sorted(by_target))}; {kind.missing}"
     )
     if not kind.needed:
-        return Judged(path=folder, verdict=Verdict.SLOWER, reason=lack)
+        return Judged(path=folder, verdict=RunsOn.SLOWER, reason=lack)
     for one in _overrides(gpu, catalog):
         if one.passes_for.name in by_target:
             return one.judged(
                 folder, f"{lack}. {one.told} makes it use those of {one.passes_for}; {one.advice}"
             )
-    return Judged(path=folder, verdict=Verdict.NO, reason=lack)
+    return Judged(path=folder, verdict=RunsOn.NO, reason=lack)
 
 
 def _slow_operations(kind: Kind, by_target: Mapping[str, Sequence[str]], gpu: Target) -> list[str]:

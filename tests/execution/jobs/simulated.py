@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from rocwright.execution.jobs.learn import Learnt
 from rocwright.execution.jobs.policy import Decision, StepNow, decide
 from rocwright.execution.jobs.processes import Kind, Seen
-from rocwright.execution.jobs.room import Room
+from rocwright.execution.jobs.room import MemoryBudget
 
 MIB = 1024**2
 GIB = 1024**3
@@ -69,9 +69,9 @@ class Machine:
     def used(self) -> int:
         return self.other + sum(one.compiler.memory(one.done) for one in self.running)
 
-    def room(self) -> Room:
+    def room(self) -> MemoryBudget:
         used = self.used()
-        return Room(total=self.memory, used=used, available=max(0, self.memory - used))
+        return MemoryBudget(total=self.memory, used=used, available=max(0, self.memory - used))
 
     def seen(self) -> list[Seen]:
         return [

@@ -11,7 +11,7 @@ from rocwright.execution.jobs.learn import Learnt
 from rocwright.execution.jobs.order import Job, may_run, order
 from rocwright.execution.jobs.policy import PATIENCE, Decision, StepNow, decide, fitting, margin
 from rocwright.execution.jobs.processes import Kind, Seen
-from rocwright.execution.jobs.room import Pressure, Room
+from rocwright.execution.jobs.room import MemoryBudget, Pressure
 
 STEP = StepNow(name="step", component="part", memory=GIB, jobs=8, shares=True, begun=0)
 
@@ -20,8 +20,8 @@ def seen(pid: int, memory: int, kind: Kind = Kind.COMPILE, *, paused: bool = Fal
     return Seen(pid=pid, started=pid, step="step", memory=memory, kind=kind, paused=paused, cpu=cpu)
 
 
-def room(available: int, total: int = 4 * GIB, pressure: Pressure | None = None) -> Room:
-    return Room(total=total, used=total - available, available=available, pressure=pressure)
+def room(available: int, total: int = 4 * GIB, pressure: Pressure | None = None) -> MemoryBudget:
+    return MemoryBudget(total=total, used=total - available, available=available, pressure=pressure)
 
 
 def known(*peaks: int, kind: Kind = Kind.COMPILE) -> Learnt:

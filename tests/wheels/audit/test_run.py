@@ -8,7 +8,7 @@ from samples.fatbin import entry_id, fatbin, host_elf, plain_bundle, write_wheel
 
 from rocwright.catalog.load import the_catalog
 from rocwright.errors import InputError
-from rocwright.wheels.audit.judge import Verdict
+from rocwright.wheels.audit.judge import AuditVerdict
 from rocwright.wheels.audit.run import advice, audit_override
 from tests.conftest import Command
 from tests.wheels.gpu_assembly import assemble, kernel_source
@@ -48,8 +48,8 @@ def test_every_code_object_of_the_target_is_judged_and_no_other(wheel: Path) -> 
         ("x/lib.so", 0, ["sound"]),
         ("x/lib.so", 1, ["missing"]),
     ]
-    assert report.counts == {Verdict.SAFE: 2, Verdict.NOT_SAFE: 1}
-    assert report.verdict is Verdict.NOT_SAFE
+    assert report.counts == {AuditVerdict.SAFE: 2, AuditVerdict.NOT_SAFE: 1}
+    assert report.verdict is AuditVerdict.NOT_SAFE
     ((count, kernel, reason),) = report.reasons
     assert (count, kernel.name, reason.kind) == (1, "missing", "decoding")
     assert (heard[0], heard[-1]) == ((0, 3), (3, 3))

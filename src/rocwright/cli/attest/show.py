@@ -11,7 +11,7 @@ from rocwright.cli.common import json_option
 from rocwright.units import printable
 
 if TYPE_CHECKING:
-    from rocwright.provenance.check import Told
+    from rocwright.provenance.check import Attestation
 
 
 @click.command("show")
@@ -45,7 +45,7 @@ _CACHES = {
 }
 
 
-def tell(told: Told) -> None:
+def tell(told: Attestation) -> None:
     """What a statement says, a line each."""
     for subject in told.subjects:
         click.echo(f"file      {subject.name}  sha256 {subject.sha256}")

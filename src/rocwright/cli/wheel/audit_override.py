@@ -40,7 +40,7 @@ def command(context: click.Context, path: Path, code: str, on: str, llvm: Path |
     from rocwright.catalog.load import the_catalog
     from rocwright.cli.tell import print_json
     from rocwright.errors import FailureClass
-    from rocwright.wheels.audit.judge import Verdict
+    from rocwright.wheels.audit.judge import AuditVerdict
     from rocwright.wheels.audit.run import advice, audit_override
 
     report = audit_override(path, code, on, llvm=llvm, tell=_progress if sys.stderr.isatty() else _silent)
@@ -49,7 +49,7 @@ def command(context: click.Context, path: Path, code: str, on: str, llvm: Path |
         print_json(_as_data(report, told))
     else:
         _show(report, told)
-    context.exit(0 if report.verdict is Verdict.SAFE else FailureClass.CHECK.exit_code)
+    context.exit(0 if report.verdict is AuditVerdict.SAFE else FailureClass.CHECK.exit_code)
 
 
 def _silent(done: int, total: int) -> None:
@@ -76,7 +76,7 @@ def _as_data(report: Report, told: Advice) -> dict[str, Any]:
 
 def _show(report: Report, told: Advice) -> None:
     from rocwright.cli.tell import print_table
-    from rocwright.wheels.audit.judge import Verdict
+    from rocwright.wheels.audit.judge import AuditVerdict
 
     click.echo(f"code for {report.code} on {report.on}, read with LLVM {report.llvm.version}\n")
     paths = dict.fromkeys(one.path for one in report.objects)
@@ -84,9 +84,9 @@ def _show(report: Report, told: Advice) -> None:
     for path in paths:
         objects = [one for one in report.objects if one.path == path]
         kernels = [kernel for one in objects for kernel in one.kernels]
-        counts = [sum(kernel.verdict is verdict for kernel in kernels) for verdict in Verdict]
+        counts = [sum(kernel.verdict is verdict for kernel in kernels) for verdict in AuditVerdict]
         rows.append((path, *(f"{count:,}" for count in (len(objects), *counts))))
-    print_table(("file", "code objects", *Verdict), rows, right=(1, 2, 3, 4))
+    print_table(("file", "code objects", *AuditVerdict), rows, right=(1, 2, 3, 4))
     for count, kernel, reason in report.reasons:
         name = kernel.name if len(kernel.name) <= LONGEST_NAME else f"{kernel.name[:LONGEST_NAME]}..."
         click.echo(
@@ -100,8 +100,8 @@ def _show(report: Report, told: Advice) -> None:
         tried = f"tried: {', '.join(told.tried)}" if told.tried else ""
         click.echo(f"reported  {'; '.join(filter(None, (tried, told.warning)))}")
     summary = {
-        Verdict.SAFE: "every kernel is safe, as far as machine code tells; checked without a GPU",
-        Verdict.NOT_SAFE: "some kernels are not safe",
-        Verdict.NOT_CHECKED: "not every kernel could be checked",
+        AuditVerdict.SAFE: "every kernel is safe, as far as machine code tells; checked without a GPU",
+        AuditVerdict.NOT_SAFE: "some kernels are not safe",
+        AuditVerdict.NOT_CHECKED: "not every kernel could be checked",
     }
     click.echo(f"verdict   {report.verdict}: {summary[report.verdict]}")

@@ -12,7 +12,7 @@ from rocwright.cli.common import complete, json_option
 if TYPE_CHECKING:
     from rocwright.catalog.load import Catalog
     from rocwright.wheels.choose import Target
-    from rocwright.wheels.runs_on import Verdict
+    from rocwright.wheels.runs_on import RunsOn
 
 
 @click.command("runs-on")
@@ -34,13 +34,13 @@ def command(
     from rocwright.catalog.load import the_catalog
     from rocwright.cli.tell import print_json
     from rocwright.errors import CheckError
-    from rocwright.wheels.runs_on import Verdict, runs_on, worst
+    from rocwright.wheels.runs_on import RunsOn, runs_on, worst
 
     catalog = the_catalog()
     target = _target(gpu, catalog)
     found = {path: runs_on(path, target, catalog) for path in paths}
     verdict = worst(one for judged in found.values() for one in judged)
-    runs = verdict.runs or (with_override and verdict is Verdict.OVERRIDE)
+    runs = verdict.runs or (with_override and verdict is RunsOn.OVERRIDE)
     if as_json:
         judged = {str(path): [asdict(one) for one in each] for path, each in found.items()}
         print_json({"gpu": str(target), "runs": runs, "verdict": verdict, "judged": judged})
@@ -50,7 +50,7 @@ def command(
                 click.echo(click.style(str(path), bold=True))
             for one in each:
                 colour = (
-                    "green" if one.verdict.runs else "yellow" if one.verdict is Verdict.OVERRIDE else "red"
+                    "green" if one.verdict.runs else "yellow" if one.verdict is RunsOn.OVERRIDE else "red"
                 )
                 click.echo(f"{click.style(f'{one.verdict}', fg=colour, bold=True)}  {one.path}")
                 click.echo(f"  {one.reason}")
@@ -62,15 +62,15 @@ def command(
         context.exit(CheckError.failure.exit_code)
 
 
-def _summary(verdict: Verdict) -> str:
-    from rocwright.wheels.runs_on import Verdict
+def _summary(verdict: RunsOn) -> str:
+    from rocwright.wheels.runs_on import RunsOn
 
     match verdict:
-        case Verdict.OVERRIDE:
+        case RunsOn.OVERRIDE:
             return "runs only with an override"
-        case Verdict.NO:
+        case RunsOn.NO:
             return "does not run, or not all of it"
-        case Verdict.SLOWER:
+        case RunsOn.SLOWER:
             return "runs, in places slower than it could"
         case _:
             return "runs"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from rocwright.diagnosis.facts import Grade, HostFacts
 from rocwright.doctor.findings.model import Finding, Say, speaker
 from rocwright.doctor.needs import Need
-from rocwright.machine.model import Machine, Memory, Room
+from rocwright.machine.model import FreeSpace, Machine, Memory
 from rocwright.units import size
 
 FEW_INODES = 200_000
@@ -62,16 +62,16 @@ def _memory(memory: Memory, processors: int, needs: tuple[Need, ...], facts: Hos
         )
 
 
-def _each_device(rooms: tuple[Room, ...]) -> Iterator[Room]:
+def _each_device(rooms: tuple[FreeSpace, ...]) -> Iterator[FreeSpace]:
     """Each file system once, with all that lies on it."""
-    by_device: dict[int, list[Room]] = {}
+    by_device: dict[int, list[FreeSpace]] = {}
     for one in rooms:
         by_device.setdefault(one.device, []).append(one)
     for same in by_device.values():
         yield same[0].model_copy(update={"what": ", ".join(one.what for one in same)})
 
 
-def _disk(one: Room, needs: tuple[Need, ...], facts: HostFacts) -> Iterator[Finding]:
+def _disk(one: FreeSpace, needs: tuple[Need, ...], facts: HostFacts) -> Iterator[Finding]:
     told = f"{size(one.free)} of {size(one.total)} free for {one.what} ({one.path})"
     short = [need for need in needs if need.disk > one.free]
     if short:

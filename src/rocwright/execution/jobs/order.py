@@ -24,7 +24,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class QueuePosition:
     """A job's place in the order: its number, and what is left beside it when its turn comes.
 
     `spare` below zero: it finds less than it may want, and what it may want is a guess.
@@ -34,7 +34,7 @@ class Place:
     spare: int
 
 
-def order(available: int, jobs: Sequence[Job]) -> list[Place]:
+def order(available: int, jobs: Sequence[Job]) -> list[QueuePosition]:
     """All jobs, the next one to finish first: of those that find what they want, the first in `jobs`.
 
     Where none does, the one that lacks least comes next, and keeps its turn (`behind`): else all would grow
@@ -46,12 +46,12 @@ def order(available: int, jobs: Sequence[Job]) -> list[Place]:
         fits = next((job for job in waiting if jobs[job].wants <= available), None)
         chosen = min(waiting, key=lambda job: jobs[job].wants + jobs[job].behind) if fits is None else fits
         waiting.remove(chosen)
-        places.append(Place(chosen, available - jobs[chosen].wants))
+        places.append(QueuePosition(chosen, available - jobs[chosen].wants))
         available += jobs[chosen].holds
     return places
 
 
-def may_run(places: Sequence[Place], steps: Sequence[int]) -> list[bool]:
+def may_run(places: Sequence[QueuePosition], steps: Sequence[int]) -> list[bool]:
     """Who may go on, by place: the first one always, and whoever leaves to all before him what they may want.
 
     `steps` is by how much each could grow until the next look, by its number. A job's growth takes nothing

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from rocwright.execution.jobs.learn import Learnt, Peaks
 from rocwright.execution.jobs.order import Job, may_run, order
 from rocwright.execution.jobs.processes import Kind, Seen
-from rocwright.execution.jobs.room import Pressure, Room
+from rocwright.execution.jobs.room import MemoryBudget, Pressure
 
 PERIOD = 0.5
 """Seconds between two looks where nothing presses."""
@@ -102,7 +102,7 @@ class Decision:
 
 def decide(
     now: float,
-    room: Room,
+    room: MemoryBudget,
     seen: Sequence[Seen],
     steps: Sequence[StepNow],
     learnt: Learnt,
@@ -142,7 +142,7 @@ def decide(
     )
 
 
-def fitting(room: Room, learnt: Learnt, component: str, step: str, memory: int, most: int) -> int:
+def fitting(room: MemoryBudget, learnt: Learnt, component: str, step: str, memory: int, most: int) -> int:
     """How many jobs of a step usually fit into the room at once, at least one: for tools that take a number.
 
     Where more is wanted at times, some of them are paused.
@@ -157,7 +157,7 @@ def per_job(learnt: Learnt, component: str, step: str, memory: int) -> int:
     return learnt.peaks(component, step, Kind.COMPILE, memory or UNKNOWN).usual()
 
 
-def margin(room: Room) -> int:
+def margin(room: MemoryBudget) -> int:
     """Bytes that are kept for what is not seen: kernel memory, drivers of compilers, other programs."""
     return round(min(max(room.total * 0.03, 64 * 1024**2), 1024**3))
 
@@ -182,7 +182,7 @@ def _name(one: Seen) -> tuple[int, int]:
     return one.pid, one.started
 
 
-def _remember(now: float, room: Room, seen: Sequence[Seen], before: Decision | None) -> Past:
+def _remember(now: float, room: MemoryBudget, seen: Sequence[Seen], before: Decision | None) -> Past:
     past = before.past if before is not None else Past()
     passed = max(now - past.time, 1e-3) if past.time is not None else past.waits
     pairs = [(one, past.seen.get(_name(one))) for one in seen]
@@ -220,7 +220,7 @@ def _calm(pressure: Pressure | None, past: Past, passed: float) -> float:
 
 
 def _going(
-    available: int, room: Room, active: Sequence[Seen], sorts: _Sorts, past: Past, cores: int
+    available: int, room: MemoryBudget, active: Sequence[Seen], sorts: _Sorts, past: Past, cores: int
 ) -> list[bool]:
     """Which of the processes, the oldest first, may go on."""
     jobs = [
@@ -281,7 +281,7 @@ def _next(available: int, fastest: float, running: int) -> float:
     return min(PERIOD, max(SHORTEST, available / (4 * fastest * max(1, running))))
 
 
-def _hopeless(room: Room, active: Sequence[Seen], goes: Sequence[bool], others: int) -> Seen | None:
+def _hopeless(room: MemoryBudget, active: Sequence[Seen], goes: Sequence[bool], others: int) -> Seen | None:
     """The process that alone has filled what there would be without all others.
 
     What is used now would not tell: a process that was killed is gone before its memory is.

@@ -38,7 +38,7 @@ class Pressure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class MemoryBudget:
     """Memory in bytes, as the tightest of all bounds has it: that under which the least can still be taken.
 
     `used` is what cannot be dropped under pressure: file cache is no use of memory. `available` is what can
@@ -67,7 +67,9 @@ class _Bound:
         return max(0, self.total - self.used)
 
 
-def read_room(limit: int | None, group: Cgroup | None, below: Sequence[Path] = (), own: int = 0) -> Room:
+def read_room(
+    limit: int | None, group: Cgroup | None, below: Sequence[Path] = (), own: int = 0
+) -> MemoryBudget:
     """Look now. `group` is the cgroup of the whole build, None where there is none; `below` are the folders
     of its sandboxes' cgroups. `own` is what the build's processes have, in bytes, for where no cgroup counts
     them. Never raises.
@@ -77,7 +79,7 @@ def read_room(limit: int | None, group: Cgroup | None, below: Sequence[Path] = (
     if limit is not None:
         bounds.append(_Bound("limit", limit, max(own, group.used() if group is not None else 0)))
     tightest = min(bounds, key=lambda bound: bound.left)
-    return Room(
+    return MemoryBudget(
         total=tightest.total,
         used=tightest.used,
         available=tightest.left,

@@ -21,7 +21,7 @@ from rocwright.execution.jobs.join import told_clients, told_to_share
 from rocwright.execution.jobs.learn import Learnt
 from rocwright.execution.jobs.policy import Decision, StepNow, decide, fitting
 from rocwright.execution.jobs.processes import Kind, Seen, Sight, Watch, send
-from rocwright.execution.jobs.room import Room, read_room
+from rocwright.execution.jobs.room import MemoryBudget, read_room
 from rocwright.execution.jobs.tokens import Tokens
 from rocwright.home import Home
 from rocwright.model.steps import Step
@@ -207,7 +207,7 @@ class JobServer:
             self._seats.remove(seat)
         self._wake.set()
 
-    def _look(self, sight: Sight | None = None) -> Room:
+    def _look(self, sight: Sight | None = None) -> MemoryBudget:
         """The room; `sight` is what the build's processes were seen to have, and where."""
         if sight is None:
             return read_room(self.limit, self._group)
@@ -264,7 +264,7 @@ class JobServer:
         if self.decision.hopeless is not None:
             self._too_large(self.decision.hopeless, room, seats)
 
-    def _too_large(self, one: Seen, room: Room, seats: Sequence[Seat]) -> None:
+    def _too_large(self, one: Seen, room: MemoryBudget, seats: Sequence[Seat]) -> None:
         """Say once that no number of jobs would help, and keep it for when the kernel has ended it."""
         for seat in seats:
             if seat.name == one.step:

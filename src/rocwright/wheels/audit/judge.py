@@ -20,7 +20,7 @@ MOST_FUNCTIONS = 200_000
 """More in one code object is none that a compiler wrote."""
 
 
-class Verdict(StrEnum):
+class AuditVerdict(StrEnum):
     """What is known of a kernel; `SAFE` only where everything could be checked."""
 
     SAFE = "safe"
@@ -32,7 +32,7 @@ class Verdict(StrEnum):
 class Reason:
     """Why a kernel is not safe, or not checked: the kind of reason, for counting, and all of it in words."""
 
-    verdict: Verdict
+    verdict: AuditVerdict
     kind: str
     text: str
 
@@ -42,7 +42,7 @@ class Judged:
     """A kernel and what is known of it; `name` is "" for what concerns a code object as a whole."""
 
     name: str
-    verdict: Verdict
+    verdict: AuditVerdict
     reasons: tuple[Reason, ...]
     instructions: int = 0
     differing: int = 0
@@ -151,10 +151,10 @@ def _judged(
         text = f"it may ask for more LDS at launch than {question.on} has ({on.lds:,} bytes)"
         found.append(_unknown("resources", text))
     found += (_unknown("contradiction", text) for text in kernel.contradictions)
-    if any(one.verdict is Verdict.NOT_SAFE for one in found):
-        verdict = Verdict.NOT_SAFE
+    if any(one.verdict is AuditVerdict.NOT_SAFE for one in found):
+        verdict = AuditVerdict.NOT_SAFE
     else:
-        verdict = Verdict.NOT_CHECKED if found else Verdict.SAFE
+        verdict = AuditVerdict.NOT_CHECKED if found else AuditVerdict.SAFE
     return Judged(
         name=kernel.name,
         verdict=verdict,
@@ -205,12 +205,12 @@ def _of_modes(file: CodeFile, question: Question) -> Iterator[Reason]:
 
 
 def _unsafe(kind: str, text: str) -> Reason:
-    return Reason(verdict=Verdict.NOT_SAFE, kind=kind, text=text)
+    return Reason(verdict=AuditVerdict.NOT_SAFE, kind=kind, text=text)
 
 
 def _unknown(kind: str, text: str) -> Reason:
-    return Reason(verdict=Verdict.NOT_CHECKED, kind=kind, text=text)
+    return Reason(verdict=AuditVerdict.NOT_CHECKED, kind=kind, text=text)
 
 
 def _unchecked(kind: str, text: str, name: str = "") -> Judged:
-    return Judged(name=name, verdict=Verdict.NOT_CHECKED, reasons=(_unknown(kind, text),))
+    return Judged(name=name, verdict=AuditVerdict.NOT_CHECKED, reasons=(_unknown(kind, text),))

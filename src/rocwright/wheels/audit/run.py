@@ -11,7 +11,7 @@ from pathlib import Path
 from rocwright.catalog.load import Catalog
 from rocwright.errors import InputError
 from rocwright.wheels.audit.facts import isas
-from rocwright.wheels.audit.judge import Judged, Question, Reason, Verdict, judge
+from rocwright.wheels.audit.judge import AuditVerdict, Judged, Question, Reason, judge
 from rocwright.wheels.audit.llvm import Disassembler, find_disassembler
 from rocwright.wheels.codeobjects import CodeObject, code_objects, read_code
 
@@ -37,29 +37,33 @@ class Report:
     objects: tuple[Audited, ...]
 
     @property
-    def counts(self) -> Counter[Verdict]:
+    def counts(self) -> Counter[AuditVerdict]:
         """Kernels by verdict."""
         return Counter(one.verdict for each in self.objects for one in each.kernels)
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> AuditVerdict:
         """Safe only where every kernel is."""
         found = self.counts
-        if found[Verdict.NOT_SAFE]:
-            return Verdict.NOT_SAFE
-        return Verdict.NOT_CHECKED if found[Verdict.NOT_CHECKED] or not found[Verdict.SAFE] else Verdict.SAFE
+        if found[AuditVerdict.NOT_SAFE]:
+            return AuditVerdict.NOT_SAFE
+        return (
+            AuditVerdict.NOT_CHECKED
+            if found[AuditVerdict.NOT_CHECKED] or not found[AuditVerdict.SAFE]
+            else AuditVerdict.SAFE
+        )
 
     @property
     def reasons(self) -> list[tuple[int, Judged, Reason]]:
         """Each kind of reason, worst first: how many kernels have it, and one of them with its own."""
-        count: Counter[tuple[Verdict, str]] = Counter()
-        first: dict[tuple[Verdict, str], tuple[Judged, Reason]] = {}
+        count: Counter[tuple[AuditVerdict, str]] = Counter()
+        first: dict[tuple[AuditVerdict, str], tuple[Judged, Reason]] = {}
         for kernel in (one for each in self.objects for one in each.kernels):
             kinds = {(reason.verdict, reason.kind): reason for reason in reversed(kernel.reasons)}
             count.update(kinds.keys())
             for key, reason in kinds.items():
                 first.setdefault(key, (kernel, reason))
-        order = sorted(count, key=lambda key: (key[0] is not Verdict.NOT_SAFE, -count[key], key))
+        order = sorted(count, key=lambda key: (key[0] is not AuditVerdict.NOT_SAFE, -count[key], key))
         return [(count[key], *first[key]) for key in order]
 
 
