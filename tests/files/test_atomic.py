@@ -74,6 +74,7 @@ def test_a_file_grows_in_the_folder_where_it_will_lie(tmp_path: Path) -> None:
         assert growing.stat().st_ino == os.fstat(file.fileno()).st_ino
         # a kill leaves it behind: hidden, and named after what it was to be
         assert growing.name.startswith(".file.")
+    assert (tmp_path / "file").stat().st_mode & 0o7777 == 0o644
 
 
 def test_why_writing_failed_is_told_also_where_its_folder_went_meanwhile(tmp_path: Path) -> None:
