@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -32,6 +33,9 @@ __all__ = [
     "pytest_sessionfinish",
     "pytest_terminal_summary",
 ]
+
+# A shell has what it starts in the background ignore Ctrl-C, which some tests send.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No run fails by chance or by slowness: the same cases are tried each time (fuzzing tries new ones).
 settings.register_profile("rocwright", deadline=None, derandomize=True)
