@@ -93,6 +93,8 @@ class Told:
     commit: str = ""
     again: str = ""
     """The commit whose tests tried the survivors again."""
+    remark: str = ""
+    """What a reader must know of this run beside."""
     modules: list[Tried] = field(default_factory=list)
 
 
@@ -253,6 +255,7 @@ def page(told: Told, promises: Mapping[str, str], reasons: Mapping[tuple[str, st
     lines += [
         f"This run: seed {told.seed}, at most {told.most} mutants a module, {told.jobs} at once, "
         f"{told.minutes:.0f} minutes, {told.date}, commit {told.commit}.{again}",
+        *([told.remark] if told.remark else []),
         "",
     ]
     lines += ["| module | promise | possible | drawn | killed | too slow | survived | not tried | noticed |"]
