@@ -12,7 +12,7 @@ VARIABLE = "ROCWRIGHT_RECORDS"
 """A `postgresql://` URL or a file; it stands over `records` of config.toml."""
 
 RUN = "run.json"
-"""A run that is kept as a file, in its folder (takeover.py)."""
+"""A run that is kept as a file, in its folder (spool.py)."""
 TAKEN = ".taken-over"
 """Says into which database the files went; away where a file waits."""
 

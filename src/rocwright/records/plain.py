@@ -75,7 +75,9 @@ class Plain:
         names = [*StepTime.__dataclass_fields__]
         columns = ", ".join(f'"{name}"' for name in names)
         with self._told():
-            found = self.exec_driver_sql(f'SELECT {columns} FROM "step_times" ORDER BY "run" DESC').fetchall()  # noqa: S608
+            # names of fields of ours
+            sql = f'SELECT {columns} FROM "step_times" ORDER BY "run" DESC'  # noqa: S608
+            found = self.exec_driver_sql(sql).fetchall()
         return [StepTime(**dict(zip(names, row, strict=True))) for row in found]
 
     def built(self, step: str, key: str) -> list[tuple[str, str]]:

@@ -282,7 +282,7 @@ class Records:
         lock: str = "",
     ) -> int:
         """Put a run as it is now, with the steps that changed by their place (nothing: all of the run's);
-        gives its number. What a person at a shell does goes through `build.runs.UnderWay`."""
+        gives its number. What a person at a shell does goes through `execution.runs.UnderWay`."""
         changed = dict(enumerate(run.steps)) if steps is None else steps
         told = (list(findings), list(artifacts), list(samples), lock)
         return self.database.write(lambda connection: write.put(connection, run, changed, *told))

@@ -164,7 +164,8 @@ def _locked_cell(connection: Connection, *place: str) -> dict[str, Any]:
     words = dict.fromkeys(("run", "command", "outcome", "at", "failure", "issue"), "")
     upsert(connection, "cells", _CELL, [empty | words], keep=True)
     columns = ", ".join(f'"{name}"' for name in _OF_CELL)
-    row = _ask(connection, f'SELECT {columns} FROM "cells" WHERE {_IS_CELL}', named, lock=True)  # noqa: S608
+    sql = f'SELECT {columns} FROM "cells" WHERE {_IS_CELL}'  # noqa: S608 - names of ours
+    row = _ask(connection, sql, named, lock=True)
     # a file gives JSON as text, a server as what it says
     said = (json.loads(one) if isinstance(one, str) and at > 1 else one for at, one in enumerate(row))
     return dict(zip(_OF_CELL, said, strict=True))
