@@ -36,7 +36,6 @@ from rocwright.resolve.model import Request
 from rocwright.resolve.network import NetworkUpstream
 from rocwright.sandbox import cgroup
 from rocwright.sources.image import Reference, find_digest, machine_architecture, pull
-from rocwright.sources.pullers import PULLERS, Buildah, Podman, Puller, Skopeo
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output
 
@@ -45,7 +44,6 @@ pytestmark = pytest.mark.real
 NAME = "registry.example/team/debian"
 """Its own name; a mirror says where it is had here."""
 
-REAL: tuple[Puller, ...] = (Skopeo(), Podman(), Buildah())
 PACKAGE = "hello"
 
 
@@ -71,16 +69,15 @@ def reference() -> Reference:
     return Reference(NAME, "1")
 
 
-@pytest.mark.parametrize("puller", REAL, ids=lambda one: one.name)
-def test_every_engine_pulls_the_same_image_by_the_digest_that_its_tag_names(
-    puller: Puller, registry: Registry, small: Path, tmp_path: Path, home: Home
+def test_an_image_is_pulled_by_the_digest_that_its_tag_names(
+    registry: Registry, small: Path, tmp_path: Path
 ) -> None:
     digest = registry.push("1", small, env="GREETING=hello")
-    assert find_digest(Reference(NAME, "1"), tmp_path / "find", puller) == digest
-    assert find_digest(Reference(NAME, digest=digest), tmp_path / "find", puller) == digest
-    pulled = pull(ImageOrigin(reference=f"{NAME}:1", digest=digest), tmp_path / "pull", puller)
-    by_skopeo = pull(ImageOrigin(reference=f"{NAME}:1", digest=digest), tmp_path / "again", Skopeo())
-    assert pulled.pin == by_skopeo.pin
+    assert find_digest(Reference(NAME, "1"), tmp_path / "find") == digest
+    assert find_digest(Reference(NAME, digest=digest), tmp_path / "find") == digest
+    pulled = pull(ImageOrigin(reference=f"{NAME}:1", digest=digest), tmp_path / "pull")
+    again = pull(ImageOrigin(reference=f"{NAME}:1", digest=digest), tmp_path / "again")
+    assert pulled.pin == again.pin
     assert pulled.config.env["GREETING"] == "hello"
     assert [path.name for path in (tmp_path / "pull").iterdir()] == [pulled.pin.filename]
 
@@ -98,15 +95,14 @@ def test_a_tag_that_moved_changes_nothing_of_what_is_locked(
     assert store.verified(pinned.sha256)
 
 
-@pytest.mark.parametrize("puller", REAL, ids=lambda one: one.name)
 @pytest.mark.parametrize("what", ["layer", "config", "manifest"])
 def test_what_is_not_as_the_digest_says_is_refused_and_nothing_is_kept(
-    what: str, puller: Puller, registry: Registry, tmp_path: Path
+    what: str, registry: Registry, tmp_path: Path
 ) -> None:
     folder = tmp_path / "own"
     folder.mkdir()
-    (folder / "file").write_text(f"{what} {puller.name}\n")
-    digest = registry.push(f"wrong-{what}-{puller.name}", folder)
+    (folder / "file").write_text(f"{what}\n")
+    digest = registry.push(f"wrong-{what}", folder)
     manifest = json.loads(registry.blob(digest).read_text())
     told = {
         "layer": manifest["layers"][0]["digest"],
@@ -119,52 +115,44 @@ def test_what_is_not_as_the_digest_says_is_refused_and_nothing_is_kept(
     data[at] = ord("0") if data[at] != ord("0") else ord("1")
     blob.write_bytes(data)
     with pytest.raises((FetchError, NetworkError)) as caught:
-        pull(ImageOrigin(reference=f"{NAME}:1", digest=digest), tmp_path / "pull", puller)
+        pull(ImageOrigin(reference=f"{NAME}:1", digest=digest), tmp_path / "pull")
     assert isinstance(caught.value, FetchError), caught.value.as_dict()
     assert list((tmp_path / "pull").iterdir()) == []
 
 
-@pytest.mark.parametrize("puller", REAL, ids=lambda one: one.name)
-def test_a_digest_and_a_tag_that_are_not_there_are_told(
-    puller: Puller, registry: Registry, tmp_path: Path
-) -> None:
+def test_a_digest_and_a_tag_that_are_not_there_are_told(registry: Registry, tmp_path: Path) -> None:
     with pytest.raises(FetchError, match="has no image"):
-        pull(ImageOrigin(reference=f"{NAME}:1", digest=f"sha256:{'0' * 64}"), tmp_path / "pull", puller)
+        pull(ImageOrigin(reference=f"{NAME}:1", digest=f"sha256:{'0' * 64}"), tmp_path / "pull")
     with pytest.raises(FetchError, match="has no image"):
-        find_digest(Reference(NAME, "absent"), tmp_path / "find", puller)
+        find_digest(Reference(NAME, "absent"), tmp_path / "find")
 
 
-@pytest.mark.parametrize("puller", REAL, ids=lambda one: one.name)
 def test_a_registry_that_does_not_answer_is_the_networks(
-    puller: Puller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ROCWRIGHT_MIRRORS", "registry.example/=http://127.0.0.1:9/")
     with pytest.raises(NetworkError, match="does not answer"):
-        find_digest(Reference(NAME, "1"), tmp_path / "find", puller)
+        find_digest(Reference(NAME, "1"), tmp_path / "find")
 
 
-@pytest.mark.parametrize("puller", REAL, ids=lambda one: one.name)
-def test_an_image_of_another_machine_is_refused(
-    puller: Puller, registry: Registry, small: Path, tmp_path: Path
-) -> None:
+def test_an_image_of_another_machine_is_refused(registry: Registry, small: Path, tmp_path: Path) -> None:
     digest = registry.push("s390x", small, architecture="s390x")
     with pytest.raises(FetchError, match=r"is for s390x|is not for"):
-        pull(ImageOrigin(reference=f"{NAME}:s390x", digest=digest), tmp_path / "pull", puller)
+        pull(ImageOrigin(reference=f"{NAME}:s390x", digest=digest), tmp_path / "pull")
     assert list((tmp_path / "pull").iterdir()) == []
 
 
-@pytest.mark.parametrize("puller", REAL, ids=lambda one: one.name)
 def test_of_an_image_for_several_machines_this_ones_is_locked(
-    puller: Puller, registry: Registry, small: Path, tmp_path: Path
+    registry: Registry, small: Path, tmp_path: Path
 ) -> None:
     other = registry.push("of-other", small, architecture="s390x")
     own = registry.push("of-own", small)
     both = put_index(registry, "both", {"s390x": other, machine_architecture(): own})
     neither = put_index(registry, "neither", {"s390x": other})
-    assert find_digest(Reference(NAME, "both"), tmp_path / "find", puller) == own
-    assert find_digest(Reference(NAME, digest=both), tmp_path / "find", puller) == own
+    assert find_digest(Reference(NAME, "both"), tmp_path / "find") == own
+    assert find_digest(Reference(NAME, digest=both), tmp_path / "find") == own
     with pytest.raises(FetchError, match="is not for"):
-        find_digest(Reference(NAME, digest=neither), tmp_path / "find", puller)
+        find_digest(Reference(NAME, digest=neither), tmp_path / "find")
 
 
 def put_index(registry: Registry, tag: str, digests: dict[str, str]) -> str:
@@ -265,10 +253,6 @@ def says_hello(
     store.put_step(step.key, step.model_dump_json(by_alias=True).encode())
     [said] = execute(step.key, store, home, lines.append, engine=engine).outputs
     return store.verified(said.sha256).read_text()
-
-
-def test_pullers_that_are_tried_here_are_all_but_docker() -> None:
-    assert [one.name for one in PULLERS if one not in REAL] == ["docker"]
 
 
 # the way out

@@ -1,4 +1,4 @@
-"""Bases and components that come from images, locked; an engine and a package manager of a few lines."""
+"""Bases and components that come from images, locked; a registry and a package manager of a few lines."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from rocwright.model.steps import BaseAction, ImageOrigin, PackageOrigin
 from rocwright.resolve.images import lock_image
 from rocwright.resolve.model import Lock
 from rocwright.resolve.network import NetworkUpstream
-from rocwright.sources import pullers
+from rocwright.sources import skopeo
 from rocwright.sources.image import ARCHITECTURES, machine_architecture
-from rocwright.sources.pullers import ImageLocation
+from rocwright.sources.skopeo import ImageLocation
 from rocwright.store.local import LocalStore
 
 ONE, TWO = (f"sha256:{digit * 64}" for digit in "12")
@@ -30,9 +30,7 @@ NAME = "registry.example/tiny"
 
 
 class Registry:
-    """An engine whose registry has one image, under whatever digest the tag is said to name."""
-
-    name = "sh"
+    """A registry that has one image, under whatever digest the tag is said to name."""
 
     def __init__(self, saved: Path) -> None:
         self.saved, self.tag, self.pulls = saved, ONE, 0
@@ -46,8 +44,6 @@ class Registry:
         self.pulls += 1
         target.write_bytes(self.saved.read_bytes())
 
-    def clean(self, folder: Path) -> None: ...
-
 
 @pytest.fixture
 def registry(tiny_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
@@ -59,7 +55,8 @@ def registry(tiny_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         "config": {"Env": ["GREETING=hello"]},
     }
     found = Registry(save(tmp_path, plain, config=config))
-    monkeypatch.setattr(pullers, "PULLERS", (found,))
+    monkeypatch.setattr(skopeo, "digest", found.digest)
+    monkeypatch.setattr(skopeo, "save", found.save)
     return found
 
 

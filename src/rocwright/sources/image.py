@@ -1,11 +1,12 @@
-"""Images of a registry, by digest, with the engine at hand: from a reference to a packed root file system."""
+"""Images of a registry, by digest, by skopeo: from a reference to a packed root file system."""
 
 from __future__ import annotations
 
 import platform
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -13,9 +14,10 @@ from pathlib import Path
 from rocwright.errors import FetchError, InputError
 from rocwright.files.atomic import sha256_file
 from rocwright.model.steps import FilePin, ImageOrigin
+from rocwright.sources import skopeo
 from rocwright.sources.layers import ImageConfig, pack_layers
 from rocwright.sources.mirrors import mirrors
-from rocwright.sources.pullers import LOOK_SECONDS, ImageLocation, Puller, puller_at_hand
+from rocwright.sources.skopeo import LOOK_SECONDS, ImageLocation
 
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "ppc64le": "ppc64le", "riscv64": "riscv64"}
 """Machines by the kernel's name -> by the name that images use (OCI image specification: GOARCH)."""
@@ -66,54 +68,48 @@ def machine_architecture() -> str:
     return ARCHITECTURES.get(platform.machine(), platform.machine())
 
 
-def find_digest(
-    reference: Reference, folder: Path, puller: Puller | None = None, seconds: float = LOOK_SECONDS
-) -> str:
+def find_digest(reference: Reference, folder: Path, seconds: float = LOOK_SECONDS) -> str:
     """The digest of the manifest that a reference names for this machine's architecture.
 
     Raises NetworkError without an answer, FetchError where there is no such image, or none for this
-    architecture.
+    architecture, InputError where skopeo is not installed. `folder` is made for it, and removed.
     """
-    puller = puller or puller_at_hand()
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        return puller.digest(_place(reference, machine_architecture(), seconds), folder)
-    finally:
-        puller.clean(folder)
-        shutil.rmtree(folder, ignore_errors=True)
+    with _made(folder):
+        return skopeo.digest(_place(reference, machine_architecture(), seconds), folder)
 
 
 def find_created(reference: Reference, folder: Path, seconds: float) -> datetime | None:
-    """When an image was made, where the engine at hand tells that without pulling it. Raises as above."""
-    puller = puller_at_hand()
-    folder.mkdir(parents=True, exist_ok=True)
+    """When an image was made, where it says so. Raises as above."""
+    with _made(folder):
+        told = skopeo.created(_place(reference, machine_architecture(), seconds), folder)
     try:
-        told = puller.created(_place(reference, machine_architecture(), seconds), folder)
         return datetime.fromisoformat(told.replace("Z", "+00:00")[:19] + "+00:00") if told else None
     except ValueError:
         return None
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def find_tags(reference: Reference, folder: Path, seconds: float) -> tuple[str, ...]:
-    """The tags of an image's name, where the engine at hand tells them. Raises as above."""
-    puller = puller_at_hand()
+    """The tags of an image's name. Raises as above."""
+    with _made(folder):
+        return skopeo.tags(_place(reference, machine_architecture(), seconds), folder)
+
+
+@contextmanager
+def _made(folder: Path) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        return puller.tags(_place(reference, machine_architecture(), seconds), folder)
+        yield
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def pull(origin: ImageOrigin, folder: Path, puller: Puller | None = None) -> Pulled:
+def pull(origin: ImageOrigin, folder: Path) -> Pulled:
     """Pull an image by its digest and pack its root file system into `folder`.
 
-    The engine checks everything that comes against the digest, and what is packed is checked against the
+    skopeo checks everything that comes against the digest, and what is packed is checked against the
     image's own list of layers. Raises NetworkError, and FetchError where anything is not what the digest
     says; then nothing is kept.
     """
-    puller = puller or puller_at_hand()
     reference = Reference.parse(origin.reference)
     architecture = machine_architecture()
     name = f"{reference.name.rpartition('/')[2]}-{origin.digest.removeprefix('sha256:')[:16]}"
@@ -123,7 +119,7 @@ def pull(origin: ImageOrigin, folder: Path, puller: Puller | None = None) -> Pul
     target = folder / f"{name}.tar.zst"
     try:
         place = _place(Reference(reference.name, digest=origin.digest), architecture)
-        puller.save(place, scratch / "image.tar", scratch)
+        skopeo.save(place, scratch / "image.tar", scratch)
         config = pack_layers(scratch / "image.tar", target, scratch, str(reference))
         if config.architecture != architecture:
             raise FetchError(
@@ -136,31 +132,24 @@ def pull(origin: ImageOrigin, folder: Path, puller: Puller | None = None) -> Pul
         target.unlink(missing_ok=True)
         raise
     finally:
-        puller.clean(scratch)
         shutil.rmtree(scratch, ignore_errors=True)
     pin = FilePin(filename=target.name, sha256=sha256_file(target), size=target.stat().st_size, origin=origin)
     return Pulled(pin=pin, path=target, config=config)
 
 
-def choose_digest(
-    reference: Reference,
-    known: str,
-    folder: Path,
-    on_line: Callable[[str], None],
-    puller: Puller | None = None,
-) -> str:
+def choose_digest(reference: Reference, known: str, folder: Path, on_line: Callable[[str], None]) -> str:
     """The digest to lock: the one that is `known` for this reference, else what its tag names now.
 
     Says so where the tag has moved on from what is known. Raises what `find_digest` raises.
     """
     fixed = reference.digest or known
     if not fixed:
-        return find_digest(reference, folder, puller)
-    chosen = find_digest(Reference(reference.name, digest=fixed), folder, puller)
+        return find_digest(reference, folder)
+    chosen = find_digest(Reference(reference.name, digest=fixed), folder)
     if not reference.tag:
         return chosen
     try:
-        now = find_digest(Reference(reference.name, reference.tag), folder, puller)
+        now = find_digest(Reference(reference.name, reference.tag), folder)
     except FetchError as error:
         on_line(f"lock: the tag {reference.name}:{reference.tag} cannot be seen: {error.what}")
         return chosen
@@ -180,6 +169,12 @@ def _place(reference: Reference, architecture: str, seconds: float = LOOK_SECOND
             f"a folder cannot stand in for the registry of {reference}",
             cause="images come from registries only",
             next_step="name another registry in [mirrors]; one that speaks plain HTTP as http://HOST:PORT/",
+        )
+    if "@" in name:
+        raise InputError(
+            f"the mirror for the registry of {reference} has a login in it, which other users could see",
+            cause="the address of an image is in a command line, and has no place for a login",
+            next_step="take the login out of [mirrors], and run: skopeo login REGISTRY",
         )
     return ImageLocation(
         name=name,

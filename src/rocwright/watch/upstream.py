@@ -11,7 +11,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import assert_never
 
-from rocwright.errors import InputError
 from rocwright.home import Home
 from rocwright.model.steps import FilePin
 from rocwright.sources import git, index, web
@@ -19,7 +18,6 @@ from rocwright.sources.debian import DebianArchive
 from rocwright.sources.image import Reference, find_created, find_digest, find_tags
 from rocwright.sources.listing import listed
 from rocwright.sources.package_lists import newest
-from rocwright.sources.pullers import puller_at_hand
 from rocwright.watch.question import (
     File,
     Image,
@@ -72,7 +70,6 @@ class Upstream:
                 endpoint = index.at(question.index) if question.index else self._index.result()
                 return index.published(question.name, endpoint, self.seconds)
             case Image():
-                _check_puller()
                 return find_digest(Reference.parse(question.reference), self._folder(), seconds=self.seconds)
             case ImageDay():
                 name = Reference.parse(question.reference).name
@@ -126,13 +123,3 @@ class Shared:
         if question not in answers:
             answers[question] = upstream.ask(question)
         return answers[question]
-
-
-def _check_puller() -> None:
-    puller = puller_at_hand()
-    if not puller.looks:
-        raise InputError(
-            "no image can be looked at without pulling it",
-            cause=f"{puller.name} is what is installed",
-            next_step="install skopeo (on Debian and Ubuntu: apt-get install skopeo)",
-        )

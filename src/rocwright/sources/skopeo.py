@@ -1,0 +1,196 @@
+"""Images of registries by skopeo, which needs no storage, no daemon and no rights.
+
+Proxies, credentials, and which registries may speak plain HTTP are skopeo's own settings; only a mirror that
+begins with http:// asks for plain HTTP itself. No login is ever in a command line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from rocwright.errors import FetchError, InputError, NetworkError, OutOfDiskError, RocwrightError
+from rocwright.processes import run as process
+
+LOOK_SECONDS = 120
+PULL_SECONDS = 4 * 3600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageLocation:
+    """An image where this machine gets it: its name there, a tag or a digest, the architecture wanted, and
+    how long to look for it."""
+
+    name: str
+    tag: str
+    digest: str
+    architecture: str
+    plain_http: bool = False
+    seconds: float = LOOK_SECONDS
+
+    def __str__(self) -> str:
+        # skopeo takes no tag beside a digest
+        return f"{self.name}@{self.digest}" if self.digest else f"{self.name}:{self.tag}"
+
+
+def digest(place: ImageLocation, folder: Path) -> str:
+    """The digest of the one manifest that is for the place's architecture.
+
+    Raises what all functions here raise: InputError where skopeo is not installed, OutOfDiskError,
+    NetworkError without an answer, FetchError for an image that is not there, not for you, or not what its
+    digest says.
+    `folder` takes what skopeo writes on the way; whoever made it removes it.
+    """
+    words = [*_for(place), "inspect", "--raw", *_tls(place), f"docker://{place}"]
+    raw = _run(place, folder, words, place.seconds)
+    found = f"sha256:{sha256(raw.encode()).hexdigest()}"
+    if place.digest not in ("", found):
+        raise _explain(place, f"the digest of what came does not match: it is {found}")
+    with _readable(place):
+        listed = json.loads(raw).get("manifests")
+        return found if listed is None else _instance(place, listed)
+
+
+def created(place: ImageLocation, folder: Path) -> str:
+    """When the image was made, ISO 8601; empty where it does not say so. Raises as `digest`."""
+    words = [*_for(place), "inspect", "--config", *_tls(place), f"docker://{place}"]
+    told = _run(place, folder, words, place.seconds)
+    with _readable(place):
+        return str(json.loads(told).get("created") or "")
+
+
+def tags(place: ImageLocation, folder: Path) -> tuple[str, ...]:
+    """All tags of the image's name. Raises as `digest`."""
+    words = ["list-tags", *_tls(place), f"docker://{place.name}"]
+    told = _run(place, folder, words, place.seconds)
+    with _readable(place):
+        return tuple(map(str, json.loads(told)["Tags"]))
+
+
+def save(place: ImageLocation, target: Path, folder: Path) -> None:
+    """Write the image as an archive in the form of `docker save`, each blob checked. Raises as `digest`."""
+    tls = ["--src-tls-verify=false"] if place.plain_http else []
+    copy = ["copy", "--quiet", "--remove-signatures", *tls, f"docker://{place}", f"docker-archive:{target}"]
+    _run(place, folder, [*_for(place), "--tmpdir", str(folder), *copy])
+
+
+@contextmanager
+def _readable(place: ImageLocation) -> Iterator[None]:
+    """What a registry sends is a stranger's."""
+    try:
+        yield
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise FetchError(
+            f"the registry's description of {place} cannot be read",
+            cause=f"{type(error).__name__}: {error}"[:300],
+            next_step="try again; if it stays so, the image is broken where it was published",
+            subject=str(place),
+        ) from error
+
+
+def _for(place: ImageLocation) -> list[str]:
+    return ["--override-os", "linux", "--override-arch", place.architecture]
+
+
+def _tls(place: ImageLocation) -> list[str]:
+    return ["--tls-verify=false"] if place.plain_http else []
+
+
+def _instance(place: ImageLocation, manifests: Sequence[dict[str, Any]]) -> str:
+    platforms = [one.get("platform", {}) for one in manifests]
+    for one, meant in zip(manifests, platforms, strict=True):
+        if (meant.get("os"), meant.get("architecture")) == ("linux", place.architecture):
+            return str(one["digest"])
+    raise _other_architecture(place, ", ".join(sorted({str(one.get("architecture")) for one in platforms})))
+
+
+def _other_architecture(place: ImageLocation, known: str) -> FetchError:
+    return FetchError(
+        f"the image {place} is not for {place.architecture} machines",
+        cause=f"it is there for {known}",
+        next_step="name an image for this architecture, or use another machine",
+        subject=str(place),
+    )
+
+
+def _run(place: ImageLocation, folder: Path, words: Sequence[str], seconds: float = PULL_SECONDS) -> str:
+    if shutil.which("skopeo") is None:
+        raise InputError(
+            "skopeo is not installed, which pulls images",
+            cause="no program of that name was found on PATH",
+            next_step="install it (on Debian and Ubuntu: apt-get install skopeo), then try again",
+        )
+    # what skopeo unpacks on the way stays in the folder too; logins and settings are elsewhere
+    env = os.environ | {"XDG_DATA_HOME": str(folder / "data"), "TMPDIR": str(folder)}
+    done = process.run(["skopeo", *words], timeout=seconds, env=env)
+    if not done.ok:
+        raise _explain(place, "i/o timeout: no answer in time" if done.timed_out else done.stderr)
+    return done.stdout
+
+
+_FULL = ("no space left on device",)
+_NOT_AS_SAID = (
+    *("did not match", "does not match", "digest mismatch", "mismatched digest"),
+    *("unexpected eof", "unexpected end of", "filesystem layer verification failed"),
+)
+_OTHER = ("no image found in manifest list", "no image found in image index", "no matching manifest")
+_ABSENT = ("manifest unknown", "name unknown", "not found", "repository does not exist")
+_REFUSED = ("unauthorized", "resource is denied", "access denied", "authentication required")
+_SILENT = (
+    *("connection refused", "no such host", "dial tcp", "i/o timeout", "tls:", "x509", "response to https"),
+    *("network is unreachable", "connection reset", "deadline exceeded", "pinging container registry"),
+    *("bad gateway", "service unavailable", "too many requests"),
+)
+
+
+def _explain(place: ImageLocation, said: str) -> RocwrightError:
+    """skopeo's words as one of our failures; registries and its libraries say them in several ways."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    last = lines[-1] if lines else "it said nothing"
+    text = last.lower()
+    about = {"cause": f"skopeo: {last}"[:700], "subject": str(place)}
+    if any(sign in text for sign in _FULL):
+        next_step = "free some room, or set ROCWRIGHT_HOME to a larger disk"
+        return OutOfDiskError(f"the image {place} did not fit on the disk", **about, next_step=next_step)
+    if any(sign in text for sign in _OTHER):
+        return FetchError(
+            f"the image {place} is not for {place.architecture} machines",
+            **about,
+            next_step="name an image for this architecture, or use another machine",
+        )
+    if any(sign in text for sign in _NOT_AS_SAID):
+        return FetchError(
+            f"what the registry gives for {place} is not what the digest says",
+            **about,
+            next_step="try again; if it stays so, do not trust that registry or mirror",
+        )
+    if any(sign in text for sign in _ABSENT):
+        return FetchError(
+            f"the registry has no image {place}",
+            **about,
+            next_step="check the name; an image that was removed upstream is only had from a mirror",
+        )
+    if any(sign in text for sign in _REFUSED):
+        return FetchError(
+            f"the registry does not give {place} to you",
+            **about,
+            next_step="check the name; for a private image: skopeo login REGISTRY",
+        )
+    if any(sign in text for sign in _SILENT):
+        return NetworkError(
+            f"the registry of {place} does not answer",
+            **about,
+            next_step="check the network, and the mirrors in config.toml, then try again",
+        )
+    return FetchError(
+        f"skopeo could not pull {place}",
+        **about,
+        next_step=f"try it by hand: skopeo inspect docker://{place}",
+    )
