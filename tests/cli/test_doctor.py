@@ -13,6 +13,11 @@ from click.testing import CliRunner, Result
 from tests.machine.machines import GIB, NVIDIA, POLARIS, STRIX_HALO, machine
 
 from rocwright.cli import cli
+from rocwright.errors import FetchError
+from rocwright.execution.runs import UnderWay
+from rocwright.home import Home
+from rocwright.records.model import StepRun
+from rocwright.resolve.model import Request
 
 
 @pytest.fixture(autouse=True)
@@ -86,7 +91,25 @@ def test_a_bundle_is_written(tmp_path: Path) -> None:
     done = doctor("--root", root, "--bundle", tmp_path / "report.tar.gz")
     assert "written" in done.stderr
     with tarfile.open(tmp_path / "report.tar.gz") as packed:
-        assert packed.getnames() == ["doctor/report.json", "doctor/report.txt"]
+        assert packed.getnames() == ["doctor/report.json", "doctor/report.txt", "doctor/versions.json"]
+
+
+def test_a_bundle_of_this_machine_has_the_last_failure_without_the_users_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_letters")
+    error = FetchError("the weights are not there", cause="get /x?key hf_letters", next_step="look").as_dict()
+    request = Request(stack="vllm", gpu=("gfx1151",), base="debian:sid")
+    with UnderWay("build", request, Home.default(), pytest.fail) as under_way:
+        under_way.note(StepRun(name="weights", key="k", outcome="failed", error=error))
+        under_way.ended("failed")
+    doctor("--no-engines", "--bundle", tmp_path / "report.tar.gz")
+    with tarfile.open(tmp_path / "report.tar.gz") as packed:
+        file = packed.extractfile("doctor/failure.json")
+        assert file is not None
+        [step] = json.load(file)["failed"]
+    assert step["error"]["what"] == "the weights are not there"
+    assert step["error"]["cause"] == "get /x?key [secret]"
 
 
 def test_another_machine_is_not_mended_from_here(tmp_path: Path) -> None:

@@ -63,13 +63,29 @@ def test_planted_secrets_are_gone_from_the_whole_report(tmp_path: Path, name: st
         known = secrets(tree, found.machine.user.name, "/home/grace")
     data = found.model_dump(mode="json")
     assert "hunter2" in json.dumps(data)
-    write_bundle(tmp_path / name, data, "\n".join([*PLANTED.values(), *ELSEWHERE]), known)
+    text = "\n".join([*PLANTED.values(), *ELSEWHERE])
+    write_bundle(tmp_path / name, {"report.json": data, "report.txt": text}, known)
     told = texts(tmp_path / name)
     assert len(told) == 2
     for secret in (*PLANTED.values(), *ELSEWHERE, "hunter2", "example.org"):
         assert not any(secret in text for text in told), secret
     assert "gfx1151" in told[0]
     assert json.loads(told[0])["machine"]["gpus"][0]["address"] == STRIX_HALO.address
+
+
+def test_what_the_environment_keeps_secret_is_taken_out_by_its_content(tmp_path: Path) -> None:
+    environment = {
+        "HF_TOKEN": "hf_abcdef",
+        "MY_PASSWORD": "correct horse",
+        "A_TOKEN": "yes",
+        "CC": "clang-19",
+    }
+    with Tree(machine(tmp_path / "root", STRIX_HALO)) as tree:
+        known = secrets(tree, "", "", environment)
+    said = {"detail": "fetch hf_abcdef of correct horse: yes, clang-19"}
+    write_bundle(tmp_path / "doctor.zip", {"failure.json": said}, known)
+    [told] = texts(tmp_path / "doctor.zip")
+    assert json.loads(told) == {"detail": "fetch [secret] of [secret]: yes, clang-19"}
 
 
 def test_what_is_no_secret_stays() -> None:
@@ -84,7 +100,7 @@ def test_a_known_secret_never_survives_as_a_word(secret: str, around: str) -> No
 
 def test_another_ending_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no name for a bundle"):
-        write_bundle(tmp_path / "doctor.rar", {}, "", {})
+        write_bundle(tmp_path / "doctor.rar", {}, {})
 
 
 @pytest.mark.parametrize(
@@ -98,6 +114,11 @@ def test_another_ending_is_refused(tmp_path: Path) -> None:
         ("AA-BB-CC-DD-EE-FF", "[mac]"),
         ("https://ada:pw@host/x", "https://[login]@host/x"),
         ("/Users/ada/x", "/home/[user]/x"),
+        ("Authorization: Bearer ab.cd==", "Authorization: [secret]"),
+        ("'authorization': 'abcd'", "'authorization': '[secret]'"),
+        ("get http://h/x?token=abc&y=1", "get http://h/x?token=[secret]&y=1"),
+        ("--api-key=abc HF_TOKEN='abc'", "--api-key=[secret] HF_TOKEN='[secret]'"),
+        ("tokenizers 0.21, a token of the job server", "tokenizers 0.21, a token of the job server"),
         ("std::string a::Foo 12:30 0000:c5:00.0", "std::string a::Foo 12:30 0000:c5:00.0"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,7 +42,7 @@ _MANY = 4
 @click.option(
     "--bundle",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write a report for a bug (.tar.gz or .zip), with names, serials and addresses taken out.",
+    help="Write a bug report (.tar.gz or .zip): this, versions, the last failed run; secrets are taken out.",
 )
 @click.option("--no-engines", is_flag=True, help="Try no sandbox engine; the rest takes less than a second.")
 @json_option
@@ -61,6 +62,7 @@ def command(
     from rocwright.catalog.load import the_catalog
     from rocwright.cli.tell import print_json
     from rocwright.diagnosis.facts import host_facts
+    from rocwright.doctor.attachments import last_failure, versions
     from rocwright.doctor.bundle import secrets, write_bundle
     from rocwright.doctor.doctor import examine, here, only
     from rocwright.errors import FailureClass
@@ -73,12 +75,19 @@ def command(
     with Tree(root.absolute()) as tree:
         engines = _engines(home) if tree.live and not no_engines else None
         machine = only(here(tree, catalog, facts, home, engines), targets)
-        known = secrets(tree, machine.user.name, str(Path.home())) if bundle else {}
+        known = secrets(tree, machine.user.name, str(Path.home()), os.environ) if bundle else {}
         report = examine(machine, catalog, facts, stacks, home if tree.live else None)
         live = tree.live
     lines = list(_lines(report))
     if bundle:
-        write_bundle(bundle, report.model_dump(mode="json"), click.unstyle("\n".join(lines)), known)
+        files: dict[str, object] = {
+            "report.json": report.model_dump(mode="json"),
+            "report.txt": click.unstyle("\n".join(lines)),
+            "versions.json": versions(),
+            # of another machine's folders nothing was run here
+            **({"failure.json": last_failure(home)} if live else {}),
+        }
+        write_bundle(bundle, files, known)
         say(f"written: {bundle}")
     if as_json:
         print_json(report.model_dump(mode="json"))

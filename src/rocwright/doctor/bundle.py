@@ -1,4 +1,4 @@
-"""A report for a bug, with names, serials and addresses taken out."""
+"""A report for a bug, with names, serials, addresses, passwords and tokens taken out."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import json
 import re
 import tarfile
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from rocwright.errors import InputError, InternalError
 from rocwright.files.atomic import write_atomic
@@ -33,20 +34,37 @@ _FILES = {
 
 _PATTERNS = (
     (re.compile(r"(?<=://)[^/\s:@]+(?::[^/\s@]*)?@"), "[login]@"),
+    (re.compile(r"(?i)\b(authorization[\"']?\s*[:=]\s*[\"']?)(?:[a-z]+ +)?[^\s\"',;]+"), r"\1[secret]"),
+    (
+        re.compile(r"(?i)((?:password|passwd|secret|token|api[_-]?key)[\"']?\s*=\s*[\"']?)[^\s\"'&,;]+"),
+        r"\1[secret]",
+    ),
     (re.compile(r"\b(?:[0-9a-fA-F]{2}[:-]){5}[0-9a-fA-F]{2}\b"), "[mac]"),
     (re.compile(r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b"), "[uuid]"),
     (re.compile(r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?!\d|\.\d)"), "[address]"),
     (re.compile(r"/(?:home|Users)/[^/\s:\"']+"), "/home/[user]"),
 )
 
+_SECRET_NAME = re.compile(
+    r"TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY", re.IGNORECASE
+)
+"""Variables of the environment whose content nobody else may know."""
+
+_SHORTEST_SECRET = 6
+"""Letters of such content from which on it is taken out; shorter is `true`, `yes` or a number."""
+
 _MAYBE_ADDRESS = re.compile(r"(?<!\w)[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){2,7}(?!\w)")
 _PLACEHOLDER = re.compile(r"\[[a-z-]+\]")
 
 
-def secrets(tree: Tree, user: str, home: str) -> dict[str, str]:
-    """What must not be told of a machine -> the word that stands for it."""
+def secrets(
+    tree: Tree, user: str, home: str, environment: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, str]:
+    """What must not be told of a machine, or of an environment -> the word that stands for it."""
     found = {home: "[home]"} if home not in ("", "/") else {}
     found |= {user: "[user]"}
+    hidden = (text for name, text in environment.items() if _SECRET_NAME.search(name))
+    found |= {text: "[secret]" for text in hidden if len(text) >= _SHORTEST_SECRET}
     for word, files in _FILES.items():
         for file in files:
             text = tree.text(file) or ""
@@ -106,23 +124,20 @@ def clean_data(data: object, known: dict[str, str]) -> object:
             return data
 
 
-def write_bundle(path: Path, data: object, text: str, known: dict[str, str]) -> None:
-    """report.json and report.txt as .zip or .tar.gz, by the name's ending.
+def write_bundle(path: Path, files: Mapping[str, object], known: dict[str, str]) -> None:
+    """The files as .zip or .tar.gz, by the name's ending: a text as it is, other data as JSON.
 
     Raises InputError for another ending, InternalError where a secret would be left in.
     """
-    files = {
-        "report.json": json.dumps(clean_data(data, known), indent=2, ensure_ascii=False) + "\n",
-        "report.txt": clean(text, known) + "\n",
-    }
-    left = sorted(set(_left(files.values(), known)))
+    told = {name: _cleaned(content, known) for name, content in files.items()}
+    left = sorted(set(_left(told.values(), known)))
     if left:
         raise InternalError(
             f"the report would still tell {', '.join(left)}",
             cause="a fault of rocwright: what it takes out of reports does not take this out",
             next_step="report this, without the report",
         )
-    packed = {name: content.encode() for name, content in files.items()}
+    packed = {name: content.encode() for name, content in told.items()}
     if path.name.endswith(".zip"):
         write_atomic(path, _zip(packed))
     elif path.name.endswith((".tar.gz", ".tgz")):
@@ -133,6 +148,12 @@ def write_bundle(path: Path, data: object, text: str, known: dict[str, str]) -> 
             cause="its ending says what it becomes",
             next_step="name it doctor.tar.gz or doctor.zip",
         )
+
+
+def _cleaned(content: object, known: dict[str, str]) -> str:
+    if isinstance(content, str):
+        return clean(content, known) + "\n"
+    return json.dumps(clean_data(content, known), indent=2, ensure_ascii=False) + "\n"
 
 
 def _left(texts: Iterable[str], known: dict[str, str]) -> Iterator[str]:
