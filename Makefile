@@ -3,6 +3,9 @@
 PYTHON ?= python3
 BIN    := .venv/bin
 
+# as a user has it: what was imported once need not be compiled again by each process
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: quickstart test fast real nightly lint format docs bench mutants coverage reliability requirements clean
 
 quickstart: .venv/ready

@@ -78,8 +78,6 @@ def command(
     from rocwright.execution.options import Options
     from rocwright.execution.progress import choose_progress
     from rocwright.flow import build, current_lock, planned
-    from rocwright.remedies.heal import add_offers
-    from rocwright.remedies.heal import heal as build_and_heal
 
     project = the_project(asked)
     locked = current_lock(project, say)
@@ -97,10 +95,15 @@ def command(
     )
     with choose_progress() as progress:
         if heal:
+            from rocwright.remedies.heal import heal as build_and_heal
+
             locked, built = build_and_heal(project, locked, options, progress, run_id=run_id, origin=origin)
         else:
             built = build(project, locked, options, progress, run_id=run_id, origin=origin)
-    add_offers(project, locked, built)
+    if built.failures:
+        from rocwright.remedies.heal import add_offers
+
+        add_offers(project, locked, built)
     findings = []
     if verify_too and not built.failures:
         from dataclasses import replace

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
+
+import tomli
 
 from rocwright.errors import InputError
 
@@ -60,10 +61,10 @@ def read_toml(path: Path) -> dict[str, object]:
         if path.stat().st_size > MOST_TOML_BYTES:
             raise InputError(f"{path} is too large to be read", next_step="a file of this kind has some KiB")
         text = path.read_text(encoding="utf-8")
-        # tomllib takes time by the square of the parts of a name
+        # the parser takes time by the square of the parts of a name
         if any(line.partition("=")[0].count(".") > MOST_TOML_DOTS for line in text.splitlines()):
             raise InputError(f"{path} has a name of too many parts", next_step="look at the file")
-        return tomllib.loads(text)
+        return tomli.loads(text)
     except FileNotFoundError as error:
         raise InputError(f"{path} does not exist", next_step="check the name") from error
     except UnicodeDecodeError as error:
