@@ -6,7 +6,7 @@ BIN    := .venv/bin
 # as a user has it: what was imported once need not be compiled again by each process
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: quickstart test fast real nightly lint format docs bench mutants coverage reliability requirements clean
+.PHONY: quickstart test fast real nightly test-pythons lint format docs bench mutants coverage reliability requirements dist clean
 
 quickstart: .venv/ready
 	@tools/prepare build
@@ -26,6 +26,10 @@ real: .venv/ready
 nightly: .venv/ready
 	@tools/prepare test
 	tools/pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m nightly --durations=20
+
+# the fast tests with Python 3.11, 3.13 and the newest of Debian, in roots of their own; as root, some 12 GiB
+test-pythons:
+	for suite in bookworm trixie sid; do tools/in_root $$suite || exit 1; done
 
 lint: .venv/ready
 	$(BIN)/ruff check .
@@ -64,7 +68,14 @@ coverage: .venv/ready
 # hashes of everything that development installs; run it after changing pyproject.toml (needs uv)
 requirements:
 	for group in dev docs; do uv pip compile -q --generate-hashes --no-emit-index-url --no-emit-find-links \
-	    --no-header --python-version 3.11 pyproject.toml --group $$group -o requirements/$$group.txt; done
+	    --no-header --universal --python-version 3.11 pyproject.toml --group $$group -o requirements/$$group.txt; done
+
+# what a release publishes, into dist/: the same files for the same commit
+dist: .venv/ready
+	rm -rf dist
+	for project in $(dir $(wildcard pyproject.toml packages/*/pyproject.toml)); do \
+	    (cd $$project && SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) \
+	    $(CURDIR)/$(BIN)/python -m hatchling build -d $(CURDIR)/dist) || exit 1; done
 
 .venv/ready: requirements/dev.txt pyproject.toml
 	@tools/prepare build
