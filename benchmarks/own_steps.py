@@ -16,8 +16,9 @@ import zstandard
 
 from benchmarks.measure import BenchError
 from benchmarks.place import ENGINE
+from rocwright.execution.options import Options
 from rocwright.execution.progress import PlainProgress
-from rocwright.execution.scheduler import Options, run_steps
+from rocwright.farm.executors import run_steps
 from rocwright.home import Home
 from rocwright.model.step_environment import EPOCH
 from rocwright.model.steps import BaseAction, Input, Needs, OutputSpec, Plan, RunAction, Step, TreeAction

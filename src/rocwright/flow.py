@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rocwright.errors import ConflictError, InputError, OutOfDiskError, RocwrightError
 from rocwright.execution.built import Built
-from rocwright.execution.options import Options, Outcome
+from rocwright.execution.options import LOCAL, Options, Outcome
 from rocwright.execution.progress import Progress
 from rocwright.execution.runs import UnderWay
 from rocwright.files.atomic import write_atomic
@@ -146,6 +146,10 @@ def build(
             next_step="rocwright lock, on a machine that reaches these places",
         )
     chosen()  # a key that is named and is not there is told before hours are spent
+    if options.executor != LOCAL:
+        from rocwright.farm.executors import find_maker
+
+        find_maker(options.executor)  # and so is an executor
     first = [one.step for one in planned(project, locked)[1] if one.state is State.RUN]
     if first:
         from rocwright.execution.workspace import spare_the_users_work
@@ -193,7 +197,7 @@ def _build(
             break
         from rocwright.execution.disk import check_room
         from rocwright.execution.estimate import expected
-        from rocwright.execution.scheduler import run_steps
+        from rocwright.farm.executors import run_steps
 
         check_room(decisions, project.home)
         told = run_steps(

@@ -16,9 +16,10 @@ from tests.execution.test_scheduler import log, outcomes, processes
 from rocwright.diagnosis.facts import host_facts
 from rocwright.errors import FailureClass, OutOfDiskError
 from rocwright.execution.disk import DiskWatch, Volume, check_room, how_to_free, places, storage_of, volumes
+from rocwright.execution.options import Options, Outcome
 from rocwright.execution.progress import PlainProgress
-from rocwright.execution.scheduler import Options, Outcome, run_steps
 from rocwright.execution.workspace import Workspace
+from rocwright.farm.executors import run_steps
 from rocwright.home import Home
 from rocwright.model.steps import Needs, Plan, Step, TreeAction
 from rocwright.plan.decide import Decision, State, decide

@@ -8,9 +8,10 @@ import pytest
 from tests.making import small_plan
 
 from rocwright.errors import CompileError, FailureClass, OutOfMemoryError
+from rocwright.execution.executor import Alone
 from rocwright.execution.jobs.learn import Learnt
 from rocwright.execution.jobs.processes import Kind
-from rocwright.execution.jobs.server import Alone, JobServer
+from rocwright.execution.jobs.server import JobServer
 from rocwright.execution.killed import killed
 from rocwright.execution.retry import Tries, again_line
 from rocwright.home import Home

@@ -20,7 +20,8 @@ from rocwright.errors import FailureClass, OutOfDiskError, from_dict
 from rocwright.execution.disk import check_room
 from rocwright.execution.estimate import Expected
 from rocwright.execution.progress import PlainProgress
-from rocwright.execution.scheduler import Notes, Options, Outcome, run_steps
+from rocwright.execution.scheduler import Notes, Options, Outcome
+from rocwright.farm.executors import run_steps
 from rocwright.home import Home
 from rocwright.model.steps import Needs, Plan, Step
 from rocwright.plan.decide import decide
@@ -178,7 +179,7 @@ def test_a_step_that_is_killed_is_told_as_killed_and_not_kept(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch, elsewhere: int
 ) -> None:
     # the kernel counts for the whole machine, where another process runs out of memory meanwhile
-    monkeypatch.setattr("rocwright.execution.scheduler.machine_kills", lambda: 7)
+    monkeypatch.setattr("rocwright.farm.step.machine_kills", lambda: 7)
     monkeypatch.setattr("rocwright.execution.killed.machine_kills", lambda: 7 + elsewhere)
     step = workshop.step("sleep 30", "touch $OUT/result")
     killer = subprocess.Popen(
@@ -304,7 +305,8 @@ import json, sys
 from pathlib import Path
 from rocwright.execution.estimate import Expected
 from rocwright.execution.progress import PlainProgress
-from rocwright.execution.scheduler import Options, run_steps
+from rocwright.execution.options import Options
+from rocwright.farm.executors import run_steps
 from rocwright.errors import InterruptedByUser
 from rocwright.home import Home
 from rocwright.plan.decide import decide

@@ -12,8 +12,9 @@ from tests.execution.conftest import DOMAIN, Workshop, put_root
 from tests.making import EPOCH, make_tiny_root
 
 from rocwright.execution.estimate import Expected
+from rocwright.execution.options import Options, Outcome
 from rocwright.execution.progress import PlainProgress
-from rocwright.execution.scheduler import Options, Outcome, run_steps
+from rocwright.farm.executors import run_steps
 from rocwright.home import Home
 from rocwright.model.steps import Needs, Plan, Step
 from rocwright.plan.decide import decide

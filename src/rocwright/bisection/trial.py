@@ -11,9 +11,10 @@ from rocwright.bisection.search import Answer
 from rocwright.errors import FailureClass, InputError, PatchError, RocwrightError
 from rocwright.execution.disk import check_room
 from rocwright.execution.estimate import expected
+from rocwright.execution.options import Options
 from rocwright.execution.progress import Progress
 from rocwright.execution.runs import UnderWay
-from rocwright.execution.scheduler import Options, run_steps
+from rocwright.farm.executors import run_steps
 from rocwright.plan.decide import State, decide
 from rocwright.plan.make import make_plan
 from rocwright.project import Project

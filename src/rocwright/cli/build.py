@@ -8,6 +8,7 @@ import click
 
 from rocwright.cli.common import (
     Asked,
+    complete_executor,
     engine_option,
     json_option,
     memory_option,
@@ -38,6 +39,13 @@ from rocwright.cli.common import (
 )
 @no_compiler_cache_option
 @engine_option
+@click.option(
+    "--executor",
+    metavar="NAME",
+    default="local",
+    shell_complete=complete_executor,
+    help="What runs the steps: local, or one that another package brings.",
+)
 @click.option("--verify", "verify_too", is_flag=True, help="Check and try what is built.")
 @click.option(
     "--keep-stopped",
@@ -60,6 +68,7 @@ def command(
     sharing: bool,
     compiler_cache: bool,
     engine: str | None,
+    executor: str,
     verify_too: bool,
     discard: bool,
     keep_stopped: bool,
@@ -92,6 +101,7 @@ def command(
         engine=engine,
         discard=discard,
         keep_stopped=keep_stopped,
+        executor=executor,
     )
     with choose_progress() as progress:
         if heal:

@@ -49,6 +49,13 @@ def complete_engine(_: click.Context, __: click.Parameter, incomplete: str) -> l
     return [name for name in ENGINES if name.startswith(incomplete)]
 
 
+def complete_executor(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """Shell completion with names of executors."""
+    from rocwright.farm.executors import names
+
+    return [name for name in names() if name.startswith(incomplete)]
+
+
 _BYTES = {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
 

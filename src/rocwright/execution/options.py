@@ -8,13 +8,16 @@ from dataclasses import dataclass, field
 from rocwright.errors import RocwrightError
 from rocwright.records.model import StepRun
 
+LOCAL = "local"
+"""The executor that runs steps on this machine."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """What a user may say about a run: most jobs at once, most memory of the whole in bytes, whether steps
     share the jobs by a job server, whether they may have a compiler cache, the engine by name, whether
-    changes in trees that nobody saved are thrown away, and whether the folder of a step stays that was
-    stopped for a full disk."""
+    changes in trees that nobody saved are thrown away, whether the folder of a step stays that was stopped
+    for a full disk, and what runs the steps: an executor, by name."""
 
     jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
     memory: int | None = None
@@ -23,6 +26,7 @@ class Options:
     engine: str | None = None
     discard: bool = False
     keep_stopped: bool = False
+    executor: str = LOCAL
 
 
 @dataclass(slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
-from rocwright.units import duration
+from rocwright.units import duration, size
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -120,6 +120,12 @@ class Running:
             parts.append(f"longer than the {duration(self.expected)} expected")
         parts.append(self.load())
         return " · ".join(part for part in parts if part)
+
+
+def load(jobs: int, memory: int) -> str:
+    """What a step has of the machine, in words: jobs, and bytes where they are worth telling."""
+    count = f"{jobs} job{'s' if jobs != 1 else ''}"
+    return f"{count} · {size(memory)}" if memory >= 2**20 else count
 
 
 class Progress(Protocol):

@@ -1,19 +1,36 @@
-"""A step that ran out of memory is tried once more, with less at once, and alone."""
+"""A step that ran out of memory is tried once more, with less at once, and alone; one that was lost with the
+machine where it ran is tried elsewhere."""
 
 from __future__ import annotations
 
-from rocwright.errors import FailureClass, OutOfMemoryError, RocwrightError
-from rocwright.execution.jobs.server import Alone
+from collections import Counter
+
+from rocwright.errors import FailureClass, OutOfMemoryError, RocwrightError, SandboxError
+from rocwright.execution.executor import Alone, Lost
 from rocwright.model.steps import Step
 from rocwright.records.model import StepRun
 from rocwright.units import size
 
+MOST_LOST = 2
+"""How often a step is tried again that was lost: one that ends three machines is at fault itself."""
+
 
 class Tries:
-    """The first tries of this build that ran out of memory, by the key of their step."""
+    """The first tries of this build that ran out of memory, by the key of their step, and how many were
+    lost."""
 
     def __init__(self) -> None:
         self._first: dict[str, StepRun] = {}
+        self._lost: Counter[str] = Counter()
+
+    def count(self, step: Step) -> int:
+        """The number of the next try at a step, from 1."""
+        return 1 + (step.key in self._first) + self._lost[step.key]
+
+    def grant_lost(self, run: StepRun) -> bool:
+        """Whether a step that was lost is tried again."""
+        self._lost[run.key] += 1
+        return self._lost[run.key] <= MOST_LOST
 
     def grant(self, run: StepRun, error: RocwrightError, alone: Alone | None = None) -> bool:
         """Whether a step that failed so is tried again: for want of memory, once, and not where a process of
@@ -64,7 +81,7 @@ def _too_large(error: RocwrightError, alone: Alone) -> OutOfMemoryError:
     """No number of jobs gives one process more than there is for all: what it had, and what would help."""
     found = OutOfMemoryError(
         "one process by itself wants more memory than there is for all",
-        cause=f"a single process ({alone.kind.value}) had taken {size(alone.memory)} of at most "
+        cause=f"a single process ({alone.kind}) had taken {size(alone.memory)} of at most "
         f"{size(alone.limit)} when it was ended; with fewer jobs it has no more, so it is not tried again",
         detail=error.detail,
         next_step="a machine with more memory, a larger --memory where one is set, other programs closed, or "
@@ -84,6 +101,21 @@ def again_line(run: StepRun) -> str:
         f"  {run.name}: ran out of memory with {_had(run)}; it is tried once more, alone, "
         f"with {_jobs(max(1, run.jobs // 2))}"
     )
+
+
+def lost(event: Lost, attempt: int) -> RocwrightError:
+    """The error of a step that was lost with the machine where it ran."""
+    return SandboxError(
+        f"the step was lost with {event.where}, at attempt {attempt}",
+        cause=event.cause,
+        next_step="see that its machines stay up; then run again: what was finished is kept",
+        subject=event.where,
+    )
+
+
+def lost_line(run: StepRun, event: Lost) -> str:
+    """What is said when a lost step is tried again."""
+    return f"  {run.name}: lost with {event.where} ({event.cause}); it is tried again"
 
 
 def _had(run: StepRun) -> str:

@@ -3,35 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rocwright.errors import RocwrightError, as_known
+from rocwright.execution.asked import Asked as Asked
 from rocwright.execution.exec_step import execute
 from rocwright.execution.killed import interrupted
 from rocwright.files.atomic import write_atomic
 from rocwright.home import Home
 from rocwright.store import open_store
 from rocwright.store.model import Record
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """A step by its key, the store's URL, and the options of `rocwright exec-step`; `memory` is in bytes,
-    `report` the file for the record or the error."""
-
-    key: str
-    store: str
-    jobs: int = 1
-    memory: int | None = None
-    engine: str | None = None
-    server: str | None = None
-    compiler_cache: bool = True
-    report: str | None = None
-
-    def words(self) -> list[str]:
-        """For `python -m rocwright.execution`."""
-        return ["exec-step", self.key, json.dumps({k: v for k, v in asdict(self).items() if k != "key"})]
 
 
 def run(asked: Asked) -> int:

@@ -13,9 +13,10 @@ from rocwright.bases.roots import remove_tree
 from rocwright.errors import InputError
 from rocwright.execution.disk import check_room
 from rocwright.execution.estimate import expected
+from rocwright.execution.options import Options
 from rocwright.execution.progress import Progress
 from rocwright.execution.runs import UnderWay
-from rocwright.execution.scheduler import Options, run_steps
+from rocwright.farm.executors import run_steps
 from rocwright.home import Home
 from rocwright.model.base import Frozen
 from rocwright.model.steps import Plan, Step

@@ -17,9 +17,10 @@ from rocwright.checks.static import Seen, look_at, machine_code, named
 from rocwright.errors import CheckError, RocwrightError
 from rocwright.execution.disk import check_room
 from rocwright.execution.estimate import expected
+from rocwright.execution.options import Options
 from rocwright.execution.progress import PlainProgress, Progress
 from rocwright.execution.runs import LogFile, UnderWay, log_name
-from rocwright.execution.scheduler import Options, run_steps
+from rocwright.farm.executors import run_steps
 from rocwright.model.step_environment import EPOCH
 from rocwright.model.steps import Plan
 from rocwright.plan.decide import State, decide

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Event, Lock, Thread
 
+from rocwright.execution.executor import Alone
 from rocwright.execution.jobs.circulation import WRITERS, Circulation
 from rocwright.execution.jobs.join import told_clients, told_to_share
 from rocwright.execution.jobs.learn import Learnt
@@ -38,15 +39,6 @@ class Held:
     paused_seconds: float
     least: int
     most: int
-
-
-@dataclass(frozen=True, slots=True)
-class Alone:
-    """A process that by itself filled all that there was: what it is, what it had, and the limit (bytes)."""
-
-    kind: Kind
-    memory: int
-    limit: int
 
 
 @dataclass(slots=True)
@@ -75,11 +67,10 @@ class Seat:
     paused: float = 0
     alone: Alone | None = None
 
-    def describe(self) -> str:
-        """What it has now, for people."""
-        count = self.working or (1 if self.shares else self.jobs)
-        jobs = f"{count} job{'s' if count != 1 else ''}"
-        return f"{jobs} · {size(self.memory)}" if self.memory >= 2**20 else jobs
+    @property
+    def counts(self) -> int:
+        """How many jobs it has now, or counts as: of one whose tools are no clients, all of its own."""
+        return self.working or (1 if self.shares else self.jobs)
 
     def started(self, pid: int) -> None:
         """Tell the process of the step: its sandboxes carry its number."""

@@ -1,0 +1,25 @@
+"""The words of the one command that runs a step, here or on another machine."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A step by its key, the store's URL, and the options of `rocwright exec-step`; `memory` is in bytes,
+    `report` the file for the record or the error."""
+
+    key: str
+    store: str
+    jobs: int = 1
+    memory: int | None = None
+    engine: str | None = None
+    server: str | None = None
+    compiler_cache: bool = True
+    report: str | None = None
+
+    def words(self) -> list[str]:
+        """For `python -m rocwright.execution`."""
+        return ["exec-step", self.key, json.dumps({k: v for k, v in asdict(self).items() if k != "key"})]

@@ -1,0 +1,1 @@
+"""What runs the steps of a plan: this machine, or executors that other packages bring."""

@@ -1,0 +1,83 @@
+"""Executors by name: that of this machine, and those that other packages bring as entry points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import cast
+
+from rocwright.errors import InputError
+from rocwright.execution.estimate import Expected
+from rocwright.execution.executor import Executor
+from rocwright.execution.options import LOCAL, Options, Outcome
+from rocwright.execution.progress import Progress
+from rocwright.execution.scheduler import Notes, schedule
+from rocwright.home import Home
+from rocwright.plan.decide import Decision
+from rocwright.store.local import LocalStore
+
+GROUP = "rocwright.executors"
+"""The group of entry points; each gives what is called as `Maker` is."""
+
+Maker = Callable[[Home, Options, Callable[[str], None]], Executor]
+"""Makes an executor for one build: from the home folder, the build's options, and who says lines to people.
+"""
+
+
+def names() -> tuple[str, ...]:
+    """The names of all executors that are installed."""
+    return (LOCAL, *sorted({one.name for one in entry_points(group=GROUP)} - {LOCAL}))
+
+
+def find_maker(name: str) -> Maker:
+    """What makes the executor of that name. Raises InputError where nothing, or more than one thing, does."""
+    if name == LOCAL:
+        from rocwright.farm.local import LocalExecutor
+
+        return LocalExecutor
+    found = [*entry_points(group=GROUP, name=name)]
+    if not found:
+        raise InputError(
+            f"there is no executor {name!r}",
+            cause=f"installed: {', '.join(names())}",
+            next_step=f"install the package that brings it (by an entry point in {GROUP}), or leave "
+            "--executor out",
+        )
+    if len(found) > 1:
+        raise InputError(
+            f"{len(found)} packages bring an executor {name!r}",
+            cause=", ".join(sorted(map(_package, found))),
+            next_step="uninstall all but one of them",
+        )
+    [one] = found
+    try:
+        return cast("Maker", one.load())
+    except Exception as error:
+        raise InputError(
+            f"the executor {name!r} of {_package(one)} cannot be loaded",
+            cause=f"{type(error).__name__}: {error}",
+            next_step=f"install {_package(one)} anew, in a version for this rocwright",
+        ) from error
+
+
+def _package(one: EntryPoint) -> str:
+    return one.dist.name if one.dist is not None else one.value
+
+
+def run_steps(
+    decisions: Sequence[Decision],
+    store: LocalStore,
+    home: Home,
+    options: Options,
+    logs: Path,
+    expected: Mapping[str, Expected],
+    progress: Progress,
+    under_way: Notes | None = None,
+) -> Outcome:
+    """Run every step that must run, by the executor that the options name.
+
+    Raises what `schedule` raises, and InputError for a name that nobody knows.
+    """
+    executor = find_maker(options.executor)(home, options, progress.say)
+    return schedule(decisions, store, executor, options, logs, expected, progress, under_way)
