@@ -32,8 +32,7 @@ from rocwright.resolve.lock import make_lock
 from rocwright.resolve.model import Lock, LockedPython, LockedSdist, Request
 from rocwright.resolve.upstream import OfflineUpstream
 from rocwright.sources.archive import pack
-from rocwright.store.local import LocalStore
-from rocwright.store.model import Output, Record
+from rocwright.store.model import Output, Record, Store
 
 EPOCH = 1735689600
 
@@ -193,7 +192,7 @@ def record_of(step: Step, *outputs: Output, **more: object) -> Record:
     return Record.model_validate(data | more)
 
 
-def put_output(store: LocalStore, step: Step, name: str, data: bytes, folder: Path) -> Output:
+def put_output(store: Store, step: Step, name: str, data: bytes, folder: Path) -> Output:
     """Keep `data` as the one output of `step`, with its record."""
     path = folder / f"{step.key[:8]}-{name}"
     path.write_bytes(data)

@@ -28,7 +28,6 @@ from rocwright.project import kept_keys
 from rocwright.records.model import Run
 from rocwright.records.opening import read_records
 from rocwright.store.gc import remove, rubbish
-from rocwright.store.leases import held
 
 EVERYTHING = {"alpha-1.0.tar.gz", "alpha-tiny.oci.tar", "beta-1.0-py3-none-any.whl"}
 
@@ -239,7 +238,7 @@ def test_what_is_damaged_in_the_store_is_found_when_it_is_needed_and_made_anew(
     assert done.failures == ()
     assert {one.output.filename: one.output.sha256 for one in done.artifacts} == before
     assert finished.store.verified(digests[bad])
-    assert len(list((finished.store.path / "damaged").iterdir())) == 1
+    assert len(list((finished.home.store / "damaged").iterdir())) == 1
 
 
 def test_a_damaged_root_is_moved_aside_and_never_built_in(finished: TinyProject, tiny_root: Path) -> None:
@@ -286,7 +285,7 @@ def test_clean_ups_while_a_build_runs_take_nothing_that_it_needs(
     cleaned = 0
     while running.poll() is None:
         # the build's own plan is no plan that was built last yet
-        if held(project.store):
+        if project.store.maintenance().running():
             remove(project.store, what_can_go(project.home, project.store, set(), 0), remove_tree)
             cleaned += 1
     out, err = running.communicate()
@@ -295,7 +294,7 @@ def test_clean_ups_while_a_build_runs_take_nothing_that_it_needs(
     assert cleaned > 5
     assert set(told["artifacts"]) == EVERYTHING
     assert set(told["steps"].values()) == {"built"}
-    assert held(project.store) == {}
+    assert not project.store.maintenance().running()
 
 
 def test_a_build_for_which_there_is_no_room_starts_nothing(opened: Opened, tmp_path: Path) -> None:
@@ -303,11 +302,11 @@ def test_a_build_for_which_there_is_no_room_starts_nothing(opened: Opened, tmp_p
     make_sources(tmp_path / "s", {"beta": large})
     project = opened(tmp_path / "s")
     kept = ("blobs", "records", "steps", "tmp", "builds")
-    before = {name: sorted((project.store.path / name).rglob("*")) for name in kept}
+    before = {name: sorted((project.home.store / name).rglob("*")) for name in kept}
     with pytest.raises(OutOfDiskError) as caught:
         built(project)
     assert "rocwright clean" in caught.value.detail
-    assert {name: sorted((project.store.path / name).rglob("*")) for name in kept} == before
+    assert {name: sorted((project.home.store / name).rglob("*")) for name in kept} == before
     assert not project.home.runs.exists()
 
 

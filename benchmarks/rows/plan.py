@@ -21,8 +21,7 @@ from rocwright.plan.decide import State, decide
 from rocwright.plan.make import make_plan
 from rocwright.project import Project
 from rocwright.resolve.model import Lock
-from rocwright.store.local import LocalStore
-from rocwright.store.model import Output, Record
+from rocwright.store.model import Output, Record, Store
 
 COMPONENTS = 666
 STEPS = 3 * COMPONENTS + 2
@@ -51,7 +50,7 @@ def _measure(folder: Path, runs: int) -> list[Measured]:
     )
     plan = make_plan(lock, catalog)
     assert len(plan.steps) == STEPS
-    _record_half(project.store, plan)
+    _record_half(project.store, plan, folder)
     project.last_plan.parent.mkdir(parents=True)
     project.last_plan.write_text(plan.model_dump_json(by_alias=True))
     inside: list[Took] = []
@@ -109,8 +108,8 @@ def _parts(project: Project, lock: Lock, before: Plan) -> tuple[list[float], lis
     return making, deciding
 
 
-def _record_half(store: LocalStore, plan: Plan) -> None:
-    data = store.path / "tmp" / "data"
+def _record_half(store: Store, plan: Plan, folder: Path) -> None:
+    data = folder / "data"
     for count, step in enumerate(plan.steps):
         if count % 2:
             continue

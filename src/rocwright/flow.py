@@ -21,7 +21,6 @@ from rocwright.records.model import Artifact as Made
 from rocwright.records.model import Run
 from rocwright.resolve.files import read_lock, write_lock
 from rocwright.resolve.model import Lock
-from rocwright.store.leases import holding
 
 ROUNDS = 3
 """How often a build plans anew after it found something damaged in the store."""
@@ -170,7 +169,7 @@ def build(
     steps = {step.key: step.name for step in plan.steps}
     wait = partial(progress.say, "waiting for a clean-up to end")
     try:
-        with holding(project.store, steps, wait), asked as under_way:
+        with project.store.holding(steps, wait), asked as under_way:
             run = _build(project, locked, options, progress, under_way, outcome)
             artifacts = () if outcome.failures or not lay else lay_out(project, plan, locked, progress.say)
     except OutOfDiskError as error:

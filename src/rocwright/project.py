@@ -17,8 +17,8 @@ from rocwright.model.steps import Plan
 from rocwright.resolve.aliases import catalog_for
 from rocwright.resolve.files import LOCK, PROJECT, read_request
 from rocwright.resolve.model import Request
-from rocwright.store.local import LocalStore
-from rocwright.store.model import Output
+from rocwright.store import open_store
+from rocwright.store.model import Output, Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +41,8 @@ class Project:
         return (self.row or self.request).variant
 
     @property
-    def store(self) -> LocalStore:
-        return LocalStore(self.home.store)
+    def store(self) -> Store:
+        return open_store(self.home.store)
 
     @property
     def last_plan(self) -> Path:

@@ -15,7 +15,7 @@ from rocwright.home import Home
 from rocwright.model.steps import BaseAction, Input, Needs, OutputSpec, RunAction, Step, TreeAction
 from rocwright.sources.archive import pack
 from rocwright.store.local import LocalStore
-from rocwright.store.model import Output, Record
+from rocwright.store.model import Output, Record, Store
 
 DOMAIN = "d" * 64
 """The trust domain of a workshop's steps: what one leaves in the compiler cache, the others find."""
@@ -26,7 +26,7 @@ class Workshop:
     """Makes steps whose root and tree are in the store already, and runs them."""
 
     home: Home
-    store: LocalStore
+    store: Store
     engine: str
     folder: Path
     root: Step
@@ -89,7 +89,7 @@ class Workshop:
         return self.store.verified(output.sha256).read_text()
 
 
-def put_root(store: LocalStore, archive: Path, suite: str = "tiny") -> Step:
+def put_root(store: Store, archive: Path, suite: str = "tiny") -> Step:
     """A step that gave this root file system; another `suite` is another step."""
     step = Step(name="root/build", component="tiny", action=BaseAction(suite=suite, architecture="amd64"))
     sha256, size = store.put_file(archive)

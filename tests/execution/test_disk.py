@@ -91,7 +91,7 @@ def test_before_a_disk_is_full_all_that_writes_there_is_stopped_in_order(
     # it was the watch, and not the disk, that ended it
     assert not any("No space left" in line for line in log(workshop, "large"))
     assert b"66.6" not in processes()
-    assert [*workshop.home.work.iterdir(), *(workshop.store.path / "tmp").iterdir()] == []
+    assert [*workshop.home.work.iterdir(), *(workshop.home.store / "tmp").iterdir()] == []
     verdict = check_whole(workshop.store)
     assert (verdict.damaged, verdict.incomplete) == ((), ())
     assert volumes(places(small_home))[0].nearly_full == ""

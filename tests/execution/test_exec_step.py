@@ -434,7 +434,7 @@ def test_a_definition_that_cannot_be_read_is_not_run(store: LocalStore, home: Ho
 
 def test_a_definition_changed_on_disk_is_not_run(workshop: Workshop) -> None:
     step = workshop.step("touch $OUT/result")
-    path = next((workshop.store.path / "steps").glob(f"*/{step.key}.json"))
+    path = next((workshop.home.store / "steps").glob(f"*/{step.key}.json"))
     path.write_text(path.read_text().replace("touch $OUT", "touch /OUT"))
     with pytest.raises(InternalError, match="has another key"):
         workshop.run(step)

@@ -111,7 +111,7 @@ def forget_all(project: TinyProject) -> None:
 
 def nothing_wrong(project: TinyProject) -> bool:
     """Every file of the store is what its name says, and every record has its outputs."""
-    for path in (project.store.path / "blobs").glob("??/*"):
+    for path in (project.home.store / "blobs").glob("??/*"):
         assert sha256(path.read_bytes()).hexdigest() == path.name
     for record in project.store.records():
         assert all(project.store.has(one.sha256, one.size) for one in record.outputs), record.step

@@ -175,7 +175,7 @@ def test_an_output_that_was_exchanged_in_a_record_is_not_signed(
     store, step = work.project.store, work.step("beta")
     (tmp_path / "bad").write_bytes(recorded(PURE | {"beta/__init__.py": b"answer = 'bad'\n"}))
     digest, size = store.put_file(tmp_path / "bad")
-    path = store.path / "records" / step.key[:2] / f"{step.key}.json"
+    path = work.project.home.store / "records" / step.key[:2] / f"{step.key}.json"
     said = json.loads(path.read_text())
     said["outputs"][0] |= {"sha256": digest, "size": size}
     path.write_text(json.dumps(said))

@@ -16,7 +16,6 @@ from rocwright.cleanup.inside import what_can_go
 from rocwright.home import Home
 from rocwright.model.steps import Plan
 from rocwright.store.gc import remove
-from rocwright.store.leases import cleaning, held, holding
 from rocwright.store.local import LocalStore
 
 
@@ -41,11 +40,11 @@ def test_what_a_running_build_noted_stays_until_it_ends(
     keys = [step.key for step in plan.steps]
     work = home.work / keys[-1][:16]
     work.mkdir(parents=True)
-    with holding(store, dict.fromkeys(keys[1:], "x")):
+    with store.holding(dict.fromkeys(keys[1:], "x")):
         clean(home, store)
         assert [key for key in keys if store.record(key) is None] == keys[:1]
         assert work.exists()
-    assert held(store) == {}
+    assert [*store.maintenance().running()] == []
     clean(home, store)
     assert (store.records(), work.exists()) == ([], False)
 
@@ -55,7 +54,7 @@ def test_a_build_that_begins_between_the_look_and_the_removal_keeps_what_it_need
 ) -> None:
     plan = filled(store, tmp_path)
     found = what_can_go(home, store, set(), 0)
-    with holding(store, {step.key: step.name for step in plan.steps}):
+    with store.holding({step.key: step.name for step in plan.steps}):
         remove(store, found, remove_tree)
         for step in plan.steps:
             record = store.record(step.key)
@@ -68,11 +67,11 @@ def test_a_build_waits_for_a_removal_and_says_so(store: LocalStore) -> None:
     begun = threading.Event()
 
     def build() -> None:
-        with holding(store, {}, lambda: said.append("waits")):
+        with store.holding({}, lambda: said.append("waits")):
             begun.set()
 
     thread = threading.Thread(target=build)
-    with cleaning(store):
+    with store.maintenance().cleaning():
         thread.start()
         assert not begun.wait(0.5)
     thread.join()
@@ -83,9 +82,8 @@ def test_a_build_waits_for_a_removal_and_says_so(store: LocalStore) -> None:
 HOLDER = """
 import sys, time
 from pathlib import Path
-from rocwright.store.leases import holding
-from rocwright.store.local import LocalStore
-with holding(LocalStore(Path(sys.argv[1])), dict.fromkeys(sys.argv[2:], "x")):
+from rocwright.store import open_store
+with open_store(Path(sys.argv[1])).holding(dict.fromkeys(sys.argv[2:], "x")):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -98,10 +96,10 @@ def test_the_word_of_a_build_that_was_killed_is_void(home: Home, store: LocalSto
     )
     assert running.stdout is not None
     running.stdout.readline()
-    assert [*held(store).values()] == [dict.fromkeys(keys, "x")]
+    assert [*store.maintenance().running()] == [dict.fromkeys(keys, "x")]
     assert clean(home, store) == 0
     os.kill(running.pid, signal.SIGKILL)
     running.wait()
-    assert held(store) == {}
+    assert [*store.maintenance().running()] == []
     assert clean(home, store) == len(keys)
     assert [*(store.path / "builds").iterdir()] == []

@@ -18,8 +18,7 @@ from rocwright.bases.manifest import first_difference, look, read_manifest
 from rocwright.errors import InternalError, OutOfDiskError
 from rocwright.processes import run as process
 from rocwright.store.gc import MANIFEST
-from rocwright.store.local import is_key
-from rocwright.store.model import DamagedBlobError, Store
+from rocwright.store.model import DamagedBlobError, Store, is_key
 
 UNPACKING = ".unpacking-"
 """How the names begin of roots that are not whole, or were set aside."""

@@ -16,7 +16,7 @@ from rocwright.patching.series import apply_series
 from rocwright.sources.archive import unpack
 from rocwright.sources.debian import DebianArchive
 from rocwright.sources.places import Located, Reach, describe, kind_of, locate
-from rocwright.store.local import LocalStore
+from rocwright.store import open_store
 from rocwright.untrusted import temporary_folder
 
 
@@ -73,7 +73,7 @@ class Shelf:
         say: Callable[[str], None],
     ) -> None:
         self.home = home
-        self.store = LocalStore(home.store)
+        self.store = open_store(home.store)
         self.carried = carried
         self.architecture = architecture
         self.say = say

@@ -7,14 +7,14 @@ from pathlib import Path
 from rocwright.cleanup.model import Piece, Reclaimable, oldest, the_kinds
 from rocwright.cleanup.room import look
 from rocwright.home import Home
-from rocwright.store.local import LocalStore
+from rocwright.store.model import Store
 from rocwright.units import size
 
 DAYS = 30.0
 """What `clean` keeps where nothing else is said."""
 
 
-def what_to_free(home: Home, store: LocalStore, keep: set[str], full: Path | None = None) -> str:
+def what_to_free(home: Home, store: Store, keep: set[str], full: Path | None = None) -> str:
     """A line for each command that frees room on the disk of `full` (else of the home folder), the most
     careful first.
 

@@ -17,18 +17,16 @@ from rocwright.store.gc import (
     file_stats,
     folder_size,
     leftovers,
-    modified,
     names_of,
     rubbish,
     under_way,
 )
-from rocwright.store.local import LocalStore, is_key
-from rocwright.store.model import Record
+from rocwright.store.model import Record, Store, is_key
 
 RUN = "run.json"
 
 
-def what_can_go(home: Home, store: LocalStore, keep: set[str], days: float) -> Rubbish:
+def what_can_go(home: Home, store: Store, keep: set[str], days: float) -> Rubbish:
     """What the store and the folders beside it hold that is not needed: for `store gc` and `clean` alike."""
     busy = under_way(store)
     roots = [path for path in _unpacked(home) if not path.name.startswith(".")]
@@ -41,7 +39,7 @@ def what_can_go(home: Home, store: LocalStore, keep: set[str], days: float) -> R
     return rubbish(store, needed, days, [*roots, *left], busy=bool(busy), names=names)
 
 
-def _needs(store: LocalStore, keys: set[str]) -> set[str]:
+def _needs(store: Store, keys: set[str]) -> set[str]:
     """These steps and all that they are made from."""
     found: set[str] = set()
     todo = list(keys)
@@ -60,8 +58,9 @@ def _unpacked(home: Home) -> list[Path]:
     return _folders(home.roots)
 
 
-def find_kept(kind: Kind, home: Home, store: LocalStore, gone: Rubbish) -> Reclaimable:
+def find_kept(kind: Kind, home: Home, store: Store, gone: Rubbish) -> Reclaimable:
     """What the store, and the folders of unpacked roots, hold of a kind of steps."""
+    ages = store.maintenance()
     records = [record for record in store.records() if record.kind in kind.steps]
     every = {one.sha256 for record in store.records() for one in record.outputs}
     sizes = dict(store.blobs())
@@ -71,12 +70,12 @@ def find_kept(kind: Kind, home: Home, store: LocalStore, gone: Rubbish) -> Recla
         loose = [sha256 for sha256 in sizes if sha256 not in every]
         mine |= set(loose)
         pieces += [
-            Piece(kind=kind.name, name=f"file {each[:12]}", size=sizes[each], used=store.since(each))
+            Piece(kind=kind.name, name=f"file {each[:12]}", size=sizes[each], used=ages.put_at(each))
             for each in set(loose) & set(gone.blobs)
         ]
     folders = _unpacked(home) if "base" in kind.steps else []
     pieces += [_folder(kind, path) for path in folders if str(path) in gone.folders]
-    used = [modified(store, record) for record in records] + [path.lstat().st_ctime for path in folders]
+    used = [ages.written_at(record.key) for record in records] + [path.lstat().st_ctime for path in folders]
     return Reclaimable(
         kind=kind.name,
         holds=kind.holds,
@@ -90,16 +89,16 @@ def find_kept(kind: Kind, home: Home, store: LocalStore, gone: Rubbish) -> Recla
 
 
 def _records(
-    kind: Kind, store: LocalStore, records: list[Record], gone: Rubbish, sizes: dict[str, int]
+    kind: Kind, store: Store, records: list[Record], gone: Rubbish, sizes: dict[str, int]
 ) -> Iterator[Piece]:
     """A piece for each record that may go; a file that several name counts for the one used last."""
-    free = set(gone.blobs)
+    free, ages = set(gone.blobs), store.maintenance()
     going = [record for record in records if record.key in gone.records]
-    for record in sorted(going, key=lambda one: -modified(store, one)):
+    for record in sorted(going, key=lambda one: -ages.written_at(one.key)):
         mine = {one.sha256 for one in record.outputs} & free
         free -= mine
         size = sum(sizes[each] for each in mine)
-        used = modified(store, record)
+        used = ages.written_at(record.key)
         yield Piece(kind=kind.name, name=f"{record.step} {record.key}", size=size, used=used)
 
 
@@ -107,7 +106,7 @@ def _folder(kind: Kind, path: Path) -> Piece:
     return Piece(kind=kind.name, name=str(path), size=folder_size(path), used=path.lstat().st_ctime)
 
 
-def find_work(kind: Kind, home: Home, store: LocalStore, gone: Rubbish) -> Reclaimable:
+def find_work(kind: Kind, home: Home, store: Store, gone: Rubbish) -> Reclaimable:
     """Folders of shells, of failed builds, and what kills left."""
     there = leftovers(home, float("-inf"))
     used = [path.lstat().st_mtime for path in there]

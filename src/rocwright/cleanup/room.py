@@ -17,11 +17,10 @@ from rocwright.errors import InputError
 from rocwright.home import Home
 from rocwright.processes import run as process
 from rocwright.store.gc import Rubbish, remove, under_way
-from rocwright.store.local import LocalStore
-from rocwright.store.model import Output
+from rocwright.store.model import Output, Store
 
 
-def look(home: Home, store: LocalStore, keep: set[str], days: float, kinds: Iterable[str]) -> DiskSpace:
+def look(home: Home, store: Store, keep: set[str], days: float, kinds: Iterable[str]) -> DiskSpace:
     """What there is of these kinds, and what of it may go: not needed by `keep`, and older than `days`."""
     known, wanted = the_kinds(), set(kinds)
     gone = inside.what_can_go(home, store, keep, days)
@@ -31,7 +30,7 @@ def look(home: Home, store: LocalStore, keep: set[str], days: float, kinds: Iter
     return DiskSpace(found=tuple(found), rubbish=gone, days=days)
 
 
-def _found(kind: Kind, home: Home, store: LocalStore, gone: Rubbish, days: float) -> Reclaimable:
+def _found(kind: Kind, home: Home, store: Store, gone: Rubbish, days: float) -> Reclaimable:
     command = f"rocwright clean {kind.name}"
     match kind.name:
         case "work":
@@ -51,7 +50,7 @@ def _found(kind: Kind, home: Home, store: LocalStore, gone: Rubbish, days: float
     return found.model_copy(update={"command": command})
 
 
-def part(rubbish: Rubbish, pieces: Iterable[Piece], store: LocalStore) -> Rubbish:
+def part(rubbish: Rubbish, pieces: Iterable[Piece], store: Store) -> Rubbish:
     """What of the rubbish these pieces are: files that a record which stays names, stay."""
     names = [piece.name for piece in pieces]
     ends = {name.rpartition(" ")[2] for name in names}
@@ -65,13 +64,13 @@ def part(rubbish: Rubbish, pieces: Iterable[Piece], store: LocalStore) -> Rubbis
     return Rubbish(records=records, blobs=blobs, folders=folders, size=sum(one.size for one in pieces))
 
 
-def _outputs(store: LocalStore, key: str) -> tuple[Output, ...]:
+def _outputs(store: Store, key: str) -> tuple[Output, ...]:
     record = store.record(key)
     return record.outputs if record else ()
 
 
 def clear(
-    pieces: Iterable[Piece], room: DiskSpace, home: Home, store: LocalStore, say: Callable[[str], None]
+    pieces: Iterable[Piece], room: DiskSpace, home: Home, store: Store, say: Callable[[str], None]
 ) -> tuple[str, ...]:
     """Remove these pieces of what `look` found; gives what other programs said when they refused.
 

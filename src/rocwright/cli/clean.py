@@ -58,11 +58,11 @@ def command(
     from rocwright.errors import InputError
     from rocwright.home import Home
     from rocwright.project import kept_keys
-    from rocwright.store.local import LocalStore
+    from rocwright.store import open_store
     from rocwright.units import size
 
     home = Home.default()
-    store = LocalStore(home.store)
+    store = open_store(home.store)
     only_look = not (kinds or dry_run or yes or keep is not None or at_most is not None)
     wanted = the_kinds().names if only_look else kinds_asked(kinds)
     room = look(home, store, kept_keys(home), 30.0 if keep is None else keep, wanted)

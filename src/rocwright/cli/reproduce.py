@@ -64,7 +64,7 @@ def _what(asked: Asked) -> tuple[Project, Plan]:
     from rocwright.provenance.known import as_built
     from rocwright.reproduce.rebuild import plan_of, request_of
     from rocwright.resolve.files import read_lock
-    from rocwright.store.local import LocalStore
+    from rocwright.store import open_store
 
     if asked.stack is None or asked.stack in the_catalog().stacks:
         project = the_project(asked)
@@ -84,5 +84,5 @@ def _what(asked: Asked) -> tuple[Project, Plan]:
         project = project_of(lock.request, Path.cwd())
         return project, make_plan(lock, project.catalog)
     home = Home.default()
-    plan = plan_of(LocalStore(home.store), as_built(home, sha256_file(path)))
+    plan = plan_of(open_store(home.store), as_built(home, sha256_file(path)))
     return project_of(request_of(plan), Path.cwd()), plan

@@ -9,7 +9,7 @@ import click
 from rocwright.cli.common import json_option
 
 if TYPE_CHECKING:
-    from rocwright.store.local import LocalStore
+    from rocwright.store.model import Store
 
 
 @click.group("store")
@@ -134,8 +134,8 @@ def gc(dry_run: bool, days: float, as_json: bool) -> None:
     )
 
 
-def _store() -> LocalStore:
+def _store() -> Store:
     from rocwright.home import Home
-    from rocwright.store.local import LocalStore
+    from rocwright.store import open_store
 
-    return LocalStore(Home.default().store)
+    return open_store(Home.default().store)

@@ -29,7 +29,7 @@ from rocwright.patching.diffs import parse_diff
 from rocwright.patching.history import ENVIRONMENT, SCRIPT, Changes, read_changes
 from rocwright.patching.repository import BASE, Repository
 from rocwright.sandbox.model import Ended, Job, Mount
-from rocwright.store.local import LocalStore
+from rocwright.store.model import Store
 from rocwright.untrusted import Untrusted, remove_tree, temporary_folder
 
 SECONDS = 600.0
@@ -42,7 +42,7 @@ def give_repository(
     step: Step,
     workspace: Workspace,
     stages: Sequence[Stage],
-    store: LocalStore,
+    store: Store,
     say: Callable[[str], None],
 ) -> Repository:
     """Put a repository with a commit a stage into the tree, in place of whatever the step left there.
@@ -96,7 +96,7 @@ def remember(step: Step, workspace: Workspace, repository: Repository) -> None:
     opened.write(workspace.path, note)
 
 
-def changes(step: Step, store: LocalStore, home: Home, message: str, say: Callable[[str], None]) -> Changes:
+def changes(step: Step, store: Store, home: Home, message: str, say: Callable[[str], None]) -> Changes:
     """The user's commits in the tree of `step`; with a `message`, what is not committed becomes one first.
 
     Raises PatchError for what is no series of patches, InputError where git cannot say.
@@ -111,7 +111,7 @@ def changes(step: Step, store: LocalStore, home: Home, message: str, say: Callab
         remove_tree(out)
 
 
-def mark_saved(step: Step, store: LocalStore, home: Home, found: Changes, say: Callable[[str], None]) -> None:
+def mark_saved(step: Step, store: Store, home: Home, found: Changes, say: Callable[[str], None]) -> None:
     """What was found is saved: the user's next change comes on top of it."""
     workspace = Workspace.of(home, step.key)
     names = {part.name for one in found.commits for part in parse_diff(one.diff, one.subject)}
@@ -137,7 +137,7 @@ def _git(
     words: Sequence[str],
     step: Step,
     workspace: Workspace,
-    store: LocalStore,
+    store: Store,
     home: Home,
     say: Callable[[str], None],
     mounts: tuple[Mount, ...] = (),

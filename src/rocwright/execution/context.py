@@ -9,8 +9,7 @@ from pathlib import Path
 from rocwright.execution.workspace import Workspace
 from rocwright.home import Home
 from rocwright.model.steps import Step
-from rocwright.store.local import LocalStore
-from rocwright.store.model import CacheUse, Output
+from rocwright.store.model import CacheUse, Output, Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +19,7 @@ class Context:
     that runs; `server` is the folder of the job server that the step shares with others, None for
     none; `compiler_cache` says whether it may have one."""
 
-    store: LocalStore
+    store: Store
     home: Home
     workspace: Workspace
     inputs: Mapping[str, Sequence[Output]]

@@ -14,13 +14,12 @@ from rocwright.execution.context import ActionResult, Context
 from rocwright.execution.workspace import Workspace, spare_the_users_work
 from rocwright.home import Home
 from rocwright.model.steps import BaseAction, FetchAction, ImageAction, RunAction, Step, TreeAction
-from rocwright.store.local import LocalStore, is_key
-from rocwright.store.model import Output, Record
+from rocwright.store.model import Output, Record, Store, is_key
 
 
 def execute(
     key: str,
-    store: LocalStore,
+    store: Store,
     home: Home,
     on_line: Callable[[str], None],
     *,
@@ -65,12 +64,12 @@ def execute(
         )
 
 
-def load_step(store: LocalStore, key: str) -> Step:
+def load_step(store: Store, key: str) -> Step:
     """The step of that key. Raises InputError where the store has none, or not what the key says."""
     definition = store.step(key) if is_key(key) else None
     if definition is None:
         raise InputError(
-            f"the store at {store.path} has no step {key[:12]}",
+            f"the store at {store} has no step {key[:12]}",
             cause="it was never planned into this store",
             next_step="rocwright build plans and runs; or give the right --store",
         )
@@ -91,7 +90,7 @@ def load_step(store: LocalStore, key: str) -> Step:
     return step
 
 
-def finished(store: LocalStore, key: str) -> Record | None:
+def finished(store: Store, key: str) -> Record | None:
     """The record of a key whose outputs are all in the store."""
     record = store.record(key)
     if record is None or not all(store.has(one.sha256, one.size) for one in record.outputs):
@@ -99,7 +98,7 @@ def finished(store: LocalStore, key: str) -> Record | None:
     return record
 
 
-def resolve_inputs(store: LocalStore, step: Step) -> dict[str, list[Output]]:
+def resolve_inputs(store: Store, step: Step) -> dict[str, list[Output]]:
     """The outputs behind each input's name. Raises InputError where a step before it is not done."""
     found: dict[str, list[Output]] = {}
     for item in step.inputs:
@@ -121,7 +120,7 @@ def _make(
     key: str,
     content_key: str,
     inputs: dict[str, list[Output]],
-    store: LocalStore,
+    store: Store,
     home: Home,
     on_line: Callable[[str], None],
     jobs: int,
@@ -180,7 +179,7 @@ def _make(
     return kept
 
 
-def _parent(step: Step, store: LocalStore) -> str:
+def _parent(step: Step, store: Store) -> str:
     """The last commit of the tree from which the commands before this tree step started, or ""."""
     if not isinstance(step.action, TreeAction):
         return ""
@@ -240,7 +239,7 @@ def _make_base(action: BaseAction, context: Context) -> ActionResult:
     return ActionResult(outputs={"root": target})
 
 
-def _keep(step: Step, made: ActionResult, store: LocalStore) -> tuple[Output, ...]:
+def _keep(step: Step, made: ActionResult, store: Store) -> tuple[Output, ...]:
     if isinstance(step.action, FetchAction):
         return tuple(
             Output(name=pin.sha256, filename=pin.filename, sha256=pin.sha256, size=pin.size)

@@ -16,12 +16,12 @@ from rocwright.execution.workspace import Workspace
 from rocwright.home import Home
 from rocwright.model.steps import RunAction, Step
 from rocwright.patching.history import ENVIRONMENT as GIT
-from rocwright.store.local import LocalStore
+from rocwright.store.model import Store
 
 
 def open_shell(
     step: Step,
-    store: LocalStore,
+    store: Store,
     home: Home,
     engine: str | None,
     script: str | None,

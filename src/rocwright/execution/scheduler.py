@@ -34,8 +34,7 @@ from rocwright.execution.runs import LogFile, log_name
 from rocwright.model.steps import Step
 from rocwright.plan.decide import Decision, State
 from rocwright.records.model import StepRun, now
-from rocwright.store.leases import holding
-from rocwright.store.local import LocalStore
+from rocwright.store.model import Store
 from rocwright.units import duration
 
 SAMPLE = 5.0
@@ -56,7 +55,7 @@ class Notes(Protocol):
 
 def schedule(
     decisions: Sequence[Decision],
-    store: LocalStore,
+    store: Store,
     executor: Executor,
     options: Options,
     logs: Path,
@@ -72,7 +71,7 @@ def schedule(
     # of every step: what came from elsewhere can be told, and built again, too
     for one in decisions:
         store.put_step(one.step.key, one.step.model_dump_json(by_alias=True).encode())
-    with holding(store, {one.step.key: one.step.name for one in decisions}):
+    with store.holding({one.step.key: one.step.name for one in decisions}):
         return _Scheduler(decisions, store.url, executor, options, logs, expected, progress, under_way).run()
 
 

@@ -11,8 +11,7 @@ from rocwright.model.steps import RunAction, Step, TreeAction
 from rocwright.patching.commits import EDITS, PREPARED, PREPARED_EDITS, UPSTREAM
 from rocwright.patching.repository import Repository
 from rocwright.sources.archive import unpack
-from rocwright.store.local import LocalStore
-from rocwright.store.model import Output
+from rocwright.store.model import Output, Store
 from rocwright.untrusted import temporary_folder
 
 
@@ -28,7 +27,7 @@ class Stage:
     unpacked: TreeAction | None = None
 
 
-def stages_of(step: Step, store: LocalStore) -> list[Stage]:
+def stages_of(step: Step, store: Store) -> list[Stage]:
     """The stages of the tree that a run step sees, the oldest first; what the store lost is left out."""
     key = _input(step, "src")
     found: list[Stage] = []
@@ -52,7 +51,7 @@ def _input(step: Step, name: str) -> str:
     return next((one.key for one in step.inputs if one.name == name), "")
 
 
-def _stage(message: str, key: str, store: LocalStore, unpacked: TreeAction | None = None) -> list[Stage]:
+def _stage(message: str, key: str, store: Store, unpacked: TreeAction | None = None) -> list[Stage]:
     record = store.record(key)
     if record is None or not all(store.has(one.sha256, one.size) for one in record.outputs):
         return []
@@ -60,7 +59,7 @@ def _stage(message: str, key: str, store: LocalStore, unpacked: TreeAction | Non
 
 
 def make_repository(
-    folder: Path, stages: Sequence[Stage], store: LocalStore, say: Callable[[str], None]
+    folder: Path, stages: Sequence[Stage], store: Store, say: Callable[[str], None]
 ) -> Repository:
     """A repository in the empty `folder`, with a commit a stage; each is unpacked anew from the store."""
     from rocwright.execution.tree import unpack_source

@@ -13,8 +13,7 @@ from rocwright.patching.commits import EDITS, PREPARED, PREPARED_EDITS, UPSTREAM
 from rocwright.patching.edits import apply_edits
 from rocwright.patching.series import apply_series
 from rocwright.sources.archive import left_out, pack, unpack
-from rocwright.store.local import LocalStore
-from rocwright.store.model import Output
+from rocwright.store.model import Output, Store
 
 DEBIAN_DIRECTORY = ".debian.tar."
 
@@ -47,7 +46,7 @@ def _first(later: bool) -> str:
 
 
 def unpack_source(
-    action: TreeAction, sources: Sequence[Output], store: LocalStore, tree: Path, patches: Path
+    action: TreeAction, sources: Sequence[Output], store: Store, tree: Path, patches: Path
 ) -> list[str]:
     """Unpack a tree step's inputs: upstream's source into `tree`, a distribution's patches into `patches`.
 

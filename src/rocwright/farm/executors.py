@@ -15,7 +15,7 @@ from rocwright.execution.progress import Progress
 from rocwright.execution.scheduler import Notes, schedule
 from rocwright.home import Home
 from rocwright.plan.decide import Decision
-from rocwright.store.local import LocalStore
+from rocwright.store.model import Store
 
 GROUP = "rocwright.executors"
 """The group of entry points; each gives what is called as `Maker` is."""
@@ -67,7 +67,7 @@ def _package(one: EntryPoint) -> str:
 
 def run_steps(
     decisions: Sequence[Decision],
-    store: LocalStore,
+    store: Store,
     home: Home,
     options: Options,
     logs: Path,

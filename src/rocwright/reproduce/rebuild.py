@@ -25,9 +25,7 @@ from rocwright.project import Project
 from rocwright.records.model import Finding, now
 from rocwright.reproduce.differ import differences
 from rocwright.resolve.model import Request
-from rocwright.store.leases import holding
-from rocwright.store.local import LocalStore
-from rocwright.store.model import Output, Record
+from rocwright.store.model import Output, Record, Store
 
 T = TypeVar("T")
 
@@ -99,7 +97,7 @@ def reproduce(
     try:
         # no clean-up takes what is lent, nor the second build's folder
         with (
-            holding(project.store, steps, wait),
+            project.store.holding(steps, wait),
             UnderWay("reproduce", project.request, project.home, say, variant=project.variant) as under_way,
         ):
             _lend(project, other, lent, how)
@@ -189,7 +187,7 @@ def _finding(one: Compared) -> Finding:
     )
 
 
-def plan_of(store: LocalStore, sha256: str) -> Plan:
+def plan_of(store: Store, sha256: str) -> Plan:
     """The steps that made a file, from the store alone. Raises InputError where no build here made it."""
     from rocwright.execution.exec_step import load_step
 
@@ -234,7 +232,7 @@ def _needed(plan: Plan, lent: Collection[str]) -> Sequence[Step]:
     return [step for step in plan.steps if step.key in seen]
 
 
-def _record(store: LocalStore, step: Step) -> Record:
+def _record(store: Store, step: Step) -> Record:
     record = store.record(step.key)
     if record is None or not all(store.has(one.sha256, one.size) for one in record.outputs):
         raise InputError(
@@ -247,9 +245,10 @@ def _record(store: LocalStore, step: Step) -> Record:
 
 def _lend(project: Project, other: Project, records: Iterable[Record], how: How) -> None:
     """Give the second store what is not made again: the same files, checked, and not copied."""
+    other.home.work.mkdir(parents=True, exist_ok=True)
     for record in records:
         for output in record.outputs:
-            link = other.store.path / "tmp" / output.sha256
+            link = other.home.work / f"lent-{output.sha256}"
             link.hardlink_to(project.store.verified(output.sha256))
             other.store.put_file(link, move=True)
         other.store.put_record(record)
@@ -258,7 +257,7 @@ def _lend(project: Project, other: Project, records: Iterable[Record], how: How)
         other.home.roots.symlink_to(project.home.roots)
 
 
-def _compared(step: Step, one: Output, two: Output, first: LocalStore, second: LocalStore) -> Compared:
+def _compared(step: Step, one: Output, two: Output, first: Store, second: Store) -> Compared:
     says: tuple[str, ...] = ()
     if one.sha256 != two.sha256:
         files = first.verified(one.sha256), second.verified(two.sha256)

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from rocwright.errors import InputError
 from rocwright.store.local import LocalStore
-from rocwright.store.model import DamagedBlobError, Output, Record, Store
+from rocwright.store.model import Store
 
-__all__ = ["DamagedBlobError", "LocalStore", "Output", "Record", "Store", "open_store"]
+__all__ = ["Store", "open_store"]
+
+SCHEMES: Mapping[str, Callable[[str], Store]] = {"file": LocalStore.at}
+"""What opens a URL of each scheme."""
 
 
-def open_store(url: str) -> LocalStore:
-    """The store at `url`: a folder's path or a `file://` URL. Raises InputError for any other scheme."""
-    parts = urlsplit(url)
-    if parts.scheme == "file":
-        return LocalStore(Path(unquote(parts.path)))
-    if parts.scheme == "":
-        return LocalStore(Path(url).absolute())
-    raise InputError(
-        f"a store cannot be at {parts.scheme}://",
-        cause="this version knows stores in folders only",
-        next_step="give a folder's path or a file:// URL",
-    )
+def open_store(place: str | Path) -> Store:
+    """The store at a folder's path or a URL. Raises InputError for a scheme that is not known."""
+    scheme = urlsplit(place).scheme if isinstance(place, str) else ""
+    if not isinstance(place, str) or not scheme:
+        return LocalStore(Path(place).absolute())
+    if scheme not in SCHEMES:
+        known = " and ".join(f"{one}://" for one in SCHEMES)
+        raise InputError(
+            f"unsupported store URL: {scheme}://",
+            cause=f"this version of rocwright keeps stores in a folder's path or {known}",
+            next_step=f"give a folder's path, or a URL that begins with {known}",
+        )
+    return SCHEMES[scheme](place)

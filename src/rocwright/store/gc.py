@@ -11,15 +11,15 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+from filelock import FileLock
 
 from rocwright.home import Home
 from rocwright.model.base import Frozen
-from rocwright.store.leases import cleaning, forget_killed, held
-from rocwright.store.local import LocalStore, is_key
-from rocwright.store.model import DamagedBlobError, Record
+from rocwright.store.leases import ours
+from rocwright.store.model import DamagedBlobError, Maintenance, Record, Store, is_key
 from rocwright.untrusted import Untrusted
 
 DAY = 86400.0
@@ -39,7 +39,7 @@ class Usage(Frozen):
     size: int
 
 
-def usage(store: LocalStore) -> list[Usage]:
+def usage(store: Store) -> list[Usage]:
     """Bytes by the kind of step that needs them; a file needed by several counts once, for the first."""
     sizes = dict(store.blobs())
     found: defaultdict[str, list[int]] = defaultdict(list)
@@ -66,7 +66,7 @@ class StoreCheck(Frozen):
     unknown: tuple[str, ...] = ()
 
 
-def check_whole(store: LocalStore, on_file: Callable[[int], None] = lambda size: None) -> StoreCheck:
+def check_whole(store: Store, on_file: Callable[[int], None] = lambda size: None) -> StoreCheck:
     """Read every file and record; the damaged are moved aside, records whose outputs are gone are dropped."""
     damaged, files, total = [], 0, 0
     keys, unknown = store.record_keys(), store.unknown()
@@ -92,7 +92,7 @@ def check_whole(store: LocalStore, on_file: Callable[[int], None] = lambda size:
     )
 
 
-def _whole(store: LocalStore, record: Record) -> bool:
+def _whole(store: Store, record: Record) -> bool:
     return all(store.has(output.sha256, output.size) for output in record.outputs)
 
 
@@ -114,17 +114,16 @@ def leftovers(home: Home, days: float) -> list[Path]:
     return sorted(path for path in found if not path.is_symlink() and path.lstat().st_mtime < oldest)
 
 
-def under_way(store: LocalStore) -> set[str]:
+def under_way(store: Store) -> set[str]:
     """The keys of steps that run now, or whose shell is open: their locks are held; and of all steps that a
     running build has to do with."""
-    names = (path.stem for path in (store.path / "locks").glob("*.lock"))
-    locked = {name for name in names if is_key(name) and not _is_free(store.lock(name))}
-    return locked.union(*held(store).values())
+    users = store.maintenance()
+    return users.locked().union(*users.running())
 
 
-def names_of(store: LocalStore, keys: set[str]) -> set[str]:
+def names_of(store: Store, keys: set[str]) -> set[str]:
     """The names of steps under way: those of running builds, and those whose definition the store has."""
-    names = {name for steps in held(store).values() for name in steps.values()}
+    names = {name for steps in store.maintenance().running() for name in steps.values()}
     for key in keys:
         with contextlib.suppress(ValueError, TypeError, KeyError):
             names.add(json.loads(store.step(key) or b"{}")["name"])
@@ -132,7 +131,7 @@ def names_of(store: LocalStore, keys: set[str]) -> set[str]:
 
 
 def rubbish(
-    store: LocalStore,
+    store: Store,
     keep: set[str],
     days: float,
     folders: list[Path],
@@ -147,11 +146,11 @@ def rubbish(
     step which is about to write its record: it stays where one is `busy`, and while it is young. A step of
     one of these `names` may be about to find that its inputs are those of an earlier run.
     """
-    oldest = time.time() - days * DAY
+    oldest, ages = time.time() - days * DAY, store.maintenance()
     kept: list[Record] = []
     gone: list[Record] = []
     for record in store.records():
-        fresh = modified(store, record) >= oldest
+        fresh = ages.written_at(record.key) >= oldest
         wanted = record.key in keep or record.content_key in keep or _may_be_found(record, names)
         (kept if wanted or fresh else gone).append(record)
     needed = {output.sha256 for record in kept for output in record.outputs}
@@ -161,7 +160,7 @@ def rubbish(
     blobs = [
         (sha256, size)
         for sha256, size in store.blobs()
-        if sha256 not in needed and (sha256 in named or (not busy and store.since(sha256) < oldest))
+        if sha256 not in needed and (sha256 in named or (not busy and ages.put_at(sha256) < oldest))
     ]
     old = [path for path in folders if path.name not in needed]
     return Rubbish(
@@ -175,14 +174,6 @@ def rubbish(
 def _may_be_found(record: Record, names: Collection[str]) -> bool:
     """Whether it is what a step of these names is found by when its inputs are those of an earlier run."""
     return record.key == record.content_key and record.step in names
-
-
-def modified(store: LocalStore, record: Record) -> float:
-    """When a record was written, in seconds since 1970; 0 where it is gone."""
-    try:
-        return (store.path / "records" / record.key[:2] / f"{record.key}.json").stat().st_mtime
-    except FileNotFoundError:
-        return 0
 
 
 def folder_size(folder: Path) -> int:
@@ -204,19 +195,19 @@ def file_stats(folder: Path) -> Iterator[os.stat_result]:
 
 
 def remove(
-    store: LocalStore,
+    store: Store,
     found: Rubbish,
     remove_folder: Callable[[Path], None],
     on_folder: Callable[[Path], None] = lambda folder: None,
 ) -> None:
     """Remove what `rubbish` found, but what is in use or needed by now; a kill leaves the store whole."""
-    with cleaning(store):
-        forget_killed(store)
-        _remove(store, found, remove_folder, on_folder)
+    with store.maintenance().cleaning():
+        _remove(store, store.maintenance(), found, remove_folder, on_folder)
 
 
 def _remove(
-    store: LocalStore,
+    store: Store,
+    users: Maintenance,
     found: Rubbish,
     remove_folder: Callable[[Path], None],
     on_folder: Callable[[Path], None],
@@ -226,30 +217,30 @@ def _remove(
     names = names_of(store, wanted)
     for key in found.records:
         record = store.record(key)
-        with _ours([store.lock(key)]) as ours:
-            if ours and key not in wanted and record and not _may_be_found(record, names):
+        with users.claimed(key) as free:
+            if free and key not in wanted and record and not _may_be_found(record, names):
                 store.forget(key)
     # somebody may have wanted one of them since
     needed = {output.sha256 for record in store.records() for output in record.outputs}
     young = begun - (ABOUT_TO_BE_NAMED if wanted else 0)
     for sha256 in found.blobs:
-        if sha256 not in needed and store.since(sha256) < young:
+        if sha256 not in needed and users.put_at(sha256) < young:
             store.remove_blob(sha256)
     for folder in map(Path, found.folders):
-        with _ours(_locks_of(store, folder)) as ours:
+        with _claimed(users, folder) as free:
             wanted_now = any(key.startswith(folder.name) for key in wanted)
-            if ours and not wanted_now and folder.name not in needed and not folder.is_symlink():
+            if free and not wanted_now and folder.name not in needed and not folder.is_symlink():
                 on_folder(folder)
                 remove_folder(_aside(folder))
 
 
-def _locks_of(store: LocalStore, folder: Path) -> list[FileLock]:
-    """The locks of a root being unpacked, or of the step whose folder it is."""
+def _claimed(users: Maintenance, folder: Path) -> AbstractContextManager[bool]:
+    """Whether nobody unpacks this root, or works on the step whose folder it is; held until the end."""
     if is_key(folder.name):
-        return [FileLock(folder.with_name(f"{folder.name}.lock"))]
+        return ours([FileLock(folder.with_name(f"{folder.name}.lock"))])
     if not re.fullmatch(r"[0-9a-f]{16}", folder.name):
-        return []
-    return [FileLock(path) for path in (store.path / "locks").glob(f"{folder.name}*.lock")]
+        return nullcontext(True)
+    return users.claimed(folder.name)
 
 
 def _aside(folder: Path) -> Path:
@@ -260,21 +251,3 @@ def _aside(folder: Path) -> Path:
     folder.with_name(f"{folder.name}{MANIFEST}").unlink(missing_ok=True)
     folder.rename(aside)
     return aside
-
-
-@contextlib.contextmanager
-def _ours(locks: list[FileLock]) -> Iterator[bool]:
-    """Whether nobody else holds any of the locks; they are held until the end."""
-    with contextlib.ExitStack() as stack:
-        try:
-            for lock in locks:
-                stack.enter_context(lock.acquire(blocking=False))
-        except Timeout:
-            yield False
-            return
-        yield True
-
-
-def _is_free(lock: FileLock) -> bool:
-    with _ours([lock]) as ours:
-        return ours

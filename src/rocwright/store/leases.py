@@ -6,27 +6,26 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from rocwright.files.atomic import write_atomic
-from rocwright.store.local import LocalStore, is_key
+from rocwright.store.layout import Layout
+from rocwright.store.model import is_key
 
 
 @contextlib.contextmanager
-def holding(
-    store: LocalStore, steps: Mapping[str, str], on_wait: Callable[[], None] = lambda: None
-) -> Iterator[None]:
-    """A build that has to do with these steps, names by keys, for as long as it runs.
+def holding(layout: Layout, steps: Mapping[str, str], on_wait: Callable[[], None]) -> Iterator[None]:
+    """A build that has to do with these steps, keys to names, for as long as it runs.
 
     It begins when no clean-up is removing anything; `on_wait` is called where one is. The lock of a build
     that was killed is free, so its word is void.
     """
-    path = _folder(store) / f"{os.getpid()}-{time.monotonic_ns()}.json"
+    path = layout.builds / f"{os.getpid()}-{time.monotonic_ns()}.json"
     lock = FileLock(path.with_suffix(".lock"))
-    with cleaning(store, on_wait):
+    with cleaning(layout, on_wait):
         lock.acquire()
         write_atomic(path, json.dumps(dict(steps), sort_keys=True))
     try:
@@ -38,9 +37,9 @@ def holding(
 
 
 @contextlib.contextmanager
-def cleaning(store: LocalStore, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
+def cleaning(layout: Layout, on_wait: Callable[[], None]) -> Iterator[None]:
     """While something is removed: no build begins, and no other clean-up."""
-    lock = store.lock("clean")
+    lock = layout.lock("clean")
     try:
         lock.acquire(timeout=0.1)
     except Timeout:
@@ -52,27 +51,21 @@ def cleaning(store: LocalStore, on_wait: Callable[[], None] = lambda: None) -> I
         lock.release()
 
 
-def held(store: LocalStore) -> dict[Path, dict[str, str]]:
+def held(layout: Layout) -> dict[Path, dict[str, str]]:
     """The steps of each running build, by the file that has them; a build that was killed holds none."""
     found = {}
-    for lock in _folder(store).glob("*.lock"):
-        if not _is_free(lock):
+    for lock in layout.builds.glob("*.lock"):
+        if not is_free(FileLock(lock)):
             found[lock.with_suffix(".json")] = _steps(lock.with_suffix(".json"))
     return found
 
 
-def forget_killed(store: LocalStore) -> None:
+def forget_killed(layout: Layout) -> None:
     """Remove what builds left that were killed; to be called while `cleaning`."""
-    running = held(store)
-    for path in _folder(store).iterdir():
+    running = held(layout)
+    for path in layout.builds.iterdir():
         if path.with_suffix(".json") not in running:
             path.unlink(missing_ok=True)
-
-
-def _folder(store: LocalStore) -> Path:
-    folder = store.path / "builds"
-    folder.mkdir(exist_ok=True)
-    return folder
 
 
 def _steps(path: Path) -> dict[str, str]:
@@ -81,9 +74,20 @@ def _steps(path: Path) -> dict[str, str]:
     return {}
 
 
-def _is_free(path: Path) -> bool:
-    try:
-        with FileLock(path).acquire(blocking=False):
-            return True
-    except Timeout:
-        return False
+@contextlib.contextmanager
+def ours(locks: Iterable[FileLock]) -> Iterator[bool]:
+    """Whether nobody else holds any of the locks; they are held until the end."""
+    with contextlib.ExitStack() as stack:
+        try:
+            for lock in locks:
+                stack.enter_context(lock.acquire(blocking=False))
+        except Timeout:
+            yield False
+            return
+        yield True
+
+
+def is_free(lock: FileLock) -> bool:
+    """Whether nobody holds it."""
+    with ours([lock]) as free:
+        return free

@@ -7,40 +7,51 @@ import errno
 import hashlib
 import json
 import os
-import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from io import BufferedReader
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from filelock import FileLock
 
 from rocwright.errors import InputError, InternalError, OutOfDiskError
 from rocwright.files.atomic import CHUNK, sha256_file, write_atomic
 from rocwright.files.hashes import Hashes
-from rocwright.store.model import STORE_SCHEMA, DamagedBlobError, Record
+from rocwright.store import leases
+from rocwright.store.layout import FOLDERS, Layout
+from rocwright.store.maintenance import LocalMaintenance
+from rocwright.store.model import STORE_SCHEMA, DamagedBlobError, Maintenance, Record, is_key
 from rocwright.store.seal import DamagedRecordError, UnknownRecordError, seal, unseal
-
-_HEX = re.compile(r"[0-9a-f]{64}")
 
 
 class LocalStore:
-    """Layout: `blobs/ab/<sha256>`, `records/ab/<key>.json`, `steps/ab/<key>.json`, `damaged/`, `tmp/`."""
+    """The `Store` in a folder of this machine; `Layout` says what lies where in it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._layout = Layout(path)
         self._moved_aside: set[str] = set()
         self._prepare()
+
+    @classmethod
+    def at(cls, url: str) -> LocalStore:
+        """The store at a `file://` URL."""
+        return cls(Path(unquote(urlsplit(url).path)))
 
     @property
     def url(self) -> str:
         return self.path.as_uri()
 
+    def __str__(self) -> str:
+        return str(self.path)
+
     def _prepare(self) -> None:
-        marker = self.path / "format.json"
+        marker = self._layout.mark
         if not marker.exists():
             with _disk_errors(self.path):
-                for name in ("blobs", "records", "steps", "tmp", "damaged", "locks"):
+                for name in FOLDERS:
                     (self.path / name).mkdir(parents=True, exist_ok=True)
                 self._mark()
             return
@@ -67,16 +78,13 @@ class LocalStore:
                     self._mark()
 
     def _mark(self) -> None:
-        write_atomic(self.path / "format.json", json.dumps({"schema": STORE_SCHEMA}) + "\n")
+        write_atomic(self._layout.mark, json.dumps({"schema": STORE_SCHEMA}) + "\n")
 
     # files
 
-    def _blob(self, sha256: str) -> Path:
-        return self.path / f"blobs/{_checked(sha256)[:2]}/{sha256}"
-
     def has(self, sha256: str, size: int | None = None) -> bool:
         try:
-            found = self._blob(sha256).stat().st_size
+            found = self._layout.blob(sha256).stat().st_size
         except FileNotFoundError:
             return False
         return size is None or found == size
@@ -111,7 +119,7 @@ class LocalStore:
         return hasher.hexdigest(), size
 
     def _publish(self, temporary: Path, digest: str) -> None:
-        target = self._blob(digest)
+        target = self._layout.blob(digest)
         target.parent.mkdir(exist_ok=True)
         if target.exists() and target.stat().st_size == temporary.stat().st_size:
             temporary.unlink()
@@ -123,15 +131,11 @@ class LocalStore:
 
     def verified(self, sha256: str) -> Path:
         self.opened(sha256, Hashes()).close()
-        return self._blob(sha256)
+        return self._layout.blob(sha256)
 
     def opened(self, sha256: str, hashes: Hashes) -> BufferedReader:
-        """A file of the store, open; what `hashes` has read of it is not read again.
-
-        Raises KeyError where it is not here, DamagedBlobError.
-        """
         try:
-            file = self._blob(sha256).open("rb")
+            file = self._layout.blob(sha256).open("rb")
         except FileNotFoundError:
             raise KeyError(sha256) from None
         except OSError as error:
@@ -149,7 +153,7 @@ class LocalStore:
     def chunks(self, sha256: str) -> Iterator[bytes]:
         hasher = hashlib.sha256()
         try:
-            with self._blob(sha256).open("rb") as file:
+            with self._layout.blob(sha256).open("rb") as file:
                 while chunk := file.read(CHUNK):
                     hasher.update(chunk)
                     yield chunk
@@ -161,7 +165,7 @@ class LocalStore:
     def _damaged(self, sha256: str, why: str) -> DamagedBlobError:
         aside = self.path / "damaged" / f"{sha256}-{time.time_ns()}"
         with contextlib.suppress(FileNotFoundError):
-            self._blob(sha256).rename(aside)
+            self._layout.blob(sha256).rename(aside)
         return DamagedBlobError(
             f"the stored file {sha256[:12]} is damaged ({why})",
             cause="the disk, or something that wrote into the store",
@@ -171,14 +175,8 @@ class LocalStore:
 
     # records and steps
 
-    def _record(self, key: str) -> Path:
-        return self.path / f"records/{_checked(key)[:2]}/{key}.json"
-
-    def _step(self, key: str) -> Path:
-        return self.path / "steps" / _checked(key)[:2] / f"{key}.json"
-
     def record(self, key: str) -> Record | None:
-        path = self._record(key)
+        path = self._layout.record(key)
         try:
             return unseal(path.read_bytes(), key)
         except FileNotFoundError:
@@ -198,7 +196,7 @@ class LocalStore:
         """Put a damaged record where nobody takes it for one."""
         self._moved_aside.add(key)
         with contextlib.suppress(FileNotFoundError):
-            self._record(key).rename(self.path / "damaged" / f"{key}-{time.time_ns()}.json")
+            self._layout.record(key).rename(self.path / "damaged" / f"{key}-{time.time_ns()}.json")
 
     def was_damaged(self, key: str) -> bool:
         return key in self._moved_aside
@@ -214,25 +212,24 @@ class LocalStore:
     def write_record(self, record: Record) -> None:
         """Write a record, whatever is there."""
         with _disk_errors(self.path):
-            write_atomic(self._record(record.key), seal(record))
+            write_atomic(self._layout.record(record.key), seal(record))
 
     def step(self, key: str) -> bytes | None:
         try:
-            return self._step(key).read_bytes()
+            return self._layout.step(key).read_bytes()
         except FileNotFoundError:
             return None
 
     def put_step(self, key: str, definition: bytes) -> None:
-        path = self._step(key)
+        path = self._layout.step(key)
         if not path.exists() or path.read_bytes() != definition:
             with _disk_errors(self.path):
                 write_atomic(path, definition)
 
     def forget(self, key: str) -> None:
-        self._record(key).unlink(missing_ok=True)
+        self._layout.record(key).unlink(missing_ok=True)
 
     def record_keys(self) -> list[str]:
-        """The keys of all records, also of those that cannot be read."""
         names = (path.stem for path in sorted((self.path / "records").glob("??/*.json")))
         return [name for name in names if is_key(name)]
 
@@ -240,7 +237,6 @@ class LocalStore:
         return [record for key in self.record_keys() if (record := self._known(key)) is not None]
 
     def unknown(self) -> list[str]:
-        """The keys of records that a newer rocwright wrote: nobody here knows which files they need."""
         found = []
         for key in self.record_keys():
             try:
@@ -256,37 +252,27 @@ class LocalStore:
 
     def record_bytes(self, key: str) -> bytes:
         """The file of a record, unchecked. Raises FileNotFoundError."""
-        return self._record(key).read_bytes()
+        return self._layout.record(key).read_bytes()
 
     def blobs(self) -> Iterator[tuple[str, int]]:
-        """Every file kept: its sha256 and size in bytes."""
         for path in sorted((self.path / "blobs").glob("??/*")):
             yield path.name, path.stat().st_size
 
-    def since(self, sha256: str) -> float:
-        """When a file was last put here, in seconds since 1970; 0 where it is gone."""
-        with contextlib.suppress(FileNotFoundError):
-            return self._blob(sha256).stat().st_mtime
-        return 0
-
     def remove_blob(self, sha256: str) -> None:
-        """Drop a file that no record needs."""
-        self._blob(sha256).unlink(missing_ok=True)
+        self._layout.blob(sha256).unlink(missing_ok=True)
+
+    # those who work with it at the same time
 
     def lock(self, name: str) -> FileLock:
-        """A lock between processes; the name may hold letters, digits and dashes."""
-        return FileLock(self.path / "locks" / f"{name}.lock")
+        return self._layout.lock(name)
 
+    def holding(
+        self, steps: Mapping[str, str], on_wait: Callable[[], None] = lambda: None
+    ) -> AbstractContextManager[None]:
+        return leases.holding(self._layout, steps, on_wait)
 
-def is_key(name: str) -> bool:
-    """Whether a name is a sha256 in hexadecimal."""
-    return _HEX.fullmatch(name) is not None
-
-
-def _checked(name: str) -> str:
-    if not is_key(name):
-        raise InternalError(f"{name!r} is not a sha256", next_step="report this as a fault of rocwright")
-    return name
+    def maintenance(self) -> Maintenance:
+        return LocalMaintenance(self._layout)
 
 
 def _sync_folder(path: Path) -> None:

@@ -1,14 +1,18 @@
-"""What a store holds and what it can do; local and remote stores share this interface."""
+"""What a store holds and what it can do: all that anybody outside this package knows of one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from io import BufferedReader
 from pathlib import Path
 from typing import Annotated, Literal, Protocol
 
 from pydantic import AfterValidator
 
 from rocwright.errors import FailureClass, RocwrightError
+from rocwright.files.hashes import Hashes
 from rocwright.model.base import Frozen
 
 STORE_SCHEMA = 2
@@ -17,6 +21,14 @@ STORE_SCHEMA = 2
 
 RECORD_SCHEMA = 2
 """How a record is written. One with a higher number is a newer rocwright's, and left alone."""
+
+
+_HEX = re.compile(r"[0-9a-f]{64}")
+
+
+def is_key(name: str) -> bool:
+    """Whether a name is a sha256 in hexadecimal."""
+    return _HEX.fullmatch(name) is not None
 
 
 def _one_name(name: str) -> str:
@@ -84,11 +96,51 @@ class DamagedBlobError(RocwrightError):
     again = True
 
 
+class Maintenance(Protocol):
+    """What a clean-up must know of a store beside what it holds: how old that is, and who works with it.
+
+    Times are in seconds since 1970, and 0 for what is gone.
+    """
+
+    def put_at(self, sha256: str) -> float:
+        """When a file was last put."""
+        ...
+
+    def written_at(self, key: str) -> float:
+        """When the record of that key was written."""
+        ...
+
+    def running(self) -> Collection[Mapping[str, str]]:
+        """The steps of each build that runs now, keys to names; a build that was killed has none."""
+        ...
+
+    def locked(self) -> set[str]:
+        """The keys of steps that run now, or whose shell is open."""
+        ...
+
+    def claimed(self, key: str) -> AbstractContextManager[bool]:
+        """Whether nobody works on the step of that key, or on one whose key begins so; nobody begins to until
+        the end."""
+        ...
+
+    def cleaning(self, on_wait: Callable[[], None] = lambda: None) -> AbstractContextManager[None]:
+        """While something is removed: no build begins, and no other clean-up. `on_wait` is called where one
+        is at it already."""
+        ...
+
+
 class Store(Protocol):
-    """Content-addressed files, and the record of which key gave which. Nothing in it is ever edited."""
+    """Content-addressed files, and the record of which key gave which. Nothing in it is ever edited.
+
+    `str` of it is where it is, for people.
+    """
 
     @property
-    def url(self) -> str: ...
+    def url(self) -> str:
+        """What `open_store` takes, on any machine that reaches it."""
+        ...
+
+    # files
 
     def put_file(self, path: Path, *, move: bool = False) -> tuple[str, int]:
         """Keep a file; gives its sha256 and size. With `move` the file at `path` is taken, not copied."""
@@ -99,12 +151,32 @@ class Store(Protocol):
         ...
 
     def verified(self, sha256: str) -> Path:
-        """The local path of a file whose bytes were just checked. Raises DamagedBlobError, KeyError."""
+        """A path on this machine of a file whose bytes were just checked.
+
+        Raises DamagedBlobError, KeyError.
+        """
+        ...
+
+    def opened(self, sha256: str, hashes: Hashes) -> BufferedReader:
+        """A file, open at any place; what `hashes` has read of it is not read again.
+
+        Raises DamagedBlobError, KeyError.
+        """
         ...
 
     def chunks(self, sha256: str) -> Iterator[bytes]:
         """The bytes of a file, checked as they pass: DamagedBlobError at the end where they are wrong."""
         ...
+
+    def blobs(self) -> Iterator[tuple[str, int]]:
+        """Every file kept: its sha256 and size in bytes."""
+        ...
+
+    def remove_blob(self, sha256: str) -> None:
+        """Drop a file that no record needs."""
+        ...
+
+    # records
 
     def record(self, key: str) -> Record | None:
         """What that key gave, or None; a record that is damaged is moved aside, and is none.
@@ -121,6 +193,24 @@ class Store(Protocol):
         """Keep a record if its key has none; gives the one that is kept."""
         ...
 
+    def forget(self, key: str) -> None:
+        """Drop a record whose outputs are gone or damaged."""
+        ...
+
+    def record_keys(self) -> Sequence[str]:
+        """The keys of all records, also of those that cannot be read."""
+        ...
+
+    def records(self) -> Sequence[Record]:
+        """All records, but those that a newer rocwright wrote."""
+        ...
+
+    def unknown(self) -> Sequence[str]:
+        """The keys of records that a newer rocwright wrote: nobody here knows which files they need."""
+        ...
+
+    # definitions of steps
+
     def step(self, key: str) -> bytes | None:
         """The definition of a step, as put."""
         ...
@@ -129,10 +219,19 @@ class Store(Protocol):
         """Keep the definition of a step under its key, if absent."""
         ...
 
-    def forget(self, key: str) -> None:
-        """Drop a record whose outputs are gone or damaged."""
+    # those who work with it at the same time
+
+    def lock(self, name: str) -> AbstractContextManager[object]:
+        """Held by one process at a time, the others wait; the name may hold letters, digits and dashes."""
         ...
 
-    def records(self) -> Sequence[Record]:
-        """All records, but those that a newer rocwright wrote."""
+    def holding(
+        self, steps: Mapping[str, str], on_wait: Callable[[], None] = lambda: None
+    ) -> AbstractContextManager[None]:
+        """A build that has to do with these steps, keys to names, for as long as it runs: no clean-up takes
+        what they need. `on_wait` is called where a clean-up must end first."""
+        ...
+
+    def maintenance(self) -> Maintenance:
+        """What a clean-up needs. Raises InputError where this store is not cleaned up from here."""
         ...

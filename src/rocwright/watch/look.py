@@ -20,7 +20,7 @@ from rocwright.resolve.model import Lock
 from rocwright.resolve.settings import WatchSettings
 from rocwright.sources.debian import upstream_version
 from rocwright.sources.web import Standing
-from rocwright.store.local import LocalStore
+from rocwright.store import open_store
 from rocwright.watch.admit import Admission, admit, admit_brought
 from rocwright.watch.ask import Reply, ask_all
 from rocwright.watch.candidates import Candidate, newer
@@ -52,7 +52,7 @@ def watch(
 
     What does not answer is in the report, never raised. The report is kept (`watch.kept`).
     """
-    store, kept = LocalStore(home.store), home.watch_memory
+    store, kept = open_store(home.store), home.watch_memory
     eyes = UpdateChecker(
         settings=settings,
         catalog=catalog,

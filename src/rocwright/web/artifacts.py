@@ -24,7 +24,8 @@ from rocwright.errors import RocwrightError
 from rocwright.files.hashes import Hashes
 from rocwright.provenance.check import SAYS_NOT
 from rocwright.records.model import Artifact
-from rocwright.store.local import LocalStore, is_key
+from rocwright.store import open_store
+from rocwright.store.model import Store, is_key
 from rocwright.untrusted import temporary_folder
 from rocwright.web.pages import Pages
 from rocwright.web.proofs import Laid, check, has_key, laid_out
@@ -179,8 +180,8 @@ class Artifacts:
         except KeyError:
             raise HTTPException(404, GONE) from None
 
-    def _store(self) -> LocalStore:
-        return LocalStore(self.site.home.store)
+    def _store(self) -> Store:
+        return open_store(self.site.home.store)
 
     async def _known(self, request: Request) -> Artifact:
         sha256 = request.path_params["sha256"]

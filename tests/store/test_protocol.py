@@ -1,0 +1,245 @@
+"""What every store does, and that others ask no more of one: the same tests for a folder and for a bucket."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import obstore
+import pytest
+from tests.bucket import BucketStore
+from tests.making import digest, put_output, record_of, small_plan
+
+from rocwright.cleanup.room import look
+from rocwright.errors import InputError
+from rocwright.files.hashes import Hashes
+from rocwright.home import Home
+from rocwright.plan.decide import decide
+from rocwright.store import SCHEMES, open_store
+from rocwright.store.gc import check_whole, usage
+from rocwright.store.local import LocalStore
+from rocwright.store.model import DamagedBlobError, Output, Store
+
+SOURCE = Path(__file__).parents[2] / "src/rocwright"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A store, and how somebody else writes into it: what of ("file", "record"), its name, its bytes."""
+
+    store: Store
+    overwrite: Callable[[str, str, bytes], None]
+
+
+@pytest.fixture(params=["folder", "bucket"])
+def subject(request: pytest.FixtureRequest, tmp_path: Path) -> Subject:
+    if request.param == "folder":
+        store = LocalStore(tmp_path / "folder")
+
+        def into_folder(what: str, name: str, data: bytes) -> None:
+            place = {"file": f"blobs/{name[:2]}/{name}", "record": f"records/{name[:2]}/{name}.json"}[what]
+            (store.path / place).chmod(0o644)
+            (store.path / place).write_bytes(data)
+
+        return Subject(store, into_folder)
+    bucket = BucketStore(tmp_path / "cache")
+
+    def into_bucket(what: str, name: str, data: bytes) -> None:
+        folder = {"file": "files", "record": "made"}[what]
+        obstore.put(bucket.bucket, f"{folder}/{name}", data)
+
+    return Subject(bucket, into_bucket)
+
+
+@pytest.fixture
+def any_store(subject: Subject) -> Store:
+    return subject.store
+
+
+def a_file(folder: Path, data: bytes = b"some bytes") -> Path:
+    path = folder / "file"
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize("move", [False, True], ids=["copied", "moved"])
+def test_a_file_is_read_as_it_was_put(any_store: Store, tmp_path: Path, move: bool) -> None:
+    path = a_file(tmp_path)
+    sha256, size = any_store.put_file(path, move=move)
+    assert path.exists() is not move
+    assert any_store.has(sha256, size)
+    assert not any_store.has(sha256, size + 1)
+    assert any_store.verified(sha256).read_bytes() == b"some bytes"
+    assert b"".join(any_store.chunks(sha256)) == b"some bytes"
+    with any_store.opened(sha256, Hashes()) as file:
+        file.seek(0)
+        assert file.read() == b"some bytes"
+    assert [*any_store.blobs()] == [(sha256, size)]
+
+
+def test_a_file_that_is_not_there_is_a_key_error(any_store: Store) -> None:
+    readers: list[Callable[[], object]] = [
+        lambda: any_store.verified(digest("x")),
+        lambda: any_store.opened(digest("x"), Hashes()),
+        lambda: list(any_store.chunks(digest("x"))),
+    ]
+    for read in readers:
+        with pytest.raises(KeyError):
+            read()
+
+
+def test_a_damaged_file_is_never_used_and_gone_then(subject: Subject, tmp_path: Path) -> None:
+    store = subject.store
+    for read in (
+        store.verified,
+        lambda each: list(store.chunks(each)),
+        lambda each: store.opened(each, Hashes()),
+    ):
+        sha256, size = store.put_file(a_file(tmp_path))
+        subject.overwrite("file", sha256, b"SOME bytes")
+        with pytest.raises(DamagedBlobError):
+            read(sha256)
+        assert not store.has(sha256, size)
+
+
+def test_a_file_is_removed_once_and_for_all(any_store: Store, tmp_path: Path) -> None:
+    sha256, _ = any_store.put_file(a_file(tmp_path))
+    any_store.remove_blob(sha256)
+    any_store.remove_blob(sha256)
+    assert not any_store.has(sha256)
+
+
+def test_the_first_record_of_a_key_is_kept(any_store: Store, tmp_path: Path) -> None:
+    step = small_plan().steps[-1]
+    sha256, size = any_store.put_file(a_file(tmp_path))
+    first = record_of(step, Output(name="out", filename="file", sha256=sha256, size=size))
+    assert any_store.put_record(first) == first
+    assert any_store.put_record(first.model_copy(update={"seconds": 99.0})) == first
+    assert any_store.record(step.key) == first
+    assert (any_store.records(), any_store.record_keys()) == ([first], [step.key])
+    any_store.forget(step.key)
+    assert any_store.record(step.key) is None
+
+
+def test_a_record_whose_files_are_gone_gives_way(any_store: Store) -> None:
+    step = small_plan().steps[-1]
+    gone = record_of(step, Output(name="out", filename="file", sha256=digest("gone"), size=1))
+    any_store.put_record(gone)
+    later = gone.model_copy(update={"seconds": 99.0})
+    assert any_store.put_record(later) == later == any_store.record(step.key)
+
+
+def test_a_damaged_record_is_none_and_told(subject: Subject) -> None:
+    record = subject.store.put_record(record_of(small_plan().steps[-1]))
+    assert not subject.store.was_damaged(record.key)
+    subject.overwrite("record", record.key, b'{"key": 1}')
+    assert subject.store.record(record.key) is None
+    assert subject.store.was_damaged(record.key)
+    assert subject.store.records() == []
+
+
+def test_a_newer_rocwrights_record_is_refused_and_left_alone(subject: Subject) -> None:
+    record = subject.store.put_record(record_of(small_plan().steps[-1]))
+    newer = record.model_dump(mode="json") | {"schema_version": 99}
+    subject.overwrite("record", record.key, json.dumps(newer).encode())
+    with pytest.raises(InputError, match="has schema 99"):
+        subject.store.record(record.key)
+    assert subject.store.unknown() == [record.key]
+    assert (subject.store.records(), subject.store.record_keys()) == ([], [record.key])
+
+
+def test_a_definition_comes_back_as_put(any_store: Store) -> None:
+    key = digest("key")
+    assert any_store.step(key) is None
+    any_store.put_step(key, b"definition")
+    assert any_store.step(key) == b"definition"
+
+
+def test_a_lock_is_one_holders_at_a_time(any_store: Store) -> None:
+    order: list[str] = []
+    asked = threading.Event()
+
+    def other() -> None:
+        asked.set()
+        with any_store.lock("one-name"):
+            order.append("second")
+
+    thread = threading.Thread(target=other)
+    with any_store.lock("one-name"):
+        thread.start()
+        asked.wait()
+        order.append("first")
+    thread.join()
+    assert order == ["first", "second"]
+
+
+# what others do with a store
+
+
+def test_verify_finds_what_is_damaged_in_any_store(subject: Subject, tmp_path: Path) -> None:
+    store, [*_, first, second, third] = subject.store, small_plan().steps
+    whole, spoilt = (put_output(store, step, "out", step.key.encode(), tmp_path) for step in (first, second))
+    subject.overwrite("file", spoilt.sha256, b"x" * spoilt.size)
+    store.put_record(record_of(third))
+    subject.overwrite("record", third.key, b"{}")
+    found = check_whole(store)
+    assert (found.files, found.damaged, found.records) == (2, (spoilt.sha256,), (third.key,))
+    assert found.incomplete == (f"{second.name} {second.key[:12]}",)
+    assert [(one.kind, one.size) for one in usage(store)] == [(first.kind, whole.size)]
+
+
+def test_a_plan_is_decided_with_any_store(any_store: Store, tmp_path: Path) -> None:
+    plan = small_plan()
+    for step in plan.steps[:-1]:
+        put_output(any_store, step, "out", step.key.encode(), tmp_path)
+    assert [one.state.value for one in decide(plan, any_store)] == ["in store"] * (len(plan.steps) - 1) + [
+        "run"
+    ]
+
+
+def test_a_store_that_is_not_cleaned_up_from_here_says_so(home: Home, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="memory://bucket is not cleaned up from here"):
+        look(home, BucketStore(tmp_path / "cache"), set(), 30, ("artifacts",))
+
+
+# where a store is
+
+
+@pytest.mark.parametrize("form", [str, Path, Path.as_uri], ids=["text", "path", "url"])
+def test_a_folder_is_opened_by_its_path_and_by_its_url(
+    tmp_path: Path, form: Callable[[Path], str | Path]
+) -> None:
+    folder = tmp_path / "a store, 100 %?#"
+    store = open_store(form(folder))
+    assert (store.url, str(store)) == (folder.as_uri(), str(folder))
+    assert (folder / "format.json").exists()
+
+
+def test_a_scheme_that_is_not_known_is_refused_with_those_that_are() -> None:
+    with pytest.raises(InputError) as caught:
+        open_store("s3://bucket/store")
+    assert caught.value.what == "unsupported store URL: s3://"
+    assert "file://" in caught.value.cause
+    assert "file://" in caught.value.next_step
+
+
+def test_another_scheme_is_one_more_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("rocwright.store.SCHEMES", {**SCHEMES, "memory": lambda url: BucketStore(tmp_path)})
+    assert open_store("memory://bucket").url == "memory://bucket"
+    with pytest.raises(InputError, match="s3://") as caught:
+        open_store("s3://bucket/store")
+    assert "memory://" in caught.value.next_step
+
+
+def test_nobody_but_the_store_names_the_class_of_a_local_one() -> None:
+    """That nobody imports it is held by `make lint`; this is for annotations and texts too."""
+    named = [
+        str(path.relative_to(SOURCE))
+        for path in SOURCE.rglob("*.py")
+        if not path.is_relative_to(SOURCE / "store") and re.search(r"\bLocalStore\b", path.read_text())
+    ]
+    assert not named
