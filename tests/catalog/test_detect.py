@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from tests.making import write_tree
 
-from rocwright.catalog.detect import FALLBACK, chosen_targets, find_gpus
+from rocwright.catalog.detect import find_gpus
 from rocwright.catalog.load import builtin_catalog
-from rocwright.errors import InputError
 
 CATALOG = builtin_catalog()
 
@@ -87,39 +86,3 @@ def test_a_machine_without_a_readable_amd_gpu_has_none(tmp_path: Path, files: di
 
 def test_a_device_number_that_is_none_is_passed_over(tmp_path: Path) -> None:
     assert find_gpus(CATALOG, write_tree(tmp_path, card(0, "0x1002", "junk"))) == []
-
-
-# what a user asks for
-
-
-def test_auto_takes_the_gpu_that_is_there(tmp_path: Path) -> None:
-    sysfs = write_tree(tmp_path, CPU | node(1, 110003, 24, 0x15BF) | node(2, 80003, 144, 0x67DF))
-    assert chosen_targets(["auto"], CATALOG, print, sysfs) == ("gfx803",)
-    assert chosen_targets([], CATALOG, print, sysfs) == ("gfx803",)
-
-
-def test_auto_takes_a_stand_in_where_no_gpu_is(tmp_path: Path) -> None:
-    told: list[str] = []
-    assert chosen_targets(["auto"], CATALOG, told.append, tmp_path) == (FALLBACK,) == ("gfx1151",)
-    assert told == ["no AMD GPU found here: building for gfx1151"]
-
-
-def test_auto_passes_over_a_gpu_that_the_catalog_does_not_know(tmp_path: Path) -> None:
-    sysfs = write_tree(tmp_path, CPU | node(1, 999999, 500, 1) | node(2, 80003, 144, 0x67DF))
-    assert chosen_targets(["auto"], CATALOG, print, sysfs) == ("gfx803",)
-
-
-def test_gpus_are_given_one_by_one_or_with_commas_and_each_counts_once(tmp_path: Path) -> None:
-    asked = ["gfx803,gfx1151", "gfx803", "auto"]
-    assert chosen_targets(asked, CATALOG, print, tmp_path) == ("gfx803", "gfx1151")
-
-
-@pytest.mark.parametrize("asked", ["gfx", "gfx115l", "RX 580", "auto,gfx9999"])
-def test_an_unknown_gpu_is_refused(tmp_path: Path, asked: str) -> None:
-    with pytest.raises(InputError, match="unknown GPU target"):
-        chosen_targets([asked], CATALOG, print, tmp_path)
-
-
-@pytest.mark.parametrize("asked", [[","], ["", ","]])
-def test_no_gpu_at_all_is_refused_or_found(tmp_path: Path, asked: list[str]) -> None:
-    assert chosen_targets(asked, CATALOG, print, tmp_path) == (FALLBACK,)

@@ -24,7 +24,7 @@ from rocwright.model.steps import (
     IndexOrigin,
 )
 from rocwright.plan.make import make_plan
-from rocwright.resolve.files import read_lock, read_request, write_lock, write_request
+from rocwright.resolve.files import read_lock, read_project, read_request, write_lock, write_request
 from rocwright.resolve.model import LOCK_SCHEMA, Lock, Request
 from rocwright.resolve.validate import check_request
 from rocwright.toml import folders
@@ -388,3 +388,27 @@ def test_a_lock_of_before_is_read_as_it_is(path: Path) -> None:
     lines = [line for line in path.read_text().splitlines() if not line.startswith("sha256 = ")]
     path.write_text("\n".join(lines))
     assert read_lock(path) == made
+
+
+def test_a_project_file_may_call_a_gpu_by_any_of_its_names(tmp_path: Path) -> None:
+    path = tmp_path / "rocwright.toml"
+    path.write_text(
+        'stack = "gfx-smoke"\ngpu = ["RX 580", "gfx803", "780m"]\nbase = "debian:sid"\n'
+        '[[matrix]]\nstack = "gfx-smoke"\ngpu = ["strixhalo", "RX580"]\nbase = "debian:sid"\n'
+    )
+    project = read_project(path)
+    assert project.request.gpu == ("gfx803", "gfx1103")
+    assert [row.gpu for row in project.rows] == [("gfx1151",), ("gfx803",)]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("RTX 4090", "another maker: NVIDIA"), ("strix", "more than one target")]
+)
+def test_a_gpu_in_a_project_file_that_cannot_be_meant_is_refused_with_the_file(
+    tmp_path: Path, name: str, said: str
+) -> None:
+    path = tmp_path / "rocwright.toml"
+    path.write_text(f'stack = "gfx-smoke"\ngpu = ["{name}"]\nbase = "debian:sid"\n')
+    with pytest.raises(InputError, match=said) as caught:
+        read_project(path)
+    assert str(path) in caught.value.detail

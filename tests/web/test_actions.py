@@ -127,6 +127,16 @@ def test_a_build_that_never_came_to_a_step_says_why(
     assert again.post(f"/runs/{run}/again", data=form).headers["location"] != f"/runs/{run}"
 
 
+def test_a_gpu_may_be_asked_for_by_any_of_its_names(doing: Served, records: Records) -> None:
+    client = doing.client("run")
+    form = FORM | {"gpu": "Strix Halo", "secret": doing.secret(client)}
+    run = client.post("/queue", data=form).headers["location"].rpartition("/")[2]
+    assert known(records, run).gpu == ("gfx1151",)
+    told = client.post("/queue", data=form | {"gpu": "strix"})
+    assert told.status_code == 400
+    assert "gfx1150 (Strix Point" in told.text
+
+
 def test_what_the_catalog_does_not_know_is_not_built(doing: Served, records: Records) -> None:
     client = doing.client("run")
     for name, value in (("stack", "--help"), ("gpu", "gfx0"), ("base", "../x")):

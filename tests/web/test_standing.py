@@ -155,3 +155,11 @@ def test_what_is_offered_is_what_the_highest_channel_holds(
     assert served.client().get("/gpu/gfx900").status_code == 404
     nothing = cell._replace(seen={}, channels={"nightly": Seen("no such run", "", "", "", 1)})
     assert offer(records, nothing, ORDER, tmp_path, "http://here", ()) is None
+
+
+def test_the_page_of_a_gpu_is_found_by_any_of_its_names(served: Served) -> None:
+    client = served.client()
+    told = client.get("/gpu/RX 580", follow_redirects=False)
+    assert told.status_code == 303
+    assert told.headers["location"].endswith("/gpu/gfx803")
+    assert "another maker: NVIDIA" in client.get("/gpu/RTX 4090").text

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.target import Target
-from rocwright.errors import InputError
-
-FALLBACK = "gfx1151"
-"""The target taken where `auto` finds no GPU: code can be built and checked for it all the same."""
 
 AMD = "0x1002"
 
@@ -65,37 +60,3 @@ def _from_pci(catalog: Catalog, sysfs: Path) -> list[DetectedGpu]:
             target = by_id.get(pci_id)
             found.append(DetectedGpu(target.name if target else None, pci_id, "PCI id"))
     return list(dict.fromkeys(found))
-
-
-def the_gpu_here(catalog: Catalog, say: Callable[[str], None], sysfs: Path = Path("/sys")) -> Target:
-    """The strongest GPU of this machine that the catalog knows. Raises InputError where there is none."""
-    found = find_gpus(catalog, sysfs)
-    known = [one.target for one in found if one.target in catalog.targets]
-    if not known or known[0] is None:
-        seen = ", ".join(f"{one.target or 'unknown target'} ({one.pci_id})" for one in found)
-        raise InputError(
-            "no GPU that the catalog knows was found here",
-            cause=f"found: {seen}"
-            if seen
-            else "neither the kernel's KFD topology nor a DRM device tells of one",
-            next_step="name one: --gpu gfx1103, or a product's name; rocwright targets lists all",
-        )
-    say(f"GPU found: {known[0]}")
-    return catalog.target(known[0])
-
-
-def chosen_targets(
-    asked: Sequence[str], catalog: Catalog, say: Callable[[str], None], sysfs: Path = Path("/sys")
-) -> tuple[str, ...]:
-    """The targets asked for; `auto` (or nothing) stands for the GPU of this machine, else gfx1151."""
-    names = [name for one in asked for name in one.split(",") if name]
-    chosen = []
-    for name in names or ("auto",):
-        if name == "auto":
-            known = [one.target for one in find_gpus(catalog, sysfs) if one.target in catalog.targets]
-            found = known[0] if known and known[0] else None
-            say(f"GPU found: {found}" if found else f"no AMD GPU found here: building for {FALLBACK}")
-            chosen.append(found or FALLBACK)
-        else:
-            chosen.append(catalog.target(name).name)
-    return tuple(dict.fromkeys(chosen))

@@ -21,6 +21,10 @@ from rocwright.toml.read import DATA, Model, Reader, catalog_folders, holder
 
 Entry = TypeVar("Entry")
 
+TARGETS, NAMES = "targets.toml", "gpu_names.toml"
+NAME_FIELDS = ("products", "also", "codenames", "pci_ids")
+"""What gpu_names.toml says of a target."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalog:
@@ -157,7 +161,7 @@ def read_catalog(reader: Reader) -> Catalog:
     """The catalog that a reader finds; the reader raises, or notes, what is wrong."""
     catalog = Catalog(
         folders=reader.folders,
-        targets=_table(reader, "targets.toml", "target", Target),
+        targets=_targets(reader),
         every=_list(reader, "targets.toml", "every", Quirk),
         run_only=_list(reader, "targets.toml", "run_only", RunOnly),
         bases=_each(reader, "bases", Base),
@@ -212,6 +216,20 @@ def _table(reader: Reader, file: str, name: str, model: type[Model]) -> dict[str
             for number, row in enumerate(reader.rows(path, reader.data(path), name))
         ),
     )
+
+
+def _targets(reader: Reader) -> dict[str, Target]:
+    """Targets with their names, from gpu_names.toml; what a target's own row says of them holds."""
+    names: dict[str, dict[str, object]] = {}
+    for path in reader.layers(NAMES):
+        for row in reader.rows(path, reader.data(path), "gpu") if path.exists() else ():
+            names[str(row.get("target"))] = {name: row[name] for name in NAME_FIELDS if name in row}
+    rows = [
+        (path, f"target.{number}", names.get(str(row.get("name")), {}) | row)
+        for path in reader.layers(TARGETS)
+        for number, row in enumerate(reader.rows(path, reader.data(path), "target"))
+    ]
+    return reader.named(Target, rows)
 
 
 def _list(reader: Reader, file: str, name: str, model: type[Model]) -> tuple[Model, ...]:

@@ -14,10 +14,16 @@ from rocwright.model.base import Frozen
 from rocwright.model.edits import Edit
 
 
+class TargetRow(Target):
+    """A target as its row says it: its names may lie in gpu_names.toml instead."""
+
+    products: tuple[str, ...] = ()
+
+
 class TargetsFile(Frozen):
     """targets.toml: targets, quirks of every target, and variables that no build may see."""
 
-    target: tuple[Target, ...] = ()
+    target: tuple[TargetRow, ...] = ()
     every: tuple[Quirk, ...] = ()
     run_only: tuple[RunOnly, ...] = ()
 

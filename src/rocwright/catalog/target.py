@@ -92,13 +92,15 @@ class Target(Frozen):
     """An AMD GPU processor as LLVM names it, and how the kernel and people name it.
 
     `kfd_version` is gfx_target_version of the KFD topology, `wave` the wavefront size that compilers take.
-    `unverified` names facts here that nobody has checked.
+    `products` are shown with it, `also` are names that are understood too. `unverified` names facts here that
+    nobody has checked.
     """
 
     name: str
     kfd_version: int
     generation: str
     products: Annotated[tuple[str, ...], Field(min_length=1)]
+    also: tuple[str, ...] = ()
     codenames: tuple[str, ...] = ()
     pci_ids: tuple[PciId, ...] = ()
     wave: Literal[0, 32, 64] = 0

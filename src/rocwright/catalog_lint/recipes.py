@@ -33,6 +33,7 @@ TABLES = (
     "error_lines.toml",
     "evidence.toml",
     "generic_targets.toml",
+    "gpu_names.toml",
     "host.toml",
     "isas.toml",
     "job_kinds.toml",

@@ -12,6 +12,7 @@ from pydantic import Field
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.schema import FILES as CATALOG_FILES
 from rocwright.catalog.schema import schema as schema_of
+from rocwright.catalog.target import PciId
 from rocwright.catalog_lint.recipes import Found, Table, check_catalog, unknown
 from rocwright.cleanup.model import Kinds
 from rocwright.cycle.channels import ChannelsFile
@@ -47,6 +48,34 @@ class GenericTargetsFile(Frozen):
 
     source: Sources
     covers: dict[Known, Annotated[tuple[Known, ...], Field(min_length=1)]]
+
+
+class GpuNamesRow(Frozen):
+    """What one processor is called."""
+
+    target: Known
+    products: tuple[Known, ...] = ()
+    also: tuple[Known, ...] = ()
+    codenames: tuple[Known, ...] = ()
+    pci_ids: tuple[PciId, ...] = ()
+    source: Sources
+
+
+class MakerRow(Frozen):
+    """Another maker of GPUs: PCI vendors, words of its names, and names without such a word."""
+
+    name: Known
+    pci: tuple[Annotated[str, Field(pattern=r"^[0-9a-f]{4}$")], ...] = ()
+    words: tuple[Annotated[str, Field(pattern=r"^[a-z]+$")], ...] = ()
+    names: tuple[Known, ...] = ()
+    source: Sources
+
+
+class GpuNamesFile(Frozen):
+    """gpu_names.toml: what people call GPUs."""
+
+    gpu: tuple[GpuNamesRow, ...] = ()
+    maker: tuple[MakerRow, ...] = ()
 
 
 class EvidenceFile(Frozen):
@@ -103,6 +132,11 @@ def _job_tools(table: JobTools, catalog: Catalog) -> Found:
         yield from unknown(f"number.{place}.always", number.always, catalog.components)
 
 
+def _gpu_names(table: GpuNamesFile, catalog: Catalog) -> Found:
+    for number, one in enumerate(table.gpu):
+        yield from unknown(f"gpu.{number}.target", [one.target], catalog.targets)
+
+
 def _package_names(table: PackageNamesFile, catalog: Catalog) -> Found:
     for number, one in enumerate(table.manager):
         yield from unknown(f"manager.{number}.name", [one.name], catalog.managers)
@@ -114,6 +148,7 @@ TABLES: dict[str, Table] = {
     "elf_machine": Table("elf_machines.toml", MachinesFile),
     "evidence": Table("evidence.toml", EvidenceFile, _evidence),
     "generic_target": Table("generic_targets.toml", GenericTargetsFile),
+    "gpu_name": Table("gpu_names.toml", GpuNamesFile, _gpu_names),
     "host": Table("host.toml", HostFile, _host),
     "isa": Table("isas.toml", Processors),
     "job_kind": Table("job_kinds.toml", Programs),

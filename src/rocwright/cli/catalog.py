@@ -19,6 +19,7 @@ KINDS = (
     "error_line",
     "evidence",
     "generic_target",
+    "gpu_name",
     "host",
     "isa",
     "issue",

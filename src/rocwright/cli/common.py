@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from rocwright.catalog.model import Stack
     from rocwright.project import Project
 
@@ -29,13 +31,35 @@ def complete(kind: str) -> Callable[[click.Context, click.Parameter, str], list[
         known: dict[str, list[str]] = {
             "stack": list(catalog.stacks),
             "component": list(catalog.components),
-            "gpu": [*catalog.targets, "auto"],
             "provider": list(catalog.providers),
             "base": [one for base in catalog.bases.values() for one in base.names],
         }
         return [name for name in known[kind] if name.startswith(incomplete)]
 
     return names
+
+
+def complete_gpu(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Shell completion with targets and, once something is typed, names of products and chips.
+
+    Their words are joined by dashes, which need no quotes, and are in small letters where they are typed so.
+    """
+    from click.shell_completion import CompletionItem
+
+    from rocwright.catalog.load import the_catalog
+
+    targets = the_catalog().targets.values()
+    found = {one.name: ", ".join(one.products) for one in targets} | {"auto": "the GPU of this machine"}
+    if incomplete:
+        for one in targets:
+            for name in (*one.products, *one.also, *one.codenames):
+                joined = name.replace(" ", "-")
+                found.setdefault(joined.lower() if incomplete.islower() else joined, one.name)
+    return [
+        CompletionItem(name, help=told)
+        for name, told in found.items()
+        if name.lower().startswith(incomplete.lower())
+    ]
 
 
 LEAST_MEMORY = 64 * 2**20
@@ -135,8 +159,8 @@ def project_options(function: F) -> F:
             "--gpu",
             "gpus",
             multiple=True,
-            shell_complete=complete("gpu"),
-            help="Such as gfx1151; may be given more than once, or with commas; auto takes the one found.",
+            shell_complete=complete_gpu,
+            help='Such as gfx1151 or "RX 580"; more than once, or with commas; auto takes the one found.',
         ),
         click.argument("stack", required=False, shell_complete=complete("stack")),
     ):
@@ -192,7 +216,7 @@ def engine_option(function: F) -> F:
 
 def the_project(asked: Asked) -> Project:
     """The project in this folder, or the one that the options name. Raises InputError."""
-    from rocwright.catalog.detect import chosen_targets
+    from rocwright.api.gpus import chosen_targets
     from rocwright.catalog.load import the_catalog
     from rocwright.errors import InputError
     from rocwright.project import project_in, project_of
@@ -215,7 +239,7 @@ def the_project(asked: Asked) -> Project:
             next_step=f"name one of {', '.join(the_catalog().stacks)}",
         )
     chosen = the_catalog().stack(asked.stack)
-    targets = chosen_targets(asked.gpus, the_catalog(), say)
+    targets = chosen_targets(asked.gpus, say)
     base = asked.base or _base_for(chosen, targets)
     return project_of(Request(stack=asked.stack, gpu=targets, base=base, **asked.changes), Path.cwd())
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rocwright.catalog.phase import Phase
-from rocwright.cli.common import complete, json_option
+from rocwright.cli.common import complete, complete_gpu, json_option, say
 
 if TYPE_CHECKING:
     from rocwright.diagnosis.diagnose import Diagnosis, Known
@@ -24,7 +24,7 @@ MOST_KNOWN = 4
     "--component", default="", shell_complete=complete("component"), help="What failed, if the log is of one."
 )
 @click.option("--version", default="", help="The version of the component.")
-@click.option("--gpu", "gpus", multiple=True, shell_complete=complete("gpu"), help="The GPU that it is for.")
+@click.option("--gpu", "gpus", multiple=True, shell_complete=complete_gpu, help="The GPU that it is for.")
 @click.option("--base", default="", shell_complete=complete("base"), help="The base that it was built on.")
 @click.option("--phase", type=click.Choice([one.value for one in Phase]), help="What was being done.")
 @json_option
@@ -41,14 +41,20 @@ def command(
 
     The log may be of any tool and any size, compressed, cut off, with terminal codes.
     """
+    from rocwright.api.gpus import chosen_targets
     from rocwright.cli.tell import print_json
     from rocwright.diagnosis.diagnose import Where, diagnose
     from rocwright.diagnosis.read_log import open_log, pieces
 
     if log is None:
         raise click.UsageError("Name a LOG, or - for standard input; rocwright issues tells what is known.")
+    targets = chosen_targets(gpus, say) if gpus else ()
     where = Where(
-        component=component, version=version, targets=gpus, base=base, phase=Phase(phase) if phase else None
+        component=component,
+        version=version,
+        targets=targets,
+        base=base,
+        phase=Phase(phase) if phase else None,
     )
     if str(log) == "-":
         found = diagnose(pieces(sys.stdin.buffer), where)

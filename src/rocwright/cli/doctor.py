@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwright.cli.common import complete, json_option, say
+from rocwright.cli.common import complete, complete_gpu, json_option, say
 
 if TYPE_CHECKING:
     from rocwright.catalog.load import Catalog
@@ -29,7 +29,7 @@ _MANY = 4
     "--gpu",
     "gpus",
     multiple=True,
-    shell_complete=complete("gpu"),
+    shell_complete=complete_gpu,
     help="Judge for these GPUs of the machine alone.",
 )
 @click.option(
@@ -100,10 +100,10 @@ def command(
 
 
 def _targets(catalog: Catalog, asked: tuple[str, ...]) -> set[str]:
-    from rocwright.catalog.find import find_targets
+    from rocwright.api.gpus import AUTO, named_gpus
+    from rocwright.resolve.gpus import target_named
 
-    names = [name for one in asked for name in one.split(",") if name and name != "auto"]
-    return {target.name for name in names for target in find_targets(catalog, name)}
+    return {target_named(name, catalog).name for name in named_gpus(asked) if name != AUTO}
 
 
 def _engines(home: Home) -> dict[str, str]:

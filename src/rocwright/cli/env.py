@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from rocwright.cli.common import complete, json_option, say
+from rocwright.cli.common import complete_gpu, json_option, say
 
 
 @click.command("env")
@@ -12,7 +12,7 @@ from rocwright.cli.common import complete, json_option, say
     "--gpu",
     default="auto",
     show_default=True,
-    shell_complete=complete("gpu"),
+    shell_complete=complete_gpu,
     help="Such as gfx1103, or 780M.",
 )
 @click.option(
@@ -36,23 +36,14 @@ def command(gpu: str, scope: str, shell: str, as_json: bool) -> None:
 
     What is optional is shown as a comment. An override is never in the environment of a build.
     """
-    from rocwright.catalog.detect import the_gpu_here
+    from rocwright.api.gpus import one_target
     from rocwright.catalog.environment import environment
-    from rocwright.catalog.find import find_targets
     from rocwright.catalog.load import the_catalog
     from rocwright.cli.tell import print_json
-    from rocwright.errors import InputError
     from rocwright.export.shells import Shell, assignment, comment
 
     catalog = the_catalog()
-    found = [the_gpu_here(catalog, say)] if gpu == "auto" else find_targets(catalog, gpu)
-    if len(found) > 1:
-        raise InputError(
-            f"{gpu} is more than one target",
-            cause=", ".join(f"{one.name} ({one.products[0]})" for one in found),
-            next_step=f"name one: rocwright env --gpu {found[0].name}",
-        )
-    (target,) = found
+    target = one_target(gpu, say)
     settings = environment(catalog, target, "build" if scope == "build" else "run")
     if as_json:
         data = [one.model_dump(mode="json", exclude={"scope"}) for one in settings]

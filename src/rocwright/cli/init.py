@@ -6,19 +6,23 @@ from pathlib import Path
 
 import click
 
-from rocwright.cli.common import complete, say
+from rocwright.cli.common import complete, complete_gpu, say
 
 
 @click.command("init")
 @click.option("--stack", required=True, shell_complete=complete("stack"), help="Such as llama-vulkan.")
 @click.option(
-    "--gpu", "gpus", multiple=True, shell_complete=complete("gpu"), help="Such as gfx1151; or auto."
+    "--gpu",
+    "gpus",
+    multiple=True,
+    shell_complete=complete_gpu,
+    help='Such as gfx1151 or "RX 580"; or auto.',
 )
 @click.option("--base", shell_complete=complete("base"), help="Such as debian:sid.")
 @click.option("--force", is_flag=True, help="Write over a rocwright.toml that is there.")
 def command(stack: str, gpus: tuple[str, ...], base: str | None, force: bool) -> None:
     """Write rocwright.toml: this stack, for these GPUs, on this base."""
-    from rocwright.catalog.detect import chosen_targets
+    from rocwright.api.gpus import chosen_targets
     from rocwright.catalog.load import the_catalog
     from rocwright.errors import InputError
     from rocwright.resolve.files import PROJECT, write_request
@@ -27,7 +31,7 @@ def command(stack: str, gpus: tuple[str, ...], base: str | None, force: bool) ->
 
     catalog = the_catalog()
     chosen = catalog.stack(stack)
-    request = Request(stack=stack, gpu=chosen_targets(gpus, catalog, say), base=base or chosen.bases[0])
+    request = Request(stack=stack, gpu=chosen_targets(gpus, say), base=base or chosen.bases[0])
     check_request(request, catalog)
     path = Path.cwd() / PROJECT
     if path.exists() and not force:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rocwright.cli.common import Asked, complete, json_option, project_options, say, the_project
+from rocwright.cli.common import Asked, complete, complete_gpu, json_option, project_options, say, the_project
 from rocwright.untrusted import temporary_folder
 
 if TYPE_CHECKING:
@@ -28,7 +28,13 @@ def command() -> None:
     help="A source tree or archive to look at, instead of those that the recipe's places give.",
 )
 @click.option("--versions", help="Such as 2.6.0,2.7.1; with --source, the version that the tree is of.")
-@click.option("--gpu", "gpus", multiple=True, help="Targets for edits that name them; all where none is.")
+@click.option(
+    "--gpu",
+    "gpus",
+    multiple=True,
+    shell_complete=complete_gpu,
+    help="GPUs for edits that name targets; all where none is.",
+)
 @json_option
 def check(
     component: str, source: Path | None, versions: str | None, gpus: tuple[str, ...], as_json: bool
@@ -39,15 +45,14 @@ def check(
     shown; or its file is gone. Nothing is written to a tree. Ends with the status of a patch failure where an
     edit would end a build.
     """
+    from rocwright.api.gpus import chosen_targets
     from rocwright.catalog.load import the_catalog
     from rocwright.cli.tell import print_json
 
     catalog = the_catalog()
     found = catalog.component(component)
     edits = found.edit
-    targets = tuple(catalog.target(one).name for gpu in gpus for one in gpu.split(",")) or tuple(
-        catalog.targets
-    )
+    targets = chosen_targets(gpus, say) if gpus else tuple(catalog.targets)
     asked = [one for one in (versions or "").split(",") if one]
     columns = (
         [_given(source, edits, targets, version) for version in asked or [""]]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from rocwright.cli.common import complete, json_option
+from rocwright.cli.common import complete_gpu, json_option
 
 
 @click.command("targets")
-@click.argument("name", required=False, shell_complete=complete("gpu"))
+@click.argument("name", required=False, shell_complete=complete_gpu)
 @json_option
 def command(name: str | None, as_json: bool) -> None:
     """GPUs by any name (gfx1151, "RX 580", 780M, "Strix Halo", 1002:67df), and the ones in this machine.
@@ -16,13 +16,13 @@ def command(name: str | None, as_json: bool) -> None:
     For one target: all that is known of it, and from where.
     """
     from rocwright.catalog.detect import find_gpus
-    from rocwright.catalog.find import find_targets
     from rocwright.catalog.load import the_catalog
     from rocwright.cli.target_page import target_page
     from rocwright.cli.tell import print_json, print_table
+    from rocwright.resolve.gpus import targets_named
 
     catalog = the_catalog()
-    chosen = list(catalog.targets.values()) if name is None else find_targets(catalog, name)
+    chosen = list(catalog.targets.values()) if name is None else targets_named(name, catalog)
     here = find_gpus(catalog)
     if as_json:
         print_json(

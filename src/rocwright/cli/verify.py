@@ -68,7 +68,7 @@ def command(
 
 
 def _tried(order: Order, asked: Asked) -> tuple[list[Finding], str]:
-    from rocwright.catalog.detect import chosen_targets
+    from rocwright.api.gpus import chosen_targets
     from rocwright.catalog.load import the_catalog
     from rocwright.home import Home
     from rocwright.verify.suites import SCRIPT, aimed, run_suites
@@ -78,7 +78,7 @@ def _tried(order: Order, asked: Asked) -> tuple[list[Finding], str]:
             raise click.UsageError("A suite tries an environment: it takes no stack and no engine.")
     catalog = the_catalog()
     if asked.gpus:
-        order = aimed(order, [catalog.target(one) for one in chosen_targets(asked.gpus, catalog, say)])
+        order = aimed(order, [catalog.target(one) for one in chosen_targets(asked.gpus, say)])
     return run_suites(order, catalog.holder(SCRIPT), Home.default(), say)
 
 

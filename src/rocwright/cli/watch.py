@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from rocwright.cli.common import complete, json_option
+from rocwright.cli.common import complete, complete_gpu, json_option, say
 
 
 def settings_options(function: click.decorators.FC) -> click.decorators.FC:
@@ -31,7 +31,7 @@ def settings_options(function: click.decorators.FC) -> click.decorators.FC:
 
 @click.command("watch")
 @click.argument("stacks", nargs=-1, shell_complete=complete("stack"))
-@click.option("--gpu", help="Of the stacks named; else each one's first row.", shell_complete=complete("gpu"))
+@click.option("--gpu", help="Of the stacks named; else each one's first row.", shell_complete=complete_gpu)
 @click.option("--base", help="Likewise.", shell_complete=complete("base"))
 @settings_options
 @click.option("--list", "list_", is_flag=True, help="Pages and threads to look out for; asks nothing.")
@@ -56,6 +56,7 @@ def command(
     of the distribution, archives. How old, where its notes are, and whether the constraints take it. Ends
     with 22 where a pinned tag or file is another one upstream, with 21 where a source did not answer.
     """
+    from rocwright.api.gpus import one_target
     from rocwright.catalog.load import the_catalog
     from rocwright.cli.tell import print_json
     from rocwright.home import Home
@@ -63,11 +64,12 @@ def command(
     from rocwright.watch.projects import locks_to_watch, watch_settings
     from rocwright.watch.tell import tell_report
 
+    target = one_target(gpu, say).name if gpu else ""
     if list_:
-        _show_list(gpu or "", as_json)
+        _show_list(target, as_json)
         return
     home = Home.default()
-    locks = locks_to_watch(Path.cwd(), stacks, gpu or "", base or "", home)
+    locks = locks_to_watch(Path.cwd(), stacks, target, base or "", home)
     changes = {"take": take, "cool_down": cool_down, "seconds": seconds}
     settings = watch_settings(Path.cwd(), changes)
     report = watch(locks, settings, the_catalog(), home)

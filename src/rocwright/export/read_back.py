@@ -12,6 +12,7 @@ from rocwright.errors import InputError
 from rocwright.export.arguments import TARGETS
 from rocwright.export.model import variable
 from rocwright.export.pipeline import VALUE
+from rocwright.resolve.gpus import target_named
 from rocwright.resolve.model import Request
 
 _NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
@@ -80,9 +81,7 @@ def with_versions(request: Request, values: Mapping[str, str], catalog: Catalog)
         if not value:
             continue
         if name == TARGETS:
-            gpu = tuple(value.split(","))
-            for one in gpu:
-                catalog.target(one)
+            gpu = tuple(target_named(one, catalog).name for one in value.split(","))
         elif name in names:
             versions[names[name]] = value
         elif name not in commits and not _OTHERS.fullmatch(name):

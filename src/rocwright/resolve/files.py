@@ -7,10 +7,12 @@ from pathlib import Path
 
 import tomlkit
 
+from rocwright.catalog.load import the_catalog
 from rocwright.errors import InputError
 from rocwright.files.atomic import write_atomic
 from rocwright.model.base import SUM, Frozen, opened, sealed
 from rocwright.model.steps import FilePin
+from rocwright.resolve.gpus import with_gpus
 from rocwright.resolve.model import LOCK_SCHEMA, Lock, Request
 from rocwright.resolve.settings import ProjectFile
 from rocwright.toml.read import parse, read_toml
@@ -40,7 +42,12 @@ def read_project(path: Path) -> ProjectFile:
             next_step="rocwright init --stack llama-vulkan --gpu gfx1151 --base debian:sid, "
             "or name a stack: rocwright build STACK --gpu GPU --base BASE",
         )
-    return parse(ProjectFile, read_toml(path), path)
+    said = parse(ProjectFile, read_toml(path), path)
+    try:
+        return with_gpus(said, the_catalog())
+    except InputError as error:
+        error.detail = error.detail or f"it stands in {path}"
+        raise
 
 
 def write_request(path: Path, request: Request) -> None:

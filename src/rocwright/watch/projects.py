@@ -12,6 +12,7 @@ from rocwright.errors import FetchError, InputError
 from rocwright.home import Home
 from rocwright.project import Project, project_in, project_of
 from rocwright.resolve.files import PROJECT, change_request, read_lock, read_project, write_lock
+from rocwright.resolve.gpus import target_named
 from rocwright.resolve.model import Lock, Request
 from rocwright.resolve.network import NetworkUpstream
 from rocwright.resolve.settings import WatchSettings
@@ -44,6 +45,7 @@ def locks_to_watch(folder: Path, stacks: Sequence[str], gpu: str, base: str, hom
 
 def _requests(name: str, gpu: str, base: str) -> list[Request]:
     stack = the_catalog().stack(name)
+    gpu = target_named(gpu, the_catalog()).name if gpu else ""
     rows = [one for one in stack.row if gpu in ("", one.gpu) and base in ("", one.base)]
     if rows:
         row = rows[0]
@@ -54,7 +56,6 @@ def _requests(name: str, gpu: str, base: str) -> list[Request]:
             cause="no row of it says one",
             next_step=f"rocwright watch {name} --gpu gfx1151 --base {base or stack.bases[0]}",
         )
-    the_catalog().target(gpu)
     return [Request(stack=name, gpu=(gpu,), base=base or stack.bases[0])]
 
 

@@ -7,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from rocwright.api.gpus import one_target
 from rocwright.catalog.load import the_catalog
 from rocwright.cycle.by_hand import promote
 from rocwright.cycle.stands import ChannelPlace
@@ -70,10 +71,14 @@ class Doing:
         catalog = the_catalog()
         stack, gpu, base = (fields.get(name, "") for name in ("stack", "gpu", "base"))
         bases = {name for one in catalog.bases.values() for name in one.names}
-        if stack not in catalog.stacks or gpu not in catalog.targets or base not in bases:
-            raise HTTPException(400, "the catalog does not know that stack, that GPU or that base")
+        if stack not in catalog.stacks or base not in bases:
+            raise HTTPException(400, "the catalog does not know that stack, or that base")
+        try:
+            target = one_target(gpu).name
+        except RocwrightError as error:
+            raise HTTPException(400, f"{error.what}: {error.cause}; {error.next_step}") from error
         return await self._put(
-            Asked(stack=stack, gpu=(gpu,), base=base), False, "heal" in fields, session.name
+            Asked(stack=stack, gpu=(target,), base=base), False, "heal" in fields, session.name
         )
 
     async def again(self, request: Request) -> Response:

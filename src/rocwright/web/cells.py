@@ -8,10 +8,12 @@ from pathlib import Path
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
+from rocwright.api.gpus import one_target
 from rocwright.cycle.run import last_cycle
 from rocwright.cycle.stands import ChannelPlace, stands
+from rocwright.errors import RocwrightError
 from rocwright.records.model import Artifact, Cell, Run, Seen, Which
 from rocwright.records.read import Records
 from rocwright.web.artifacts import install_line
@@ -77,7 +79,7 @@ class Cells:
         gpu = request.path_params["gpu"][:100]
         cells = await asked(lambda: self.site.records.matrix(gpu=gpu))
         if not cells:
-            raise HTTPException(404, "nothing is on record of that GPU")
+            return self._by_another_name(gpu, request)
         offers = await asked(lambda: [self.offer(one, request) for one in cells])
         return self.pages.page(
             request,
@@ -86,6 +88,16 @@ class Cells:
             offers=sorted((one for one in offers if one is not None), key=self._rank),
             without=[cell for cell, one in zip(cells, offers, strict=True) if one is None],
         )
+
+    def _by_another_name(self, gpu: str, request: Request) -> Response:
+        """The page of the target that a name such as "RX 580" means."""
+        try:
+            target = one_target(gpu).name
+        except RocwrightError as error:
+            raise HTTPException(404, f"{error.what}: {error.cause}") from error
+        if target == gpu:
+            raise HTTPException(404, "nothing is on record of that GPU")
+        return RedirectResponse(str(request.url_for("gpu", gpu=target)), 303)
 
     def _rank(self, one: Offer) -> tuple[str, int, str, str]:
         order = self.site.order()

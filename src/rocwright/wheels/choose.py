@@ -6,16 +6,14 @@ feature open runs on either setting, a fixed one only on its own. A generic targ
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from rocwright.errors import InputError
+from rocwright.wheels.gpu_names import gpu_table, only_targets, target_id
 
 ANY_GPU = "amdgcnspirv"
 """SPIR-V, which the runtime compiles for the GPU that it meets."""
-
-_TEXT = re.compile(r"(?P<name>gfx[0-9a-f]+(?:-[0-9a-f]+)*(?:-generic)?)(?P<features>(?::[a-z]+[+-])*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +42,15 @@ class Code:
 
 
 def targets(texts: Sequence[str], known: Collection[str]) -> tuple[Target, ...]:
-    """Targets as a command line names them (`gfx1151,gfx90a:xnack-`), without repetition.
+    """Targets as a command line names them (`gfx1151,gfx90a:xnack-`, `RX 580`), without repetition.
 
-    Raises InputError for what is no target, or not one of those `known`.
+    Raises InputError for a name that means none of those `known`, or several.
     """
+    table = only_targets(gpu_table(), known)
     found: dict[Target, None] = {}
-    for text in (part.strip() for whole in texts for part in whole.split(",")):
-        match = _TEXT.fullmatch(text)
-        if match is None or match["name"] not in known:
-            raise InputError(
-                f"{text!r} is no GPU target",
-                cause="a target is named as LLVM names it: gfx1151, gfx90a:xnack-",
-                next_step="rocwright targets lists them",
-            )
-        found[Target(match["name"], tuple(sorted(match["features"].split(":")[1:])))] = None
+    for text in (part for whole in texts for part in whole.split(",")):
+        name, *features = target_id(text, table).split(":")
+        found[Target(name, tuple(features))] = None
     if not found:
         raise InputError("no GPU target is named", next_step="name one: --gpu gfx1151")
     return tuple(found)

@@ -258,10 +258,10 @@ def test_the_command_tells_what_went(tmp_path: Path, files: dict[str, bytes]) ->
 def test_auto_is_no_guess_where_there_is_no_gpu(
     tmp_path: Path, files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rocwright.catalog.detect.find_gpus", lambda catalog: [])
+    monkeypatch.setattr("rocwright.api.gpus.find_gpus", lambda catalog, sysfs: [])
     done = CliRunner().invoke(command, [str(small_wheel(tmp_path, files)), "--gpu", "auto"])
     assert isinstance(done.exception, InputError)
-    assert "no AMD GPU" in str(done.exception)
+    assert "no GPU that the catalog knows was found here" in str(done.exception)
 
 
 def test_the_report_is_json_if_asked_for(tmp_path: Path, files: dict[str, bytes]) -> None:

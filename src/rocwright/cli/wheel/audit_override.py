@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rocwright.cli.common import complete, json_option
+from rocwright.cli.common import complete_gpu, json_option
 
 if TYPE_CHECKING:
     from rocwright.wheels.audit.run import Advice, Report
@@ -19,10 +19,10 @@ LONGEST_NAME = 60
 @click.command("audit-override")
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
 @click.option(
-    "--code", required=True, shell_complete=complete("gpu"), help="The target that the code is for: gfx1100."
+    "--code", required=True, shell_complete=complete_gpu, help="The target that the code is for: gfx1100."
 )
 @click.option(
-    "--on", required=True, shell_complete=complete("gpu"), help="The target that it is to run on: gfx1151."
+    "--on", required=True, shell_complete=complete_gpu, help="The target that it is to run on: gfx1151."
 )
 @click.option(
     "--llvm",
@@ -37,12 +37,14 @@ def command(context: click.Context, path: Path, code: str, on: str, llvm: Path |
     Each kernel is disassembled as both and compared, with registers, memory, and what LLVM knows of faults
     and differences of the hardware. Ends with 0 only where every kernel is safe, else with 12.
     """
+    from rocwright.api.gpus import code_target
     from rocwright.catalog.load import the_catalog
     from rocwright.cli.tell import print_json
     from rocwright.errors import FailureClass
     from rocwright.wheels.audit.judge import AuditVerdict
     from rocwright.wheels.audit.run import advice, audit_override
 
+    code, on = code_target(code), code_target(on)
     report = audit_override(path, code, on, llvm=llvm, tell=_progress if sys.stderr.isatty() else _silent)
     told = advice(the_catalog(), code, on)
     if as_json:

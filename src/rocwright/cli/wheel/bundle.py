@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from rocwright.cli.common import complete, json_option, say
+from rocwright.cli.common import complete_gpu, json_option, say
 
 if TYPE_CHECKING:
     from rocwright.wheels.standalone import Plan
@@ -20,7 +20,7 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 @click.option("--rocm", "roots", type=_FOLDER, multiple=True, help="A folder that ROCm lies in. Repeatable.")
 @click.option("--search", type=_FOLDER, multiple=True, help="Another folder of libraries. Repeatable.")
 @click.option(
-    "--gpu", "gpus", multiple=True, shell_complete=complete("gpu"), help="Only the kernels for these GPUs."
+    "--gpu", "gpus", multiple=True, shell_complete=complete_gpu, help="Only the kernels for these GPUs."
 )
 @click.option("--exclude", multiple=True, metavar="GLOB", help="Leave out a library, or a file that is read.")
 @click.option("--include", multiple=True, metavar="GLOB", help="Bring in a library that nothing names.")
@@ -68,8 +68,7 @@ def command(
     """
     from dataclasses import asdict
 
-    from rocwright.catalog.detect import chosen_targets
-    from rocwright.catalog.load import the_catalog
+    from rocwright.api.gpus import chosen_targets
     from rocwright.cli.tell import print_json
     from rocwright.wheels.standalone import Request, bundle, check_traced, plan_for
     from rocwright.wheels.write import epoch_from_environment
@@ -77,7 +76,7 @@ def command(
     request = Request(
         roots=roots,
         search=search,
-        targets=chosen_targets(gpus, the_catalog(), say) if gpus else (),
+        targets=chosen_targets(gpus, say) if gpus else (),
         exclude=exclude,
         include=include,
         only=only,

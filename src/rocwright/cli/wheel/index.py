@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwright.cli.common import json_option
+from rocwright.cli.common import complete_gpu, json_option
 
 if TYPE_CHECKING:
     from rocwright.wheels.index.examine import Problem
@@ -85,16 +85,23 @@ def serve(folder: Path, host: str, port: int, names: tuple[str, ...], quiet: boo
 
 @command.command("list")
 @click.argument("folder", type=FOLDER)
-@click.option("--gpu", "target", default="", help="Only what the view of this GPU holds.")
+@click.option(
+    "--gpu",
+    default="",
+    shell_complete=complete_gpu,
+    help="Only what the view of this GPU holds.",
+)
 @json_option
-def list_(folder: Path, target: str, as_json: bool) -> None:
+def list_(folder: Path, gpu: str, as_json: bool) -> None:
     """What an index of FOLDER holds: each wheel with the GPUs that it has code for."""
+    from rocwright.api.gpus import code_target
     from rocwright.cli.tell import print_json, print_table
     from rocwright.units import size
     from rocwright.wheels.index.cache import opened
     from rocwright.wheels.index.pages import for_target
     from rocwright.wheels.index.refresh import refresh
 
+    target = code_target(gpu) if gpu else ""
     with opened(folder) as cache:
         look = refresh(folder, cache, _counter("read"))
         listed = [one for name in cache.projects() for one in cache.wheels(name)]

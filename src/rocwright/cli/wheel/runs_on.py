@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwright.cli.common import complete, json_option
+from rocwright.cli.common import complete_gpu, json_option
 
 if TYPE_CHECKING:
-    from rocwright.catalog.load import Catalog
-    from rocwright.wheels.choose import Target
     from rocwright.wheels.runs_on import RunsOn
 
 
 @click.command("runs-on")
-@click.argument("gpu", shell_complete=complete("gpu"))
+@click.argument("gpu", shell_complete=complete_gpu)
 @click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("--with-override", is_flag=True, help="Count as running what runs with an override only.")
 @json_option
@@ -31,13 +29,16 @@ def command(
     """
     from dataclasses import asdict
 
+    from rocwright.api.gpus import code_target
     from rocwright.catalog.load import the_catalog
     from rocwright.cli.tell import print_json
     from rocwright.errors import CheckError
+    from rocwright.wheels.choose import targets
+    from rocwright.wheels.gpu import machines
     from rocwright.wheels.runs_on import RunsOn, runs_on, worst
 
     catalog = the_catalog()
-    target = _target(gpu, catalog)
+    (target,) = targets([code_target(gpu)], machines().values())
     found = {path: runs_on(path, target, catalog) for path in paths}
     verdict = worst(one for judged in found.values() for one in judged)
     runs = verdict.runs or (with_override and verdict is RunsOn.OVERRIDE)
@@ -74,22 +75,3 @@ def _summary(verdict: RunsOn) -> str:
             return "runs, in places slower than it could"
         case _:
             return "runs"
-
-
-def _target(gpu: str, catalog: Catalog) -> Target:
-    from rocwright.catalog.find import find_targets
-    from rocwright.errors import InputError
-    from rocwright.wheels.choose import Target, targets
-    from rocwright.wheels.gpu import machines
-
-    name, _, _ = gpu.partition(":")
-    if name in machines().values():
-        return targets([gpu], frozenset(machines().values()))[0]
-    found = find_targets(catalog, gpu)
-    if len(found) != 1:
-        raise InputError(
-            f"{gpu!r} is {', '.join(one.name for one in found)}",
-            cause="the name belongs to several targets",
-            next_step="name one of them",
-        )
-    return Target(found[0].name)

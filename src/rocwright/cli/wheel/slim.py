@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwright.cli.common import complete, json_option
+from rocwright.cli.common import complete_gpu, json_option
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     "gpus",
     multiple=True,
     required=True,
-    shell_complete=complete("gpu"),
-    help="Such as gfx1151 or gfx90a:xnack-; may be given more than once, or with commas; auto: those here.",
+    shell_complete=complete_gpu,
+    help='Such as gfx1151, gfx90a:xnack- or "RX 580"; more than once, or with commas; auto: those here.',
 )
 @click.option(
     "-o",
@@ -58,6 +58,7 @@ def command(
     """
     from dataclasses import asdict
 
+    from rocwright.api.gpus import code_targets
     from rocwright.cli.common import say
     from rocwright.cli.tell import print_json
     from rocwright.wheels.slim import slim
@@ -65,7 +66,7 @@ def command(
 
     report = slim(
         path,
-        _named(gpus),
+        code_targets(gpus),
         out,
         compress=compress,
         strip=strip,
@@ -80,23 +81,6 @@ def command(
 
 
 MOST_ROWS = 20
-
-
-def _named(gpus: tuple[str, ...]) -> list[str]:
-    """Targets with those of this machine in the place of `auto`."""
-    names = [name.strip() for one in gpus for name in one.split(",")]
-    if "auto" not in names:
-        return names
-    from rocwright.catalog.detect import find_gpus
-    from rocwright.catalog.load import the_catalog
-    from rocwright.errors import InputError
-
-    here = [one.target for one in find_gpus(the_catalog()) if one.target]
-    if not here:
-        raise InputError(
-            "no AMD GPU was found here", next_step="name the GPU that the wheel is for: --gpu gfx1151"
-        )
-    return [one for name in names for one in (here if name == "auto" else [name])]
 
 
 def _tell(report: Report) -> None:

@@ -1,4 +1,4 @@
-"""A target is found by whatever a person calls it."""
+"""A target of the catalog is found by whatever a person calls it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwright.catalog.find import find_targets
 from rocwright.catalog.load import builtin_catalog
 from rocwright.errors import InputError
+from rocwright.resolve.gpus import targets_named
 
 CATALOG = builtin_catalog()
 
@@ -39,26 +39,26 @@ CATALOG = builtin_catalog()
     ],
 )
 def test_a_target_is_found_by_any_name(name: str, target: str) -> None:
-    assert [one.name for one in find_targets(CATALOG, name)] == target.split()
+    assert [one.name for one in targets_named(name, CATALOG)] == target.split()
 
 
 @pytest.mark.parametrize(("name", "near"), [("gfx1104", "gfx110"), ("Strixx Halo", "gfx1151")])
 def test_a_name_that_is_none_is_refused_with_the_nearest(name: str, near: str) -> None:
     with pytest.raises(InputError, match="unknown GPU target") as caught:
-        find_targets(CATALOG, name)
+        targets_named(name, CATALOG)
     assert near in caught.value.cause
 
 
 @pytest.mark.parametrize("name", ["", " ", "(r)"])
 def test_no_name_at_all_is_refused(name: str) -> None:
     with pytest.raises(InputError, match="unknown GPU target"):
-        find_targets(CATALOG, name)
+        targets_named(name, CATALOG)
 
 
 @given(name=st.text(max_size=20))
 def test_any_text_finds_targets_or_is_refused_in_words(name: str) -> None:
     try:
-        assert find_targets(CATALOG, name)
+        assert targets_named(name, CATALOG)
     except InputError as error:
         assert error.cause
         assert error.next_step
@@ -68,4 +68,4 @@ def test_any_text_finds_targets_or_is_refused_in_words(name: str) -> None:
 def test_every_name_of_a_target_finds_it(target: str) -> None:
     one = CATALOG.targets[target]
     for name in (one.name, *one.products, *one.codenames, *one.pci_ids, *one.families):
-        assert one in find_targets(CATALOG, name), name
+        assert one in targets_named(name, CATALOG), name

@@ -1,0 +1,45 @@
+"""The catalog's targets by whatever a person calls a GPU."""
+
+from __future__ import annotations
+
+from rocwright.catalog.load import Catalog
+from rocwright.catalog.target import Target
+from rocwright.resolve.settings import ProjectFile
+from rocwright.wheels.gpu_names import GpuNames, GpuTable, find, find_one, gpu_table
+
+
+def table_of(catalog: Catalog) -> GpuTable:
+    """The names of the catalog's targets, for the matcher."""
+    gpus = (
+        GpuNames(
+            target=one.name,
+            products=one.products,
+            also=one.also,
+            codenames=one.codenames,
+            pci_ids=one.pci_ids,
+            families=one.families,
+        )
+        for one in catalog.targets.values()
+    )
+    return GpuTable(tuple(gpus), gpu_table().makers)
+
+
+def with_gpus(said: ProjectFile, catalog: Catalog) -> ProjectFile:
+    """The project file with targets in the place of what it calls GPUs. Raises InputError."""
+    table = table_of(catalog)
+
+    def targets(names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(find_one(name, table).target for name in names))
+
+    matrix = tuple(one.model_copy(update={"gpu": targets(one.gpu)}) for one in said.matrix)
+    return said.model_copy(update={"gpu": targets(said.gpu), "matrix": matrix})
+
+
+def targets_named(text: str, catalog: Catalog) -> list[Target]:
+    """The targets that `text` can mean, one or several. Raises InputError where it means none."""
+    return [catalog.target(one.target) for one in find(text, table_of(catalog))]
+
+
+def target_named(text: str, catalog: Catalog) -> Target:
+    """The one target that `text` means. Raises InputError where it means none, or several: it lists them."""
+    return catalog.target(find_one(text, table_of(catalog)).target)
