@@ -1,9 +1,10 @@
-"""Which lines of each package the fast tests run: `make coverage` writes docs/coverage.md."""
+"""Which lines of each package the fast tests run: `make coverage` writes docs/coverage.md and its badge."""
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -52,6 +53,26 @@ def page(found: Counter[tuple[str, str]], what: str, only: set[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def badge(text: str) -> str:
+    """The figure of a page as a picture (SVG) for the README; it says of how much it is, where not of all."""
+    figure = re.search(r"\*\*together\*\* \| \d+ \| (\d+\.\d %)", text)
+    if figure is None:
+        raise ValueError("the page has no row for all packages together")
+    some = len(re.findall(r"^\| `", text, re.MULTILINE))
+    label = "coverage" if ": all fast tests." in text else f"coverage of {some} packages"
+    left, right = 7 * len(label) + 10, 7 * len(figure[1]) + 10
+    return f"""<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img">
+<title>{label}: {figure[1]}</title>
+<rect width="{left + right}" height="20" rx="3" fill="#555"/>
+<rect x="{left}" width="{right}" height="20" rx="3" fill="#2b7a4b"/>
+<g fill="#fff" text-anchor="middle" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">
+<text x="{left / 2:.0f}" y="14">{label}</text>
+<text x="{left + right / 2:.0f}" y="14">{figure[1]}</text>
+</g>
+</svg>
+"""
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("rooms", nargs="*", help="folders below tests; all fast tests without one")
@@ -63,7 +84,9 @@ def main() -> None:
     head = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, check=True)
     which = f"the fast tests of {', '.join(asked.rooms)}, and their packages" if tests else "all fast tests"
     what = f"Measured on {datetime.now(UTC):%Y-%m-%d} at commit {head.stdout.decode().strip()}: {which}."
-    asked.page.write_text(page(found, what, set(asked.rooms)))
+    told = page(found, what, set(asked.rooms))
+    asked.page.write_text(told)
+    (asked.page.parent / "img" / "coverage.svg").write_text(badge(told))
 
 
 if __name__ == "__main__":
