@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from packaging.version import InvalidVersion, Version
@@ -59,36 +59,54 @@ def wanted(lock: Lock, catalog: Catalog, news: Sequence[News], names: Sequence[s
 
     Raises InputError for a name that is no part of the lock.
     """
+    _check_names(lock, names)
+    chosen, refused = _chosen(news, names)
+    taken = [one for one in news if one.admitted and not one.pin]
+    pins, dead = _together(lock, catalog, {name: one.pin for name, one in chosen.items()})
+    left = refused | _nothing_new(news, names, {*chosen, *refused}) | dead
+    return Wanted(
+        pins=pins,
+        roots=_roots(taken, names),
+        python="python" in names or (not names and any(_is_python(one, lock) for one in taken)),
+        left=tuple((name, why) for name, why in left.items() if name not in pins),
+    )
+
+
+def _check_names(lock: Lock, names: Sequence[str]) -> None:
+    """Raises InputError for a name that is no part of the lock."""
     parts = [name for name in versions_in(lock) if name not in lock.provided or name == ROCM]
     parts += [f"{ROOT}{root.role}" for root in lock.roots] + (["python"] if lock.python else [])
     for name in names:
         lookup("part of the lock", name, dict.fromkeys(parts))
+
+
+def _chosen(news: Sequence[News], names: Sequence[str]) -> tuple[dict[str, News], dict[str, str]]:
+    """The newest of each that fits, and of what does not, why."""
     chosen: dict[str, News] = {}
-    left: dict[str, str] = {}
+    refused: dict[str, str] = {}
     for one in news:
         named = one.name in names
-        fits = one.admitted or (named and one.pin and "pins it to" in one.why)
-        if one.pin and (named or not names):
-            if fits:
-                chosen[one.name] = max(one, chosen.get(one.name, one), key=_rank)
-            else:
-                left.setdefault(one.name, f"{one.new}: {one.why}")
-    for name in names:
-        if name not in chosen and name in left:
+        if not one.pin or not (named or not names):
             continue
-        if name not in chosen and not any(one.name == name for one in news) and name != "python":
-            left[name] = "nothing new"
-    taken = [one for one in news if one.admitted and not one.pin]
-    pins, dead = _together(lock, catalog, {name: one.pin for name, one in chosen.items()})
-    return Wanted(
-        pins=pins,
-        roots=frozenset(
-            one.name.removeprefix(ROOT)
-            for one in taken
-            if one.name.startswith(ROOT) and (one.name in names or not names)
-        ),
-        python="python" in names or (not names and any(_is_python(one, lock) for one in taken)),
-        left=tuple({name: why for name, why in (left | dead).items() if name not in pins}.items()),
+        if one.admitted or (named and "pins it to" in one.why):
+            chosen[one.name] = max(one, chosen.get(one.name, one), key=_rank)
+        else:
+            refused.setdefault(one.name, f"{one.new}: {one.why}")
+    return chosen, refused
+
+
+def _nothing_new(news: Sequence[News], names: Sequence[str], known: Container[str]) -> dict[str, str]:
+    """The names of which nobody told anything; the Python packages are chosen anew all the same."""
+    told = {one.name for one in news} | {"python"}
+    return {name: "nothing new" for name in names if name not in known and name not in told}
+
+
+def _roots(taken: Iterable[News], names: Sequence[str]) -> frozenset[str]:
+    """The roles of the roots that are made anew."""
+    return frozenset(
+        one.name.removeprefix(ROOT)
+        for one in taken
+        if one.name.startswith(ROOT) and (one.name in names or not names)
     )
 
 
