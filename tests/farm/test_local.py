@@ -118,7 +118,7 @@ def test_a_step_that_talks_without_end_keeps_no_other_waiting_and_takes_no_more_
         running.submit(talks)
         take(running, lambda event: isinstance(event, Line) and event.text == "again")
         time.sleep(0.5)
-        assert running._told.qsize() <= 50
+        assert len(running._told) <= 50
         other = task(workshop, workshop.step("touch $OUT/result"))
         running.submit(other)
         told = take(running, lambda event: isinstance(event, Ended))

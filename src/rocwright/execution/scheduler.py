@@ -168,7 +168,8 @@ class _Scheduler:
 
     def _take(self, event: Event) -> None:
         task = event.task
-        if self.open.get(task.step.key) != task:
+        known = self.open.get(task.step.key)
+        if known is not task and known != task:
             return
         match event:
             case Queued():

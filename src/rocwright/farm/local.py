@@ -6,8 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
-from queue import Empty, Full, Queue
+from contextlib import ExitStack
 from threading import Lock
 from types import TracebackType
 from typing import Self
@@ -20,6 +19,7 @@ from rocwright.execution.jobs.room import free_memory, read_room
 from rocwright.execution.jobs.server import JobServer, Seat
 from rocwright.execution.options import LOCAL, Options
 from rocwright.execution.workspace import Workspace
+from rocwright.farm.mailbox import Mailbox
 from rocwright.farm.step import LocalStep
 from rocwright.home import Home
 from rocwright.store import open_store
@@ -59,12 +59,11 @@ class LocalExecutor:
         self._pool = ThreadPoolExecutor(max_workers=max(4, 2 * options.jobs))
         self._queue: list[Task] = []
         self._steps: dict[str, LocalStep] = {}
-        self._soon: deque[Event] = deque()
-        """Told by the one who takes events, who cannot wait until they are taken."""
-        self._told: Queue[Event | BaseException] = Queue(MOST_EVENTS)
+        self._soon: deque[Event | BaseException] = deque()
+        """Taken, and not yet given; also told by the one who takes, who cannot wait for that."""
+        self._told: Mailbox[Event | BaseException] = Mailbox(MOST_EVENTS)
         self._lock = Lock()
         self._changed, self._looked, self._sampled = False, 0.0, 0.0
-        self._closed = False
         self._open = ExitStack()
 
     def __enter__(self) -> Self:
@@ -78,7 +77,7 @@ class LocalExecutor:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._closed = True
+        self._told.close()
         for one in self._running():
             one.cancel()
         self._open.__exit__(kind, error, trace)
@@ -105,27 +104,15 @@ class LocalExecutor:
 
     def events(self) -> Iterator[Event]:
         self._place()
-        wait = 0.0 if self._soon else AGAIN
-        while self._soon:
-            yield self._soon.popleft()
         self._sample()
-        # no more than there are now: a step that talks on and on keeps no other from being started
-        for count in range(max(1, self._told.qsize())):
-            try:
-                told = self._told.get(timeout=0 if count else wait)
-            except Empty:
-                return
+        if not self._soon:
+            self._soon.extend(self._told.take(AGAIN))
+        # one by one: what Ctrl-C leaves here is given the next time
+        while self._soon:
+            told = self._soon.popleft()
             if isinstance(told, BaseException):
                 raise told
             yield told
-
-    def _tell(self, told: Event | BaseException) -> None:
-        while not self._closed:
-            try:
-                self._told.put(told, timeout=1)
-            except Full:
-                continue
-            return
 
     def _running(self) -> list[LocalStep]:
         with self._lock:
@@ -175,10 +162,9 @@ class LocalExecutor:
             return
         self._sampled = time.monotonic()
         for one in self._running():
-            if one.told:
-                with suppress(Full):
-                    seat = one.seat
-                    self._told.put_nowait(Sampled(one.task, seat.memory, seat.working, seat.counts))
+            if one.told and not self._told.full:
+                seat = one.seat
+                self._told.put(Sampled(one.task, seat.memory, seat.working, seat.counts))
 
     # one step, in a thread of its own
 
@@ -191,7 +177,7 @@ class LocalExecutor:
             del self._steps[step.task.id]
         self._changed = True
         if told is not None:
-            self._tell(told)
+            self._told.put(told)
 
     def _run_seated(self, step: LocalStep) -> Ended | None:
         """How it ended; None where it was cancelled before it began."""
@@ -200,13 +186,13 @@ class LocalExecutor:
             return None
         task, seat = step.task, step.seat
         memory = self._memory() if compiles(task.step) else None
-        self._tell(Started(task, seat.jobs, memory))
+        self._told.put(Started(task, seat.jobs, memory))
         step.told = True
         ended = step.run(
             server=self._server.folder if self._server.sharing else None,
             memory=memory,
             environment={"ROCWRIGHT_HOME": str(self._home.path), **self._server.environment},
-            on_line=lambda line: self._tell(Line(task, line)),
+            on_line=lambda line: self._told.put(Line(task, line)),
             full=lambda: self._disk.full is not None,
             explain=lambda error: self._for_disk(task, error),
         )

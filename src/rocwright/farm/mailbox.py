@@ -1,0 +1,52 @@
+"""Hands events from many threads to one, in batches: a step that says a lot costs little."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from threading import Event as Flag
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+FULL = 0.01
+"""Seconds after which one who found no room looks again."""
+
+
+class Mailbox(Generic[T]):
+    """Holds at most some `most` things: who has more to say waits until they are taken. Many may put, one
+    takes."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._things: deque[T] = deque()
+        self._flag = Flag()
+        self._closed = False
+
+    def __len__(self) -> int:
+        return len(self._things)
+
+    @property
+    def full(self) -> bool:
+        return len(self._things) >= self._most
+
+    def put(self, thing: T) -> None:
+        """Put one in, once there is room; into one that is closed nothing is put."""
+        while self.full and not self._closed:
+            time.sleep(FULL)
+        if not self._closed:
+            self._things.append(thing)
+            # no lock for each of a hundred thousand lines
+            if not self._flag.is_set():
+                self._flag.set()
+
+    def take(self, seconds: float) -> list[T]:
+        """All that is in it; where nothing is, it is waited for so long."""
+        self._flag.wait(seconds)
+        # before they are counted: what comes later sets it again
+        self._flag.clear()
+        return [self._things.popleft() for _ in range(len(self._things))]
+
+    def close(self) -> None:
+        """Nobody takes any more; nobody waits for it."""
+        self._closed = True
