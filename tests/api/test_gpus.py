@@ -13,9 +13,8 @@ from rocwright.api.gpus import (
     chosen_targets,
     code_target,
     code_targets,
-    gpu_here,
     gpus_here,
-    one_target,
+    target,
 )
 from rocwright.errors import InputError
 
@@ -68,7 +67,7 @@ def test_a_name_of_several_targets_is_refused_with_all_of_them(tmp_path: Path) -
 def test_the_strongest_gpu_of_the_machine_is_the_one_here(tmp_path: Path) -> None:
     sysfs = write_tree(tmp_path, CPU | node(1, 110003, 24, 0x15BF) | node(2, 80003, 144, 0x67DF))
     assert gpus_here(sysfs=sysfs) == ("gfx803", "gfx1103")
-    assert gpu_here(sysfs=sysfs).name == one_target("auto", sysfs=sysfs).name == "gfx803"
+    assert target("auto", sysfs=sysfs).name == "gfx803"
     assert code_target("auto", sysfs=sysfs) == "gfx803"
     assert code_targets(["auto", "gfx90a:xnack-"], sysfs=sysfs) == ("gfx803", "gfx1103", "gfx90a:xnack-")
 
@@ -88,4 +87,4 @@ def test_machine_code_may_be_meant_of_a_processor_that_the_catalog_has_no_facts_
     assert code_target("gfx11-generic") == "gfx11-generic"
     assert code_target("MI250X:xnack-:sramecc+") == "gfx90a:sramecc+:xnack-"
     with pytest.raises(InputError, match="unknown GPU target"):
-        one_target("gfx700")
+        target("gfx700")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rocwright.catalog.load import Catalog
-from rocwright.catalog.target import Target
+if TYPE_CHECKING:
+    from rocwright.catalog.load import Catalog
+    from rocwright.catalog.target import Target
 
 AMD = "0x1002"
 

@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
@@ -15,7 +14,6 @@ import click
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from rocwright.catalog.model import Stack
     from rocwright.project import Project
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -216,15 +214,12 @@ def engine_option(function: F) -> F:
 
 def the_project(asked: Asked) -> Project:
     """The project in this folder, or the one that the options name. Raises InputError."""
-    from rocwright.api.gpus import chosen_targets
-    from rocwright.catalog.load import the_catalog
+    from rocwright import api
     from rocwright.errors import InputError
-    from rocwright.project import project_in, project_of
     from rocwright.resolve.files import PROJECT
-    from rocwright.resolve.model import Request
 
     if not asked.names_a_stack:
-        project = project_in(Path.cwd())
+        project = api.project()
         if asked.changes:
             raise InputError(
                 f"{', '.join(asked.changes)} cannot be changed on the way",
@@ -236,17 +231,9 @@ def the_project(asked: Asked) -> Project:
         raise InputError(
             "which stack?",
             cause="--gpu and --base go with a stack's name; without them the rocwright.toml here is used",
-            next_step=f"name one of {', '.join(the_catalog().stacks)}",
+            next_step=f"name one of {', '.join(api.stacks())}",
         )
-    chosen = the_catalog().stack(asked.stack)
-    targets = chosen_targets(asked.gpus, say)
-    base = asked.base or _base_for(chosen, targets)
-    return project_of(Request(stack=asked.stack, gpu=targets, base=base, **asked.changes), Path.cwd())
-
-
-def _base_for(stack: Stack, targets: tuple[str, ...]) -> str:
-    """The base of the stack's first row for these GPUs, else its first."""
-    return next((row.base for row in stack.row if (row.gpu,) == targets), stack.bases[0])
+    return api.project(asked.stack, asked.gpus, asked.base or "", say=say, **asked.changes)
 
 
 def not_a_stack(step: str, verb: str) -> None:

@@ -36,14 +36,14 @@ def command(gpu: str, scope: str, shell: str, as_json: bool) -> None:
 
     What is optional is shown as a comment. An override is never in the environment of a build.
     """
-    from rocwright.api.gpus import one_target
+    from rocwright import api
     from rocwright.catalog.environment import environment
     from rocwright.catalog.load import the_catalog
     from rocwright.cli.tell import print_json
     from rocwright.export.shells import Shell, assignment, comment
 
     catalog = the_catalog()
-    target = one_target(gpu, say)
+    target = api.target(gpu, say)
     settings = environment(catalog, target, "build" if scope == "build" else "run")
     if as_json:
         data = [one.model_dump(mode="json", exclude={"scope"}) for one in settings]

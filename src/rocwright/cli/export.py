@@ -43,15 +43,13 @@ def command(
     tutorial       TUTORIAL.md: how to change a pin by hand
     all            each of them, in a folder of its own
     """
+    from rocwright import api
     from rocwright.cli.tell import print_json
-    from rocwright.export.write import export, write
-    from rocwright.flow import known_lock
 
     project = the_project(asked)
-    lock = known_lock(project, say)
-    files = export(lock, project.catalog, kind)
+    lock = api.lock(project, say=say)
     folder = out or Path("export", kind)
-    paths = write(files, folder, force=force)
+    paths = api.export(project, kind, folder, locked=lock, force=force)
     if as_json:
         print_json({"folder": str(folder), "files": [str(path) for path in paths], "pending": lock.pending})
         return

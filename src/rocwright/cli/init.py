@@ -22,17 +22,14 @@ from rocwright.cli.common import complete, complete_gpu, say
 @click.option("--force", is_flag=True, help="Write over a rocwright.toml that is there.")
 def command(stack: str, gpus: tuple[str, ...], base: str | None, force: bool) -> None:
     """Write rocwright.toml: this stack, for these GPUs, on this base."""
-    from rocwright.api.gpus import chosen_targets
+    from rocwright import api
     from rocwright.catalog.load import the_catalog
     from rocwright.errors import InputError
     from rocwright.resolve.files import PROJECT, write_request
-    from rocwright.resolve.model import Request
     from rocwright.resolve.validate import check_request
 
-    catalog = the_catalog()
-    chosen = catalog.stack(stack)
-    request = Request(stack=stack, gpu=chosen_targets(gpus, say), base=base or chosen.bases[0])
-    check_request(request, catalog)
+    request = api.request(stack, gpus, base or "", say=say)
+    check_request(request, the_catalog())
     path = Path.cwd() / PROJECT
     if path.exists() and not force:
         raise InputError(

@@ -26,18 +26,18 @@ def command(asked: Asked, forget: bool, accept: bool, as_json: bool) -> None:
     Versions that fit together, the first source place that can be reached, and the exact packages of the
     root file systems: name, version, sha256 and size of each.
     """
+    from rocwright import api
     from rocwright.cli.tell import print_json
-    from rocwright.flow import accept_lock, lock
-    from rocwright.project import project_in
+    from rocwright.flow import accept_lock
     from rocwright.resolve.choose import ROCM
     from rocwright.resolve.files import PROJECT, change_request
 
     if asked.changes and not asked.names_a_stack:
         change_request(Path.cwd() / PROJECT, asked.changes)
-        project = project_in(Path.cwd())
+        project = api.project()
     else:
         project = the_project(asked)
-    made = accept_lock(project) if accept else lock(project, say, forget=forget)
+    made = accept_lock(project) if accept else api.resolve(project, forget_remedies=forget, say=say)
     _tell_remedies(made)
     if as_json:
         print_json(made.model_dump(mode="json", by_alias=True))

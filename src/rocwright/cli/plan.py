@@ -17,18 +17,18 @@ from rocwright.cli.common import Asked, json_option, project_options, say, the_p
 @json_option
 def command(asked: Asked, graph: Path | None, as_json: bool) -> None:
     """What a build would run, what is in the store, and for each step that would run: why."""
+    from rocwright import api
     from rocwright.cli.report import show_needs, show_remedies
     from rocwright.cli.tell import print_json, print_table
     from rocwright.execution.estimate import expected
     from rocwright.files.atomic import write_atomic
-    from rocwright.flow import known_lock, planned
     from rocwright.plan.decide import State
     from rocwright.plan.graph import svg
 
     project = the_project(asked)
-    locked = known_lock(project, say)
+    locked = api.lock(project, say=say)
     show_remedies(locked)
-    _, decisions = planned(project, locked)
+    decisions = api.plan(project, locked)
     if graph is not None:
         title = f"{project.request.stack} · {', '.join(project.request.gpu)} · {project.request.base}"
         write_atomic(graph, svg(decisions, title))

@@ -56,7 +56,7 @@ def command(
     of the distribution, archives. How old, where its notes are, and whether the constraints take it. Ends
     with 22 where a pinned tag or file is another one upstream, with 21 where a source did not answer.
     """
-    from rocwright.api.gpus import one_target
+    from rocwright import api
     from rocwright.catalog.load import the_catalog
     from rocwright.cli.tell import print_json
     from rocwright.home import Home
@@ -64,7 +64,7 @@ def command(
     from rocwright.watch.projects import locks_to_watch, watch_settings
     from rocwright.watch.tell import tell_report
 
-    target = one_target(gpu, say).name if gpu else ""
+    target = api.target(gpu, say).name if gpu else ""
     if list_:
         _show_list(target, as_json)
         return

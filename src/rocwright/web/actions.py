@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from rocwright.api.gpus import one_target
+from rocwright import api
 from rocwright.catalog.load import the_catalog
 from rocwright.cycle.by_hand import promote
 from rocwright.cycle.stands import ChannelPlace
@@ -74,7 +74,7 @@ class Doing:
         if stack not in catalog.stacks or base not in bases:
             raise HTTPException(400, "the catalog does not know that stack, or that base")
         try:
-            target = one_target(gpu).name
+            target = api.target(gpu).name
         except RocwrightError as error:
             raise HTTPException(400, f"{error.what}: {error.cause}; {error.next_step}") from error
         return await self._put(

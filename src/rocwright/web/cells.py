@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from rocwright.api.gpus import one_target
+from rocwright import api
 from rocwright.cycle.run import last_cycle
 from rocwright.cycle.stands import ChannelPlace, stands
 from rocwright.errors import RocwrightError
@@ -92,7 +92,7 @@ class Cells:
     def _by_another_name(self, gpu: str, request: Request) -> Response:
         """The page of the target that a name such as "RX 580" means."""
         try:
-            target = one_target(gpu).name
+            target = api.target(gpu).name
         except RocwrightError as error:
             raise HTTPException(404, f"{error.what}: {error.cause}") from error
         if target == gpu:

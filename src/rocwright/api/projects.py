@@ -1,0 +1,216 @@
+"""From a request to artifacts: what is asked for, its lock, its plan, a build, what it shows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rocwright.api.gpus import chosen_targets, silent
+
+if TYPE_CHECKING:
+    from rocwright.catalog.model import Stack
+    from rocwright.execution.built import Built
+    from rocwright.execution.progress import Progress
+    from rocwright.plan.decide import Decision
+    from rocwright.project import Project
+    from rocwright.records.model import Finding
+    from rocwright.records.read import Records
+    from rocwright.resolve.model import Lock, Request
+
+Say = Callable[[str], None]
+
+
+def default_base(stack: Stack, targets: Sequence[str]) -> str:
+    """The base where none is named: that of the stack's first row for these GPUs, else its first."""
+    return next((row.base for row in stack.row if (row.gpu,) == tuple(targets)), stack.bases[0])
+
+
+def stacks() -> tuple[str, ...]:
+    """The names of the stacks that can be built."""
+    from rocwright.catalog.load import the_catalog
+
+    return tuple(the_catalog().stacks)
+
+
+def request(
+    stack: str,
+    gpu: str | Sequence[str] = (),
+    base: str = "",
+    *,
+    provider: str = "",
+    extra: Sequence[str] = (),
+    versions: Mapping[str, str] | None = None,
+    say: Say = silent,
+) -> Request:
+    """What is asked for: a stack, for GPUs by any of their names, on a base such as debian:sid.
+
+    No GPU, or "auto", is the one of this machine, or gfx1151 where there is none; no base is that of the
+    stack's first row for them, else the stack's first. `provider` says where ROCm comes from, `extra` adds
+    optional components, `versions` pins components: a version, or "@" and a commit. Raises InputError for a
+    stack or a GPU that is not known.
+    """
+    from rocwright.catalog.load import the_catalog
+    from rocwright.resolve.model import Request
+
+    known = the_catalog().stack(stack)
+    targets = chosen_targets([gpu] if isinstance(gpu, str) else gpu, say)
+    return Request(
+        stack=stack,
+        gpu=targets,
+        base=base or default_base(known, targets),
+        provider=provider,
+        extra=tuple(extra),
+        versions=dict(versions or {}),
+    )
+
+
+def project(
+    stack: str = "",
+    gpu: str | Sequence[str] = (),
+    base: str = "",
+    *,
+    folder: str | Path = ".",
+    home: str | Path | None = None,
+    provider: str = "",
+    extra: Sequence[str] = (),
+    versions: Mapping[str, str] | None = None,
+    say: Say = silent,
+) -> Project:
+    """A project: what is asked for, and where its lock and its artifacts lie.
+
+    Without a stack it is what `folder`/rocwright.toml asks for, with the lock beside that file; with one it
+    is that `request`, and its lock lies in `home`. Artifacts are laid out in `folder`/rocwright-out. `home`
+    is the folder of this machine's state, by default the one that the command line uses. Raises InputError
+    for what is not known, and where there is no project file.
+    """
+    from rocwright.home import Home
+    from rocwright.project import project_in, project_of
+
+    place, state = Path(folder).absolute(), Home(Path(home).absolute()) if home is not None else None
+    if state is not None:
+        state.make_private()
+    if not stack:
+        return project_in(place, state)
+    asked = request(stack, gpu, base, provider=provider, extra=extra, versions=versions, say=say)
+    return project_of(asked, place, state)
+
+
+def resolve(project: Project, *, forget_remedies: bool = False, say: Say = silent) -> Lock:
+    """Choose one exact version of everything, and write the project's lock. Asks the network.
+
+    What a healed build put into the lock is kept, unless `forget_remedies` says otherwise. Raises InputError
+    for what is not known, ConflictError where nothing fits together, FetchError or NetworkError where
+    upstream does not answer; the old lock stays then.
+    """
+    from rocwright import flow
+
+    return flow.lock(project, say, forget=forget_remedies)
+
+
+def lock(project: Project, *, say: Say = silent) -> Lock:
+    """The project's lock as it is; else the one that comes with rocwright; else a new one, by `resolve`.
+
+    Only the last needs a network, and writes the lock.
+    Raises InputError for a lock that is damaged or of another request, and what `resolve` raises.
+    """
+    from rocwright import flow
+
+    return flow.known_lock(project, say)
+
+
+def plan(project: Project, locked: Lock | None = None, *, say: Say = silent) -> list[Decision]:
+    """What a build would do with each step, in order: `step`, `state` (run, in store, not needed), `reasons`.
+
+    `locked` is the `lock` of the project, where none is given. Raises InputError where the lock does not fit
+    the recipes, and what `lock` raises.
+    """
+    from rocwright import flow
+
+    return flow.planned(project, locked or lock(project, say=say))[1]
+
+
+def build(
+    project: Project,
+    locked: Lock | None = None,
+    *,
+    jobs: int | None = None,
+    memory: int | None = None,
+    engine: str | None = None,
+    executor: str = "local",
+    heal: bool = False,
+    progress: Progress | None = None,
+) -> Built:
+    """Run what is not in the store yet, and lay the artifacts out in the project's output folder.
+
+    `jobs` is the most processes at once (all cores), `memory` the most bytes that the whole may take (what
+    the machine has), `engine` a sandbox engine by name (the first that works here), `executor` what runs the
+    steps. With `heal` known failures are mended on the way, and what helped is written into the lock.
+    `progress` hears how it goes; without it, plain lines go to standard error. Without a lock here, one is
+    made from the network.
+
+    Failures of steps are in the result, all together, and not raised. Raises InputError for a lock that
+    leaves something open, SandboxError where no engine works, OutOfDiskError before anything starts.
+    """
+    from rocwright import flow
+    from rocwright.execution.options import Options
+    from rocwright.execution.progress import PlainProgress
+
+    told = progress or PlainProgress()
+    options = Options(jobs=jobs or os.cpu_count() or 1, memory=memory, engine=engine, executor=executor)
+    locked = locked or flow.current_lock(project, told.say)
+    with told as shown:
+        if heal:
+            from rocwright.remedies.heal import heal as build_and_heal
+
+            return build_and_heal(project, locked, options, shown)[1]
+        return flow.build(project, locked, options, shown)
+
+
+def verify(
+    project: Project, locked: Lock | None = None, *, engine: str | None = None, say: Say = silent
+) -> list[Finding]:
+    """Check and try what is built, and keep the findings as evidence.
+
+    A check that fails is a finding whose `ok` is false, and not an error; `device` says where it ran. Raises
+    InputError where the project is not built as its lock says.
+    """
+    from rocwright import flow
+    from rocwright.verify.run import verify as run_checks
+
+    return run_checks(project, locked or flow.current_lock(project, say), engine, say)
+
+
+def export(
+    project: Project,
+    kind: str,
+    out: str | Path = "",
+    *,
+    locked: Lock | None = None,
+    force: bool = False,
+    say: Say = silent,
+) -> list[Path]:
+    """Write the lock as plain files that need rocwright no more, and give their paths.
+
+    `kind` is a format (containerfile, pipeline, github ...; `rocwright export --help` lists them) or "all",
+    `out` the folder, export/KIND by default. `force` writes over files that are there and differ. Raises
+    InputError for a format that there is not or that the stack has nothing for, and for files that differ.
+    """
+    from rocwright.export.write import export as files_of
+    from rocwright.export.write import write
+
+    files = files_of(locked or lock(project, say=say), project.catalog, kind)
+    return write(files, Path(out) if out else Path("export", kind), force=force)
+
+
+def records(home: str | Path | None = None) -> Records:
+    """What is on record of this machine: runs, steps over time, artifacts, findings. A context manager.
+
+    `home` is the folder of this machine's state, by default the one that the command line uses. Where nothing
+    is on record, nothing is made on the disk. Raises InternalError where the records are damaged.
+    """
+    from rocwright.home import Home
+    from rocwright.records.opening import read_records
+
+    return read_records(Home(Path(home).absolute()) if home is not None else Home.default())

@@ -1,0 +1,62 @@
+"""What is in a wheel, and whether it runs on a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rocwright.api.gpus import code_target, code_targets
+
+if TYPE_CHECKING:
+    from rocwright.wheels.inspection import Inspection
+    from rocwright.wheels.runs_on import Judged
+    from rocwright.wheels.slim.report import Report
+
+
+def inspect(path: str | Path) -> Inspection:
+    """Every piece of GPU code in a wheel, archive, folder, library or program; sizes are in bytes.
+
+    Raises InputError where `path` cannot be read, CheckError where something in it is damaged.
+    """
+    from rocwright.wheels.inspection import inspect as read
+
+    return read(Path(path))
+
+
+def runs_on(path: str | Path, gpu: str) -> list[Judged]:
+    """Whether what `path` holds runs on a GPU: a verdict and its reason for each library and set of kernels.
+
+    `gpu` is any name of it, or a target with features (gfx90a:xnack-); "auto" is this machine's. Judged from
+    the files: no GPU is needed, nothing is run. An empty list: there is no GPU code in it. Raises InputError
+    for a name that means no GPU or several and where `path` cannot be read, CheckError for damage.
+    """
+    from rocwright.catalog.load import the_catalog
+    from rocwright.wheels.choose import targets
+    from rocwright.wheels.gpu import machines
+    from rocwright.wheels.runs_on import runs_on as judge
+
+    (target,) = targets([code_target(gpu)], machines().values())
+    return judge(Path(path), target, the_catalog())
+
+
+def slim(
+    path: str | Path, gpu: str | Sequence[str], out: str | Path | None = None, *, allow_missing: bool = False
+) -> Report:
+    """Write a wheel, library or folder again with only the machine code that these GPUs need.
+
+    To `out`, a file, or for a wheel also a folder; without it, beside `path` under a name that tells the
+    targets. The report has sizes in bytes. Raises InputError for a GPU that is not known and where `out` is
+    there already, CheckError where code for one of them is missing (unless `allow_missing`) or nothing would
+    become smaller.
+    """
+    from rocwright.wheels.slim import slim as write
+    from rocwright.wheels.write import epoch_from_environment
+
+    return write(
+        Path(path),
+        code_targets([gpu] if isinstance(gpu, str) else gpu),
+        Path(out) if out is not None else None,
+        allow_missing=allow_missing,
+        epoch=epoch_from_environment(),
+    )
