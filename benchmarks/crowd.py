@@ -18,7 +18,7 @@ from rocwright.execution.jobs.join import join
 from rocwright.execution.jobs.server import JobServer
 from rocwright.execution.jobs.tokens import NAME as TOKENS
 from rocwright.home import Home
-from rocwright.model.steps import FetchAction, Needs, Step
+from rocwright.model.steps import FetchAction, Resources, Step
 from rocwright.processes import run as process
 from rocwright.sandbox.model import Ended, Job, Mount
 
@@ -100,8 +100,8 @@ class Shop:
 
     def under_server(self, words: str, limit: int, *, jobs: int, reckoned: int, home: Home) -> Ran:
         """Run it under a job server of at most `jobs` processes and so many bytes; one is `reckoned` with."""
-        needs = Needs(cores=jobs, memory=reckoned)
-        step = Step(name="crowd", component="crowd", action=FetchAction(files=()), needs=needs)
+        needs = Resources(cores=jobs, memory=reckoned)
+        step = Step(name="crowd", component="crowd", action=FetchAction(files=()), resources=needs)
         told: list[str] = []
         with (
             JobServer(home, jobs=jobs, memory=limit, say=told.append) as server,

@@ -21,7 +21,7 @@ from rocwright.execution.progress import PlainProgress
 from rocwright.farm.executors import run_steps
 from rocwright.home import Home
 from rocwright.model.step_environment import EPOCH
-from rocwright.model.steps import BaseAction, Input, Needs, OutputSpec, Plan, RunAction, Step, TreeAction
+from rocwright.model.steps import BaseAction, Input, OutputSpec, Plan, Resources, RunAction, Step, TreeAction
 from rocwright.plan.decide import decide
 from rocwright.sources.archive import pack
 from rocwright.store.local import LocalStore
@@ -120,7 +120,7 @@ def _step(root: Step, tree: Step) -> Step:
         Input(name="src", key=tree.key, output="tree"),
     )
     action = RunAction(commands=commands, outputs=(OutputSpec(name="out", pattern="built"),))
-    return Step(name=name, component=name, action=action, inputs=inputs, needs=Needs(cores=MOST))
+    return Step(name=name, component=name, action=action, inputs=inputs, resources=Resources(cores=MOST))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from rocwright.execution.jobs.join import join
 from rocwright.execution.jobs.server import JobServer
 from rocwright.execution.jobs.tokens import NAME
 from rocwright.home import Home
-from rocwright.model.steps import Needs, RunAction, Step
+from rocwright.model.steps import Resources, RunAction, Step
 from rocwright.sandbox import ENGINES, Job, Mount, make_writable, run
 
 TREE = "/build"
@@ -37,7 +37,7 @@ def main(folder: Path, jobs: int, how: str) -> int:
         name="make",
         component="make",
         action=RunAction(commands=("make",), outputs=()),
-        needs=Needs(cores=jobs),
+        resources=Resources(cores=jobs),
     )
     with JobServer(Home(folder.parent / "home"), jobs=jobs) as server:
         seat = server.seat(step)

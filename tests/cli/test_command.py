@@ -179,7 +179,7 @@ def test_the_plan_as_json_has_every_step_with_key_state_and_reasons(rocwright: C
     rows = json.loads(rocwright("plan", "--json").stdout)
     assert [row["name"] for row in rows][-1] == "gfx-smoke"
     for row in rows:
-        assert set(row) == {"name", "kind", "key", "state", "reasons", "needs", "expected", "inputs"}
+        assert set(row) == {"name", "kind", "key", "state", "reasons", "resources", "expected", "inputs"}
     assert rows[-1]["expected"]["source"] == "recipe"
 
 

@@ -12,7 +12,7 @@ from tests.making import EPOCH, put_output, record_of, write_tree
 from rocwright.bases.roots import remove_tree
 from rocwright.execution.exec_step import execute
 from rocwright.home import Home
-from rocwright.model.steps import BaseAction, Input, Needs, OutputSpec, RunAction, Step, TreeAction
+from rocwright.model.steps import BaseAction, Input, OutputSpec, Resources, RunAction, Step, TreeAction
 from rocwright.sources.archive import pack
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output, Record, Store
@@ -54,7 +54,7 @@ class Workshop:
         inputs: Mapping[str, Step] | None = None,
         guard: tuple[str, ...] = (),
         python: str = "",
-        needs: Needs | None = None,
+        resources: Resources | None = None,
         domain: str = DOMAIN,
     ) -> Step:
         """A step that runs commands; it is in the store, ready to be executed."""
@@ -73,7 +73,7 @@ class Workshop:
             component=name,
             action=action,
             inputs=tuple(found),
-            needs=needs or Needs(limit=60),
+            resources=resources or Resources(limit=60),
             domain=domain,
         )
         self.store.put_step(step.key, step.model_dump_json(by_alias=True).encode())

@@ -21,7 +21,7 @@ from rocwright.execution.progress import PlainProgress
 from rocwright.execution.workspace import Workspace
 from rocwright.farm.executors import run_steps
 from rocwright.home import Home
-from rocwright.model.steps import Needs, Plan, Step, TreeAction
+from rocwright.model.steps import Plan, Resources, Step, TreeAction
 from rocwright.plan.decide import Decision, State, decide
 from rocwright.sandbox import ENGINES
 from rocwright.store.gc import check_whole
@@ -71,9 +71,9 @@ def test_before_a_disk_is_full_all_that_writes_there_is_stopped_in_order(
 ) -> None:
     assert outcomes(build(workshop, workshop.step("touch $OUT/result", name="first"))) == {"first": "built"}
     fill(small_home, 25 * MIB)
-    needs = Needs(limit=60, disk=2 * 2**30)
+    needs = Resources(limit=60, disk=2 * 2**30)
     steps = [
-        workshop.step(FILL, name="large", needs=needs),
+        workshop.step(FILL, name="large", resources=needs),
         workshop.step("echo slow", "sleep 66.6", "touch $OUT/result", name="other"),
     ]
     steps += [workshop.step("touch $OUT/result", name="later", inputs={"x": steps[0]})]
@@ -110,7 +110,7 @@ def test_the_folder_of_a_stopped_step_stays_where_a_user_wants_it(
 
 
 def test_a_build_does_not_begin_on_a_disk_that_is_nearly_full(home: Home, small_home: Home) -> None:
-    step = Step(name="x", component="x", action=TreeAction(), needs=Needs(disk=10 * MIB))
+    step = Step(name="x", component="x", action=TreeAction(), resources=Resources(disk=10 * MIB))
     decisions = [Decision(step=step, state=State.RUN)]
     fill(home, 11 * MIB)
     assert check_room(decisions, home) == 10 * MIB
@@ -121,7 +121,7 @@ def test_a_build_does_not_begin_on_a_disk_that_is_nearly_full(home: Home, small_
 
 def test_only_steps_that_run_are_named_as_what_a_build_needs_room_for(home: Home) -> None:
     def decision(name: str, disk: int, state: State) -> Decision:
-        step = Step(name=name, component=name, action=TreeAction(), needs=Needs(disk=disk))
+        step = Step(name=name, component=name, action=TreeAction(), resources=Resources(disk=disk))
         return Decision(step=step, state=state)
 
     cached = [decision(f"cached-{number}", 2**60, State.CACHED) for number in range(4)]
@@ -204,8 +204,8 @@ def test_each_file_system_is_looked_at_once_with_all_that_lies_on_it(home: Home)
 def test_what_a_step_has_written_is_not_asked_for_again(home: Home, tmp_path: Path) -> None:
     """The disk has room for what is still to come, so nothing is said."""
     free = volumes({"home": home.path})[0]
-    needs = Needs(disk=free.free - free.reserve + 64 * MIB)
-    step = Step(name="x", component="x", action=TreeAction(), needs=needs)
+    needs = Resources(disk=free.free - free.reserve + 64 * MIB)
+    step = Step(name="x", component="x", action=TreeAction(), resources=needs)
     folder = Workspace.of(home, step.key)
     folder.create()
     said: list[str] = []

@@ -15,7 +15,7 @@ from rocwright.execution.jobs.room import MemoryBudget
 from rocwright.execution.overall import Whole
 from rocwright.execution.requirements import outlook, outlook_line
 from rocwright.home import Home
-from rocwright.model.steps import Input, Needs, OutputSpec, RunAction, Step
+from rocwright.model.steps import Input, OutputSpec, Resources, RunAction, Step
 from rocwright.plan.decide import Decision, State
 from rocwright.records.model import Run, StepRun
 from rocwright.records.opening import open_records
@@ -29,7 +29,7 @@ def step(name: str, *after: Step, seconds: float = 0, memory: int = 0, cores: in
         component=name,
         action=RunAction(commands=(name,), outputs=(OutputSpec(name="out", pattern="x"),)),
         inputs=tuple(Input(name=one.name, key=one.key, output="out") for one in after),
-        needs=Needs(cores=cores, seconds=seconds, memory=memory, disk=GIB),
+        resources=Resources(cores=cores, seconds=seconds, memory=memory, disk=GIB),
     )
 
 
@@ -77,7 +77,7 @@ def test_on_a_machine_that_has_built_nothing_the_recipe_is_all_that_is_known() -
 
 
 def test_a_fetch_is_not_measured_by_the_pace_of_compilers() -> None:
-    fetch = small_plan().steps[0].model_copy(update={"needs": Needs(seconds=10)})
+    fetch = small_plan().steps[0].model_copy(update={"resources": Resources(seconds=10)})
     past = [Took(name="triton", stack="x", seconds=6000, jobs=8)]
     assert told(past, fetch) == Expected(work=10, source="recipe")
 

@@ -32,7 +32,7 @@ from rocwright.execution.jobs.forms import Wanted, numbers
 from rocwright.execution.run import cut_short, environment
 from rocwright.home import Home
 from rocwright.model.step_environment import FIXED
-from rocwright.model.steps import FetchAction, Input, Needs, RunAction, Step, TreeAction
+from rocwright.model.steps import FetchAction, Input, Resources, RunAction, Step, TreeAction
 from rocwright.sandbox.model import Ended, Job, Outcome
 from rocwright.sources.git import pack_commit
 from rocwright.store.local import LocalStore
@@ -258,7 +258,7 @@ def test_a_link_is_no_output(workshop: Workshop) -> None:
 
 
 def test_a_step_past_its_time_is_ended(workshop: Workshop) -> None:
-    step = workshop.step("echo begun", "sleep 60", needs=Needs(limit=1))
+    step = workshop.step("echo begun", "sleep 60", resources=Resources(limit=1))
     with pytest.raises(StepTimeoutError) as caught:
         workshop.run(step)
     assert caught.value.detail.splitlines()[-1] == "begun"

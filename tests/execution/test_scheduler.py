@@ -23,7 +23,7 @@ from rocwright.execution.progress import PlainProgress
 from rocwright.execution.scheduler import Notes, Options, Outcome
 from rocwright.farm.executors import run_steps
 from rocwright.home import Home
-from rocwright.model.steps import Needs, Plan, Step
+from rocwright.model.steps import Plan, Resources, Step
 from rocwright.plan.decide import decide
 from rocwright.records.model import StepRun
 from rocwright.sandbox import cgroup
@@ -116,8 +116,8 @@ def test_no_more_run_at_once_than_jobs_are_allowed(workshop: Workshop) -> None:
 
 def test_the_jobs_are_shared_among_steps_and_kept_below_what_a_step_can_use(workshop: Workshop) -> None:
     steps = [
-        workshop.step("echo $JOBS > $OUT/result", name="few", needs=Needs(cores=1, limit=60)),
-        workshop.step("echo $JOBS > $OUT/result", name="many", needs=Needs(cores=64, limit=60)),
+        workshop.step("echo $JOBS > $OUT/result", name="few", resources=Resources(cores=1, limit=60)),
+        workshop.step("echo $JOBS > $OUT/result", name="many", resources=Resources(cores=64, limit=60)),
     ]
     told = run(workshop, *steps, jobs=4)
     jobs = {one.name: one.jobs for one in told.steps}
@@ -126,7 +126,7 @@ def test_the_jobs_are_shared_among_steps_and_kept_below_what_a_step_can_use(work
 
 
 def test_a_step_that_wants_much_memory_for_each_job_gets_fewer_jobs(workshop: Workshop) -> None:
-    step = workshop.step("echo $JOBS > $OUT/result", needs=Needs(cores=64, memory=2**60, limit=60))
+    step = workshop.step("echo $JOBS > $OUT/result", resources=Resources(cores=64, memory=2**60, limit=60))
     [told] = run(workshop, step, jobs=8).steps
     assert (told.outcome, told.jobs) == ("built", 1)
 
@@ -351,8 +351,8 @@ touch ended"""
 def test_a_step_that_ran_out_of_memory_is_built_with_half_the_jobs(
     workshop: Workshop, small_room: Cgroup, tmp_path: Path
 ) -> None:
-    needs = Needs(cores=64, memory=2**20, limit=60)
-    steps = [workshop.step(BOTH, "touch $OUT/result", needs=needs)]
+    needs = Resources(cores=64, memory=2**20, limit=60)
+    steps = [workshop.step(BOTH, "touch $OUT/result", resources=needs)]
     steps += [workshop.step("sleep 0.1", "touch $OUT/result", name="other", inputs={"x": steps[0]})]
     told, said = run_in(small_room, workshop, steps, tmp_path)
     first, second, _ = told.steps
@@ -414,7 +414,7 @@ def run_in(room: Cgroup, workshop: Workshop, steps: Sequence[Step], folder: Path
 
 
 def with_disk(plan: Plan, size: int) -> Plan:
-    steps = [step.model_copy(update={"needs": Needs(disk=size)}) for step in plan.steps]
+    steps = [step.model_copy(update={"resources": Resources(disk=size)}) for step in plan.steps]
     return plan.model_copy(update={"steps": tuple(steps)})
 
 

@@ -20,8 +20,8 @@ from rocwright.model.steps import (
     ImageAction,
     IndexOrigin,
     Input,
-    Needs,
     OutputSpec,
+    Resources,
     RunAction,
     Step,
     TreeAction,
@@ -205,12 +205,23 @@ def test_an_edit_has_the_key_that_it_had_when_there_was_one_kind_of_edit() -> No
     assert EDIT.material() == {"file": "a.c", "regex": "x", "replacement": "y", "expect": 1}
 
 
-def test_names_and_needs_of_a_step_are_not_in_its_key() -> None:
+def test_names_and_resources_of_a_step_are_not_in_its_key() -> None:
     step = step_of(ACTIONS[3])
     other = step.model_copy(
-        update={"name": "renamed", "component": "other", "needs": Needs(cores=8, memory=1, disk=2, limit=3)}
+        update={
+            "name": "renamed",
+            "component": "other",
+            "resources": Resources(cores=8, memory=1, disk=2, limit=3),
+        }
     )
     assert other.key == step.key
+
+
+def test_a_step_that_was_stored_with_its_resources_as_needs_still_reads() -> None:
+    step = step_of(ACTIONS[3]).model_copy(update={"resources": Resources(cores=8, memory=1)})
+    old = json.loads(step.model_dump_json(by_alias=True))
+    old["needs"] = old.pop("resources")
+    assert Step.model_validate_json(json.dumps(old)) == step
 
 
 @pytest.mark.parametrize(

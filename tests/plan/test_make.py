@@ -126,9 +126,9 @@ def test_the_day_on_which_the_lock_was_made_is_in_no_key() -> None:
 
 
 def test_a_plan_needs_the_room_that_its_packages_need() -> None:
-    small = sum(step.needs.disk for step in plan_of("gfx-smoke").steps)
+    small = sum(step.resources.disk for step in plan_of("gfx-smoke").steps)
     large = make_plan(lock_of("gfx-smoke", size=10**9), builtin_catalog())
-    assert sum(step.needs.disk for step in large.steps) > small + 10**9
+    assert sum(step.resources.disk for step in large.steps) > small + 10**9
 
 
 def test_an_edit_is_taken_for_the_versions_that_it_names() -> None:

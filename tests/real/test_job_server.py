@@ -16,14 +16,14 @@ from rocwright.execution.options import Options, Outcome
 from rocwright.execution.progress import PlainProgress
 from rocwright.farm.executors import run_steps
 from rocwright.home import Home
-from rocwright.model.steps import Needs, Plan, Step
+from rocwright.model.steps import Plan, Resources, Step
 from rocwright.plan.decide import decide
 from rocwright.sources.archive import pack
 from rocwright.store.local import LocalStore
 
 pytestmark = pytest.mark.real
 
-NEEDS = Needs(cores=64, memory=2**20, limit=100)
+NEEDS = Resources(cores=64, memory=2**20, limit=100)
 FIFO = "/run/rocwright/tokens"
 
 MAKEFILE = """all: $(addprefix o,$(shell seq 1 $(N)))
@@ -56,7 +56,7 @@ def make(count: int, seconds: float, log: str, words: str = "make") -> str:
 def builds(shop: Workshop, name: str, *commands: str) -> Step:
     """A step that compiles."""
     tree = shop.tree(name, Makefile=MAKEFILE)
-    return shop.step(COMPILER, *commands, "touch $OUT/result", name=name, tree=tree, needs=NEEDS)
+    return shop.step(COMPILER, *commands, "touch $OUT/result", name=name, tree=tree, resources=NEEDS)
 
 
 def run(shop: Workshop, *steps: Step, jobs: int = 4, sharing: bool = True) -> Outcome:
@@ -170,7 +170,7 @@ def test_new_make_and_ninja_take_tokens_by_the_path_of_the_fifo(shop: Workshop, 
     lines = "".join(f"build {number}: cc\n  log = ninja\n" for number in range(3 * jobs))
     tree = shop.tree("new", Makefile=MAKEFILE, **{"build.ninja": BUILD_NINJA + lines})
     commands = (COMPILER, make(3 * jobs, 0.3, "new"), "ninja --quiet $NINJAFLAGS", "touch $OUT/result")
-    run(shop, shop.step(*commands, name="new", tree=tree, needs=NEEDS), jobs=jobs)
+    run(shop, shop.step(*commands, name="new", tree=tree, resources=NEEDS), jobs=jobs)
     assert max(at_once(shop, "new")) == jobs
     assert max(at_once(shop, "ninja")) == jobs
     assert "shares jobs with the steps beside it: make, ninja (here: make 4." in said(shop, "new")

@@ -16,7 +16,7 @@ from tests.sources.conftest import Index
 
 from rocwright.catalog.load import builtin_catalog
 from rocwright.errors import CompileError
-from rocwright.model.steps import FilePin, Input, Needs, OutputSpec, RunAction, Step
+from rocwright.model.steps import FilePin, Input, OutputSpec, Resources, RunAction, Step
 from rocwright.plan.packages import fetched
 from rocwright.plan.values import environment_of
 from rocwright.resolve.network import NetworkUpstream
@@ -149,7 +149,7 @@ def step_of(
             Input(name="src", key=workshop.tree("needs-rocm").key, output="tree"),
             *inputs,
         ),
-        needs=Needs(limit=60),
+        resources=Resources(limit=60),
     )
     workshop.store.put_step(step.key, step.model_dump_json(by_alias=True).encode())
     return step

@@ -105,7 +105,7 @@ def test_a_bound_of_jobs_is_kept_as_bytes_for_one_and_changes_no_key() -> None:
     bound = plan_of(lock.model_copy(update={"remedies": (remedy,)}))
     plain = plan_of(lock)
     assert [one.key for one in bound.steps] == [one.key for one in plain.steps]
-    assert next(one for one in bound.steps if one.name == STEP).needs.memory == 4 * 1024**3
+    assert next(one for one in bound.steps if one.name == STEP).resources.memory == 4 * 1024**3
 
 
 def test_every_action_of_the_catalog_that_a_build_can_have_is_offered_or_refused_with_a_reason() -> None:

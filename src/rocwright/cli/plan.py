@@ -43,7 +43,7 @@ def command(asked: Asked, graph: Path | None, as_json: bool) -> None:
                     "key": one.step.key,
                     "state": one.state.value,
                     "reasons": one.reasons,
-                    "needs": one.step.needs.model_dump(),
+                    "resources": one.step.resources.model_dump(),
                     "expected": times[one.step.name].model_dump(),
                     "inputs": [item.model_dump() for item in one.step.inputs],
                 }

@@ -122,16 +122,16 @@ def check_room(decisions: Sequence[Decision], home: Home) -> int:
     """The bytes that the steps to run are known to need. Raises OutOfDiskError where they are not free, or
     where a file system that a build writes to is full but for its reserve."""
     to_run = [one.step for one in decisions if one.state is State.RUN]
-    needed = sum(step.needs.disk for step in to_run)
+    needed = sum(step.resources.disk for step in to_run)
     home.path.mkdir(parents=True, exist_ok=True)
     work, *_ = volumes({"build folders": home.work})
     if needed and needed + work.reserve > work.free:
         raise OutOfDiskError(
             f"this build needs about {size(needed)} on the disk of {home.path}; {size(work.free)} are free",
             cause=", ".join(
-                f"{step.name} {size(step.needs.disk)}"
-                for step in sorted(to_run, key=lambda step: -step.needs.disk)[:4]
-                if step.needs.disk
+                f"{step.name} {size(step.resources.disk)}"
+                for step in sorted(to_run, key=lambda step: -step.resources.disk)[:4]
+                if step.resources.disk
             ),
             next_step=ROOM,
             subject=str(home.path),
@@ -218,7 +218,7 @@ class DiskWatch:
             return
         free = volume.free - volume.reserve
         # looking into the folders takes time: only where it may matter
-        if sum(step.needs.disk for step in steps) <= free:
+        if sum(step.resources.disk for step in steps) <= free:
             return
         wanted = sum(still_needed(step, self.home) for step in steps)
         if wanted > free:
@@ -236,7 +236,7 @@ def written(step: Step, home: Home) -> int:
 
 def still_needed(step: Step, home: Home) -> int:
     """Bytes that a running step is known to need beyond what its folder has."""
-    return max(0, step.needs.disk - written(step, home))
+    return max(0, step.resources.disk - written(step, home))
 
 
 def stopped(watch: DiskWatch, volume: Volume, step: Step, *, kept: Path | None) -> OutOfDiskError:
@@ -253,7 +253,7 @@ def stopped(watch: DiskWatch, volume: Volume, step: Step, *, kept: Path | None) 
 def _culprit(watch: DiskWatch, volume: Volume, step: Step) -> str:
     """Who wrote most of what filled the disk: this step, another that ran beside it, or something else."""
     mine = watch.written.get(step.name, 0)
-    known = f", and was known to need {size(step.needs.disk)}" if step.needs.disk else ""
+    known = f", and was known to need {size(step.resources.disk)}" if step.resources.disk else ""
     own = f"this step had written {size(mine)}{known}"
     if "build folders" not in volume.what:
         return f"build folders are on another disk ({own}): temporary files or other programs filled this one"

@@ -58,9 +58,9 @@ def _expect(step: Step, history: Sequence[Took], pace: float | None, stack: str)
         # each next one only decides where the ones before are equal; the newest comes first
         best = min(same, key=lambda one: (one.cached > WARM, one.stack != stack))
         return Expected(work=best.seconds * best.jobs, source="built here", counted=best.counted)
-    if not step.needs.seconds:
+    if not step.resources.seconds:
         return Expected()
-    work = step.needs.seconds * (min(RECIPE_JOBS, step.needs.cores) if compiles(step) else 1)
+    work = step.resources.seconds * (min(RECIPE_JOBS, step.resources.cores) if compiles(step) else 1)
     if pace is None or not compiles(step):
         return Expected(work=work, source="recipe")
     return Expected(work=work * pace, source="recipe, by this machine")
@@ -83,7 +83,7 @@ def compiles(step: Step) -> bool:
 
 def most_jobs(step: Step, jobs: int) -> int:
     """How many of `jobs` a step can use."""
-    return max(1, min(step.needs.cores, jobs)) if compiles(step) else 1
+    return max(1, min(step.resources.cores, jobs)) if compiles(step) else 1
 
 
 class Left(Frozen):

@@ -140,7 +140,7 @@ def _make(
         on_line=on_line,
         jobs=jobs,
         memory=memory,
-        limit=step.needs.limit,
+        limit=step.resources.limit,
         engine=engine,
         parent=_parent(step, store),
         step=step,

@@ -46,19 +46,19 @@ def outlook(
     else with what the recipes say."""
     steps = [one.step for one in decisions if one.state is State.RUN]
     building = [step for step in steps if compiles(step)]
-    reckoned = [step for step in building if step.needs.memory]
+    reckoned = [step for step in building if step.resources.memory]
     most = min(
-        (fitting(room, learnt, one.component, one.name, one.needs.memory, jobs) for one in reckoned),
+        (fitting(room, learnt, one.component, one.name, one.resources.memory, jobs) for one in reckoned),
         default=jobs,
     )
     seconds = {
         step.key: expected.get(step.name, Expected()).seconds(most_jobs(step, most)) or None for step in steps
     }
     left = whole(steps, seconds, most)
-    wanted_disk = sum(step.needs.disk for step in steps)
+    wanted_disk = sum(step.resources.disk for step in steps)
     wanted_memory = max(
         (
-            per_job(learnt, one.component, one.name, one.needs.memory) * min(most, one.needs.cores)
+            per_job(learnt, one.component, one.name, one.resources.memory) * min(most, one.resources.cores)
             for one in reckoned
         ),
         default=0,

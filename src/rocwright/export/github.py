@@ -19,8 +19,8 @@ def _lines(subject: Subject) -> Iterator[str]:
     request = subject.lock.request
     needs = ["buildah", "mmdebstrap", "patch", "git", "zstd", "uidmap"]
     title = f"{request.stack} for {', '.join(request.gpu)} on {request.base}"
-    seconds = sum(step.needs.seconds for step in subject.plan.steps)
-    disk = sum(step.needs.disk for step in subject.plan.steps) / 1024**3
+    seconds = sum(step.resources.seconds for step in subject.plan.steps)
+    disk = sum(step.resources.disk for step in subject.plan.steps) / 1024**3
     yield f"# {comment(title)}: about {seconds / 3600:.1f} h on two cores and {disk:.0f} GiB of disk."
     yield "# A hosted runner may be too small or too slow for it: then name one of your own under runs-on."
     # GitHub fills in expressions even in a name

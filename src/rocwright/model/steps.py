@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from rocwright.files.atomic import sha256_bytes
 from rocwright.model.base import Frozen, canonical_json
@@ -265,7 +265,7 @@ class Input(Frozen):
     output: str
 
 
-class Needs(Frozen):
+class Resources(Frozen):
     """What a step needs of a machine, in bytes and seconds; never part of its key.
 
     `memory` is for one job; `seconds` is what it took on the two-core machine where it was measured.
@@ -297,7 +297,7 @@ class Step(Frozen):
     component: str
     action: Action
     inputs: tuple[Input, ...] = ()
-    needs: Needs = Needs()
+    resources: Annotated[Resources, Field(validation_alias=AliasChoices("resources", "needs"))] = Resources()
     about: About = About()
     domain: Annotated[str, Field(pattern=r"^([0-9a-f]{64})?$")] = ""
 

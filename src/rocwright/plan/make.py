@@ -17,9 +17,9 @@ from rocwright.model.steps import (
     ImageAction,
     ImageOrigin,
     Input,
-    Needs,
     OutputSpec,
     Plan,
+    Resources,
     RunAction,
     Step,
     TreeAction,
@@ -186,7 +186,7 @@ class _Maker:
                 version=locked.version,
             ),
             inputs=(Input(name="source", key=source.key, output="*"),),
-            needs=Needs(disk=TREE * sum(pin.size for pin in locked.files), seconds=5, limit=3600),
+            resources=Resources(disk=TREE * sum(pin.size for pin in locked.files), seconds=5, limit=3600),
         )
 
     def _installed(self, component: Component, locked: LockedComponent) -> tuple[Input, ...]:
@@ -289,7 +289,7 @@ class _Maker:
                 *laid_in,
                 *(Input(name=DOWNLOADS, key=one.key, output="*") for one in downloads),
             ),
-            needs=Needs(
+            resources=Resources(
                 cores=64,
                 memory=max(resources.memory_per_job, memory_of(self.lock, component.name)),
                 # what a recipe says is for the build; its tree is prepared in a minute or so
@@ -335,14 +335,14 @@ def _root_steps(root: LockedRoot, catalog: Catalog) -> tuple[Step, Step]:
         name=f"packages/{root.role}",
         component=f"{root.base}:{root.suite}",
         action=FetchAction(files=root.packages, pending=root.pending),
-        needs=Needs(disk=size, seconds=10),
+        resources=Resources(disk=size, seconds=10),
     )
     made = Step(
         name=f"root/{root.role}",
         component=f"{root.base}:{root.suite}",
         action=_base_action(root, catalog),
         inputs=(Input(name="packages", key=packages.key, output="*"),),
-        needs=Needs(memory=512 * 1024**2, disk=UNPACKED * size, seconds=60, limit=3600),
+        resources=Resources(memory=512 * 1024**2, disk=UNPACKED * size, seconds=60, limit=3600),
     )
     return packages, made
 
@@ -368,7 +368,7 @@ def _fetch_step(component: Component, locked: LockedComponent) -> Step:
         name=f"{component.kind if component.kind in AS_PUBLISHED else 'source'}/{component.name}",
         component=component.name,
         action=FetchAction(files=locked.files, pending=locked.pending),
-        needs=Needs(disk=sum(pin.size for pin in locked.files), seconds=5),
+        resources=Resources(disk=sum(pin.size for pin in locked.files), seconds=5),
     )
 
 
@@ -381,7 +381,7 @@ def _downloads(component: Component, locked: LockedComponent) -> Iterator[Step]:
             action=FetchAction(
                 files=locked.downloads, pending=f"downloads: {locked.pending}" if locked.pending else ""
             ),
-            needs=Needs(disk=sum(pin.size for pin in locked.downloads), seconds=30),
+            resources=Resources(disk=sum(pin.size for pin in locked.downloads), seconds=30),
         )
 
 
@@ -411,5 +411,5 @@ def _image_step(
             Input(name="root", key=root.key, output="root"),
             Input(name="archive", key=built.key, output="archive"),
         ),
-        needs=Needs(disk=1024**3, seconds=10, limit=3600),
+        resources=Resources(disk=1024**3, seconds=10, limit=3600),
     )

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rocwright.catalog.model import Base
-from rocwright.model.steps import FetchAction, FilePin, Input, Needs, OutputSpec, RunAction, Step, TreeAction
+from rocwright.model.steps import (
+    FetchAction,
+    FilePin,
+    Input,
+    OutputSpec,
+    Resources,
+    RunAction,
+    Step,
+    TreeAction,
+)
 from rocwright.plan.domain import digests, domain_of
 from rocwright.resolve.model import LockedSdist
 
@@ -23,7 +32,7 @@ def fetched(name: str, component: str, files: tuple[FilePin, ...], pending: str 
         name=name,
         component=component,
         action=FetchAction(files=files, pending=pending),
-        needs=Needs(disk=sum(pin.size for pin in files), seconds=10),
+        resources=Resources(disk=sum(pin.size for pin in files), seconds=10),
     )
 
 
@@ -39,7 +48,7 @@ def wheel_steps(
         component=sdist.name,
         action=TreeAction(version=sdist.version),
         inputs=(Input(name="source", key=source.key, output="*"),),
-        needs=Needs(disk=10 * source.needs.disk, seconds=5, limit=3600),
+        resources=Resources(disk=10 * source.resources.disk, seconds=5, limit=3600),
     )
     yield from (source, requires, tree)
     yield Step(
@@ -57,7 +66,7 @@ def wheel_steps(
             Input(name="src", key=tree.key, output="tree"),
             Input(name="requires", key=requires.key, output="*"),
         ),
-        needs=Needs(memory=1024**3, disk=1024**3, seconds=30, limit=3600),
+        resources=Resources(memory=1024**3, disk=1024**3, seconds=30, limit=3600),
         domain=domain_of(
             sdist.name,
             sources=digests(sdist.files),

@@ -155,7 +155,7 @@ def _for_one(action: Mend, case: Case) -> int:
     if not isinstance(action, BoundJobs):
         return 0
     fewer = max(1, int(case.jobs * action.share))
-    return max(int(case.step.needs.memory / action.share), case.memory // fewer)
+    return max(int(case.step.resources.memory / action.share), case.memory // fewer)
 
 
 def _without_effect(remedy: Remedy, case: Case, planner: Planner) -> str:

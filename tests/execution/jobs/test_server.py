@@ -18,8 +18,8 @@ STEP = small_plan().steps[-1]
 
 
 def wants(cores: int, name: str = "step") -> Step:
-    needs = STEP.needs.model_copy(update={"cores": cores, "memory": 2**20})
-    return STEP.model_copy(update={"name": name, "needs": needs})
+    resources = STEP.resources.model_copy(update={"cores": cores, "memory": 2**20})
+    return STEP.model_copy(update={"name": name, "resources": resources})
 
 
 def until(holds: Callable[[], bool]) -> bool:

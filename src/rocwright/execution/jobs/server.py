@@ -173,11 +173,11 @@ class JobServer:
         with self._lock:
             taken = sum(1 if seat.shares else max(seat.jobs, seat.working) for seat in self._seats)
             cap = min(most or self.allowed, self.allowed)
-            share = min((self.allowed - taken) // max(waiting, 1), step.needs.cores, cap)
+            share = min((self.allowed - taken) // max(waiting, 1), step.resources.cores, cap)
             fits = fitting(
-                self._look(), self._learnt, step.component, step.name, step.needs.memory, self.allowed
+                self._look(), self._learnt, step.component, step.name, step.resources.memory, self.allowed
             )
-            if self._seats and (min(share, fits) < 1 or share < min(cap // 4, step.needs.cores)):
+            if self._seats and (min(share, fits) < 1 or share < min(cap // 4, step.resources.cores)):
                 return None
             return self._sit(step, max(1, min(share, fits)), cap)
 
@@ -207,7 +207,9 @@ class JobServer:
 
     def _sit(self, step: Step, jobs: int, cap: int) -> Seat:
         now = self.decision.tokens
-        seat = Seat(step.name, step.component, step.needs.memory, jobs, self, least=now, most=now, cap=cap)
+        seat = Seat(
+            step.name, step.component, step.resources.memory, jobs, self, least=now, most=now, cap=cap
+        )
         self._seats.append(seat)
         self._wake.set()
         return seat
