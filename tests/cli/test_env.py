@@ -90,3 +90,8 @@ def test_a_name_of_several_targets_lists_them(rocwright: Command) -> None:
     assert "gfx1200" in listed
     assert "gfx1201" in listed
     assert "gfx1151" not in listed
+
+
+def test_the_page_of_a_target_has_the_names_that_are_understood_too(rocwright: Command) -> None:
+    page = rocwright("targets", "strixhalo").stdout
+    assert all(name in page for name in ("Ryzen AI Max 390", "Ryzen AI Max PRO 485", "Ryzen AI Max+ 395"))

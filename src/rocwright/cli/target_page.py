@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from textwrap import wrap
 
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.target import Quirk, Target, TheRock
@@ -22,6 +23,7 @@ def _lines(target: Target, catalog: Catalog) -> Iterator[str]:
     yield _row("identity", f"{identity}KFD gfx_target_version {target.kfd_version}")
     yield from _rows("wave", [f"{target.wave} lanes"] if target.wave else [])
     yield from _rows("products", [", ".join(target.products)])
+    yield from _rows("also", _lines_of(target.also))
     yield from _rows("code names", [", ".join(target.codenames)])
     yield from _rows("families", [", ".join(target.families)])
     yield from _rows(
@@ -43,6 +45,12 @@ def _lines(target: Target, catalog: Catalog) -> Iterator[str]:
     yield from _rows("failures", target.failures)
     yield from _rows("unverified", target.unverified)
     yield from _rows("sources", target.source)
+
+
+def _lines_of(names: Iterable[str]) -> Iterator[str]:
+    """Names in lines that none of them is broken at."""
+    whole = ", ".join(name.replace(" ", "\xa0") for name in names)
+    yield from (line.replace("\xa0", " ") for line in wrap(whole, 96))
 
 
 def _row(label: str, text: str) -> str:

@@ -119,8 +119,9 @@ def find_one(text: str, table: GpuTable) -> GpuNames:
         words = {*_words(text)}
         shown = [_shown(one, words) for one in found[:_MOST_TOLD]]
         more = f"; and {len(found) - len(shown)} more" if len(found) > len(shown) else ""
+        told = ", ".join(one.target for one in found)
         raise InputError(
-            f"{text.strip()!r} is more than one target: {len(found)} GPUs have that name",
+            f"{text.strip()!r} is more than one target: {told}",
             cause=f"it may mean {'; '.join(shown)}{more}",
             next_step=f"name the target, such as {found[0].target}; "
             f"rocwright targets {found[0].target} says more of it",
