@@ -12,7 +12,6 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Self
 
 import zstandard
 
@@ -221,12 +220,13 @@ def _most_bytes(archive: Path) -> int:
 class _Member(tarfile.TarInfo):
     """A header that does not make tarfile hold more in memory than any honest one."""
 
-    @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
-        member = super().frombuf(buf, encoding, errors)
-        if member.type in _HEADERS and member.size > MOST_HEADER:
-            raise tarfile.ReadError(f"a header of {member.size} bytes")
-        return member
+    def _proc_member(self, tar: tarfile.TarFile) -> tarfile.TarInfo | None:
+        # tarfile's own place for subclasses, called before a header's content is read; `frombuf` is called
+        # by Python up to 3.12 alone
+        if self.type in _HEADERS and self.size > MOST_HEADER:
+            raise tarfile.ReadError(f"a header of {self.size} bytes")
+        found: tarfile.TarInfo | None = super()._proc_member(tar)  # type: ignore[misc]
+        return found
 
 
 def _tar_stream(archive: Path) -> tarfile.TarFile:
