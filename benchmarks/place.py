@@ -162,7 +162,7 @@ def bare() -> Iterator[Scratch]:
 def _ensure(base: Home, stack: Stack) -> None:
     """Build the stack in the benchmarks' home: an instant where it is there.
 
-    A lock that does not fit the recipes any more is made anew.
+    A lock that no longer matches the recipes is made again.
     """
     folder = base.path / "bench" / "project"
     folder.mkdir(parents=True, exist_ok=True)
@@ -175,7 +175,7 @@ def _ensure(base: Home, stack: Stack) -> None:
         lock = stack.lock_path(base)
         if "rocwright lock" not in log.read_text() or not lock.exists():
             raise
-        print(f"  {stack.name}: the lock does not fit the recipes, made anew", flush=True)
+        print(f"  {stack.name}: the lock does not match the recipes, made again", flush=True)
         lock.unlink()
         took = timed(words, log=log, env=env, cwd=folder)
     if took.wall > 10:

@@ -365,4 +365,4 @@ def test_a_lock_that_cannot_be_read_is_put_aside_when_another_is_made(
     said: list[str] = []
     assert lock_before(replace(project, lock_path=path), said.append) is None
     assert path.with_name("rocwright.lock.damaged").read_bytes() == damaged
-    assert "its remedies are not taken over" in said[0]
+    assert "its remedies are dropped" in said[0]

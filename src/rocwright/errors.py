@@ -197,17 +197,18 @@ def as_known(error: Exception) -> RocwrightError:
             return OutOfDiskError(
                 "the disk is full",
                 cause=str(error),
-                next_step="free some room (rocwright clean --dry-run shows what can go), then run again",
+                next_step="free some disk space (rocwright clean --dry-run lists what can be "
+                "removed), then run again",
             )
         case PermissionError():
             return InputError(
-                f"{error.filename} may not be read or written",
+                f"{error.filename} cannot be read or written",
                 cause=str(error),
-                next_step="check its rights, or set ROCWRIGHT_HOME to a folder of yours",
+                next_step="check its permissions, or set ROCWRIGHT_HOME to a folder that you can write to",
             )
         case _:
             return InternalError(
                 f"{type(error).__name__}: {error}",
                 cause="a fault of rocwright",
-                next_step="run again with `rocwright --debug ...` and report what it prints",
+                next_step="run again with `rocwright --debug ...` and report the output as a bug",
             )

@@ -86,7 +86,7 @@ def lock_before(project: Project, on_line: Callable[[str], None]) -> Lock | None
     except RocwrightError as error:
         aside = project.lock_path.with_name(f"{project.lock_path.name}.damaged")
         shutil.copyfile(project.lock_path, aside)
-        on_line(f"lock: {error.what}; its remedies are not taken over, a copy is at {aside}")
+        on_line(f"lock: {error.what}; its remedies are dropped, a copy is at {aside}")
         return None
 
 
@@ -104,7 +104,9 @@ def known_lock(project: Project, on_line: Callable[[str], None]) -> Lock:
     if not project.lock_path.exists():
         shipped = shipped_lock(project.catalog, project.request)
         if shipped is not None:
-            on_line("lock: the one that comes with rocwright; rocwright lock fills in what it leaves open")
+            on_line(
+                "lock: using the one that comes with rocwright; rocwright lock fills in what it leaves open"
+            )
             return shipped
     return current_lock(project, on_line)
 
@@ -139,10 +141,11 @@ def build(
 
     if locked.pending:
         raise InputError(
-            f"the lock of {project.request.stack} leaves open what nobody could look up when it was made",
+            f"the lock of {project.request.stack} is incomplete: some hashes could not be looked up "
+            "when it was made",
             cause="; ".join(locked.pending[:4])
             + (f"; {len(locked.pending) - 4} more" if len(locked.pending) > 4 else ""),
-            next_step="rocwright lock, on a machine that reaches these places",
+            next_step="run rocwright lock on a machine that can reach these sources",
         )
     chosen()  # a key that is named and is not there is told before hours are spent
     if options.executor != LOCAL:
@@ -167,7 +170,7 @@ def build(
     )
     plan = make_plan(locked, project.catalog)
     steps = {step.key: step.name for step in plan.steps}
-    wait = partial(progress.say, "waiting for a clean-up to end")
+    wait = partial(progress.say, "waiting for another rocwright clean to end")
     try:
         with project.store.holding(steps, wait), asked as under_way:
             run = _build(project, locked, options, progress, under_way, outcome)
@@ -214,7 +217,7 @@ def _build(
         write_atomic(project.last_plan, plan.model_dump_json(by_alias=True))
         if not any(error.again for _, error in told.failures):
             break
-        progress.say("the store held something damaged: it was moved aside and is made anew")
+        progress.say("something in the store was damaged: it was moved aside and is made again")
     cached = sum(one.state is State.CACHED for one in decisions)
     if outcome.failures:
         return under_way.ended("failed", cached)

@@ -103,8 +103,8 @@ def built_outputs(project: Project, plan: Plan) -> dict[str, Output]:
         record = project.store.record(step.key)
         if record is None or not all(project.store.has(one.sha256, one.size) for one in record.outputs):
             raise InputError(
-                f"{step.name} is not built as the lock says",
-                cause="it was never built, or was cleaned up",
+                f"{step.name} is not built for this lock",
+                cause="it was never built, or its output was removed",
                 next_step="rocwright build",
             )
         if step.name == step.component:

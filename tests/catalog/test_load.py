@@ -56,7 +56,7 @@ def test_a_recipe_with_a_fault_is_refused_by_file_and_place(copied: Path, line: 
         )
         + f"{line}\n"
     )
-    with pytest.raises(InputError, match=r"hello\.toml does not say what a component must say") as caught:
+    with pytest.raises(InputError, match=r"hello\.toml is not a valid component") as caught:
         load_catalog(copied)
     assert place in caught.value.cause
 

@@ -43,7 +43,7 @@ def test_a_provider_that_does_not_serve_is_a_conflict_that_names_those_that_do()
 def test_where_none_serves_it_is_said() -> None:
     with pytest.raises(ConflictError) as caught:
         CATALOG.served("therock-source", "gfx803", "7.14.0", "debian:sid")
-    assert "no provider is known to serve it" in caught.value.cause
+    assert "no provider in the catalog serves it" in caught.value.cause
 
 
 def test_an_unknown_provider_is_refused_with_the_nearest() -> None:

@@ -78,7 +78,7 @@ def test_an_issue_of_ones_own_stands_in_place_of_the_carried_one(tmp_path: Path)
             "means",
             'mend = [{ kind = "edit", component = "pytorch", '
             'edit = { file = "../a", regex = "x", with = "y", why = "z" } }]\nmeans',
-            "leads out of the source tree",
+            "points outside the source tree",
         ),
         (
             "means",

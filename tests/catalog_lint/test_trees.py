@@ -1,4 +1,4 @@
-"""The trees that a recipe's places give: from git, carried by rocwright, and those that cannot be had."""
+"""The trees that a recipe's places give: from git, shipped with rocwright, and those that cannot be had."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def test_the_oldest_use_goes_first_until_no_more_than_the_limit_is_left(
     total = sum(len(name) * 100 for name in old)
     run("--max", str(total - 1), "--yes")
     assert [name for name, each in old.items() if not store.has(each)] == [next(iter(old))]
-    assert run("--max", "1TiB", "--yes")[1].startswith("nothing of these kinds can go")
+    assert run("--max", "1TiB", "--yes")[1].startswith("nothing of these kinds can be removed")
 
 
 def test_what_is_younger_than_keep_stays(store: LocalStore, old: dict[str, str]) -> None:

@@ -117,7 +117,7 @@ def test_an_unknown_name_is_refused_with_the_nearest(
         (("build", "gfx-smok"), "gfx-smoke"),
         (("plan", "gfx-smoke", "--gpu", "gfx9999"), "unknown GPU target"),
         (("lock", "gfx-smoke", "--base", "arch"), "unknown base"),
-        (("build", "--gpu", "gfx1151"), "which stack?"),
+        (("build", "--gpu", "gfx1151"), "no stack named"),
         (("targets", "RX 99999"), "unknown GPU target"),
         (("logs", "torch"), "there is no log of torch"),
         (("exec-step", "0" * 64, "--store", "s3://x"), "s3://"),
@@ -171,7 +171,7 @@ def test_a_lock_that_was_edited_is_refused_until_the_edit_is_accepted(
     path = folder / "rocwright.lock"
     write_lock(path, lock)
     path.write_text(path.read_text().replace(lock.created, "2024-02-03T04:05:06Z"))
-    refused(["plan"], "input", "is not as it was written", "rocwright lock --accept")
+    refused(["plan"], "input", "was changed after it was written", "rocwright lock --accept")
     done = rocwright("lock", "--accept")
     assert done.returncode == 0, done.stderr
     assert read_lock(path) == lock.model_copy(update={"created": "2024-02-03T04:05:06Z"})
@@ -179,7 +179,7 @@ def test_a_lock_that_was_edited_is_refused_until_the_edit_is_accepted(
 
 def test_a_project_file_is_not_written_over(refused: Refused, folder: Path) -> None:
     (folder / "rocwright.toml").write_text("# mine\n")
-    refused(["init", "--stack", "gfx-smoke"], "input", "is already here", "--force")
+    refused(["init", "--stack", "gfx-smoke"], "input", "already exists", "--force")
     assert (folder / "rocwright.toml").read_text() == "# mine\n"
 
 
@@ -203,7 +203,7 @@ def test_a_hostile_lock_is_refused(refused: Refused, folder: Path) -> None:
 def test_a_lock_that_does_not_fit_the_project_file_is_refused(refused: Refused, folder: Path) -> None:
     lock = lock_of("gfx-smoke")
     write_project(folder, lock, lock.request.model_copy(update={"gpu": ("gfx803",)}))
-    refused(["build"], "input", "does not fit rocwright.toml", "gfx1151", "gfx803", "rocwright lock")
+    refused(["build"], "input", "does not match rocwright.toml", "gfx1151", "gfx803", "rocwright lock")
 
 
 def test_a_lock_of_a_newer_schema_is_refused(refused: Refused, folder: Path) -> None:
@@ -251,7 +251,7 @@ def test_a_hash_that_does_not_match_is_refused(refused: Refused, store: LocalSto
     pin = builtin("gfx-smoke")
     step = put_step(store, Step(name="source/x", component="x", action=FetchAction(files=(pin,))))
     words = ["exec-step", step.key, "--store", store.url]
-    refused(words, "fetch", "the source of gfx-smoke is not what the lock says", "rocwright lock")
+    refused(words, "fetch", "the source of gfx-smoke does not match the lock", "rocwright lock")
 
 
 @pytest.mark.parametrize(
@@ -292,8 +292,10 @@ LITERAL = {"file": "README", "literal": "hello", "with": "bye", "why": "upstream
         pytest.param(b"hello\r\n", LITERAL, "line ends of README", id="crlf"),
         pytest.param(b"hello\r\nyou\n", LITERAL, "line ends of README", id="mixed-line-ends"),
         pytest.param(b"good day\n", LITERAL, "matches 0 times", id="drifted"),
-        pytest.param(b"bye\n", LITERAL, "the tree has it already", id="there-already"),
-        pytest.param(b"hello\n", LITERAL | {"file": "GONE"}, "finds no such file", id="file-gone"),
+        pytest.param(b"bye\n", LITERAL, "the tree already contains the change", id="there-already"),
+        pytest.param(
+            b"hello\n", LITERAL | {"file": "GONE"}, "names a file that does not exist", id="file-gone"
+        ),
         pytest.param(b"hello\n", diff_edit("../evil"), "is refused", id="diff-above"),
         pytest.param(b"hello\n", diff_edit("/evil"), "is refused", id="diff-absolute"),
         pytest.param(b"hello\n", diff_edit(".git/config"), "is refused", id="diff-of-git"),

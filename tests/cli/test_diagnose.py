@@ -99,4 +99,4 @@ def test_a_failure_of_any_step_is_told_with_the_known_issue(capsys: CaptureFixtu
     tell(error)
     said = capsys.readouterr().err
     assert "known  disk-full: the disk is full" in said
-    assert "mend   Look with `df -h`" in said
+    assert "fix    Look with `df -h`" in said

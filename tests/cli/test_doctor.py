@@ -43,7 +43,7 @@ def test_an_error_is_told_with_what_mends_it_and_the_exit_code_says_so(
     text = done.output
     assert "error    gfx803 (1002:67df at 0000:01:00.0) is not in the compute driver's topology" in text
     assert "for   llama-hip" in text
-    assert "mend  sudo dmesg" in text
+    assert "fix   sudo dmesg" in text
 
 
 def test_a_machine_on_which_everything_is_odd_at_once_is_told_whole(tmp_path: Path) -> None:
@@ -64,9 +64,9 @@ def test_a_machine_on_which_everything_is_odd_at_once_is_told_whole(tmp_path: Pa
     done = doctor("llama-hip", "--root", root)
     assert done.exit_code == 12
     for told in (
-        "in the topology; without what they are: 2",
+        "in the topology, but without their properties: 2",
         "fw_version/mes_fw_version: no answer in",
-        "the kernel tells no memory pressure",
+        "the kernel does not report memory pressure",
         "a cgroup allows 2.00 GiB of 32.00 GiB",
         "/dev/kfd",
         "gfx1151  llama-hip",

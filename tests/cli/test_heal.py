@@ -1,4 +1,4 @@
-"""A build fails in a way that is known, mends itself, and remembers it in the lock."""
+"""A build fails in a way that is known, mends itself, and records it in the lock."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_known_failures_are_mended_one_after_the_other_and_remembered(
     before = path.read_bytes()
     failed = rocwright("build", *words, env=env)
     assert failed.returncode == 6
-    assert "rocwright build --heal   sets MINIMUM=2 for alpha, and remembers it in the lock" in failed.stderr
+    assert "rocwright build --heal   sets MINIMUM=2 for alpha, and records it in the lock" in failed.stderr
     assert path.read_bytes() == before, "a plain build never changes the lock"
 
     kill_when(path, "trial", home, env, *words)
@@ -155,13 +155,16 @@ def test_known_failures_are_mended_one_after_the_other_and_remembered(
         ("old-minimum", "sets MINIMUM=2 for alpha", "useless"),
         ("old-minimum", "sets MINIMUM=3.5 for alpha", "helped"),
         ("second-failure", "adds yes to SECOND and -more to FLAGS for alpha", "helped"),
-        ("leak", "takes LEAKED and AROUND out of the environment of alpha", "helped"),
+        ("leak", "removes LEAKED and AROUND from the environment of alpha", "helped"),
         ("not-mended", "edits gone of alpha (w)", "useless"),
         ("not-mended", "edits file of alpha (w)", "helped"),
     ]
-    assert rows[4]["told"] == "tree/alpha failed with it: edits: the edit of gone finds no such file"
+    assert (
+        rows[4]["told"]
+        == "tree/alpha failed with it: edits: the edit of gone names a file that does not exist"
+    )
     assert rows[0]["told"] == "alpha failed in the same way"
-    assert rows[1]["told"] == "alpha got past old-minimum, then failed by second-failure"
+    assert rows[1]["told"] == "alpha got past old-minimum, then failed with second-failure"
     assert rows[1]["failed"] == "error: minimum is too old"
     assert rows[1]["before"] == rows[0]["before"] != rows[1]["after"] == rows[2]["before"]
 
@@ -175,6 +178,6 @@ def test_known_failures_are_mended_one_after_the_other_and_remembered(
 
     forgotten = rocwright("heal", "--forget", "leak", env=env)
     assert forgotten.returncode == 0, forgotten.stderr
-    assert "without them, what was built with them:\n  rocwright build\n" in forgotten.stderr
+    assert "rebuilds without them what was built with them:\n  rocwright build\n" in forgotten.stderr
     assert "rocwright lock" not in forgotten.stderr, "its action chose nothing in the lock"
     assert rocwright("build", *words, env=env).returncode == 6

@@ -185,7 +185,7 @@ def test_git_folders_in_a_source_archive_are_left_out_and_told_in_the_log(
         shutil.copytree(attack.repository, folder / place)
     tree, said = unpacked(rocwright, store, folder)
     told = "x-1/.git, x-1/inner/.GIT, x-1/inner/.git"
-    assert f"left out of x.tar.gz, for git could run what it names: {told}" in said
+    assert f"left out of x.tar.gz, because git could execute what they name: {told}" in said
     assert tree == without, "the tree is that of an archive that never had any"
 
 
@@ -210,5 +210,5 @@ def test_in_the_shell_git_works_on_the_builds_own_commits_and_not_on_what_was_pl
     (patch,) = (catalog / "patches/alpha").iterdir()
     assert patch.name == "0001-mended.patch"
     again = rocwright("patch", "save", env=env)
-    assert "nothing is changed" in again.stderr
+    assert "nothing was changed" in again.stderr
     assert not attack.marker.exists()

@@ -42,8 +42,8 @@ def test_an_archive_can_be_looked_at(rocwright: Command, tree: Path) -> None:
     [
         ("header->keyFrame = frame->key_frame;\n", "drifted", "1: header->keyFrame = frame->key_frame;"),
         (BEFORE * 2, "drifted", "matches 2 times, 1 expected"),
-        (AFTER, "absorbed, undeclared", "there already"),
-        (None, "file gone", "finds no such file"),
+        (AFTER, "absorbed, undeclared", "applied already"),
+        (None, "file gone", "names a file that does not exist"),
         (BEFORE + "\x00\udcff", "refused", "not UTF-8"),
     ],
 )

@@ -121,7 +121,7 @@ def test_commits_made_in_the_tree_are_saved_one_by_one(
     ]
     nothing = rocwright("patch", "save", "alpha", env=env)
     assert nothing.returncode == 2
-    assert "nothing is changed" in nothing.stderr
+    assert "nothing was changed" in nothing.stderr
     assert rocwright("build", "--engine", engine, env=env).returncode == 0
 
 

@@ -84,7 +84,7 @@ def test_a_row_is_promoted_by_hand_and_never_without_evidence(
     digest = put(home, pinned, "run-1", said="built")
     error = json.loads(rocwright("promote", PINNED, "--to", "candidate", "--json").stdout)["error"]
     assert error["what"] == f"{PINNED} is not promoted to candidate"
-    assert "'checked without a GPU' is asked for" in error["cause"]
+    assert "the channel needs 'checked without a GPU'" in error["cause"]
     assert error["next"] == build
     assert "no lock with evidence" in refused(ROW)[0], "the other row has none"
     made = json.loads(rocwright("promote", PINNED, "--json").stdout)
@@ -92,16 +92,19 @@ def test_a_row_is_promoted_by_hand_and_never_without_evidence(
     assert read_lock(folder / "locks" / PINNED / "nightly.lock").request == asked
 
     put(home, pinned, "run-2", command="verify", outcome="verified", said="ran in software")
-    assert refused(PINNED, "nightly")[0] == "it holds it already"
+    assert refused(PINNED, "nightly")[0] == "the channel has this lock already"
     missed = refused(PINNED, "known-good")
-    assert missed == ("it is not in the channel before", f"rocwright promote {PINNED} --to candidate")
+    assert missed == (
+        "it is not in the channel before this one",
+        f"rocwright promote {PINNED} --to candidate",
+    )
     with open_records(home) as records:
         for name in ("candidate", "known-good"):  # the day that it should stand is left to the person
             place = places(records, folder)[PINNED]
             assert promote(records, folder, home, place, "", channels_in(folder), "me").channel == name
     why, next_step = refused(PINNED)
-    assert why == "ran on llvmpipe; gfx1151 is asked for"
-    assert next_step.startswith("where such a device is")
+    assert why == "ran on llvmpipe; the channel needs gfx1151"
+    assert next_step.startswith("on a machine with such a device")
 
     told = json.loads(rocwright("promote", "--json").stdout)
     assert [one["row"] for one in told] == [ROW, PINNED]

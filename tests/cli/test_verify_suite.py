@@ -57,7 +57,7 @@ def test_silence_is_no_success(rocwright: Command, tmp_path: Path, status: int) 
 def test_a_python_that_is_not_there_is_named(rocwright: Command, tmp_path: Path) -> None:
     done = rocwright("verify", "--suite", "torch", "--python", str(tmp_path))
     assert done.returncode == 2
-    assert "is no Python that can be run" in done.stderr
+    assert "is not a Python that can be run" in done.stderr
 
 
 def test_a_python_without_torch_is_told_what_to_do(rocwright: Command) -> None:

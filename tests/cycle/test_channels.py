@@ -28,22 +28,22 @@ def test_each_channel_asks_for_more() -> None:
     assert list(states(Shown(said=""))) == ["nightly", "candidate", "known-good"]
     built = states(Shown(said="built"))
     assert built["nightly"] == ""
-    assert "'checked without a GPU' is asked for" in built["candidate"]
+    assert "the channel needs 'checked without a GPU'" in built["candidate"]
     checked = states(Shown(said="checked without a GPU", findings=(OK,)))
     assert checked["candidate"] == ""
-    assert "'ran in software' is asked for" in checked["known-good"]
+    assert "the channel needs 'ran in software'" in checked["known-good"]
 
 
 def test_a_lock_stands_for_its_days() -> None:
     ran = Shown(said="ran on a GPU", findings=(OK,))
-    assert states(ran)["known-good"] == "it must stand for 1 d: 24 h left"
+    assert states(ran)["known-good"] == "it must stay in that channel for 1 d: 24 h left"
     held = (
         promotion("nightly", "new", "2026-01-01"),
         promotion("candidate", "new", "2026-01-08"),
     )
     assert states(ran, *held) == {"known-good": ""}
     other = promotion("candidate", "old", "2026-01-08")
-    assert states(ran, other)["known-good"] == "it must stand for 1 d: 24 h left"
+    assert states(ran, other)["known-good"] == "it must stay in that channel for 1 d: 24 h left"
 
 
 def test_a_clock_that_was_set_back_promotes_nothing() -> None:
@@ -61,7 +61,7 @@ def test_a_clock_that_was_set_back_promotes_nothing() -> None:
         (Channel(name="c", said="built"), WRONG, "not right: sums"),
         (Channel(name="c", said="built", checks=("server",)), OK, "did not run: server"),
         (Channel(name="c", said="built", checks=("operators",)), ABSENT, "did not run"),
-        (Channel(name="c", said="built", device="gfx1151"), OK, "ran on cpu; gfx1151 is asked for"),
+        (Channel(name="c", said="built", device="gfx1151"), OK, "ran on cpu; the channel needs gfx1151"),
         (Channel(name="c", said="built", device="^cpu", checks=("operators",)), OK, ""),
     ],
 )  # fmt: skip

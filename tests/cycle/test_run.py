@@ -64,7 +64,7 @@ def test_a_row_moves_breaks_and_heals(world: World) -> None:
     first = turn(world)
     assert (first.state, first.promoted) == ("promoted", ("nightly", "candidate")), first
     # a stack without checks is verified by nothing
-    assert "'checked without a GPU' is asked for" in first.waits["known-good"]
+    assert "the channel needs 'checked without a GPU'" in first.waits["known-good"]
     assert turn(world).state == "unchanged"
 
     world.commits("one", "better")
@@ -145,7 +145,7 @@ def test_what_failed_is_in_no_output_and_is_tried_again_when_its_recipe_is_mende
     world.mend("another-word")
     mended = turn(world)
     assert mended.state == "promoted", mended
-    assert "it failed before, and is built otherwise now" in mended.changes
+    assert "it failed before, but is built differently now" in mended.changes
     assert b"broken" in laid.read_bytes()
 
 

@@ -101,7 +101,7 @@ def test_an_issue_of_other_bases_or_of_another_phase_is_ruled_out_with_the_reaso
     (thunk,) = (one for one in ISSUES if one.bases)
     assert names(told(thunk.examples[0], where=Where(base="fedora:43", phase=Phase.BUILD))) == [thunk.name]
     (out,) = told(thunk.examples[0], where=Where(base="debian:sid")).ruled_out
-    assert out.why == "it is known on arch, fedora, not on debian:sid"
+    assert out.why == "it is known for arch, fedora, not for debian:sid"
     fault = next(one for one in ISSUES if one.name == "memory-access-fault")
     assert names(told(fault.examples[0], where=Where(phase=Phase.CHECK))) == [fault.name]
     (out,) = told(fault.examples[0], where=Where(phase=Phase.BUILD)).ruled_out
@@ -124,7 +124,7 @@ def test_an_issue_of_other_gpus_or_versions_is_ruled_out_with_the_reason() -> No
     assert "gfx1151" in found.ruled_out[0].why
     text = "a.cpp:1: error: 'AVFrame' {aka 'struct AVFrame'} has no member named 'key_frame'"
     newer = told(text, where=Where(component="torchvision", version="0.28.0"))
-    assert newer.ruled_out[0].why == "torchvision <0.28 has it, not 0.28.0"
+    assert newer.ruled_out[0].why == "it affects torchvision <0.28, not 0.28.0"
 
 
 CLEAN = [

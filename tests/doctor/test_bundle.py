@@ -99,7 +99,7 @@ def test_a_known_secret_never_survives_as_a_word(secret: str, around: str) -> No
 
 
 def test_another_ending_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no name for a bundle"):
+    with pytest.raises(InputError, match="not a valid name for a bundle"):
         write_bundle(tmp_path / "doctor.rar", {}, {})
 
 

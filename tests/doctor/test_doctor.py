@@ -73,7 +73,7 @@ def test_half_a_topology_names_the_node(tmp_path: Path) -> None:
     root = machine(tmp_path, PHOENIX, NAVI31)
     (root / "sys/class/kfd/kfd/topology/nodes/2/properties").unlink()
     [one] = named(root, "half-topology")
-    assert one.what == "3 nodes in the topology; without what they are: 2"
+    assert one.what == "3 nodes in the topology, but without their properties: 2"
 
 
 def test_an_apu_beside_a_card_is_pointed_out_with_the_cards_number(tmp_path: Path) -> None:

@@ -150,7 +150,7 @@ def test_changes_without_a_commit_are_taken_with_a_message(shell: Shell, tmp_pat
 
 
 def test_nothing_changed_is_said(shell: Shell, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="nothing is changed"):
+    with pytest.raises(InputError, match="nothing was changed"):
         save(shell, tmp_path / "catalog")
     assert not (tmp_path / "catalog").exists()
 

@@ -170,7 +170,7 @@ def test_a_file_that_two_outputs_match_is_told(left: Untrusted, tmp_path: Path) 
 
 
 def test_a_pattern_that_leads_out_is_the_recipes_fault(left: Untrusted, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is not a pattern"):
+    with pytest.raises(InputError, match="is not a valid pattern"):
         collect(left, [OutputSpec(name="a", pattern="../*")], tmp_path / "taken")
 
 

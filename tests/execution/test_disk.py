@@ -87,7 +87,7 @@ def test_before_a_disk_is_full_all_that_writes_there_is_stopped_in_order(
     assert errors["large"].cause.startswith("this step had written")
     assert errors["other"].cause.startswith("large had written"), "the one that did not fill it is not blamed"
     assert Path(errors["large"].subject).is_relative_to(small_home.path)
-    assert "what runs may want" in capsys.readouterr().err
+    assert "running steps may need" in capsys.readouterr().err
     # it was the watch, and not the disk, that ended it
     assert not any("No space left" in line for line in log(workshop, "large"))
     assert b"66.6" not in processes()

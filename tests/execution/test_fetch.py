@@ -54,10 +54,10 @@ def test_what_the_store_has_is_not_fetched_again(index: Index, store: LocalStore
 @pytest.mark.parametrize(
     ("served", "said"),
     [
-        (b"dat4", "is not what the lock says"),
-        (b"dat", "is not what the lock says"),
-        (b"data and more", "is longer than it may be"),
-        (b"", "is not what the lock says"),
+        (b"dat4", "does not match the lock"),
+        (b"dat", "does not match the lock"),
+        (b"data and more", "is larger than expected"),
+        (b"", "does not match the lock"),
     ],
 )
 def test_a_file_that_is_not_the_one_of_the_lock_never_comes_into_the_store(
@@ -81,7 +81,7 @@ def test_a_commit_that_gives_other_bytes_than_locked_is_refused(
 ) -> None:
     pin = pack_commit(repository.url, repository.git("rev-parse", "HEAD"), tmp_path)
     other = pin.model_copy(update={"sha256": "0" * 64})
-    with pytest.raises(FetchError, match="is not what the lock says"):
+    with pytest.raises(FetchError, match="does not match the lock"):
         fetched(store, tmp_path, other)
 
 
@@ -94,7 +94,7 @@ def test_what_rocwright_carries_is_fetched_from_itself(store: LocalStore, tmp_pa
 def test_a_lock_made_by_a_rocwright_that_carried_something_else_is_refused(
     store: LocalStore, tmp_path: Path
 ) -> None:
-    with pytest.raises(FetchError, match="the source of gfx-smoke is not what the lock says") as caught:
+    with pytest.raises(FetchError, match="the source of gfx-smoke does not match the lock") as caught:
         fetched(store, tmp_path, builtin("gfx-smoke"))
     assert caught.value.next_step == "rocwright lock"
     assert list(store.blobs()) == []

@@ -48,7 +48,7 @@ def test_a_second_try_has_half_the_jobs_at_least_one_and_no_more_than_there_are(
 def test_what_is_said_names_jobs_limit_and_what_was_taken() -> None:
     assert again_line(failed(8)) == (
         f"  {STEP.name}: ran out of memory with 8 jobs and at most 1.00 GiB (it took 512.0 MiB); "
-        "it is tried once more, alone, with 4 jobs"
+        "retrying it alone with 4 jobs"
     )
 
 
@@ -62,9 +62,9 @@ def test_where_one_process_alone_was_too_large_there_is_no_second_try() -> None:
     tries, alone = Tries(), Alone(Kind.COMPILE, 2**29, 2**29 + 2**20)
     assert not tries.grant(failed(8), SHORT, alone)
     told = tries.told(failed(8), SHORT, alone)
-    assert told.what == "one process by itself wants more memory than there is for all"
+    assert told.what == "a single process needs more memory than the whole build may use"
     assert "a single process (compile) had taken 512.0 MiB of at most 513.0 MiB" in told.cause
-    assert "a larger --memory" in told.next_step
+    assert "raise --memory" in told.next_step
     assert told.no_heal
     assert "--jobs" not in told.next_step + told.mend
 
@@ -80,9 +80,9 @@ def test_what_jobs_wanted_when_memory_ran_out_is_learnt(home: Home) -> None:
 @pytest.mark.parametrize(
     ("code", "before", "failure", "cause"),
     [
-        (-9, 3, FailureClass.INTERRUPTED, "it counts for the whole machine, so that cannot be told here"),
-        (-9, 4, FailureClass.INTERRUPTED, "the kernel did not, by its own count"),
-        (-9, None, FailureClass.INTERRUPTED, "it counts for the whole machine, so that cannot be told here"),
+        (-9, 3, FailureClass.INTERRUPTED, "its counters are for the whole machine, so that is uncertain"),
+        (-9, 4, FailureClass.INTERRUPTED, "the kernel's counters say that it did not"),
+        (-9, None, FailureClass.INTERRUPTED, "its counters are for the whole machine, so that is uncertain"),
         (1, 3, FailureClass.INTERNAL, "a fault of rocwright"),
     ],
     ids=["somewhere by the kernel", "by somebody", "by whom, nobody counts", "not killed"],

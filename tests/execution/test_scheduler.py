@@ -191,7 +191,7 @@ def test_a_step_that_is_killed_is_told_as_killed_and_not_kept(
     [(_, error)] = told.failures
     assert "killed" in error.what
     assert error.failure is FailureClass.INTERRUPTED
-    assert ("cannot be told here" if elsewhere else "the kernel did not") in error.cause
+    assert ("so that is uncertain" if elsewhere else "say that it did not") in error.cause
     assert workshop.store.record(step.key) is None
 
 
@@ -242,7 +242,7 @@ def test_ctrl_c_ends_what_runs_and_says_that_nothing_is_lost(workshop: Workshop,
     count.write_text("oom_kill 4\n")
     running.send_signal(signal.SIGINT)
     out, said = running.communicate(timeout=20)
-    assert out == "interrupted: what was finished is kept: the same command goes on from there\n"
+    assert out == "interrupted: finished steps are kept: the same command continues from there\n"
     assert "second: stopped after" in said and "failed" not in said
     assert workshop.store.record(first.key) is not None
     assert workshop.store.record(second.key) is None
@@ -366,7 +366,7 @@ def test_a_step_that_ran_out_of_memory_is_built_with_half_the_jobs(
     assert first.peak_memory > 200 * 2**20
     assert second.peak_memory is not None
     assert "hello: ran out of memory with 2 jobs and at most" in said
-    assert "it is tried once more, alone, with 1 job\n" in said
+    assert "retrying it alone with 1 job\n" in said
 
 
 def test_a_step_that_runs_out_of_memory_twice_has_failed_and_tells_of_both(
@@ -379,7 +379,7 @@ def test_a_step_that_runs_out_of_memory_twice_has_failed_and_tells_of_both(
     assert (error.failure, error.what) == (FailureClass.OUT_OF_MEMORY, "the step ran out of memory twice")
     assert error.cause.startswith("first 1 job and at most ")
     assert "; then, alone, 1 job and at most " in error.cause
-    assert error.next_step.startswith("more memory, a larger --memory")
+    assert error.next_step.startswith("use a machine with more memory, raise --memory")
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ def test_a_file_that_never_answers_is_left_behind_and_others_are_read(tmp_path: 
         told = {one.path: one.why for one in tree.unread}
     assert told == {
         "/sys/stuck/fifo": "no answer in 0.3 s",
-        "/sys/stuck/beside": "not asked: a file beside it does not answer",
+        "/sys/stuck/beside": "not read: a file next to it does not answer",
     }
 
 
@@ -46,7 +46,7 @@ def test_what_should_be_a_number_and_is_none_is_told(tmp_path: Path) -> None:
     write_tree(tmp_path, {"sys/file": "many\n"})
     with Tree(tmp_path) as tree:
         assert tree.number("/sys/file") is None
-        assert [one.why for one in tree.unread] == ["says no number"]
+        assert [one.why for one in tree.unread] == ["is not a number"]
 
 
 def test_numbers_are_read_in_the_kernels_spellings_and_sizes_in_bytes(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def done(tree: Path) -> Path:
 @pytest.mark.parametrize("one", THERE)
 def test_what_a_tree_has_already_is_an_error_that_says_to_declare_it(done: Path, one: object) -> None:
     before = snapshot(done)
-    with pytest.raises(PatchError, match="the tree has it already") as caught:
+    with pytest.raises(PatchError, match="the tree already contains the change") as caught:
         apply_edits(done, [one], "hello", "2.0")  # type: ignore[list-item]
     assert "absorbed" in caught.value.next_step
     assert snapshot(done) == before
@@ -125,9 +125,9 @@ def test_in_the_versions_declared_it_is_reported(done: Path, one: object) -> Non
     declared = one.model_copy(update={"absorbed": ">=2"})  # type: ignore[attr-defined]
     before = snapshot(done)
     (told,) = apply_edits(done, [declared], "hello", "2.0")
-    assert "there already" in told
+    assert "applied already" in told
     assert snapshot(done) == before
-    with pytest.raises(PatchError, match="the tree has it already"):
+    with pytest.raises(PatchError, match="the tree already contains the change"):
         apply_edits(done, [declared], "hello", "1.9")
 
 
@@ -144,14 +144,14 @@ def test_an_edit_never_leads_out_of_the_tree(tree: Path, file: str) -> None:
     outside = tree.parent / "outside"
     outside.write_text("hello\n")
     (tree / "link").symlink_to(tree.parent)
-    with pytest.raises(PatchError, match="leads out of the source tree"):
+    with pytest.raises(PatchError, match="points outside the source tree"):
         apply_edits(tree, [edit(file, literal="hello", replace="bye")], "hello")
     assert outside.read_text() == "hello\n"
 
 
 @pytest.mark.parametrize("file", ["absent.c", "src", "README/below"])
 def test_an_edit_of_a_file_that_is_not_there_is_an_error(tree: Path, file: str) -> None:
-    with pytest.raises(PatchError, match=f"the edit of {file} finds no such file"):
+    with pytest.raises(PatchError, match=f"the edit of {file} names a file that does not exist"):
         apply_edits(tree, [edit(file, regex="x", replace="y")], "hello")
 
 

@@ -190,7 +190,7 @@ def test_a_lock_without_a_file_that_the_recipe_downloads_does_not_fit() -> None:
     lock = lock_of("rocm", "gfx1103")
     (rocm,) = lock.components
     fewer = rocm.model_copy(update={"downloads": rocm.downloads[1:]})
-    with pytest.raises(InputError, match="does not fit the recipes") as caught:
+    with pytest.raises(InputError, match="does not match the recipes") as caught:
         make_plan(lock.model_copy(update={"components": (fewer,)}), builtin_catalog())
     assert rocm.downloads[0].filename in caught.value.cause
 

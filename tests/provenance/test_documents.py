@@ -114,7 +114,7 @@ def test_whatever_a_stranger_writes_is_read_or_refused_in_words(
     ids=["empty", "xml", "spdx", "deep"],
 )
 def test_what_is_no_cyclonedx_is_said_to_be_none(data: bytes) -> None:
-    with pytest.raises(InputError, match="no SBOM in CycloneDX JSON"):
+    with pytest.raises(InputError, match=r"not an? (valid )?SBOM in CycloneDX JSON"):
         parse_document(data, "this")
 
 
@@ -122,7 +122,7 @@ def test_a_huge_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
     path = tmp_path / "x.cdx.json"
     with path.open("wb") as file:
         file.truncate(1024**3)
-    with pytest.raises(InputError, match="which no SBOM has"):
+    with pytest.raises(InputError, match="too much for a valid SBOM"):
         read_document(path)
 
 
@@ -136,7 +136,7 @@ def test_the_command_shows_and_compares(home: Home, tmp_path: Path, rocwright: C
     one = make_workplace(home, tmp_path).lay_out()[BETA]
     shown = rocwright("sbom", str(one.path))
     assert "g++-15" in shown.stdout
-    assert "and 1 that were needed to build it alone" in shown.stdout
+    assert "and 1 that were only needed to build it" in shown.stdout
     whole = rocwright("sbom", "of", str(one.path), "--format", "cyclonedx")
     assert whole.stdout.encode() == one.beside[0].read_bytes()
     assert rocwright("sbom", "diff", str(one.path), str(one.beside[0])).returncode == 0
@@ -156,7 +156,7 @@ def test_the_command_tells_a_locks_parts_before_anything_is_built(rocwright: Com
     told = rocwright("sbom", "llama-vulkan", "--gpu", "gfx1151", "--base", "debian:sid")
     assert told.returncode == 0, told.stderr
     assert "llama.cpp" in told.stdout
-    assert "what the lock leaves open is not in it" in told.stderr
+    assert "missing, because the lock leaves it open" in told.stderr
     again = ("sbom", "llama-vulkan", "--gpu", "gfx1151", "--base", "debian:sid", "--format", "cyclonedx")
     assert json.loads(rocwright(*again).stdout)["bomFormat"] == "CycloneDX"
 

@@ -84,7 +84,7 @@ def test_as_many_signatures_and_lines_as_may_be_and_not_one_more() -> None:
     most = json.loads(EMPTY) | {"signatures": [row] * MOST_SIGNATURES}
     [read] = parse_envelopes(json.dumps(most).encode(), "file")
     assert read.signatures == (("", b""),) * MOST_SIGNATURES
-    with pytest.raises(InputError, match="no DSSE envelope"):
+    with pytest.raises(InputError, match="not a DSSE envelope"):
         parse_envelopes(json.dumps(most | {"signatures": [row] * (MOST_SIGNATURES + 1)}).encode(), "file")
     assert len(parse_envelopes((EMPTY + b"\n") * MOST_LINES, "file")) == MOST_LINES
     with pytest.raises(InputError, match="file has"):

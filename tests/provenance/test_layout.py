@@ -264,7 +264,7 @@ def test_what_is_no_wheel_is_laid_out_as_it_was_made_and_that_is_said(home: Home
     one = work.lay_out(heard)[BETA]
     assert one.path.read_bytes() == b"text that is no zip"
     assert one.sha256 == one.output.sha256
-    assert [text for text in heard if text.startswith(f"{BETA}: no SBOM was put into it")]
+    assert [text for text in heard if text.startswith(f"{BETA}: no SBOM was embedded")]
 
 
 def test_an_sbom_of_ours_is_replaced_and_those_of_others_stay(tmp_path: Path) -> None:

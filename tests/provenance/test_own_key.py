@@ -61,7 +61,7 @@ def test_a_key_is_made_in_folders_that_are_not_there_yet(tmp_path: Path) -> None
 @pytest.mark.parametrize("half", ["my.key", "my.pub"])
 def test_no_half_of_a_key_is_written_over(tmp_path: Path, half: str) -> None:
     (tmp_path / half).write_text("another key")
-    with pytest.raises(InputError, match=f"{half} is there already"):
+    with pytest.raises(InputError, match=f"{half} already exists"):
         make_key(tmp_path / "my.key")
     assert [path.name for path in tmp_path.iterdir()] == [half]
     assert (tmp_path / half).read_text() == "another key"
@@ -74,7 +74,7 @@ def test_a_key_of_the_environment_signs_and_its_text_is_never_told(monkeypatch: 
     assert isinstance(key, str)
     assert signer_of(key).public_key.keytype == "ed25519"
     broken = text.replace("\n", "\nAAAA", 1)
-    with pytest.raises(InputError, match=f"^the key in {KEY} is no key that can sign") as refused:
+    with pytest.raises(InputError, match=f"^the key in {KEY} is not a private key that can sign") as refused:
         signer_of(broken)
     told = " ".join(refused.value.as_dict().values())
     assert not any(line in told for line in text.splitlines()[1:-1])
@@ -99,7 +99,7 @@ def test_an_encrypted_key_wants_its_passphrase_and_no_other(monkeypatch: pytest.
         signer_of(text)
     assert PASSPHRASE in refused.value.next_step
     monkeypatch.setenv(PASSPHRASE, "wrong")
-    with pytest.raises(InputError, match="no key that can sign") as refused:
+    with pytest.raises(InputError, match="is not a private key that can sign") as refused:
         signer_of(text)
     assert "or the passphrase is wrong" in refused.value.cause
     monkeypatch.setenv(PASSPHRASE, "right")
@@ -119,7 +119,7 @@ def test_an_encrypted_key_can_be_made(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_key_that_cannot_sign_is_refused() -> None:
     key = X25519PrivateKey.generate()
     text = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
-    with pytest.raises(InputError, match="is no key that can sign") as refused:
+    with pytest.raises(InputError, match="is not a private key that can sign") as refused:
         signer_of(text)
     assert "passphrase" not in refused.value.cause
 
@@ -133,5 +133,5 @@ def test_a_file_that_is_no_key_is_refused_by_its_name(tmp_path: Path, take: obje
     with pytest.raises(InputError, match=r"my\.key is no"):
         take(path)
     path.write_bytes(b"x" * (LARGEST_KEY + 1))
-    with pytest.raises(InputError, match=r"my\.key has more than 64\.0 KiB, which no key has"):
+    with pytest.raises(InputError, match=r"my\.key has more than 64\.0 KiB, too much for a valid key"):
         take(path)

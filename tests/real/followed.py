@@ -190,7 +190,7 @@ class Matrix:
             subprocess.Popen(words, cwd=self.folder, env=env, stderr=log) as process,
         ):
             try:
-                until(lambda: "enter with" in said.read_text())
+                until(lambda: "sign in" in said.read_text())
                 server = Server(process, said.read_text().split("\n")[0].split()[-1])
                 until(lambda: SMOKE in server.page("/gfx1151/simple/"))
                 yield server

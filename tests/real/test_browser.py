@@ -76,7 +76,7 @@ PAGES = ("/", "/runs", "/queue", "/artifacts", "/trends", "/compare", "/watch", 
 
 @dataclass
 class Server:
-    """A server that runs: its address, the token of the one who started it, its process."""
+    """A server that runs: its address, the token of owner, its process."""
 
     address: str
     token: str
@@ -229,7 +229,7 @@ def check_pages(watched: Watched, run: str) -> None:
         assert_fit(page)
         page.keyboard.press("Tab")
         if path != "/enter":
-            expect(page.locator(":focus")).to_have_text("To the content")
+            expect(page.locator(":focus")).to_have_text("Skip to content")
         page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
         wide = page.evaluate("document.scrollingElement.scrollWidth")
         assert wide <= PHONE["width"], f"{path} is {wide} wide on a telephone"

@@ -320,7 +320,10 @@ def test_four_rows_move_break_and_heal(home: Home, upstream: Upstream, tmp_path:
         assert row["promoted"] == ["nightly", "candidate", "known-good"], row
     for row in first[TALLY]:
         assert row["promoted"] == ["nightly", "candidate"], row
-        assert row["waits"]["known-good"] == "the evidence says 'built'; 'checked without a GPU' is asked for"
+        assert (
+            row["waits"]["known-good"]
+            == "the evidence says 'built'; the channel needs 'checked without a GPU'"
+        )
     assert matrix.version(SMOKE, "known-good") == {"0.1.0"}
 
     upstream.smoke("0.1.1")
@@ -349,7 +352,7 @@ def test_four_rows_move_break_and_heal(home: Home, upstream: Upstream, tmp_path:
     upstream.smoke("0.1.3")
     upstream.tally("1.0.2", '"healed"')
     with matrix.serving("--cycle", "1") as server:
-        until(lambda: "Under way" in server.page("/cycle"))
+        until(lambda: "Running" in server.page("/cycle"))
         server.process.terminate()
         assert server.process.wait(60) == 0
     until(lambda: not processes_of(home))
@@ -422,7 +425,7 @@ def test_kills_moved_tags_and_upstreams_that_are_down(home: Home, upstream: Upst
     upstream.tally("1.0.0", '"another under the same name"')
     for row in matrix.turn()[TALLY]:
         assert row["state"] == "not tried", row
-        assert "nothing is bumped" in row["why"]
+        assert "no candidate lock was written" in row["why"]
         assert was[:12] in row["why"]
     repository.git("tag", "--force", "v1.0.0", was)
 

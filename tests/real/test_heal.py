@@ -106,7 +106,10 @@ def test_a_compiler_that_alone_is_larger_than_all_there_is_is_told_at_once(
     case.forget()
     read_compilers(home)
     failure = case.fails()
-    assert failure["what"] == "one process by itself wants more memory than there is for all"
+    assert failure["what"] == "a single process needs more memory than the whole build may use"
     assert failure["tries"] == 1
     assert "of at most 200.0 MiB" in failure["cause"]
-    assert (failure["heal"], failure["no_heal"]) == ("", "no number of jobs gives one process more memory")
+    assert (failure["heal"], failure["no_heal"]) == (
+        "",
+        "fewer jobs do not give a single process more memory",
+    )

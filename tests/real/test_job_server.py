@@ -93,7 +93,7 @@ def test_two_steps_share_the_jobs_and_when_one_ends_the_other_grows(shop: Worksh
     assert max(at_once(shop, "alone")) == 4
     assert {one.jobs for one in told.steps} == {2}
     assert all((one.most_jobs, one.paused) == (4, 0) for one in told.steps)
-    assert "shares jobs with the steps beside it: make (here: make 4." in said(shop, "long")
+    assert "shares jobs with the steps that run at the same time: make (here: make 4." in said(shop, "long")
 
 
 def test_without_the_job_server_each_keeps_the_number_that_it_began_with(shop: Workshop) -> None:
@@ -173,4 +173,6 @@ def test_new_make_and_ninja_take_tokens_by_the_path_of_the_fifo(shop: Workshop, 
     run(shop, shop.step(*commands, name="new", tree=tree, resources=NEEDS), jobs=jobs)
     assert max(at_once(shop, "new")) == jobs
     assert max(at_once(shop, "ninja")) == jobs
-    assert "shares jobs with the steps beside it: make, ninja (here: make 4." in said(shop, "new")
+    assert "shares jobs with the steps that run at the same time: make, ninja (here: make 4." in said(
+        shop, "new"
+    )

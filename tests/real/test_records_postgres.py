@@ -151,7 +151,7 @@ def test_who_has_no_right_to_write_can_read(url: str, home: Home, monkeypatch: p
     monkeypatch.setenv(VARIABLE, url.replace("rocwright:", "reader:"))
     with open_records(home) as records:
         assert records.run(run.id) is not None
-        with pytest.raises(InputError, match="may not be written"):
+        with pytest.raises(InputError, match="are not writable"):
             records.put(run)
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("DROP OWNED BY reader")

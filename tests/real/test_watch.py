@@ -81,7 +81,7 @@ def test_a_components_image_that_moved_is_an_alarm_and_a_bases_is_news_with_its_
     (rolled,) = (news for news in report.news if news.step == "digest")
     assert rolled.released == datetime.now(UTC).date().isoformat()
     gone = lock_with(part.model_copy(update={"files": (image_pin(f"{NAME}:v9.0", one),)}))
-    assert "is not there any more" in field.look(catalog, gone).cautions[0].what
+    assert "no longer exists" in field.look(catalog, gone).cautions[0].what
     monkeypatch.setenv("ROCWRIGHT_MIRRORS", "registry.example/=http://127.0.0.1:1/")
     down = field.look(catalog, lock)
     assert (down.alarms, down.news, len(down.silent)) == ((), (), 2)

@@ -87,8 +87,8 @@ def test_everything_can_be_taken_to_another_database(
         before = (opened.runs(limit=500), opened.matrix(), opened.findings(sha256="a" * 64), opened.times())
         samples = opened.samples("run-9")
     monkeypatch.setenv("ROCWRIGHT_RECORDS", str(tmp_path / "other.sqlite"))
-    assert records("import", input=lines).stdout == "30 runs taken in\n"
-    assert records("import", input=lines).stdout == "0 runs taken in\n"
+    assert records("import", input=lines).stdout == "30 runs imported\n"
+    assert records("import", input=lines).stdout == "0 runs imported\n"
     with open_records(filled) as opened:
         after = (opened.runs(limit=500), opened.matrix(), opened.findings(sha256="a" * 64), opened.times())
         assert opened.samples("run-9") == samples

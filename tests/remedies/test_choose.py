@@ -52,10 +52,10 @@ EDIT = {"file": "a.c", "include": "<cstdint>", "why": "it is missing"}
         ({"kind": "unset", "variables": ["NOT_THERE"]}, "changes nothing here"),
         ({"kind": "edit", "component": "pytorch", "edit": EDIT}, "changes nothing here"),
         ({"kind": "edit", "component": STEP, "edit": EDIT | {"for": "<0"}}, "changes nothing here"),
-        ({"kind": "version", "component": "pytorch", "versions": "<3"}, "no pytorch of its own"),
+        ({"kind": "version", "component": "pytorch", "versions": "<3"}, "does not choose pytorch itself"),
         ({"kind": "version", "component": STEP, "versions": ">0"}, "already"),
         ({"kind": "version", "component": STEP, "versions": "<0"}, f"no {STEP} <0"),
-        ({"kind": "packages", "names": ["c++"]}, "have them already"),
+        ({"kind": "packages", "names": ["c++"]}, "already have them"),
         ({"kind": "packages", "names": ["nobody-has-this"]}, "unknown system package"),
         ({"kind": "jobs", "share": 0.5}, "one job"),
     ],
@@ -77,7 +77,7 @@ def test_what_is_in_the_lock_or_did_not_help_at_this_version_is_not_tried_again(
     assert first is not None
     lock = lock_of("llama-vulkan", "gfx1151")
     for change, why in (
-        ({}, "the lock has it already"),
+        ({}, "the lock already has it"),
         (
             {"outcome": "useless", "told": "it failed in the same way"},
             "tried before, it failed in the same way",

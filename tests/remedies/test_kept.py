@@ -113,11 +113,11 @@ def test_a_remedy_for_what_a_version_has_no_more_is_told_as_needless(monkeypatch
     lock = lock_of("torch-extensions", "gfx803")
     edit = {"file": "a.c", "include": "<cstdint>", "absorbed": ">0", "why": "it is missing"}
     absorbed = remedy("torchvision", action(kind="edit", component="torchvision", edit=edit))
-    assert needless(absorbed, lock) == "upstream may have this edit since >0"
+    assert needless(absorbed, lock) == "upstream may contain this edit since >0"
     assert needless(absorbed.model_copy(update={"outcome": "useless"}), lock) == ""
     plain = remedy("torchvision", action(kind="set", variables={"A": "1"}))
     assert needless(plain, lock) == ""
     known = FixedIn(component="torchvision", versions=">0", source="its notes")
     issue = the_issues()[0]["cmake-minimum"].model_copy(update={"fixed_in": (known,)})
     monkeypatch.setattr(issues, "_the_issues", lambda _: ({"an-issue": issue}, ErrorLines()))
-    assert needless(plain, lock) == "torchvision >0 has it mended: its notes"
+    assert needless(plain, lock) == "torchvision >0 has it fixed: its notes"

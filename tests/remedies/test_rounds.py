@@ -125,7 +125,7 @@ def test_one_that_got_past_a_failure_to_one_that_nobody_knows_is_kept_and_tells_
     rounds = Rounds(tmp_path, lambda lock: other if lock.in_force else failure())
     lock, built = healed(start(), rounds.world)
     assert [name for name, _ in built.failures] == [STEP]
-    told = "pytorch got past known, then failed by something that is not known: y.c:1: no such thing"
+    told = "pytorch got past known, then failed with an unknown failure: y.c:1: no such thing"
     assert (lock.remedies[0].outcome, lock.remedies[0].told) == ("helped", told)
     assert f"heal: known: kept, {told}" in rounds.said
 
@@ -153,7 +153,7 @@ def test_a_version_that_no_lock_can_have_is_remembered_without_a_build(
     rounds.unreachable = ConflictError("no version satisfies all")
     lock, built = healed(start(), rounds.world)
     assert outcomes(lock) == [("version", "useless")]
-    assert lock.remedies[0].told == "no lock can have it: no version satisfies all"
+    assert lock.remedies[0].told == "no lock with it can be made: no version satisfies all"
     assert len(rounds.built) == 1
     assert built.failures
     again, _ = healed(lock, rounds.world)
@@ -199,6 +199,6 @@ def test_a_lock_that_somebody_else_wrote_meanwhile_is_not_written_over(tmp_path:
     mine.write(lock.model_copy(update={"created": "now"}))
     mine.write(lock)
     write_lock(path, lock.model_copy(update={"created": "then"}))
-    with pytest.raises(InputError, match="was changed while it was built"):
+    with pytest.raises(InputError, match="was changed during the build"):
         mine.write(lock)
     assert read_lock(path).created == "then"

@@ -175,5 +175,5 @@ def test_wheels_are_asked_for_each_target_where_their_version_is_kept() -> None:
         "8.1a20260102": "https://nightly.example/",
     }
     for version in ("8.1a20251231", "8.1rc1", "8.1.dev0"):
-        with pytest.raises(InputError, match=f"where wheels keeps ROCm {version} is not known"):
+        with pytest.raises(InputError, match=f"the catalog has no address for ROCm {version} of wheels"):
             wheels.shelf_of(version)

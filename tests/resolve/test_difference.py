@@ -102,7 +102,7 @@ def test_an_image_is_told_by_its_digest_and_packages_of_images_by_name() -> None
 def test_what_is_asked_for_is_told_first() -> None:
     request = BEFORE.request.model_copy(update={"gpu": ("gfx803", "gfx900")})
     assert tell_difference(difference(BEFORE, changed(BEFORE, request=request))) == [
-        "asked for: gpu gfx803 -> gfx803, gfx900"
+        "request: gpu gfx803 -> gfx803, gfx900"
     ]
 
 

@@ -188,7 +188,7 @@ def test_without_a_registry_a_lock_fails_for_the_network_and_keeps_nothing(
 
 
 def test_a_base_of_an_image_has_no_debian_archive(registry: Registry, online: Ask) -> None:
-    with pytest.raises(FetchError, match="is no suite of the Debian archive"):
+    with pytest.raises(FetchError, match="is not a suite of the Debian archive"):
         online().archive()
 
 

@@ -32,7 +32,7 @@ def test_a_package_that_a_recipe_needs_now_makes_the_lock_unfit() -> None:
     system = component.system.model_copy(update={"build": (*component.system.build, "cmake")})
     changed = component.model_copy(update={"system": system})
     catalog = replace(CATALOG, components={**CATALOG.components, "gfx-smoke": changed})
-    with pytest.raises(InputError, match="the lock does not fit the recipes") as caught:
+    with pytest.raises(InputError, match="the lock does not match the recipes") as caught:
         check_fits(lock_of("gfx-smoke"), catalog)
     assert "packages to build: cmake" in caught.value.cause
     assert caught.value.next_step == "rocwright lock"
@@ -43,7 +43,7 @@ def test_a_release_that_is_gone_makes_the_lock_unfit() -> None:
     gone = lock.components[0].model_copy(update={"version": "0.0.1"})
     with pytest.raises(InputError) as caught:
         check_fits(lock.model_copy(update={"components": (gone,)}), CATALOG)
-    assert "gfx-smoke has no release 0.0.1 any more" in caught.value.cause
+    assert "gfx-smoke no longer has the release 0.0.1" in caught.value.cause
 
 
 def test_a_component_that_was_added_to_a_stack_makes_the_lock_unfit() -> None:

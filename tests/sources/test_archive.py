@@ -234,7 +234,7 @@ def test_a_zip_that_cannot_be_read_here_is_told_as_broken(tmp_path: Path, at: in
     data = bytearray(path.read_bytes())
     data[at] = data[data.index(b"PK\1\2") + at + 2] = value
     path.write_bytes(data)
-    with pytest.raises(FetchError, match="is not a whole archive"):
+    with pytest.raises(FetchError, match="is not a complete archive"):
         unpack(path, tmp_path / "out")
 
 
@@ -252,7 +252,7 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(
                 bundle.writestr(str(count), "0" * 400)
     with pytest.raises(FetchError, match="not safe") as caught:
         unpack(path, tmp_path / "out")
-    assert "more than any source tree" in caught.value.cause
+    assert "more data than any source tree has" in caught.value.cause
     assert sum(path.stat().st_size for path in (tmp_path / "out").iterdir()) <= 1000
 
 
@@ -373,7 +373,7 @@ def test_a_truncated_archive_is_told_as_broken(tmp_path: Path, mode: str, share:
             path.write_bytes(zstandard.ZstdCompressor().compress(path.read_bytes()))
     whole = path.read_bytes()
     path.write_bytes(whole[: int(len(whole) * share)])
-    with pytest.raises(FetchError, match="is not a whole archive"):
+    with pytest.raises(FetchError, match="is not a complete archive"):
         unpack(path, tmp_path / "out")
 
 
@@ -384,7 +384,7 @@ def test_a_truncated_archive_is_told_as_broken(tmp_path: Path, mode: str, share:
 def test_what_is_no_archive_is_told_as_broken(tmp_path: Path, name: str, data: bytes) -> None:
     path = tmp_path / name
     path.write_bytes(data)
-    with pytest.raises(FetchError, match="is not a whole archive"):
+    with pytest.raises(FetchError, match="is not a complete archive"):
         unpack(path, tmp_path / "out")
 
 
@@ -535,7 +535,7 @@ def test_a_small_sparse_tar_that_stands_for_thirty_gigabytes_is_refused(tmp_path
     assert path.stat().st_size < 20_000
     with pytest.raises(FetchError, match="hole") as caught:
         unpack(path, tmp_path / "out")
-    assert "unpacks to more than any source tree" in caught.value.cause
+    assert "unpacks to more data than any source tree has" in caught.value.cause
     assert not any((tmp_path / "out").rglob("hole"))
 
 
@@ -550,7 +550,7 @@ def test_a_header_that_would_fill_the_memory_is_refused(tmp_path: Path, kind: by
     header = tarfile.TarInfo("x")
     header.type, header.size = kind, 8 * 1024**3
     (tmp_path / "x.tar").write_bytes(header.tobuf(tarfile.GNU_FORMAT) + bytes(10240))
-    with pytest.raises(FetchError, match="not a whole archive") as caught:
+    with pytest.raises(FetchError, match="not a complete archive") as caught:
         unpack(tmp_path / "x.tar", tmp_path / "out")
     assert "a header of 8589934592 bytes" in caught.value.cause
 
@@ -596,7 +596,7 @@ def test_a_git_folder_that_comes_first_is_not_taken_for_the_folder_around_it_all
 
 def test_a_hard_link_to_what_is_left_out_is_an_error(tmp_path: Path) -> None:
     source = tar(tmp_path / "a.tar.gz", FOLDER, *GIT, hard("x-1/config", "x-1/.git/config"))
-    with pytest.raises(FetchError, match="not a whole archive"):
+    with pytest.raises(FetchError, match="not a complete archive"):
         unpack(source, tmp_path / "tree")
 
 

@@ -126,7 +126,7 @@ def test_the_submodules_of_a_commit_come_along(
 
 
 def test_a_commit_that_is_gone_is_told_with_its_repository(repository: Repository, tmp_path: Path) -> None:
-    with pytest.raises(NetworkError, match="does not give commit 000000000000"):
+    with pytest.raises(NetworkError, match="does not serve the commit 000000000000"):
         pack_commit(repository.url, "0" * 40, tmp_path)
 
 

@@ -96,7 +96,7 @@ def test_an_address_that_is_a_command_is_not_run(
     head = repository.git("rev-parse", "HEAD")
     commit = with_submodule(repository, f"ext::sh -c 'touch {marker}'", head)
     marker.unlink(missing_ok=True)
-    with pytest.raises(NetworkError, match="does not give commit"):
+    with pytest.raises(NetworkError, match="does not serve the commit"):
         pack_commit(repository.url, commit, tmp_path / "packed")
     with pytest.raises(NetworkError, match="cannot be reached"):
         resolve_tag(f"ext::sh -c 'touch {marker}'", "v1")
@@ -108,7 +108,7 @@ def test_a_submodule_cannot_name_a_repository_of_this_machine(repository: Reposi
     head = secret.commit("secret", "of this machine\n")
     for url in (secret.url, f"file://{secret.path}"):
         commit = with_submodule(repository, url, head)
-        with pytest.raises(NetworkError, match="does not give commit"):
+        with pytest.raises(NetworkError, match="does not serve the commit"):
             pack_commit(repository.url, commit, tmp_path / "packed")
 
 
@@ -118,7 +118,7 @@ def test_a_submodule_cannot_say_how_it_is_updated(
     with_submodule(repository, "https://127.0.0.1:1/x", repository.git("rev-parse", "HEAD"))
     text = (repository.path / ".gitmodules").read_text()
     commit = repository.commit(".gitmodules", f"{text}\tupdate = !touch {marker}\n")
-    with pytest.raises(NetworkError, match="does not give commit"):
+    with pytest.raises(NetworkError, match="does not serve the commit"):
         pack_commit(repository.url, commit, tmp_path / "packed")
     assert not marker.exists()
 
@@ -141,5 +141,5 @@ def test_a_commit_that_holds_a_git_folder_is_refused(
     inner = git("mktree", text=f"100644 blob {blob}\tconfig\n")
     tree = git("mktree", text=f"040000 tree {inner}\t{name}\n")
     repository.git("update-ref", "refs/heads/main", git("commit-tree", tree, text="hostile"))
-    with pytest.raises(NetworkError, match="does not give commit"):
+    with pytest.raises(NetworkError, match="does not serve the commit"):
         pack_commit(repository.url, repository.git("rev-parse", "refs/heads/main"), tmp_path / "packed")

@@ -59,7 +59,7 @@ def test_an_index_of_the_old_form_that_gives_a_wrong_file_is_refused(
     published: Index, store: LocalStore
 ) -> None:
     published.form, published.wrong = "html", b"something else"
-    with pytest.raises(FetchError, match="is not what the lock says"):
+    with pytest.raises(FetchError, match="does not match the lock"):
         find_sdist("hello", "1.0", store)
     assert list(store.blobs()) == []
 
@@ -70,7 +70,7 @@ def test_a_file_that_was_changed_on_the_index_is_refused(
     pin = find_sdist("hello", "1.0", store)
     published.files["hello"]["hello-1.0.tar.gz"] = DATA.replace(b"a source", b"A source")
     download(pin, tmp_path)
-    with pytest.raises(FetchError, match=r"hello-1\.0\.tar\.gz is not what the lock says") as caught:
+    with pytest.raises(FetchError, match=r"hello-1\.0\.tar\.gz does not match the lock") as caught:
         check_pin(tmp_path / pin.filename, pin)
     assert pin.sha256[:12] in caught.value.cause
 
@@ -109,7 +109,7 @@ def test_a_file_that_was_withdrawn_is_told_as_such(
 ) -> None:
     pin = find_sdist("hello", "1.0", store)
     del published.files["hello"]["hello-1.0.tar.gz"]
-    with pytest.raises(FetchError, match="any more"):
+    with pytest.raises(FetchError, match="no longer has"):
         download(pin, tmp_path)
 
 

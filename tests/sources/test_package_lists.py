@@ -105,7 +105,7 @@ def test_the_newest_of_each_package_is_found(
     ids=["cut", "html", "no tar", "no tar either"],
 )
 def test_what_is_no_list_is_said_to_be_none(url: str, form: ListForm, name: str) -> None:
-    with pytest.raises(NetworkError, match="is no list of packages as it should be"):
+    with pytest.raises(NetworkError, match="is not a valid package list"):
         newest(form, [f"{url}/{name}"], "x86_64", 10)
 
 

@@ -99,7 +99,7 @@ def test_a_release_that_the_catalog_does_not_know_is_pinned_like_one_that_it_kno
 ) -> None:
     tag(repository, "v1.0.1", "2026-01-02")
     made = field.bump(write=True)
-    assert tell_difference(made.difference)[0] == "asked for: versions.hello 1.0.1 like 1.0.0 (new)"
+    assert tell_difference(made.difference)[0] == "request: versions.hello 1.0.1 like 1.0.0 (new)"
     assert read_request(field.folder / PROJECT).versions == {"hello": "1.0.1 like 1.0.0"}
     there = read_lock(field.folder / LOCK, field.project.request)
     assert versions(there) == {"hello": "1.0.1", "user": "1.0.0"}
@@ -145,7 +145,7 @@ def test_an_alarm_ends_it_and_an_unknown_name_is_answered_with_the_nearest(
     with pytest.raises(InputError, match="unknown part of the lock 'helo'"):
         field.bump("helo")
     tag(repository, "v1.0.0", "2026-01-02", "something else")
-    with pytest.raises(FetchError, match="has moved: nothing is bumped"):
+    with pytest.raises(FetchError, match="has moved: no candidate lock was written"):
         field.bump()
 
 

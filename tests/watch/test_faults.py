@@ -63,10 +63,10 @@ def test_a_file_that_was_written_again_or_taken_away_is_a_caution(upstream: Upst
     stands(upstream, Last_Modified="Fri, 20 Nov 2026 00:00:00 GMT")
     lock = archive_lock(upstream)
     (again,) = field.look(hello(upstream), lock).cautions
-    assert "was written once more, on 2026-11-20" in again.what
+    assert "was written again on 2026-11-20" in again.what
     upstream.pages.clear()
     (gone,) = field.look(hello(upstream), lock).cautions
-    assert gone.what.endswith("is not there any more")
+    assert gone.what.endswith("no longer exists")
 
 
 def test_a_file_is_looked_at_where_it_has_moved_to_but_not_in_circles(
@@ -96,7 +96,7 @@ def test_an_answer_without_an_end_is_given_up(
     pin = FilePin(filename="six-1.0-py3-none-any.whl", sha256="0" * 64, size=1, origin=origin)
     (silent,) = field.look(catalog_of(), python_lock(pin), seconds=0.5).silent
     assert silent.names == ("six",)
-    assert "was given up" in silent.what
+    assert "gave up reading" in silent.what
 
 
 def test_releases_younger_than_the_cool_down_are_held_back_by_the_day_of_their_upload(
@@ -211,7 +211,7 @@ def test_wheels_of_rocm_are_looked_for_where_later_ones_are_kept(upstream: Upstr
     assert [(one.name, one.new, one.age) for one in report.news] == [("rocm", "10.0.0", 87)]
     assert [one.source for one in report.silent] == []
     assert [one.what for one in report.cautions] == [
-        f"rocm on the package index {upstream.url}/old is not there any more"
+        f"rocm on the package index {upstream.url}/old no longer exists"
     ]
 
 

@@ -93,7 +93,7 @@ def test_a_base_that_is_a_day_is_held_against_the_newest_day_that_is_old_enough(
     assert not report.cautions, report.cautions
     (news,) = report.news
     assert (news.admitted, news.age, news.released) == (False, 7, "2026-11-14")
-    assert news.why == "the base is the archive of 2025-10-28; one of a later day has them"
+    assert news.why == "the base uses the archive of 2025-10-28; a later snapshot has them"
     assert "gcc 15.2.1-1 -> 15.3.0-1" in news.new
     assert "rocm-core 6.4.4-1 -> 7.1.0-1" in news.new
     assert not field.look(catalog_of(), lock, cool_down=400).news
@@ -104,7 +104,7 @@ def test_without_lists_the_packages_are_seen_through_the_digest_and_that_is_said
     report = field.look(catalog_of(), lock, lock)
     assert report.unseen == ("fedora:43",)
     (line,) = (line for line in tell_report(report) if "fedora" in line)
-    assert line.startswith("fedora:43: packages of this image are seen through its digest")
+    assert line.startswith("fedora:43: packages of this image are only seen through its digest")
     assert not any("fedora" in line for line in tell_report(report, quiet=True))
 
 

@@ -24,7 +24,7 @@ def test_only_the_hash_of_a_token_is_kept_in_a_file_of_its_owner(tmp_path: Path)
     assert secret not in text
     assert json.loads(text)["token"][0]["scopes"] == ["read", "run"]
     assert tokens.path.stat().st_mode & 0o777 == 0o600
-    with pytest.raises(InputError, match="there is a token ci already"):
+    with pytest.raises(InputError, match="there is already a token ci"):
         tokens.add("ci", ())
     tokens.path.write_text("{")
     with pytest.raises(InputError, match="cannot be read"):
@@ -120,7 +120,7 @@ def test_the_link_of_the_one_who_started_it_enters(served: Served) -> None:
     assert (answer.status_code, answer.headers["location"]) == (303, "/")
     cookie = answer.headers["set-cookie"]
     assert "HttpOnly" in cookie and "SameSite=strict" in cookie
-    assert "the one who started it" in client.get("/").text
+    assert "owner" in client.get("/").text
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_a_form_of_elsewhere_does_nothing(
     content = f"secret={served.secret(client)}" if content is None else content
     kind = {"content-type": "application/x-www-form-urlencoded"}
     assert client.post("/leave", content=content, headers=kind | headers).status_code == status
-    assert ("Leave" in client.get("/").text) == (status != 303)
+    assert ("Sign out" in client.get("/").text) == (status != 303)
 
 
 def test_a_name_that_was_made_to_lead_here_is_refused(served: Served) -> None:

@@ -52,7 +52,7 @@ def test_an_artifact_shows_its_components_and_gives_its_proof(
     at = put(records)
     client = here.client()
     before = client.get(at).text
-    assert "not laid out" in before and "Components" not in before
+    assert "not in the rocwright-out folder" in before and "Components" not in before
     laid = work.lay_out()[BETA]
     page = client.get(at).text
     assert "not signed" in page and "rocwright attest key" in page
@@ -96,9 +96,9 @@ def test_a_signature_is_checked_when_asked_for(here: Served, records: Records, w
     at = put(records)
     laid = work.lay_out()[BETA]
     client = here.client()
-    assert "nobody has checked it yet" in client.get(at).text
+    assert "not verified yet" in client.get(at).text
     right = client.get(f"{at}?check=yes").text
-    assert "go together" in right and key.keyid in right
+    assert "file, statement and signature match" in right and key.keyid in right
     laid.path.write_bytes(laid.path.read_bytes() + b"more")
     wrong = client.get(f"{at}?check=yes").text
     assert "not the file that was signed" in wrong and "go together" not in wrong
@@ -112,7 +112,7 @@ def test_a_file_of_that_name_that_is_another_build_is_not_taken_for_it(
     work.lay_out()
     at = put(records, BETA, b"another build")
     page = here.client().get(at).text
-    assert "not laid out" in page and "the store has it no more" in page
+    assert "not in the rocwright-out folder" in page and "no longer in the store" in page
     assert here.client().get(f"{at}/proof/sbom").status_code == 404
 
 

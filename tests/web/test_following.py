@@ -75,7 +75,7 @@ def test_a_kept_look_that_cannot_be_read_or_written_costs_nothing_else(home: Hom
 
 def test_the_page_tells_alarms_news_and_who_did_not_answer(served: Served, home: Home) -> None:
     client = served.client()
-    assert "Nobody has looked yet" in client.get("/watch").text
+    assert "Not checked yet" in client.get("/watch").text
     told = Report(
         asked=4,
         seconds=2.5,
@@ -100,7 +100,7 @@ def test_the_page_tells_alarms_news_and_who_did_not_answer(served: Served, home:
     text = client.get("/watch").text
     assert EVIL not in text and escape(EVIL) in text
     assert "looked at later" in text.split("the tag v1 moved")[1]
-    assert text.index("the tag v1 moved") < text.index("it was withdrawn") < text.index("May be taken")
+    assert text.index("the tag v1 moved") < text.index("it was withdrawn") < text.index("Allowed")
     assert text.index("hello") < text.index("Held back") < text.index("2 days old") < text.index("***")
     assert 'href="https://notes.example/1.1"' in text and 'href="javascript' not in text
     assert "pass123" not in text and "12 d" in text and "remedy x" in text
@@ -137,7 +137,7 @@ def test_the_cycle_page_tells_states_changes_waits_and_culprits(
     served: Served, records: Records, home: Home, inside: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = served.client()
-    assert "There was none" in client.get("/cycle").text
+    assert "No cycle has run" in client.get("/cycle").text
     folder = served.site.folder
     report = folder / "locks/tiny/failed/report.md" if inside else folder / "tokens.json"
     report.parent.mkdir(parents=True, exist_ok=True)
@@ -153,7 +153,7 @@ def test_the_cycle_page_tells_states_changes_waits_and_culprits(
         "hello 1.1 is at fault",
         "seen for 1 of 3 days",
         "nightly",
-        "Under way",
+        "Running",
     ):
         assert said in text
     assert f'href="/runs/{a_run().id}"' in text

@@ -156,8 +156,8 @@ def test_the_matrix_is_made_anew_only_when_a_cell_changes(served: Served, record
     tag = {"if-none-match": first.headers["etag"]}
     assert client.get("/", headers=tag).status_code == 304
     mine = served.client("read").get("/", headers=tag)
-    assert mine.status_code == 200 and "Leave" in mine.text
-    assert "Leave" not in client.get("/").text
+    assert mine.status_code == 200 and "Sign out" in mine.text
+    assert "Sign out" not in client.get("/").text
     records.put(a_run("20260102T000000.000000Z-000002", gpu=("gfx1103",)))
     assert "gfx1103" in client.get("/", headers=tag).text
 

@@ -75,7 +75,7 @@ def test_the_matrix_says_first_what_is_broken_and_what_runs(served: Served, reco
     assert "Nothing is on record yet" in client.get("/").text
     put(records, 1, "gfx803", "1.0")
     page = client.get("/").text
-    assert "<title>All stand" in page
+    assert "<title>All passing" in page
     assert "Nothing runs." in page
     put(records, 2, "gfx803", "1.1", ok=False)
     page = client.get("/").text

@@ -1,1 +1,1 @@
-"""Which change upstream broke a build: the pins, then the commit."""
+"""Find the upstream change that broke a build: first the pins, then the commit."""

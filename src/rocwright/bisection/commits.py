@@ -27,7 +27,11 @@ class History:
     def __init__(self, url: str, folder: Path) -> None:
         """Fetch them. Raises NetworkError, InputError for what cannot be an address."""
         if url.startswith("-"):
-            raise InputError(f"{url} cannot be a git source", next_step="correct the recipe's source")
+            raise InputError(
+                f"{url} is not a valid git source",
+                cause="a git address or tag may not start with a dash",
+                next_step="correct the source in the recipe",
+            )
         self.url, self.folder = url, folder
         remove_tree(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -47,7 +51,7 @@ class History:
             raise NetworkError(
                 f"the history of {url} cannot be fetched",
                 cause="no answer in time" if done.timed_out else _last(done.stderr),
-                next_step="check the network; the same command goes on from there",
+                next_step="check the network; the same command continues from there",
             )
 
     def remove(self) -> None:
@@ -63,7 +67,7 @@ class History:
                 raise FetchError(
                     f"{self.url} has no commit {commit[:12]}",
                     cause="its branch was rewritten, or it was never pushed there",
-                    next_step="look for it in the project's other repositories",
+                    next_step="look for the commit in the project's other repositories, and correct the lock",
                 )
         self._git("bisect", "reset")
         said = self._do("bisect", "start", "--no-checkout", bad, good)
@@ -87,7 +91,7 @@ class History:
             raise FetchError(
                 f"git cannot bisect {self.url}",
                 cause=_last(done.stderr or done.stdout),
-                next_step="report it",
+                next_step="run it again; if it fails again, report it with the log of this run",
             )
         return done.stdout
 

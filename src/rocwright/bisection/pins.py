@@ -93,9 +93,9 @@ def _same_request(good: Lock, bad: Lock) -> None:
     ]
     if changed:
         raise InputError(
-            "the two locks answer different requests",
+            "the two locks are for different requests",
             cause="; ".join(
                 f"{name}: {getattr(good.request, name)} and {getattr(bad.request, name)}" for name in changed
             ),
-            next_step="give two locks of one stack, for the same GPUs, on the same base",
+            next_step="name two locks of one stack, for the same GPUs, on the same base",
         )

@@ -23,13 +23,13 @@ def tell(report: Report) -> Iterator[str]:
     differ = f"{changes} change{'s' * (changes != 1)} between the two"
     yield f"tried     {len(report.tries)} locks, {built} built; {differ}"
     if report.irrelevant:
-        yield f"left out  {_labels(report.irrelevant)}: their keys say that they do not reach the step"
+        yield f"left out  {_labels(report.irrelevant)}: they do not enter the key of the step"
     together = " together" if len(report.culprits) > 1 else ""
     yield f"culprit{'s' if len(report.culprits) > 1 else ''}{together}"
     for block in report.culprits:
         yield f"  {_block(block)}"
     for block in report.parts:
-        yield f"  of these: {_block(block)}"
+        yield f"  among: {_block(block)}"
     for one in report.commits:
         yield from (f"  {line}" for line in _narrowed(one))
 
@@ -41,12 +41,12 @@ def _labels(changes: Sequence[Pin]) -> str:
 def _block(block: Sequence[Pin]) -> str:
     if len(block) == 1:
         return block[0].label
-    return f"one of these, which cannot be tried apart: {_labels(block)}"
+    return f"one of these, which cannot be tried separately: {_labels(block)}"
 
 
 def _narrowed(one: Narrowed) -> Iterator[str]:
     if one.why_not:
-        yield f"{one.component}: no commit was looked for: {one.why_not}"
+        yield f"{one.component}: not searched for a commit: {one.why_not}"
         return
     if len(one.suspects) == 1:
         yield f"{one.component}: the first bad commit"

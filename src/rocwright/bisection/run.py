@@ -45,7 +45,9 @@ class _Search:
         changes = pins(self.good, self.bad)
         if not changes:
             raise InputError(
-                "the two locks are the same", next_step="give the lock that failed, and one before"
+                "the two locks are the same",
+                cause="both pin the same versions, so there is no change to search",
+                next_step="name the lock that failed, and an earlier one",
             )
         failure = self._failure()
         relevant = tuple(one for one in changes if self._matters(one, changes, failure))
@@ -69,16 +71,17 @@ class _Search:
             raise InputError(
                 "the bad lock does not fail",
                 cause="it was built and checked here without a failure",
-                next_step="give another lock, or look at what differs on the machine where it failed: "
-                "rocwright doctor",
+                next_step="name another lock, or compare rocwright doctor here and on the machine "
+                "where it failed",
             )
-        self.bench.say(f"bisect: it fails at {told.step}: {told.what}")
+        self.bench.say(f"bisect: the bad lock fails at {told.step}: {told.what}")
         first = self._try(GOOD, self.good, told)
         if first.answer is not Answer.GOOD:
             raise InputError(
                 "the good lock fails too" if first.answer is Answer.BAD else "the good lock cannot be built",
                 cause=first.says,
-                next_step="look outside of the locks (the machine, the catalog), or give an earlier lock",
+                next_step="name an earlier good lock, or check the machine (rocwright doctor) and "
+                "the catalog",
             )
         return told
 
@@ -147,7 +150,9 @@ class _Search:
         old, new = (_component(lock, name) for lock in (self.good, self.bad))
         ends = [_git_source(one) for one in (old, new)]
         if new is None or any(one is None for one in ends):
-            return Narrowed(component=name, why_not="it comes from no git repository in one of the two locks")
+            return Narrowed(
+                component=name, why_not="in one of the two locks it does not come from a git repository"
+            )
         before, after = ends
         assert before is not None and after is not None
         if before.url != after.url:

@@ -49,5 +49,7 @@ class Download(Address):
     @model_validator(mode="after")
     def _is_known(self) -> Self:
         if not self.sha256 and not self.sha512:
-            raise ValueError(f"{self.filename} needs a sha256 or sha512: a build takes what is known")
+            raise ValueError(
+                f"{self.filename} needs a sha256 or sha512: a build only downloads files with a known hash"
+            )
         return self

@@ -56,8 +56,8 @@ class Catalog:
         if found is None:
             raise InputError(
                 f"the catalog has no file {name}",
-                cause=f"looked for in {', '.join(map(str, self.folders))}",
-                next_step="rocwright catalog check",
+                cause=f"searched in {', '.join(map(str, self.folders))}",
+                next_step="check the path; rocwright catalog check lists all faults of the catalog",
             )
         return found
 
@@ -128,8 +128,10 @@ class Catalog:
         ]
         raise ConflictError(
             f"{provider} does not serve {target} with ROCm {version} on {base}",
-            cause=f"known to serve it: {'; '.join(others)}" if others else "no provider is known to serve it",
-            next_step=f"use one of these, or look at rocwright targets {target}",
+            cause=f"providers that serve it: {'; '.join(others)}"
+            if others
+            else "no provider in the catalog serves it",
+            next_step=f"use one of these; rocwright targets {target} lists them",
         )
 
 
@@ -317,6 +319,6 @@ def lookup(kind: str, name: str, known: Mapping[str, Entry]) -> Entry:
     near = sorted(get_close_matches(name, known, n=6, cutoff=0.5), key=lambda one: -_shared(name, one))[:3]
     raise InputError(
         f"unknown {kind} {name!r}",
-        cause=f"near it: {', '.join(near)}" if near else f"known: {', '.join(sorted(known))}",
+        cause=f"similar names: {', '.join(near)}" if near else f"known: {', '.join(sorted(known))}",
         next_step=f"use one of the known names{f', perhaps {near[0]}' if near else ''}",
     )

@@ -181,7 +181,8 @@ class Component(Frozen):
         if version not in found:
             raise InputError(
                 f"{self.name} {version} is not known",
-                cause=f"the catalog has {self.name} {', '.join(found)}; the lock was made with another",
+                cause=f"the catalog has {self.name} {', '.join(found)}; the lock was made with "
+                "another catalog",
                 next_step="rocwright lock",
             )
         return found[version]

@@ -96,9 +96,9 @@ class Provider(Frozen):
         if found is None:
             held = ", ".join(f"{one.releases} {one.versions}".rstrip() for one in self.shelf)
             raise InputError(
-                f"where {self.name} keeps ROCm {version} is not known",
-                cause=f"places are known of: {held or 'none'}",
-                next_step="choose another version, or add its place to the catalog",
+                f"the catalog has no address for ROCm {version} of {self.name}",
+                cause=f"it has addresses for: {held or 'none'}",
+                next_step="choose another version, or add its address to the catalog",
             )
         return found
 
@@ -108,8 +108,8 @@ class Provider(Frozen):
         if missing:
             raise InputError(
                 f"{self.name} has no tarball for {', '.join(missing)}",
-                cause=f"it knows the families of {', '.join(self.family)}",
-                next_step="choose another provider, or add the family to the catalog",
+                cause=f"its tarballs are for the families of {', '.join(self.family)}",
+                next_step="choose another provider, or add the family to its file in the catalog",
             )
         at = self.shelf_of(version).archive
         families = dict.fromkeys(self.family[target] for target in targets)

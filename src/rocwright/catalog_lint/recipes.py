@@ -193,7 +193,7 @@ def _component(component: Component, catalog: Catalog) -> Found:
             yield from unknown(f"{place}.evidence", release.evidence, (ANY, *catalog.targets))
         for one in release.places:
             if component.kind == "file" and not isinstance(one, ArchivePlace):
-                yield f"{place}.places", "a component of the kind file lies at an address, `url`"
+                yield f"{place}.places", "a component of the kind file needs an address, `url`"
             if isinstance(one, BuiltinPlace) and holder(f"sources/{one.builtin}", catalog.folders) is None:
                 yield f"{place}.places", f"there is no folder sources/{one.builtin}"
     for uses in (component.uses, *(release.uses for release in component.release)):
@@ -201,7 +201,7 @@ def _component(component: Component, catalog: Catalog) -> Found:
         for used, wanted in uses.items():
             yield from _range(f"uses.{used}", wanted)
             if used not in archives:
-                yield f"uses.{used}", "is no archive with a `setup` that makes it be found"
+                yield f"uses.{used}", "is not an archive with a `setup` that puts it on PATH"
     for env in (component.env, *(release.env for release in component.release)):
         for name, value in env.items():
             yield from _fields(f"env.{name}", value if isinstance(value, str) else value.value, FILLED)
@@ -309,7 +309,7 @@ def unknown(place: str, names: Iterable[str], known: Iterable[str]) -> Found:
 
 
 def _twice(place: str, names: Iterable[str]) -> Found:
-    yield from ((place, f"{name} is there more than once") for name, n in Counter(names).items() if n > 1)
+    yield from ((place, f"{name} is listed more than once") for name, n in Counter(names).items() if n > 1)
 
 
 def _range(place: str, text: str) -> Found:

@@ -91,7 +91,11 @@ class Shelf:
     def tree(self, component: str, wanted: Wanted) -> Iterator[Path]:
         """The tree, in a folder that goes away. Raises FetchError, NetworkError, PatchError."""
         if isinstance(wanted.place, GitPlace) and wanted.place.git in self.silent:
-            raise NetworkError(f"{wanted.place.git} does not answer", cause=self.silent[wanted.place.git])
+            raise NetworkError(
+                f"{wanted.place.git} does not answer",
+                cause=self.silent[wanted.place.git],
+                next_step="check the network, then try again",
+            )
         reach = Reach(store=self.store, archive=lambda _: self._archive(wanted.suite), carried=self.carried)
         try:
             located = locate(component, wanted.version, [wanted.place], reach)

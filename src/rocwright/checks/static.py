@@ -56,7 +56,7 @@ def wheel(check: Check, path: Path) -> Seen:
     found = judge(path)
     wrong = [one for one in found if one.grade == "error"]
     detail = "; ".join(f"{one.kind}: {one.path} {one.what}" for one in wrong or found)
-    return Seen(check.name, not wrong, detail or "nothing to say against it")
+    return Seen(check.name, not wrong, detail or "no findings")
 
 
 @contextmanager

@@ -38,9 +38,7 @@ def what_to_free(home: Home, store: Store, keep: set[str], full: Path | None = N
     width = max((len(command) for command, _ in rows), default=0)
     lines = [f"{command:<{width}}  frees {what}" for command, what in rows]
     where = full or home.path
-    nothing = (
-        f"neither rocwright nor the caches that it knows hold anything on the disk of {where} that can go"
-    )
+    nothing = f"nothing of rocwright or of the caches that it knows can be removed from the disk of {where}"
     return "\n".join(lines or [nothing])
 
 

@@ -159,6 +159,6 @@ def kinds_asked(names: Iterable[str]) -> tuple[str, ...]:
             raise InputError(
                 f"there is no kind {name!r}",
                 cause=f"kinds: {', '.join(known.names)}",
-                next_step="rocwright clean shows what there is of each",
+                next_step="use one of them; rocwright clean shows the size of each",
             )
     return asked or tuple(kind.name for kind in known.kind)

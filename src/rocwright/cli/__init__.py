@@ -18,55 +18,56 @@ if TYPE_CHECKING:
 
 SECTIONS = {
     "Begin": {
-        "stacks": "What can be built: every stack, GPU and base, and how far each has come.",
+        "stacks": "What can be built: every stack, GPU and base, and how well each is tested.",
         "targets": "GPUs by any name, and the ones in this machine.",
-        "doctor": "Is this machine fit to build and to run? What is wrong, why, and what mends it.",
+        "doctor": "Is this machine ready to build and to run? What is wrong, why, and how to fix it.",
         "init": "Write rocwright.toml: this stack, for this GPU, on this base.",
     },
     "Lock and plan": {
         "lock": "rocwright.toml -> rocwright.lock: every commit, package and hash.",
         "plan": "What a build would run, what is in the store, and why.",
         "why": "The inputs of a step's key, and which differ from the last time.",
-        "watch": "What upstream has that the lock has not: how old, and may it be taken?",
-        "bump": "A candidate lock with what upstream has: what changes, in words.",
+        "watch": "New upstream versions that the lock does not have: how old, and allowed or not.",
+        "bump": "Write a candidate lock with the new upstream versions, and list the changes.",
     },
     "Build and prove": {
-        "build": "Build what the lock says and is not in the store yet.",
-        "install": "The wheels of a built stack into a virtual environment of yours.",
-        "verify": "Check and try what is built; write evidence.",
-        "reproduce": "Build again, elsewhere and otherwise: are the bytes the same?",
+        "build": "Build everything in the lock that is not in the store yet.",
+        "install": "Install the wheels of a built stack into your virtual environment.",
+        "verify": "Run checks and smoke tests on what is built; record evidence.",
+        "reproduce": "Build again, in another folder and with other jobs: are the bytes the same?",
         "sbom": "What is in an artifact or a stack: sources, edits, packages, libraries, licences.",
-        "attest": "How a file was built, signed with your key; and whether such a statement is right.",
+        "attest": "Sign how a file was built, or verify such a statement.",
     },
     "When it breaks": {
         "logs": "The log of a step.",
-        "diagnose": "What broke, by its log: the first error, and what is known of it.",
-        "issues": "The known failures of the field: what they mean, their causes and remedies.",
+        "diagnose": "Explain a failure from its log: the first error, and the known issue.",
+        "issues": "Known failures of the ROCm stack: what they mean, their causes and remedies.",
         "heal": "The remedies of the lock: what was tried, why, and whether it helped.",
-        "shell": "A shell in the sandbox of a step, as it was.",
-        "patch": "Edits of source trees: check them, or save yours as edits.",
-        "bisect": "Which change upstream broke a build: the pins, then the commit.",
+        "shell": "Open a shell in the sandbox of a step, with its tree as it was left.",
+        "patch": "Edits of source trees: check them, or save your changes as edits.",
+        "bisect": "Find the upstream change that broke a build: first the pins, then the commit.",
     },
     "Keep it going": {
-        "cycle": "Follow upstream: candidate, build, checks; promote it or keep the old.",
-        "promote": "A row to a channel, by hand; what each channel holds, and what the next asks for.",
-        "serve": "In a browser: what stands, what runs, what broke.",
-        "report": "What stands, as a table or as one self-contained page.",
+        "cycle": "Follow upstream: build and check a candidate, then promote it or keep the old lock.",
+        "promote": "Promote a row to a channel by hand; show what each channel holds and what the "
+        "next one needs.",
+        "serve": "Dashboard in a browser: what works, what runs, what broke.",
+        "report": "Status of every stack, GPU and base, as a table or one self-contained page.",
         "history": "Earlier runs on this machine.",
     },
-    "Wheels and the way out": {
-        "wheel": "The machine code in wheels and libraries: see it, judge it, trim it, serve it.",
-        "export": "The lock as a Containerfile, scripts, units: files that need rocwright no more.",
-        "import": "versions.env -> the versions of rocwright.toml.",
-        "env": "The environment that a GPU wants, with reasons, for your shell.",
+    "Wheels and export": {
+        "wheel": "The machine code in wheels and libraries: inspect, check, trim and serve it.",
+        "export": "Export the lock as a Containerfile, scripts or units that do not need rocwright.",
+        "import": "Put the versions of a versions.env into rocwright.toml.",
+        "env": "The environment variables that a GPU needs, with reasons, for your shell.",
     },
     "This machine": {
         "store": "What is kept: ls, du, verify, gc.",
-        "clean": "What takes room on this machine, by kind, and what of it can go.",
+        "clean": "What takes disk space on this machine, by kind, and what can be removed.",
         "records": "The database of runs and findings: check, vacuum, export, import.",
         "sandbox": "Which sandbox engines work here, and why the others do not.",
-        "catalog": "The facts: check them, and JSON schema for editors.",
-        "exec-step": "Run one step given nothing but the store.",
+        "catalog": "The catalog: check its files, and JSON schemas for editors.",
+        "exec-step": "Run one step from the store alone.",
         "completion": "Shell completion for bash, zsh or fish.",
     },
 }
@@ -166,12 +167,18 @@ class DefaultVerb(Verbs):
 )
 @click.version_option(package_name="rocwright", prog_name="rocwright")
 @click.option("--debug", is_flag=True, help="Show tracebacks of failures.")
-@click.option("--stop-with", type=int, metavar="PID", hidden=True, help="Who starts it, and ends it too.")
+@click.option(
+    "--stop-with",
+    type=int,
+    metavar="PID",
+    hidden=True,
+    help="The program that starts this one; it ends when that ends.",
+)
 @click.pass_context
 def cli(context: click.Context, debug: bool, stop_with: int | None) -> None:
     """The ROCm machine-learning stack for AMD GPUs, built reproducibly.
 
-    A GPU, a stack, a base: rocwright answers with a lock, a plan, and artifacts that it has checked.
+    A GPU, a stack, a base: rocwright gives a lock, a plan, and artifacts that it has checked.
     """
     context.obj = {"debug": debug}
     if stop_with is not None:

@@ -17,12 +17,17 @@ _LOCK_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--good", type=_LOCK_FILE, help="A lock that builds; by default the known-good "
               "channel's where there is one, else the project's own.")  # fmt: skip
 @click.option("--bad", type=_LOCK_FILE, help="A lock that fails; the candidate of rocwright bump by default.")
-@click.option("--no-commits", is_flag=True, help="Name the changes; look for no commit or package in them.")
-@click.option("--no-checks", is_flag=True, help="Build only; what is built is not checked.")
+@click.option(
+    "--no-commits", is_flag=True, help="Only name the changed pins; do not search for the commit or package."
+)
+@click.option("--no-checks", is_flag=True, help="Only build; do not run checks.")
 @click.option("--report", "folder", type=click.Path(file_okay=False, path_type=Path), help="Write a page for "
               "an upstream bug, and the locks to repeat it, into this folder.")  # fmt: skip
 @click.option(
-    "--jobs", "-j", type=click.IntRange(min=1), help="Most processes at once; all cores by default."
+    "--jobs",
+    "-j",
+    type=click.IntRange(min=1),
+    help="Maximum number of parallel processes. [default: all cores]",
 )
 @engine_option
 @json_option
@@ -37,11 +42,11 @@ def command(
     engine: str | None,
     as_json: bool,
 ) -> None:
-    """Find the change upstream that broke a build: one lock builds, another fails.
+    """Find the upstream change that broke a build, between a lock that builds and one that fails.
 
     Changes between the two locks are tried in halves, with all that the store has, until the smallest set
     that fails together is left; then the commit within a component's range, or the packages of the base.
-    A search that was stopped goes on where it was.
+    A search that was stopped continues where it was.
     """
     from rocwright.bisection.report import tell, write_report
     from rocwright.bisection.run import bisect
@@ -73,4 +78,4 @@ def command(
     for line in tell(report):
         click.echo(line)
     if written:
-        say(f"the report: {written}")
+        say(f"report: {written}")

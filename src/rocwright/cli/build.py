@@ -22,20 +22,23 @@ from rocwright.cli.common import (
 @click.command("build")
 @project_options
 @click.option(
-    "--jobs", "-j", type=click.IntRange(min=1), help="Most processes at once; all cores by default."
+    "--jobs",
+    "-j",
+    type=click.IntRange(min=1),
+    help="Maximum number of parallel processes. [default: all cores]",
 )
 @click.option(
     "--memory",
     metavar="SIZE",
     callback=memory_option,
-    help="Most memory that the whole build may take, such as 12GiB; what the machine has by default.",
+    help="Memory limit of the whole build, such as 12GiB. [default: what the machine has]",
 )
 @click.option(
     "--no-job-server",
     "sharing",
     flag_value=False,
     default=True,
-    help="Give each step a number of jobs of its own, and never pause a process.",
+    help="Give each step a fixed number of jobs, and never pause a process.",
 )
 @no_compiler_cache_option
 @engine_option
@@ -44,22 +47,24 @@ from rocwright.cli.common import (
     metavar="NAME",
     default="local",
     shell_complete=complete_executor,
-    help="What runs the steps: local, or one that another package brings.",
+    help="What runs the steps: local, or an executor from another package.",
 )
-@click.option("--verify", "verify_too", is_flag=True, help="Check and try what is built.")
+@click.option("--verify", "verify_too", is_flag=True, help="Run the checks and smoke tests afterwards.")
 @click.option(
     "--keep-stopped",
     is_flag=True,
-    help="Keep the folder of a step that was stopped for a full disk.",
+    help="Keep the build folder of a step that was stopped because the disk was full.",
 )
-@click.option("--discard", is_flag=True, help="Throw away changes in opened trees that were not saved.")
+@click.option(
+    "--discard", is_flag=True, help="Discard unsaved changes in trees that were opened with rocwright shell."
+)
 @click.option(
     "--heal",
     is_flag=True,
-    help="Mend known failures on the way, and remember in the lock what helped.",
+    help="Repair known failures during the build, and record in the lock what helped.",
 )
-@click.option("--run-id", default="", hidden=True, help="The id that the run has on record already.")
-@click.option("--origin", default="", hidden=True, help="Who asked for it, where no person did.")
+@click.option("--run-id", default="", hidden=True, help="The id under which the run is already on record.")
+@click.option("--origin", default="", hidden=True, help="What started the build, if it was not a person.")
 @json_option
 def command(
     asked: Asked,
@@ -77,10 +82,10 @@ def command(
     origin: str,
     as_json: bool,
 ) -> None:
-    """Build what the lock says and is not in the store yet.
+    """Build everything in the lock that is not in the store yet.
 
-    With a STACK no project file is needed. What is finished is kept: the same command goes on from there.
-    With --heal, a failure that is known and that a machine can mend is mended, and the build goes on.
+    With a STACK no project file is needed. Finished steps are kept: the same command continues from there.
+    With --heal, a known failure that can be repaired automatically is repaired, and the build continues.
     """
     from rocwright.cli.report import as_data, show_failures, show_needs, show_plan_line, show_summary
     from rocwright.cli.tell import print_json

@@ -16,9 +16,9 @@ from rocwright.cli.watch import settings_options
 @click.option(
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Where the candidate is written [rocwright.lock.candidate].",
+    help="Write the candidate to this file. [default: rocwright.lock.candidate]",
 )
-@click.option("--write", is_flag=True, help="Put it in the lock's place, its pins into rocwright.toml.")
+@click.option("--write", is_flag=True, help="Replace the lock with it, and put its pins into rocwright.toml.")
 @json_option
 def command(
     components: tuple[str, ...],
@@ -29,10 +29,10 @@ def command(
     write: bool,
     as_json: bool,
 ) -> None:
-    """Write a candidate lock: everything that `rocwright watch` admits, or the components named.
+    """Write a candidate lock with everything that `rocwright watch` allows, or with the named components.
 
-    What is named is taken although rocwright.toml pins it. root/build, root/run, root/check and python are
-    names too. What is not taken stays as it is locked, as far as the solver allows.
+    Named components are updated even if rocwright.toml pins them. root/build, root/run, root/check and python
+    are names too. Everything else stays as it is locked, as far as the solver allows.
     """
     from rocwright.cli.tell import print_json
     from rocwright.project import project_in
@@ -40,7 +40,7 @@ def command(
     from rocwright.watch.projects import bump, put_candidate, watch_settings
 
     if write and output is not None:
-        raise click.UsageError("--output and --write name two places for one lock.")
+        raise click.UsageError("Use either --output or --write, not both.")
     project = project_in(Path.cwd())
     settings = watch_settings(Path.cwd(), {"take": take, "cool_down": cool_down, "seconds": seconds})
     made = bump(project, components, settings, say)
@@ -61,6 +61,6 @@ def command(
     for line in tell_difference(made.difference, ages=made.ages, again=made.again):
         click.echo(line)
     for name, why in made.left:
-        click.echo(f"not taken: {name}: {why}")
+        click.echo(f"not updated: {name}: {why}")
     if path is not None:
         click.echo(f"written to {path}")

@@ -40,14 +40,14 @@ KINDS = (
 
 @click.group("catalog")
 def command() -> None:
-    """The facts that everything else is made from: check them, describe them to an editor."""
+    """The catalog of facts: check its files, print JSON schemas for editors."""
 
 
 @command.command("check")
 @click.argument("folder", required=False, type=click.Path(path_type=Path, exists=True, file_okay=False))
 @json_option
 def check(folder: Path | None, as_json: bool) -> None:
-    """Everything that is wrong, by file and place; FOLDER is laid over the carried catalog."""
+    """List all faults by file and place; FOLDER is laid over the catalog that comes with rocwright."""
     from rocwright.catalog_lint import tables
     from rocwright.cli.tell import print_json
     from rocwright.errors import InputError
@@ -62,8 +62,9 @@ def check(folder: Path | None, as_json: bool) -> None:
     if faults:
         raise InputError(
             f"the catalog has {len(faults)} fault{'s' if len(faults) > 1 else ''}",
+            cause="; ".join(sorted({one.file.name for one in faults})[:8]),
             detail="\n".join(map(str, faults)),
-            next_step="correct these places, then rocwright catalog check",
+            next_step="correct the entries below, then rocwright catalog check",
         )
     click.echo(f"no fault found in {', '.join(map(str, folders))}")
 
@@ -71,7 +72,8 @@ def check(folder: Path | None, as_json: bool) -> None:
 @command.command("schema")
 @click.argument("kind", required=False, type=click.Choice(KINDS))
 def schema(kind: str | None) -> None:
-    """JSON schema of a KIND of file, for editors; without KIND all of them, with the files they are for."""
+    """Print the JSON schema of a KIND of file, for editors; without KIND all of them, with their "
+    "file names."""
     from rocwright.catalog_lint import tables
     from rocwright.cli.tell import print_json
 

@@ -20,7 +20,7 @@ _DAYS = {"": 1.0, "d": 1.0, "h": 1 / 24, "w": 7.0}
 def _age(_: click.Context, __: click.Parameter, text: str | None) -> float | None:
     match = re.fullmatch(r"(\d{1,6}(?:\.\d+)?) ?([dhw]?)", text or "")
     if text is not None and match is None:
-        raise click.BadParameter(f"{text!r} is no time such as 30d, 12h or 2w.")
+        raise click.BadParameter(f"{text!r} is not a time such as 30d, 12h or 2w.")
     return float(match[1]) * _DAYS[match[2]] if match else None
 
 
@@ -32,12 +32,14 @@ def _names(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
 
 @click.command("clean")
 @click.argument("kinds", nargs=-1, metavar="[KIND]..", shell_complete=_names)
-@click.option("--dry-run", is_flag=True, help="Only say what would go.")
-@click.option("--keep", metavar="30d", callback=_age, help="What was used in so long stays. [default: 30d]")
+@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
 @click.option(
-    "--max", "at_most", metavar="50GiB", callback=size_option, help="Stop when no more than this is left."
+    "--keep", metavar="30d", callback=_age, help="Keep what was used within this time. [default: 30d]"
 )
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option(
+    "--max", "at_most", metavar="50GiB", callback=size_option, help="Remove only until this much is left."
+)
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option
 def command(
     kinds: tuple[str, ...],
@@ -47,10 +49,10 @@ def command(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """What takes room on this machine, by kind; with a KIND or an option, remove what nothing needs.
+    """What takes disk space on this machine, by kind; with a KIND or an option, remove what is not needed.
 
-    What the last plan of a stack needs, what is in use, and changes that are not saved stay. Caches and
-    images of other programs are only touched where they are named.
+    What the last plan of a stack needs, what is in use, and unsaved changes are kept. Caches and
+    images of other programs are only touched if they are named.
     """
     from rocwright.cleanup.model import chosen, the_kinds
     from rocwright.cleanup.room import clear, kinds_asked, look
@@ -73,7 +75,9 @@ def command(
     total = sum(one.size for one in going)
     if as_json and not (dry_run or yes):
         raise InputError(
-            "nothing was removed", cause="--json asks nobody", next_step="add --dry-run to look, or --yes"
+            "nothing was removed",
+            cause="--json does not ask for confirmation",
+            next_step="add --dry-run to see what would be removed, or --yes to remove it",
         )
     if not as_json:
         _list(going)
@@ -89,15 +93,15 @@ def command(
     if as_json:
         print_json(_as_data(room, going) | {"removed": removed, "size": total, "refused": refused})
     elif not going:
-        click.echo(f"nothing of these kinds can go; {size(room.size)} stay")
+        click.echo(f"nothing of these kinds can be removed; {size(room.size)} are kept")
     else:
         verb = "freed" if removed else "would be freed"
-        click.echo(f"{size(total)} {verb}; {size(room.size - total)} of these kinds stay")
+        click.echo(f"{size(total)} {verb}; {size(room.size - total)} of these kinds are kept")
     if refused:
         raise InputError(
             "not all could be removed",
             cause="; ".join(refused),
-            next_step="run the program's command by hand",
+            next_step="run the command of that program yourself",
         )
 
 
@@ -107,7 +111,7 @@ def _show(room: DiskSpace, where: str) -> None:
     from rocwright.units import size
 
     print_table(
-        ("kind", "size", "things", "last use", "can go", "what it is", "once removed", "command"),
+        ("kind", "size", "things", "last use", "removable", "what it is", "once removed", "command"),
         [
             (
                 one.kind,
@@ -129,7 +133,7 @@ def _show(room: DiskSpace, where: str) -> None:
     stays = staying(Path(where))
     if stays:
         names = ", ".join(kept.name for kept, _ in stays)
-        click.echo(f"\n{size(sum(taken for _, taken in stays))} more are no cache and stay: {names}")
+        click.echo(f"\n{size(sum(taken for _, taken in stays))} more are not caches and are kept: {names}")
     own = [one for one in room.found if not one.outside]
     free = sum(piece.size for one in own for piece in one.pieces)
     click.echo(

@@ -85,7 +85,7 @@ def size_option(_: click.Context, __: click.Parameter, text: str | None) -> int 
     """The bytes that an option's value means, such as 50GiB."""
     match = re.fullmatch(r"(\d{1,12}(?:\.\d+)?) ?((?:[KMGT]iB)?)", text or "")
     if text is not None and match is None:
-        raise click.BadParameter(f"{text!r} is no size such as 50GiB, 800MiB or a number of bytes.")
+        raise click.BadParameter(f"{text!r} is not a size such as 50GiB, 800MiB or a number of bytes.")
     return int(float(match[1]) * _BYTES[match[2]]) if match else None
 
 
@@ -158,7 +158,7 @@ def project_options(function: F) -> F:
             "gpus",
             multiple=True,
             shell_complete=complete_gpu,
-            help='Such as gfx1151 or "RX 580"; more than once, or with commas; auto takes the one found.',
+            help='Such as gfx1151 or "RX 580"; repeatable, or commas; auto uses the GPU of this machine.',
         ),
         click.argument("stack", required=False, shell_complete=complete("stack")),
     ):
@@ -183,7 +183,9 @@ def memory_option(context: click.Context, parameter: click.Parameter, text: str 
     """The bytes that a build may have."""
     memory = size_option(context, parameter, text)
     if memory is not None and memory < LEAST_MEMORY:
-        raise click.BadParameter(f"{text!r} is too little for any step; 512MiB, or some GiB, may do.")
+        raise click.BadParameter(
+            f"{text!r} is too little for any step; use at least 512MiB, better some GiB."
+        )
     return memory
 
 
@@ -199,7 +201,7 @@ def no_compiler_cache_option(function: F) -> F:
         "compiler_cache",
         flag_value=False,
         default=True,
-        help="Compile everything: nothing that an earlier step left is used.",
+        help="Compile everything again, without the compiler caches of earlier builds.",
     )(function)
 
 
@@ -208,7 +210,7 @@ def engine_option(function: F) -> F:
     return click.option(
         "--engine",
         shell_complete=complete_engine,
-        help="The sandbox engine, by name; otherwise the first that works here.",
+        help="The sandbox engine. [default: the first that works here]",
     )(function)
 
 
@@ -222,15 +224,16 @@ def the_project(asked: Asked) -> Project:
         project = api.project()
         if asked.changes:
             raise InputError(
-                f"{', '.join(asked.changes)} cannot be changed on the way",
-                cause=f"the {PROJECT} here says what is asked for",
-                next_step=f"rocwright lock --set ... writes it into {PROJECT} and locks anew",
+                f"{', '.join(asked.changes)} cannot be changed here",
+                cause=f"the {PROJECT} in this folder defines the request",
+                next_step=f"rocwright lock --set ... writes it into {PROJECT} and locks again",
             )
         return project
     if asked.stack is None:
         raise InputError(
-            "which stack?",
-            cause="--gpu and --base go with a stack's name; without them the rocwright.toml here is used",
+            "no stack named",
+            cause="--gpu and --base need the name of a stack; without them the rocwright.toml in "
+            "this folder is used",
             next_step=f"name one of {', '.join(api.stacks())}",
         )
     return api.project(asked.stack, asked.gpus, asked.base or "", say=say, **asked.changes)
@@ -245,8 +248,8 @@ def not_a_stack(step: str, verb: str) -> None:
     if stack is not None and step not in the_catalog().components:
         first = stack.components[0]
         raise InputError(
-            f"{step} is a stack; a step is asked for",
-            cause=f"steps of it: {', '.join(stack.components)}, root/build, ...",
+            f"{step} is a stack, not a step",
+            cause=f"its steps: {', '.join(stack.components)}, root/build, ...",
             next_step=f"rocwright {verb} {first} {step}, or rocwright plan {step} for all of its steps",
         )
 

@@ -13,10 +13,15 @@ from rocwright.cli.watch import settings_options
 
 @click.command("cycle")
 @settings_options
-@click.option("--bisect", is_flag=True, help="Where a candidate fails, look for the change that broke it.")
-@click.option("--dry-run", is_flag=True, help="Say what would be tried and why; build and promote nothing.")
+@click.option("--bisect", is_flag=True, help="If a candidate fails, search for the change that broke it.")
 @click.option(
-    "--jobs", "-j", type=click.IntRange(min=1), help="Most processes at once; all cores by default."
+    "--dry-run", is_flag=True, help="Only show what would be tried and why; build and promote nothing."
+)
+@click.option(
+    "--jobs",
+    "-j",
+    type=click.IntRange(min=1),
+    help="Maximum number of parallel processes. [default: all cores]",
 )
 @engine_option
 @json_option
@@ -32,8 +37,8 @@ def command(
 ) -> None:
     """Follow upstream once: for every row of [[matrix]] a candidate, its build, its checks, its channels.
 
-    What is promoted lies in locks/ROW/CHANNEL.lock. A row that fails keeps what it had. A cycle that was
-    stopped goes on where it was. Exit code 0: every row is fine; 1: a candidate failed, or was not tried.
+    Promoted locks are in locks/ROW/CHANNEL.lock. A row that fails keeps its old locks. A cycle that was
+    stopped continues where it was. Exit code 0: every row is fine; 1: a candidate failed, or was not tried.
     """
     from rocwright.cli.tell import print_json
     from rocwright.cycle.channels import channels

@@ -21,12 +21,15 @@ MOST_KNOWN = 4
 @click.command("diagnose")
 @click.argument("log", required=False, type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))
 @click.option(
-    "--component", default="", shell_complete=complete("component"), help="What failed, if the log is of one."
+    "--component",
+    default="",
+    shell_complete=complete("component"),
+    help="The component that failed, if the log is of one.",
 )
 @click.option("--version", default="", help="The version of the component.")
 @click.option("--gpu", "gpus", multiple=True, shell_complete=complete_gpu, help="The GPU that it is for.")
 @click.option("--base", default="", shell_complete=complete("base"), help="The base that it was built on.")
-@click.option("--phase", type=click.Choice([one.value for one in Phase]), help="What was being done.")
+@click.option("--phase", type=click.Choice([one.value for one in Phase]), help="The phase that failed.")
 @json_option
 def command(
     log: Path | None,
@@ -37,9 +40,9 @@ def command(
     phase: str | None,
     as_json: bool,
 ) -> None:
-    """What broke, by its LOG: the first error, and what is known of it. - reads standard input.
+    """Explain a failure from its LOG: the first error, and the known issue. - reads standard input.
 
-    The log may be of any tool and any size, compressed, cut off, with terminal codes.
+    The log may come from any tool and have any size; compressed, truncated and coloured logs are read too.
     """
     from rocwright.api.gpus import chosen_targets
     from rocwright.cli.tell import print_json
@@ -47,7 +50,9 @@ def command(
     from rocwright.diagnosis.read_log import open_log, pieces
 
     if log is None:
-        raise click.UsageError("Name a LOG, or - for standard input; rocwright issues tells what is known.")
+        raise click.UsageError(
+            "Name a LOG, or - for standard input; rocwright issues lists the known issues."
+        )
     targets = chosen_targets(gpus, say) if gpus else ()
     where = Where(
         component=component,
@@ -94,7 +99,7 @@ def _tell(found: Diagnosis) -> None:
         click.echo(f"no error found in {read}")
         if found.last.strip():
             _label("ends", printable(found.last))
-        _label("next", "the log may end before the failure, or be of another step")
+        _label("next", "the log may end before the failure, or belong to another step")
         return
     if found.first is not None:
         who = f", by {found.first.tool}" if found.first.tool else ""
@@ -105,12 +110,12 @@ def _tell(found: Diagnosis) -> None:
         _known(one)
     more = [one.issue.name for one in found.known[MOST_KNOWN:]]
     if more:
-        _label("more", f"known too, less likely: {', '.join(more)}")
+        _label("more", f"other known issues, less likely: {', '.join(more)}")
     for out in found.ruled_out:
         _label("not", f"{out.issue} (line {out.line:,}): {out.why}")
     if found.cause is None:
-        _label("unknown", "no known issue explains this; what stands above is the first error of the log")
-        _label("next", "read the lines before it; an issue of yours can go into your catalog's issues/*.toml")
+        _label("unknown", "no known issue explains this; above is the first error of the log")
+        _label("next", "read the lines before it; you can add an issue to issues/*.toml of your catalog")
 
 
 def _known(one: Known) -> None:
@@ -119,7 +124,7 @@ def _known(one: Known) -> None:
     click.echo(f"{_bold('known')}   {_bold(issue.name)}, line {one.place.line:,}: {issue.means}")
     click.echo(f"  {one.place.text}")
     _label("cause", issue.cause)
-    _label("mend", issue.remedy)
+    _label("fix", issue.remedy)
     _label("source", f"{'; '.join(issue.source)} ({issue.confidence})")
 
 

@@ -30,7 +30,7 @@ _MANY = 4
     "gpus",
     multiple=True,
     shell_complete=complete_gpu,
-    help="Judge for these GPUs of the machine alone.",
+    help="Check only for these GPUs of the machine.",
 )
 @click.option(
     "--root",
@@ -42,9 +42,12 @@ _MANY = 4
 @click.option(
     "--bundle",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write a bug report (.tar.gz or .zip): this, versions, the last failed run; secrets are taken out.",
+    help="Write a bug report (.tar.gz or .zip): this report, versions, the last failed run; secrets "
+    "are removed.",
 )
-@click.option("--no-engines", is_flag=True, help="Try no sandbox engine; the rest takes less than a second.")
+@click.option(
+    "--no-engines", is_flag=True, help="Do not try the sandbox engines; the rest takes less than a second."
+)
 @json_option
 def command(
     stack: str | None,
@@ -55,9 +58,9 @@ def command(
     no_engines: bool,
     as_json: bool,
 ) -> None:
-    """Is this machine fit to build STACK, or any, and to run it? What is wrong, why, and what mends it.
+    """Is this machine ready to build STACK (or any stack) and run it? What is wrong, why, and how to fix it.
 
-    Reads what the kernel tells; no ROCm needs to be installed. Ends with 12 where something is an error.
+    Reads what the kernel reports; ROCm does not need to be installed. Exit code 12: an error was found.
     """
     from rocwright.catalog.load import the_catalog
     from rocwright.cli.tell import print_json
@@ -122,7 +125,7 @@ def _lines(report: Report) -> Iterator[str]:
         yield f"{'':9}tools on the host: {tools}"
     if report.able:
         yield ""
-        head = "What it can do (times and disk by the catalog, on two cores, partly guessed):"
+        head = "What it can build (times and disk space from the catalog, for two cores, partly estimated):"
         yield click.style(head, bold=True)
         yield from _table(report.able)
 
@@ -135,7 +138,7 @@ def _finding(one: Finding) -> Iterator[str]:
     for label, text in (
         ("why", one.why),
         ("for", ", ".join(one.stacks) if len(one.stacks) <= _MANY else many),
-        ("mend", f"{one.mend}{'   (safe: --fix)' if one.safe else ''}" if one.mend else ""),
+        ("fix", f"{one.mend}{'   (safe: --fix)' if one.safe else ''}" if one.mend else ""),
     ):
         if text:
             yield f"{'':9}{label:<5} {text}"
@@ -148,14 +151,14 @@ def _table(every: Sequence[Able]) -> Iterator[str]:
         took = f"took {duration(one.took)} here" if one.took else ""
         expected = f"about {duration(one.need.seconds)}" if one.need.seconds else "time unknown"
         if one.how == "not served":
-            words = [f"not served: {one.why}"]
+            words = [f"not supported: {one.why}"]
         else:
             words = [
                 f"{one.how}{f' ({one.why})' if one.why else ''}",
                 took or expected,
                 size(one.need.disk) if one.need.disk else _others(one),
                 "1 job" if one.jobs == 1 else f"{one.jobs} jobs",
-                one.said or ("a lock, nothing seen yet" if one.row else "no row: nobody has tried it"),
+                one.said or ("has a lock, not tested yet" if one.row else "never tried"),
                 *(f"{name}: {told}" for name, told in one.lacks.items()),
             ]
         yield f"  {one.target:<8} {one.stack:<18} {' · '.join(words)}"
@@ -170,7 +173,7 @@ def _others(one: Able) -> str:
     said = [f"{size(one.others.memory)} of memory"] if one.others.memory else []
     said += [f"{size(one.others.disk)} of disk"] if one.others.disk else []
     said += [f"{one.others.hours} h"] if one.others.hours else []
-    return f"others took {', '.join(said)}" if said else "disk unknown"
+    return f"other machines took {', '.join(said)}" if said else "disk unknown"
 
 
 def _fix(report: Report, *, live: bool) -> None:
@@ -179,12 +182,13 @@ def _fix(report: Report, *, live: bool) -> None:
 
     if not live:
         raise InputError(
-            "--fix mends this machine, and --root names another",
-            next_step="run it there, without --root",
+            "--fix cannot be used with --root",
+            cause="--fix changes this machine, and --root describes another one",
+            next_step="run rocwright doctor --fix on that machine, without --root",
         )
     done = mend(report.findings, lambda one: click.confirm(f"{one.what}\nrun: {one.mend} ?", err=True))
     if not done:
-        say("nothing here can be mended safely; the commands above are for you to judge")
+        say("no fix is safe to run automatically; read the commands above and run those that you want")
     for one in done:
         told = "not run" if one.status is None else "done" if one.status == 0 else f"ended with {one.status}"
         say(f"{told}: {one.command}")

@@ -21,20 +21,20 @@ from rocwright.cli.common import complete_gpu, json_option, say
     type=click.Choice(["build", "run"]),
     default="run",
     show_default=True,
-    help="What it is for.",
+    help="The scope: what the variables are for.",
 )
 @click.option(
     "--shell",
     type=click.Choice(["bash", "fish", "nu", "powershell"]),
     default="bash",
     show_default=True,
-    help="Whose words; bash holds for sh and zsh.",
+    help="The shell to write for; bash also covers sh and zsh.",
 )
 @json_option
 def command(gpu: str, scope: str, shell: str, as_json: bool) -> None:
-    """The environment that a GPU wants, each variable with its reason and source: eval "$(rocwright env)".
+    """The environment variables that a GPU needs, each with its reason and source: eval "$(rocwright env)".
 
-    What is optional is shown as a comment. An override is never in the environment of a build.
+    Optional variables are shown as comments. An override is never in the environment of a build.
     """
     from rocwright import api
     from rocwright.catalog.environment import environment

@@ -19,7 +19,7 @@ from rocwright.cli.common import engine_option, no_compiler_cache_option
     "--job-server",
     "server",
     type=click.Path(path_type=Path),
-    help="The folder of a build's job server; its tokens say how many processes there may be.",
+    help="The folder of a build's job server, which limits the number of processes.",
 )
 @no_compiler_cache_option
 @click.option(
@@ -35,7 +35,7 @@ def command(
     compiler_cache: bool,
     report: Path | None,
 ) -> None:
-    """Run one step given nothing but the store; its outputs are put there, if absent."""
+    """Run one step from the store alone; its outputs are added to the store if they are missing."""
     from rocwright.execution.step_process import Asked, made, run
 
     asked = Asked(

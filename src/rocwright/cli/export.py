@@ -18,9 +18,11 @@ FORMATS = (
 @click.argument("kind", type=click.Choice(FORMATS), metavar="FORMAT")
 @project_options
 @click.option(
-    "--out", type=click.Path(path_type=Path, file_okay=False), help="The folder; export/FORMAT without it."
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="The output folder. [default: export/FORMAT]",
 )
-@click.option("--force", is_flag=True, help="Write over files that are there and differ.")
+@click.option("--force", is_flag=True, help="Overwrite existing files that differ.")
 @json_option
 def command(
     kind: str,
@@ -29,7 +31,7 @@ def command(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Write the lock as plain files that need rocwright no more.
+    """Write the lock as plain files that do not need rocwright.
 
     \b
     containerfile  a Containerfile and its build context, for podman, docker and buildah

@@ -15,12 +15,12 @@ def _issues(context: click.Context, parameter: click.Parameter, incomplete: str)
 
 @click.command("heal")
 @project_options
-@click.option("--explain", is_flag=True, help="The trail of each remedy; so it does without options too.")
-@click.option("--forget", metavar="ISSUE", shell_complete=_issues, help="Take the remedies of an issue out.")
+@click.option("--explain", is_flag=True, help="Show the history of each remedy (the default).")
+@click.option("--forget", metavar="ISSUE", shell_complete=_issues, help="Remove the remedies of an issue.")
 @json_option
 def command(asked: Asked, explain: bool, forget: str | None, as_json: bool) -> None:
     """What `rocwright build --heal` put into the lock: which failure, which known issue, which action, what
-    that changed, and whether it helped. A plain build uses the remedies and changes none.
+    that changed, and whether it helped. A plain build uses the remedies and does not change them.
     """
     from rocwright.cli.tell import print_json
     from rocwright.errors import InputError
@@ -30,12 +30,12 @@ def command(asked: Asked, explain: bool, forget: str | None, as_json: bool) -> N
     from rocwright.resolve.lock import relocks
 
     if explain and forget:
-        raise click.UsageError("--explain shows, --forget takes out: one of them.")
+        raise click.UsageError("Use either --explain or --forget, not both.")
     project = the_project(asked)
     if not project.lock_path.exists():
         raise InputError(
-            "there is no lock yet, and so no remedy",
-            cause=f"{project.lock_path} is not there: nothing was locked or built",
+            "there is no lock yet, so there are no remedies",
+            cause=f"{project.lock_path} does not exist: nothing was locked or built",
             next_step=asked.after("build"),
         )
     locked = read_lock(project.lock_path, project.request)
@@ -44,13 +44,13 @@ def command(asked: Asked, explain: bool, forget: str | None, as_json: bool) -> N
         write_lock(project.lock_path, left)
         gone = [one for one in locked.remedies if one not in left.remedies]
         locked = left
-        say(f"{len(gone)} taken out of {project.lock_path}")
+        say(f"{len(gone)} removed from {project.lock_path}")
         chose = [does(one.action, one.component) for one in gone if one.in_force and relocks(one.action)]
         if chose:
-            say(f"the lock still has what they chose ({'; '.join(chose)}); to choose anew without:")
+            say(f"the lock still has what they chose ({'; '.join(chose)}); to choose again without:")
             say(f"  {asked.after('lock')}")
         if any(one.in_force for one in gone):
-            say("the next build makes anew, without them, what was built with them:")
+            say("the next build rebuilds without them what was built with them:")
             say(f"  {asked.after('build')}")
         if not as_json:
             return

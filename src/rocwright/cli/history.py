@@ -13,13 +13,15 @@ from rocwright.cli.common import complete, json_option
 if TYPE_CHECKING:
     from rocwright.records.model import Finding, Run
 
-NOTHING = "nothing has been built yet; begin with: rocwright build llama-vulkan"
+NOTHING = "nothing has been built yet; start with: rocwright build llama-vulkan"
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 
 
 @click.command("history")
 @click.argument("run_id", metavar="[RUN]", required=False)
-@click.option("--last", default=20, show_default=True, type=click.IntRange(min=1), help="How many runs.")
+@click.option(
+    "--last", default=20, show_default=True, type=click.IntRange(min=1), help="Maximum number of runs."
+)
 @click.option("--failed", is_flag=True, help="Only runs that failed.")
 @click.option("--stack", default="", shell_complete=complete("stack"), help="Only runs of this stack.")
 @click.option("--step", default="", help="Only runs with this step: torch, or source for source/...")
@@ -28,7 +30,7 @@ _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 def command(
     run_id: str | None, last: int, failed: bool, stack: str, step: str, since: str, as_json: bool
 ) -> None:
-    """Earlier runs on record, the newest first; of one RUN, its steps, failures and findings."""
+    """Earlier runs, the newest first; with a RUN, its steps, failures and findings."""
     from rocwright.cli.tell import print_json
     from rocwright.errors import InputError
     from rocwright.home import Home
@@ -45,9 +47,9 @@ def command(
             run = records.run(run_id)
             if run is None:
                 raise InputError(
-                    f"no run is called {run_id}",
-                    cause="it is not on record here",
-                    next_step="rocwright history --json has the names of the newest",
+                    f"there is no run {run_id}",
+                    cause="it is not in the records of this machine",
+                    next_step="rocwright history --json lists the newest runs with their names",
                 )
             findings = records.findings(run=run_id)
             if as_json:
@@ -63,7 +65,7 @@ def command(
     elif found:
         _show(found)
     elif which != Which():
-        click.echo("no run is like that")
+        click.echo("no run matches")
     else:
         click.echo(NOTHING)
 

@@ -15,7 +15,7 @@ from rocwright.cli.common import json_option, say
 def command(file: Path, as_json: bool) -> None:
     """Put the versions of a versions.env into rocwright.toml.
 
-    Lines are NAME=VALUE. Nothing in the file is executed; what is not plain is refused.
+    Lines are NAME=VALUE. Nothing in the file is executed; anything but plain values is refused.
     """
     from rocwright.catalog.load import the_catalog
     from rocwright.cli.tell import print_json
@@ -33,4 +33,4 @@ def command(file: Path, as_json: bool) -> None:
         return
     for name, version in request.versions.items():
         click.echo(f"{name} {version}")
-    say(f"written to {path}; rocwright lock answers it")
+    say(f"written to {path}; next: rocwright lock")

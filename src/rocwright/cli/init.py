@@ -19,7 +19,7 @@ from rocwright.cli.common import complete, complete_gpu, say
     help='Such as gfx1151 or "RX 580"; or auto.',
 )
 @click.option("--base", shell_complete=complete("base"), help="Such as debian:sid.")
-@click.option("--force", is_flag=True, help="Write over a rocwright.toml that is there.")
+@click.option("--force", is_flag=True, help="Overwrite an existing rocwright.toml.")
 def command(stack: str, gpus: tuple[str, ...], base: str | None, force: bool) -> None:
     """Write rocwright.toml: this stack, for these GPUs, on this base."""
     from rocwright import api
@@ -33,9 +33,9 @@ def command(stack: str, gpus: tuple[str, ...], base: str | None, force: bool) ->
     path = Path.cwd() / PROJECT
     if path.exists() and not force:
         raise InputError(
-            f"{PROJECT} is already here",
-            cause="it may hold pins of yours",
-            next_step="edit it, or write over it: rocwright init --force ...",
+            f"{PROJECT} already exists",
+            cause="it may have your own pins",
+            next_step="edit it, or overwrite it: rocwright init --force ...",
         )
     write_request(path, request)
     say(f"{PROJECT}: {stack} for {', '.join(request.gpu)} on {request.base}")

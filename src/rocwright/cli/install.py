@@ -20,9 +20,10 @@ from rocwright.cli.common import Asked, json_option, project_options, say, the_p
 )
 @json_option
 def command(asked: Asked, environment: Path, as_json: bool) -> None:
-    """Install the wheels of a built stack into a virtual environment of yours, and nothing else.
+    """Install the wheels of a built stack into your virtual environment, and nothing else.
 
-    Before and after, what the recipes guard (one torch, say) is looked at: one working copy stays.
+    Packages that the recipes guard (such as torch) are checked before and after: exactly one working copy may
+    exist.
     """
     from rocwright.cli.tell import print_json, print_table
     from rocwright.execution.install import install

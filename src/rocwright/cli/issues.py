@@ -20,19 +20,19 @@ def _names(context: click.Context, parameter: click.Parameter, incomplete: str) 
 
 @click.command("issues")
 @click.argument("ident", metavar="[ISSUE]", required=False, shell_complete=_names)
-@click.option("--search", default="", help="Only those in which these words stand, in any order.")
+@click.option("--search", default="", help="Only issues that contain these words, in any order.")
 @click.option(
     "--component",
     default="",
     shell_complete=complete("component"),
-    help="Only those that may concern a component.",
+    help="Only issues that may affect a component.",
 )
 @click.option("--markdown", is_flag=True, help="As the page of the documentation.")
 @json_option
 def command(ident: str | None, search: str, component: str, markdown: bool, as_json: bool) -> None:
-    """The known failures of the field; with an ISSUE, all that is known of it.
+    """Known failures of the ROCm stack; with an ISSUE, all that is known about it.
 
-    What `rocwright diagnose` finds in logs, and a failed step tells. A catalog folder of yours can add more.
+    `rocwright diagnose` and failed steps use them. Your own catalog folder can add more.
     """
     from rocwright.catalog.issue import the_issues
     from rocwright.catalog.load import lookup

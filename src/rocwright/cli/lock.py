@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 @project_options
 @click.option("--forget-remedies", "forget", is_flag=True, help="Drop what `build --heal` put into the lock.")
 @click.option(
-    "--accept", is_flag=True, help="Keep the lock as it was edited by hand, and choose nothing anew."
+    "--accept",
+    is_flag=True,
+    help="Accept the lock as it was edited by hand, without choosing versions again.",
 )
 @json_option
 def command(asked: Asked, forget: bool, accept: bool, as_json: bool) -> None:
@@ -66,4 +68,4 @@ def _tell_remedies(made: Lock) -> None:
     for one in made.remedies:
         if why := needless(one, made):
             drop = f"rocwright heal --forget {one.issue}"
-            say(f"lock: the remedy for {one.issue} may be needless: {why}; {drop}")
+            say(f"lock: the remedy for {one.issue} may no longer be needed: {why}; {drop}")

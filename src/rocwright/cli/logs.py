@@ -10,7 +10,7 @@ import click
 
 @click.command("logs")
 @click.argument("step", required=False)
-@click.option("--path", "only_path", is_flag=True, help="Only say where the log lies.")
+@click.option("--path", "only_path", is_flag=True, help="Only print the path of the log.")
 def command(step: str | None, only_path: bool) -> None:
     """The newest log of a step; without one, of the newest failure, else of the newest step."""
     from rocwright.execution.runs import find_log

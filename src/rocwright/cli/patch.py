@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.group("patch")
 def command() -> None:
-    """Edits of source trees: tried against real source, and made from what you changed."""
+    """Edits of source trees: check them against real sources, or make them from your changes."""
 
 
 @command.command("check")
@@ -25,15 +25,15 @@ def command() -> None:
 @click.option(
     "--source",
     type=click.Path(exists=True, path_type=Path),
-    help="A source tree or archive to look at, instead of those that the recipe's places give.",
+    help="A source tree or archive to check, instead of the recipe's sources.",
 )
-@click.option("--versions", help="Such as 2.6.0,2.7.1; with --source, the version that the tree is of.")
+@click.option("--versions", help="Such as 2.6.0,2.7.1; with --source, the version of that tree.")
 @click.option(
     "--gpu",
     "gpus",
     multiple=True,
     shell_complete=complete_gpu,
-    help="GPUs for edits that name targets; all where none is.",
+    help="GPUs for edits that name targets. [default: all]",
 )
 @json_option
 def check(
@@ -41,9 +41,8 @@ def check(
 ) -> None:
     """A table of a component's edits against versions.
 
-    An edit applies; or is absorbed, where the tree is so already; or has drifted, with the nearest place
-    shown; or its file is gone. Nothing is written to a tree. Ends with the status of a patch failure where an
-    edit would end a build.
+    An edit applies; is absorbed (the tree already contains it); has drifted (the most similar place is
+    shown); or its file is gone. Nothing is written to a tree. Exit code 5: an edit would fail a build.
     """
     from rocwright.api.gpus import chosen_targets
     from rocwright.catalog.load import the_catalog
@@ -173,12 +172,12 @@ def _show(component: str, edits: tuple[Edit, ...], columns: list[Column]) -> Non
     for column in had:
         for verdict in column.drifted:
             number = next(i for i, one in enumerate(column.verdicts, 1) if one is verdict)
-            click.echo(f"\n{number}  {column.version} {column.place}: {verdict.what or 'there already'}")
+            click.echo(f"\n{number}  {column.version} {column.place}: {verdict.what or 'applied already'}")
             for line in (verdict.cause, *verdict.near.splitlines()):
                 click.echo(f"   {line}")
     for column in columns:
         if column.missing:
-            click.echo(f"not had: {component} {column.version}, {column.place}: {column.missing}")
+            click.echo(f"not available: {component} {column.version}, {column.place}: {column.missing}")
 
 
 def _word(column: Column, index: int) -> str:
@@ -192,13 +191,13 @@ def _word(column: Column, index: int) -> str:
 @command.command("save")
 @click.argument("step", required=False)
 @project_options
-@click.option("--message", "-m", help="Take what is changed without a commit too, under this message.")
+@click.option("--message", "-m", help="Also save uncommitted changes, with this message.")
 @click.option(
     "--catalog",
     "folder",
     envvar="ROCWRIGHT_CATALOG",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Your catalog folder; by default the one that ROCWRIGHT_CATALOG names.",
+    help="Your catalog folder. [default: ROCWRIGHT_CATALOG]",
 )
 def save(
     step: str | None,
@@ -206,7 +205,7 @@ def save(
     message: str | None,
     folder: Path | None,
 ) -> None:
-    """Keep what you changed in a shell's tree as edits of the component.
+    """Save your changes in a shell's tree as edits of the component.
 
     Each commit that you made on top of the build's becomes a diff in your catalog folder and an edit for this
     version; the next build applies it. A new file counts once it is added (git add).
@@ -224,8 +223,8 @@ def save(
 
     if folder is None:
         raise InputError(
-            "there is no catalog folder of yours to save to",
-            cause="what rocwright carries is not changed",
+            "there is no catalog folder to save to",
+            cause="the catalog that comes with rocwright is never changed",
             next_step="rocwright patch save --catalog FOLDER, and export ROCWRIGHT_CATALOG=FOLDER for builds",
         )
     project = the_project(asked)
@@ -241,7 +240,7 @@ def save(
     if len(opened) != 1:
         raise InputError(
             f"which step? {', '.join(opened)}" if opened else f"no tree of {step or 'a step'} is open",
-            cause="a tree is opened by rocwright shell",
+            cause="trees are opened with rocwright shell",
             next_step=f"rocwright patch save {next(iter(opened))}" if opened else "rocwright shell STEP",
         )
     (chosen,) = opened.values()

@@ -12,7 +12,7 @@ from rocwright.cli.common import Asked, json_option, project_options, say, the_p
 @click.command("plan")
 @project_options
 @click.option(
-    "--graph", type=click.Path(path_type=Path, dir_okay=False), help="Draw the plan into this SVG file."
+    "--graph", type=click.Path(path_type=Path, dir_okay=False), help="Draw the plan as this SVG file."
 )
 @json_option
 def command(asked: Asked, graph: Path | None, as_json: bool) -> None:

@@ -32,15 +32,15 @@ def _channels(context: click.Context, parameter: click.Parameter, incomplete: st
 @click.command("promote")
 @click.argument("row", required=False, shell_complete=_rows)
 @click.option(
-    "--to", "channel", default="", shell_complete=_channels, help="The channel; otherwise the next one."
+    "--to", "channel", default="", shell_complete=_channels, help="The channel. [default: the next one]"
 )
 @json_option
 def command(row: str | None, channel: str, as_json: bool) -> None:
     """Promote the newest lock of ROW that has evidence. Without ROW: what each channel holds, and what the
-    newest lock of each row lacks for it.
+    newest lock of each row lacks for the next.
 
-    ROW is called as its folder in locks/. Nothing is promoted without the evidence that a channel asks for;
-    only its days are left to you.
+    ROW is the name of its folder in locks/. Nothing is promoted without the evidence that a channel needs;
+    only its waiting time can be skipped.
     """
     from difflib import get_close_matches
 
@@ -56,7 +56,7 @@ def command(row: str | None, channel: str, as_json: bool) -> None:
     wanted = channels_in(folder)
     if row is None:
         if channel:
-            raise click.UsageError("--to goes with a ROW.")
+            raise click.UsageError("--to needs a ROW.")
         with read_records(home) as records:
             told = {
                 name: (place, stands(records, folder, place, wanted))
@@ -70,8 +70,10 @@ def command(row: str | None, channel: str, as_json: bool) -> None:
             near = get_close_matches(row, known, n=3) or [*known][:3]
             raise InputError(
                 f"there is no row {row}",
-                cause=f"there are {', '.join(near)}" if near else "nothing is on record, and no project here",
-                next_step="rocwright promote shows all of them",
+                cause=f"there are {', '.join(near)}"
+                if near
+                else "there are no records, and no project in this folder",
+                next_step="rocwright promote lists the rows",
             )
         made = promote(records, folder, home, known[row], channel, wanted, getpass.getuser())
     if as_json:
@@ -91,7 +93,7 @@ def _show(told: dict[str, tuple[ChannelPlace, tuple[Stand, ...]]]) -> None:
     from rocwright.cli.tell import print_table
 
     if not told:
-        click.echo("nothing is on record, and there is no rocwright.toml here; begin with: rocwright build")
+        click.echo("there are no records, and no rocwright.toml here; start with: rocwright build")
         return
     rows = [
         (
@@ -99,7 +101,7 @@ def _show(told: dict[str, tuple[ChannelPlace, tuple[Stand, ...]]]) -> None:
             one.channel.name,
             one.holds[:12] or "nothing",
             one.since,
-            one.why or "may be promoted",
+            one.why or "can be promoted",
         )
         for name, (_, found) in told.items()
         for at, one in enumerate(found)

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 @click.group("records")
 def command() -> None:
-    """The database of runs, findings and channels: where it is, whether it is whole."""
+    """The database of runs, findings and channels: where it is, and whether it is intact."""
 
 
 @command.command("check")
-@click.option("--repair", is_flag=True, help="Save what can be read; the damaged file is moved aside.")
+@click.option("--repair", is_flag=True, help="Recover what can be read; the damaged file is moved aside.")
 @json_option
 def check(repair: bool, as_json: bool) -> None:
-    """Where the records are, how much they hold, and whether they are whole."""
+    """Show where the records are, how large they are, and whether they are intact."""
     from rocwright.cli.tell import print_json
     from rocwright.errors import InputError, InternalError
     from rocwright.home import Home
@@ -34,9 +34,9 @@ def check(repair: bool, as_json: bool) -> None:
         where = place(home)
         if isinstance(where, str):
             raise InputError(
-                "a server's records are repaired by the server",
-                cause="--repair is for an SQLite file",
-                next_step="restore the server's own backup",
+                "records on a database server cannot be repaired here",
+                cause="--repair works on an SQLite file only",
+                next_step="restore a backup of the server",
             )
         done = upkeep.repair(where)
         say(f"saved {sum(done.rows.values())} rows; the damaged file is {done.aside}")
@@ -50,7 +50,7 @@ def check(repair: bool, as_json: bool) -> None:
         raise InternalError(
             f"the records at {found.place} are damaged",
             cause=found.problems[0],
-            next_step="rocwright records check --repair saves what can be read",
+            next_step="rocwright records check --repair recovers what can be read",
         )
 
 
@@ -69,7 +69,7 @@ def _show(found: RecordsCheck) -> None:
 
 @command.command("vacuum")
 def vacuum() -> None:
-    """Make the database as small as what it holds, and its answers quick."""
+    """Compact the database, and make its queries fast."""
     from rocwright.home import Home
     from rocwright.records import upkeep
     from rocwright.records.opening import open_records
@@ -84,7 +84,7 @@ def vacuum() -> None:
 
 @command.command("export")
 def export() -> None:
-    """Everything as lines of JSON: a run with all that it left, or a promotion."""
+    """Export everything as lines of JSON: runs with their findings, and promotions."""
     from rocwright.home import Home
     from rocwright.records import upkeep
     from rocwright.records.opening import read_records
@@ -97,11 +97,11 @@ def export() -> None:
 @command.command("import")
 @click.argument("file", type=click.File("r", encoding="utf-8"), default="-")
 def import_(file: TextIO) -> None:
-    """Put exported lines on record, but runs that are there: from one database to another."""
+    """Import exported lines from another database; runs that are on record already are skipped."""
     from rocwright.home import Home
     from rocwright.records import upkeep
     from rocwright.records.opening import open_records
 
     with open_records(Home.default()) as records:
         count = upkeep.take_in(records, file)
-    click.echo(f"{count} run{'s' if count != 1 else ''} taken in")
+    click.echo(f"{count} run{'s' if count != 1 else ''} imported")

@@ -119,7 +119,7 @@ def _proof(built: Built) -> str:
     from rocwright.provenance.keys import chosen
 
     signers = {one.keyid for one in built.artifacts}
-    told = "an SBOM and a statement beside each artifact"
+    told = "an SBOM and a statement next to each artifact"
     lacking = sorted({name for one in built.artifacts if not one.keyid for name in one.lacking})
     if lacking and chosen() is not None:
         return f"{told}, not signed: checks have not passed: {', '.join(lacking)} (rocwright verify)"

@@ -13,12 +13,12 @@ from rocwright.cli.common import complete, json_option, say
 @click.option(
     "--html",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the page into this file: self-contained, for a mailing list or a bug.",
+    help="Write a self-contained page to this file, for a mailing list or a bug report.",
 )
-@click.option("--stack", default="", shell_complete=complete("stack"), help="Of one stack alone.")
+@click.option("--stack", default="", shell_complete=complete("stack"), help="Only this stack.")
 @json_option
 def command(html: Path | None, stack: str, as_json: bool) -> None:
-    """What stands: every stack, GPU and base on record, what was shown of each, and what is broken.
+    """Status of every stack, GPU and base on record: the evidence for each, and what is broken.
 
     The matrix of `rocwright serve`, without a server.
     """
@@ -43,7 +43,7 @@ def command(html: Path | None, stack: str, as_json: bool) -> None:
                 raise InputError(
                     f"{html} cannot be written",
                     cause=error.strerror or str(error),
-                    next_step="name a file in a folder that you may write",
+                    next_step="name a file in a folder that you can write to",
                 ) from error
             say(f"written to {html}")
     if as_json:

@@ -16,23 +16,28 @@ if TYPE_CHECKING:
 
 @click.command("reproduce")
 @project_options
-@click.option("--jobs", "-j", type=click.IntRange(min=1), help="Most processes at once; one less by default.")
+@click.option(
+    "--jobs",
+    "-j",
+    type=click.IntRange(min=1),
+    help="Maximum number of parallel processes. [default: one less than the first build]",
+)
 @click.option(
     "--engine",
     shell_complete=complete_engine,
-    help="Another sandbox engine, by name; the one of before by default.",
+    help="Another sandbox engine. [default: that of the first build]",
 )
-@click.option("--roots", is_flag=True, help="Make the root file systems again too.")
-@click.option("--keep", is_flag=True, help="Leave the second build's folder in place.")
+@click.option("--roots", is_flag=True, help="Also make the root file systems again.")
+@click.option("--keep", is_flag=True, help="Keep the folder of the second build.")
 @json_option
 def command(
     asked: Asked, jobs: int | None, engine: str | None, roots: bool, keep: bool, as_json: bool
 ) -> None:
     """Build again in another folder, with other jobs and no compiler cache: are the bytes the same?
 
-    In place of STACK there may be a lock, or a file that was built here. The sources, and the root file
-    systems unless --roots says otherwise, are those of the first build. Exit code 0: bit for bit the same;
-    12: something differs, and it is told what.
+    STACK may also be a lock, or a file that was built here. The sources, and the root file
+    systems unless --roots is given, are those of the first build. Exit code 0: bit for bit the same;
+    12: something differs, and the report says what.
     """
     from rocwright.cli.tell import print_json
     from rocwright.execution.progress import choose_progress
@@ -73,11 +78,12 @@ def _what(asked: Asked) -> tuple[Project, Plan]:
     if not path.is_file():
         raise InputError(
             f"{path} is neither a stack nor a file",
+            cause="the catalog has no such stack, and there is no file at that path",
             next_step="name a stack (rocwright stacks lists them), a lock, or a file that was built here",
         )
     if asked.gpus or asked.base or asked.changes:
         raise click.UsageError(
-            f"{path} is a file, which says by itself for what it is: no options beside it."
+            f"{path} is a file that already says what it is for: leave out --gpu, --base and --set."
         )
     if ".lock" in path.suffixes:
         lock = read_lock(path)

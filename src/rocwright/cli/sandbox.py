@@ -12,7 +12,7 @@ from rocwright.sandbox import Probe
 @click.command("sandbox")
 @json_option
 def command(as_json: bool) -> None:
-    """Which sandbox engines work here, in the order in which they are chosen, and why the others do not."""
+    """Which sandbox engines work here, in order of preference, and why the others do not."""
     from dataclasses import asdict
 
     from rocwright.cli.tell import print_json, print_table

@@ -16,27 +16,33 @@ SCOPES = ("read", "run", "promote")
 
 @click.group("serve", invoke_without_command=True)
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", default=8642, show_default=True, type=click.IntRange(0, 65535), help="0: a free one.")
-@click.option("--open", "open_", is_flag=True, help="Anybody who reaches it may read.")
+@click.option(
+    "--port",
+    default=8642,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="The port; 0 finds a free one.",
+)
+@click.option("--open", "open_", is_flag=True, help="Allow reading without a token.")
 @click.option(
     "--name",
     "names",
     multiple=True,
     metavar="HOST",
-    help="A name that it goes by, behind a proxy. On the loopback it answers to no other.",
+    help="A host name of this server behind a proxy. On the loopback no other name is accepted.",
 )
 @click.option(
     "--cycle",
     "hours",
     type=click.FloatRange(min=0.1, max=24 * 365),
     metavar="HOURS",
-    help="Run `rocwright cycle` here, now and each so many hours.",
+    help="Run `rocwright cycle` here, now and every so many hours.",
 )
 @click.option(
     "--engine",
     default="",
     shell_complete=complete_engine,
-    help="The sandbox engine of what is built, by name.",
+    help="The sandbox engine for builds.",
 )
 @click.pass_context
 def command(
@@ -48,10 +54,10 @@ def command(
     hours: float | None,
     engine: str,
 ) -> None:
-    """What stands, what runs, what broke: in a browser, from this machine's records.
+    """Dashboard in a browser: what works, what runs, what broke, from this machine's records.
 
-    Builds are started, healed and promoted from there; what lies in rocwright-out is served as a package
-    index under /simple/. Reading needs a token, unless --open says otherwise; the link that is printed has
+    Builds can be started, healed and promoted there; rocwright-out is served as a package
+    index under /simple/. Reading needs a token, unless --open is given; the printed link has
     one for you.
     """
     if context.invoked_subcommand is not None:
@@ -75,7 +81,7 @@ def command(
 
         def tell(address: str) -> None:
             say(f"serving the records of {home.path} at {address}")
-            say(f"enter with: {address}/enter?token={access.first}")
+            say(f"sign in: {address}/enter?token={access.first}")
 
         cycling = Cycling(site.folder, hours, queue.turn, say, engine) if hours else None
         index = Index(site.folder / "rocwright-out", home, say)
@@ -93,7 +99,7 @@ def command(
 
 @command.group("token")
 def token() -> None:
-    """Tokens for others: what each is good for; only their hashes are kept."""
+    """Access tokens for others, with scopes; only their hashes are stored."""
 
 
 @token.command("add")
@@ -102,7 +108,7 @@ def token() -> None:
     "--scope", "scopes", multiple=True, type=click.Choice(SCOPES), help="May be given more than once."
 )
 def add(name: str, scopes: tuple[str, ...]) -> None:
-    """Make a token for NAME and print it, once."""
+    """Make a token for NAME and print it once."""
     from rocwright.home import Home
     from rocwright.records.model import now
     from rocwright.web.access import SCOPES as KNOWN
@@ -115,7 +121,7 @@ def add(name: str, scopes: tuple[str, ...]) -> None:
 @token.command("list")
 @json_option
 def list_(as_json: bool) -> None:
-    """Whose tokens there are, and what they are good for."""
+    """List the tokens and their scopes."""
     from rocwright.cli.tell import print_json
     from rocwright.home import Home
     from rocwright.web.access import Tokens
@@ -127,15 +133,15 @@ def list_(as_json: bool) -> None:
     for one in known:
         click.echo(f"{one.name}  {', '.join(one.scopes)}  since {one.made}")
     if not known:
-        click.echo("no tokens; the one of a running server is printed when it begins")
+        click.echo("no tokens; a server prints its own token when it starts")
 
 
 @token.command("remove")
 @click.argument("name")
 def remove(name: str) -> None:
-    """Forget the token of NAME. The sessions that it began end at once."""
+    """Remove the token of NAME. Its sessions end at once."""
     from rocwright.home import Home
     from rocwright.web.access import Tokens
 
     Tokens(Home.default().tokens).remove(name)
-    click.echo(f"{name} is forgotten")
+    click.echo(f"{name} is removed")

@@ -18,10 +18,10 @@ def command(
     engine: str | None,
     script: str | None,
 ) -> None:
-    """A shell in the sandbox of a failed or finished step: its root, its tree, its environment.
+    """Open a shell in the sandbox of a failed or finished step: its root, its tree, its environment.
 
-    After a failure the tree is as the failure left it; otherwise it is laid out anew. What you change in
-    there stays until it is saved (rocwright patch save) or thrown away (rocwright build --discard).
+    After a failure the tree is as the failure left it; otherwise it is unpacked again. Your changes in it
+    stay until you save them (rocwright patch save) or discard them (rocwright build --discard).
     """
     from rocwright.cli.why import find_step
     from rocwright.errors import InputError

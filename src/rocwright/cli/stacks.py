@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 @click.option("--markdown", is_flag=True, help="The table as the documentation has it.")
 @json_option
 def command(name: str | None, markdown: bool, as_json: bool) -> None:
-    """Every stack with the GPUs and bases that it comes with a lock for, and how far each has come.
+    """Every stack with the GPUs and bases that it has a lock for, and how well each is tested.
 
-    With a NAME: what its rows hold, what their locks leave open, and the evidence with its source.
+    With a NAME: its rows, what their locks leave open, and the evidence with its source.
     """
     from rocwright.catalog.load import the_catalog
     from rocwright.cli.tell import print_json, print_table
@@ -39,7 +39,7 @@ def command(name: str | None, markdown: bool, as_json: bool) -> None:
     print_table(HEADER, [cells(one) for one in found])
     if name is None:
         click.echo(
-            "\nrocwright stacks NAME tells more of one; rocwright plan NAME --gpu GPU --base BASE plans it"
+            "\nrocwright stacks NAME shows more about one; rocwright plan NAME --gpu GPU --base BASE plans it"
         )
         return
     stack = catalog.stack(name)
@@ -47,7 +47,7 @@ def command(name: str | None, markdown: bool, as_json: bool) -> None:
     if stack.warning:
         click.echo(f"{click.style('beware', bold=True)}  {stack.warning}")
     if stack.prefer:
-        click.echo(f"{click.style('better', bold=True)}  {stack.prefer}, where it can be had")
+        click.echo(f"{click.style('better', bold=True)}  {stack.prefer}, if it is available")
     for one in found:
         _tell(one)
 

@@ -66,7 +66,7 @@ def du(as_json: bool) -> None:
     )
     click.echo(f"\n{size(sum(one.size for one in rows))} in {Home.default().store}")
     click.echo(
-        f"unpacked root file systems lie in {Home.default().roots}, the compiler caches in "
+        f"unpacked root file systems are in {Home.default().roots}, the compiler caches in "
         f"{Home.default().compiler_caches}"
     )
 
@@ -76,7 +76,7 @@ def du(as_json: bool) -> None:
 def verify(as_json: bool) -> None:
     """Read every file, record and unpacked root, and compare it with its sha256.
 
-    The damaged are moved aside, and made anew when they are needed. Exit code 12 where there are any.
+    Damaged ones are moved aside, and made again when they are needed. Exit code 12: some were damaged.
     """
     from rocwright.bases.roots import changed_roots
     from rocwright.cli.tell import print_json
@@ -99,7 +99,7 @@ def verify(as_json: bool) -> None:
         for name, why in roots.items():
             click.echo(f"  unpacked root {name} is changed ({why}): moved aside, unpacked again when needed")
         for name in verdict.incomplete:
-            click.echo(f"  {name}: will be made anew when it is needed")
+            click.echo(f"  {name}: will be made again when it is needed")
         for key in verdict.unknown:
             click.echo(f"  record {key} is a newer rocwright's: left alone")
     if verdict.damaged or verdict.records or roots:
@@ -107,11 +107,13 @@ def verify(as_json: bool) -> None:
 
 
 @command.command("gc")
-@click.option("--dry-run", is_flag=True, help="Only say what would go.")
-@click.option("--keep", "days", default=30.0, show_default=True, help="Keep what was made in so many days.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
+@click.option(
+    "--keep", "days", default=30.0, show_default=True, help="Keep what was made within this number of days."
+)
 @json_option
 def gc(dry_run: bool, days: float, as_json: bool) -> None:
-    """Remove what no plan built last needs and what is older than --keep days."""
+    """Remove what the last plans do not need and what is older than --keep days."""
     from rocwright.bases.roots import remove_tree
     from rocwright.cleanup.inside import what_can_go
     from rocwright.cli.tell import print_json

@@ -93,7 +93,7 @@ def _override(target: Target) -> Iterator[str]:
     yield f"{override.identity} is its own identity"
     if override.spoof:
         seen = ", ".join(override.values) or "none"
-        yield f"made to pass for {', '.join(override.spoof)}; values seen: {seen}"
+        yield f"made to pose as {', '.join(override.spoof)}; values seen: {seen}"
     if override.warning:
         yield f"warning: {override.warning}"
 

@@ -13,7 +13,7 @@ from rocwright.cli.common import complete_gpu, json_option
 def command(name: str | None, as_json: bool) -> None:
     """GPUs by any name (gfx1151, "RX 580", 780M, "Strix Halo", 1002:67df), and the ones in this machine.
 
-    For one target: all that is known of it, and from where.
+    For one target: all that is known about it, with sources.
     """
     from rocwright.catalog.detect import find_gpus
     from rocwright.catalog.load import the_catalog

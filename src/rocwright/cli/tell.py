@@ -28,8 +28,8 @@ def tell(error: RocwrightError, subject: str = "") -> None:
 def _mends(error: RocwrightError) -> tuple[tuple[str, str], ...]:
     """What mends it: by a machine where it can, and by hand."""
     if error.heal:
-        return ("mend", f"rocwright build --heal   {error.heal}"), ("or", error.mend)
-    return ("mend", error.mend), ("heal", error.no_heal)
+        return ("fix", f"rocwright build --heal   {error.heal}"), ("or", error.mend)
+    return ("fix", error.mend), ("heal", error.no_heal)
 
 
 def tell_any(error: Exception, *, as_json: bool = False) -> int:

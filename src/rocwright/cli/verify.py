@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     "suites",
     multiple=True,
     type=click.Choice(SUITES),
-    help="Instead of a stack: a smoke suite on a Python environment; may be given more than once.",
+    help="Instead of a stack, run this smoke suite on a Python environment; may be given more than once.",
 )
 @click.option(
     "--python", default="python3", show_default=True, help="With --suite: that environment's interpreter."
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     default="normal",
     show_default=True,
     type=click.Choice(SIZES),
-    help="With --suite: how much is tried.",
+    help="With --suite: how much is tested.",
 )
-@click.option("--only", multiple=True, help="With --suite: operations whose group/name holds this.")
+@click.option("--only", multiple=True, help="With --suite: only operations whose group/name contains this.")
 @json_option
 def command(
     asked: Asked,
@@ -56,9 +56,9 @@ def command(
 ) -> None:
     """Run the checks and smoke tests of what is built, and keep the findings as evidence.
 
-    What needs no GPU is checked everywhere; what can run, runs on the GPU where there is one, and says on
-    which device it ran. With --suite nothing needs to be built: the environment of --python is tried; --gpu
-    then names targets that kernels are compiled for without a GPU, or one whose lacks are left out.
+    Checks without a GPU run everywhere; the others run on the GPU if there is one, and record on which device
+    they ran. With --suite nothing needs to be built: the environment of --python is tested; --gpu then names
+    targets that kernels are compiled for without a GPU, or a target whose known gaps are skipped.
     """
     if suites:
         order = Order(suites=suites, python=python, device=device, size=size, every=every, only=only)
@@ -75,7 +75,7 @@ def _tried(order: Order, asked: Asked) -> tuple[list[Finding], str]:
 
     for name in ("stack", "base", "engine", "provider", "extra", "sets"):
         if click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            raise click.UsageError("A suite tries an environment: it takes no stack and no engine.")
+            raise click.UsageError("--suite tests an environment: leave out the stack and --engine.")
     catalog = the_catalog()
     if asked.gpus:
         order = aimed(order, [catalog.target(one) for one in chosen_targets(asked.gpus, say)])
@@ -112,5 +112,5 @@ def _report(findings: list[Finding], run_id: str, as_json: bool) -> None:
         raise CheckError(
             f"{len(failed)} of {len(findings)} checks failed",
             cause=", ".join(named) + more,
-            next_step="rocwright logs verify shows what the checks said",
+            next_step="rocwright logs verify shows what the checks printed",
         )

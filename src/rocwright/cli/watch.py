@@ -13,11 +13,15 @@ from rocwright.cli.common import complete, complete_gpu, json_option, say
 def settings_options(function: click.decorators.FC) -> click.decorators.FC:
     """What stands over `[watch]` of rocwright.toml."""
     for option in (
-        click.option("--seconds", type=click.FloatRange(0.1, 3600), help="How long a source may take [30]."),
+        click.option(
+            "--seconds",
+            type=click.FloatRange(0.1, 3600),
+            help="Seconds that a source may take. [default: 30]",
+        ),
         click.option(
             "--cool-down",
             type=click.IntRange(0),
-            help="Days from a release until it may be taken [7].",
+            help="Days from a release until it is allowed. [default: 7]",
         ),
         click.option(
             "--take",
@@ -31,12 +35,14 @@ def settings_options(function: click.decorators.FC) -> click.decorators.FC:
 
 @click.command("watch")
 @click.argument("stacks", nargs=-1, shell_complete=complete("stack"))
-@click.option("--gpu", help="Of the stacks named; else each one's first row.", shell_complete=complete_gpu)
+@click.option(
+    "--gpu", help="For the stacks named; by default the GPU of their first row.", shell_complete=complete_gpu
+)
 @click.option("--base", help="Likewise.", shell_complete=complete("base"))
 @settings_options
-@click.option("--list", "list_", is_flag=True, help="Pages and threads to look out for; asks nothing.")
-@click.option("--quiet", is_flag=True, help="Say nothing where there is nothing new: for cron.")
-@click.option("--exit-code", "news_counts", is_flag=True, help="End with 20 where something may be taken.")
+@click.option("--list", "list_", is_flag=True, help="List pages and threads worth following; asks no source.")
+@click.option("--quiet", is_flag=True, help="Print nothing if there is nothing new; for cron.")
+@click.option("--exit-code", "news_counts", is_flag=True, help="Exit with 20 if an update is allowed.")
 @json_option
 def command(
     stacks: tuple[str, ...],
@@ -50,11 +56,11 @@ def command(
     news_counts: bool,
     as_json: bool,
 ) -> None:
-    """What upstream has that the lock has not.
+    """Show new upstream versions that the lock does not have.
 
     Of the project here, or of the stacks named: git tags and branches, package indexes, images, packages
-    of the distribution, archives. How old, where its notes are, and whether the constraints take it. Ends
-    with 22 where a pinned tag or file is another one upstream, with 21 where a source did not answer.
+    of the distribution, archives. How old, where the notes are, and whether the constraints allow it. Exit
+    code 22: a pinned tag or file was changed upstream; 21: a source did not answer.
     """
     from rocwright import api
     from rocwright.catalog.load import the_catalog

@@ -48,15 +48,16 @@ def promote(
     kept = records.lock(stand.lock)
     if kept is None:
         raise InputError(
-            f"the lock of {place.name} is not on record any more",
-            next_step="build it again, then promote it",
+            f"the lock of {place.name} is no longer on record",
+            cause="the records were replaced or pruned since it was built",
+            next_step=f"build and verify it again, then: rocwright promote {place.name}",
         )
     lock = Lock.model_validate_json(kept)
     if failed := failed_here(project_of(lock.request, where, home), lock):
         raise InputError(
             f"{place.name} is not promoted to {name}",
             cause=failed,
-            next_step="mend it, then build and verify it",
+            next_step="fix what fails, then build and verify it again",
         )
     row = row_in(where, place)
     row = row if row is not None and row.gpu == lock.request.gpu else lock.request

@@ -65,32 +65,36 @@ def missing(
     """
     if shown.said not in SAID or SAID.index(shown.said) < SAID.index(channel.said):
         bring: Bring = "device" if channel.said == SAID[-1] and shown.said != "built" else "evidence"
-        return Lack(f"the evidence says {shown.said or 'nothing'!r}; {channel.said!r} is asked for", bring)
+        return Lack(
+            f"the evidence says {shown.said or 'nothing'!r}; the channel needs {channel.said!r}", bring
+        )
     wrong = [one.name for one in shown.findings if not one.ok]
     if wrong:
         return Lack(f"not right: {', '.join(wrong[:3])}", "mend")
     done = {one.check for one in shown.findings if not one.absent}
     lacking = [name for name in channel.checks if name not in done]
     if lacking == [ANEW] and (told := next((one for one in shown.findings if one.check == ANEW), None)):
-        return Lack(f"not compiled anew: {told.detail}", "anew")
+        return Lack(f"not recompiled: {told.detail}", "anew")
     if lacking:
         return Lack(f"did not run: {', '.join(lacking)}", "evidence")
     devices = sorted({one.device for one in shown.findings if one.device})
     if channel.device and not any(re2.search(channel.device, one) for one in devices):
-        return Lack(f"ran on {', '.join(devices) or 'no device'}; {channel.device} is asked for", "device")
+        return Lack(
+            f"ran on {', '.join(devices) or 'no device'}; the channel needs {channel.device}", "device"
+        )
     if not needs_before:
         return None
     if before is None:
-        return Lack("it is not in the channel before", "before")
+        return Lack("it is not in the channel before this one", "before")
     if not channel.days:
         return None
     since = now - datetime.fromisoformat(before.at.replace("Z", "+00:00"))
     if since < timedelta(0):
-        return Lack("the clock was set back: it was promoted in the future", "time")
+        return Lack("the clock was set back: its promotion is dated in the future", "time")
     left = timedelta(days=channel.days) - since
     if left <= timedelta(0):
         return None
-    return Lack(f"it must stand for {channel.days:g} d: {_days(left)} left", "time")
+    return Lack(f"it must stay in that channel for {channel.days:g} d: {_days(left)} left", "time")
 
 
 def _days(left: timedelta) -> str:

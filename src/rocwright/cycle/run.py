@@ -108,8 +108,8 @@ def _alone(where: Path, home: Home) -> Iterator[Path]:
     except Timeout:
         raise InputError(
             f"a cycle over {where} is running already",
-            cause="two at once would try the same candidates",
-            next_step="wait for its end; rocwright history shows what it does",
+            cause="two cycles would try the same candidates",
+            next_step="wait until it ends; rocwright history shows its progress",
         ) from None
     try:
         yield place.with_suffix(".json")
@@ -153,13 +153,13 @@ class RowRun:
                 if silent and told.state == "unchanged":
                     return told.model_copy(update={"state": "not tried", "silent": silent})
                 return told.model_copy(update={"silent": silent})
-            changes = ("what it is built by has changed, or the store has it no more",)
+            changes = ("its build steps changed, or its outputs are no longer in the store",)
         failed = self.row.failed
         if failed is not None and not difference(failed[0], candidate):
             if failed[1] == self.row.built_of(candidate):
                 why = "the same candidate failed before"
                 return RowTold(request=self.row.request, state="failed", why=why, silent=silent)
-            changes = (*changes, "it failed before, and is built otherwise now")
+            changes = (*changes, "it failed before, but is built differently now")
         if self.wheel.only_look:
             return self._looked(candidate, changes)
         self.row.keep("trying", candidate)

@@ -88,7 +88,10 @@ def stands(
         if not lock:
             why, next_step = "no lock with evidence is on record", build
         elif holds is not None and holds.lock == lock:
-            why, next_step = "it holds it already", "rocwright promote shows what each channel holds"
+            why, next_step = (
+                "the channel has this lock already",
+                "rocwright promote shows what each channel holds",
+            )
         elif lack is not None:
             first = f"rocwright promote {place.name} --to {channels[number - 1].name}"
             why, next_step = lack.why, first if lack.bring == "before" else _brings(lack.bring, build)
@@ -113,9 +116,9 @@ def _brings(bring: Bring, build: str) -> str:
     """What to do for what a lock lacks; `build` is the command that builds and verifies it."""
     match bring:
         case "device":
-            return f"where such a device is, with the same records: {build}"
+            return f"on a machine with such a device and the same records: {build}"
         case "mend":
-            return f"mend it, then {build}"
+            return f"fix what fails, then {build}"
         case "anew":
             words = build.removeprefix("rocwright build ").removesuffix(" --verify")
             return f"rocwright reproduce {words}, then rocwright verify {words}"

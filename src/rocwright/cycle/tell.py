@@ -30,4 +30,4 @@ def _row(row: RowTold) -> Iterator[str]:
         for line in row.culprit.says:
             yield f"  {line}"
         if row.culprit.report:
-            yield f"  the report: {row.culprit.report}"
+            yield f"  report: {row.culprit.report}"

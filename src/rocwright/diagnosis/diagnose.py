@@ -150,16 +150,16 @@ def _rank(known: Known, where: Where) -> tuple[int, bool, int, bool, str]:
 def _not_here(issue: Issue, where: Where) -> str:
     """Why an issue cannot be what broke here, or ""."""
     if issue.targets and where.targets and not set(issue.targets) & set(where.targets):
-        return f"it is known on {', '.join(issue.targets)}, not on {', '.join(where.targets)}"
+        return f"it is known for {', '.join(issue.targets)}, not for {', '.join(where.targets)}"
     if issue.bases and where.base and not {where.base, where.base.partition(":")[0]} & set(issue.bases):
-        return f"it is known on {', '.join(issue.bases)}, not on {where.base}"
+        return f"it is known for {', '.join(issue.bases)}, not for {where.base}"
     if issue.phases and where.phase and where.phase not in issue.phases:
         return f"it comes in {' or '.join(issue.phases)}, not in {where.phase}"
     wanted = issue.versions.get(where.component, "") if where.version else ""
     if wanted and not SpecifierSet(wanted, prereleases=True).contains(where.version):
-        return f"{where.component} {wanted} has it, not {where.version}"
+        return f"it affects {where.component} {wanted}, not {where.version}"
     for fixed in issue.fixed_in if where.version else ():
         mended = SpecifierSet(fixed.versions, prereleases=True)
         if fixed.component == where.component and mended.contains(where.version):
-            return f"{where.component} {fixed.versions} has it mended, so {where.version} has"
+            return f"it is fixed in {where.component} {fixed.versions}, so also in {where.version}"
     return ""

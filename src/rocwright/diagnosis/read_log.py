@@ -56,7 +56,7 @@ def open_log(path: Path) -> Iterator[IO[bytes]]:
         raise InputError(
             f"the log {path} cannot be read",
             cause=error.strerror or str(error),
-            next_step="check its name and rights; - reads standard input",
+            next_step="check its name and permissions; - reads standard input",
         ) from error
 
 

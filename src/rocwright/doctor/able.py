@@ -107,7 +107,7 @@ def served(catalog: Catalog, stack: Stack, target: str) -> tuple[How, str]:
     serves = [(one.name, one.serve.env) for one in components if one.serve]
     overrides = [name for name, env in serves if catalog.override_variable in env]
     if overrides:
-        return "override", f"{overrides[0]} makes the card pass for another"
+        return "override", f"{overrides[0]} makes the card pose as another GPU"
     return "native", ""
 
 

@@ -133,9 +133,9 @@ def write_bundle(path: Path, files: Mapping[str, object], known: dict[str, str])
     left = sorted(set(_left(told.values(), known)))
     if left:
         raise InternalError(
-            f"the report would still tell {', '.join(left)}",
-            cause="a fault of rocwright: what it takes out of reports does not take this out",
-            next_step="report this, without the report",
+            f"the report would still contain {', '.join(left)}",
+            cause="a fault of rocwright: its redaction of reports missed this",
+            next_step="report this as a bug of rocwright, without attaching the report",
         )
     packed = {name: content.encode() for name, content in told.items()}
     if path.name.endswith(".zip"):
@@ -144,9 +144,9 @@ def write_bundle(path: Path, files: Mapping[str, object], known: dict[str, str])
         write_atomic(path, _tar(packed))
     else:
         raise InputError(
-            f"{path.name} is no name for a bundle",
-            cause="its ending says what it becomes",
-            next_step="name it doctor.tar.gz or doctor.zip",
+            f"{path.name} is not a valid name for a bundle",
+            cause="its ending chooses the format",
+            next_step="use a name that ends in .tar.gz or .zip: doctor.tar.gz",
         )
 
 

@@ -77,7 +77,7 @@ def examine(
     try:
         cells = local_cells(home) if home else []
     except RocwrightError as error:
-        why = f"{error.cause}: what was built here before does not count below"
+        why = f"{error.cause}: earlier builds on this machine are not counted below"
         findings.append(
             Finding(name="records", grade="warning", what=error.what, why=why, mend="rocwright records check")
         )

@@ -28,12 +28,12 @@ def _section(one: Issue) -> str:
     where += [f"{name} {wanted}" for name, wanted in one.versions.items()]
     seen = f" (known {'; '.join(where)})" if where else ""
     fixed = [f"{each.component} {each.versions} ({_text(each.source)})" for each in one.fixed_in]
-    mended = f"**Mended in** {'; '.join(fixed)}.\n\n" if fixed else ""
+    mended = f"**Fixed in** {'; '.join(fixed)}.\n\n" if fixed else ""
     watched = "".join(f"Followed: <{address}>\n\n" for address in one.upstream)
     said = "\n".join(one.examples)
     return (
         f"### {one.name}\n\n{_text(one.means[0].upper() + one.means[1:])}{seen}.\n\n```\n{said}\n```\n\n"
-        f"**Cause.** {_text(one.cause)}\n\n**Mend.** {_text(one.remedy)}\n\n"
+        f"**Cause.** {_text(one.cause)}\n\n**Fix.** {_text(one.remedy)}\n\n"
         f"{mended}{watched}"
         f"Source: {_text('; '.join(one.source))} ({one.confidence}).\n"
     )

@@ -74,9 +74,10 @@ def _tree(workspace: Workspace, step: str) -> Iterator[tuple[int, int]]:
             tree = os.open(opened.TREE, flags | os.O_NOFOLLOW, dir_fd=build)
         except OSError as error:
             raise SandboxError(
-                f"{step} left no tree: {workspace.source} is no folder",
-                cause="its commands put something else there",
-                next_step=f"rocwright build --discard begins anew; look at what the commands of {step} do",
+                f"{step} left no tree: {workspace.source} is not a folder",
+                cause="its commands replaced it with something else",
+                next_step=f"check what the commands of {step} do, then start again with rocwright "
+                "build --discard",
                 subject=step,
             ) from error
         try:
@@ -125,9 +126,9 @@ def _opened(workspace: Workspace) -> opened.Opened:
         found = opened.read(workspace.path)
     except ValueError as error:
         raise InputError(
-            f"the note on the tree {workspace.source} is damaged",
+            f"the notes about the tree {workspace.source} are damaged",
             cause=f"{workspace.path / opened.NOTE}: {error}",
-            next_step="copy what you changed to another place, then rocwright build --discard",
+            next_step="copy your changes to another folder, then run rocwright build --discard",
         ) from error
     assert found is not None
     return found
@@ -165,7 +166,7 @@ def _git(
             f"git failed in the tree of {step.name}",
             cause=f"it took more than {SECONDS:.0f} s" if late else next(reversed(last), "no message"),
             detail="\n".join(last),
-            next_step=f"look at the tree with git status in rocwright shell {step.name}",
+            next_step=f"run git status in rocwright shell {step.name} to see the state of the tree",
             subject=step.name,
         )
 
@@ -181,9 +182,9 @@ def _root_with_git(root: Path) -> Iterator[tuple[Path, tuple[Mount, ...]]]:
         return
     if shutil.which("git", path="/usr/bin") is None:
         raise InputError(
-            "there is no git to look at the tree with",
+            "git is not available to examine the tree",
             cause="neither the step's base nor /usr/bin has one",
-            next_step="install git, then try again",
+            next_step="install git (on Debian and Ubuntu: apt-get install git), then try again",
         )
     with temporary_folder("root") as folder:
         made = Path(folder) / "root"

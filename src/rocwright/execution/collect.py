@@ -53,8 +53,9 @@ def _refuse_odd(out: Untrusted, found: Iterable[Entry]) -> None:
         if not one.is_file:
             raise SandboxError(
                 f"{out.by} left {one.kind} as its output {shown(one.path)}",
-                cause="only regular files are taken out of a sandbox",
-                next_step="correct the recipe's commands; look at its source, if it does this on purpose",
+                cause="only regular files are copied out of a sandbox",
+                next_step="correct the recipe's commands; if the source does this on purpose, do not "
+                "trust it",
                 subject=out.by,
             )
 

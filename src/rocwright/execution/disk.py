@@ -30,7 +30,10 @@ FAR, SELDOM = 16 * 1024**3, 1.0
 RESERVE_INODES = 10_000
 SHARE = 50
 
-ROOM = "free some room (rocwright clean --dry-run shows what can go), or set ROCWRIGHT_HOME to a larger disk"
+ROOM = (
+    "free some disk space (rocwright clean --dry-run lists what can be removed), "
+    "or set ROCWRIGHT_HOME to a larger disk"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +143,7 @@ def check_room(decisions: Sequence[Decision], home: Home) -> int:
         if needed and volume.nearly_full:
             raise OutOfDiskError(
                 f"{volume} is full: {volume.nearly_full}",
-                cause="a build that begins so ends so",
+                cause="a build that starts now would run out of disk space",
                 next_step=how_to_free(volume, home),
                 subject=str(volume.path),
             )
@@ -224,8 +227,8 @@ class DiskWatch:
         if wanted > free:
             self._said.add(volume.device)
             self.say(
-                f"  disk: {size(volume.free)} are free in {volume.path}, and what runs may want "
-                f"{size(wanted)} more; it is stopped in order before the disk is full"
+                f"  disk: {size(volume.free)} are free in {volume.path}, and the running steps may need "
+                f"{size(wanted)} more; the build stops cleanly before the disk is full"
             )
 
 
@@ -245,7 +248,7 @@ def stopped(watch: DiskWatch, volume: Volume, step: Step, *, kept: Path | None) 
     return OutOfDiskError(
         f"stopped before {volume} was full: {volume.nearly_full}",
         cause=f"{_culprit(watch, volume, step)}; {where}",
-        next_step=f"{how_to_free(volume, watch.home)}; then run again: what was finished is kept",
+        next_step=f"{how_to_free(volume, watch.home)}; then run again: finished steps are kept",
         subject=str(volume.path),
     )
 

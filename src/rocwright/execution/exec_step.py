@@ -70,8 +70,8 @@ def load_step(store: Store, key: str) -> Step:
     if definition is None:
         raise InputError(
             f"the store at {store} has no step {key[:12]}",
-            cause="it was never planned into this store",
-            next_step="rocwright build plans and runs; or give the right --store",
+            cause="it was never planned with this store",
+            next_step="run rocwright build, or name the right --store",
         )
     try:
         step = Step.model_validate_json(definition)
@@ -107,7 +107,7 @@ def resolve_inputs(store: Store, step: Step) -> dict[str, list[Output]]:
             raise InputError(
                 f"{step.name} needs the step {item.key[:12]} ({item.name}), which is not in the store",
                 cause="it has not been run yet, or its output was removed",
-                next_step=f"rocwright exec-step {item.key} first, or rocwright build",
+                next_step=f"run rocwright exec-step {item.key} first, or rocwright build",
                 subject=item.key,
             )
         outputs = list(record.outputs) if item.output == "*" else [record.output(item.output)]

@@ -87,12 +87,12 @@ def _carried(pin: FilePin, store: Store) -> None:
     if folder is None:
         raise FetchError(
             f"the catalog has no source {pin.origin.name}",
-            cause="the lock was made with another catalog than the one in use",
-            next_step="set ROCWRIGHT_CATALOG as when it was locked, or rocwright lock",
+            cause="the lock was made with another catalog",
+            next_step="set ROCWRIGHT_CATALOG to the catalog that it was locked with, or run rocwright lock",
         )
     if pack_builtin(pin.origin.name, folder / name, store, pin.sha256).sha256 != pin.sha256:
         raise FetchError(
-            f"the source of {pin.origin.name} is not what the lock says",
-            cause="this rocwright carries another version of it than the one that made the lock",
+            f"the source of {pin.origin.name} does not match the lock",
+            cause="this rocwright ships another version of it than the one that made the lock",
             next_step="rocwright lock",
         )

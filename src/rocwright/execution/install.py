@@ -58,7 +58,7 @@ def install(project: Project, locked: Lock, environment: Path, say: Callable[[st
         raise InputError(
             f"the stack {project.request.stack} makes no wheels",
             cause="only wheels are installed into a Python environment",
-            next_step=f"its artifacts lie in {project.output / project.request.stack}",
+            next_step=f"its artifacts are in {project.output / project.request.stack}",
         )
     guard = project.catalog.file(GUARD)
     with temporary_folder("install") as folder:
@@ -93,7 +93,12 @@ def read_wheel(path: Path) -> Wheel:
     with zipfile.ZipFile(path) as archive:
         names = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
         if len(names) != 1:
-            raise CheckError(f"{path.name} has {len(names)} METADATA files", next_step="build it again")
+            raise CheckError(
+                f"{path.name} has {len(names)} METADATA files",
+                cause="a valid wheel has exactly one; this one is damaged or was not written by a "
+                "build backend",
+                next_step="remove it and run rocwright build again",
+            )
         said = BytesParser().parsebytes(archive.read(names[0]))
     needs = tuple(Requirement(one) for one in said.get_all("Requires-Dist", []))
     return Wheel(path=path, name=said["Name"], version=said["Version"], needs=needs)
@@ -104,7 +109,9 @@ def installed(python: Path) -> dict[str, str]:
     done = process.run([python, "-c", _LIST], timeout=120)
     if not done.ok:
         raise InputError(
-            f"{python} does not run", cause=done.stderr.strip()[-300:], next_step="make the environment anew"
+            f"{python} does not run",
+            cause=done.stderr.strip()[-300:],
+            next_step="create the environment again: python3 -m venv --clear FOLDER",
         )
     return {canonicalize_name(name): version for name, version in json.loads(done.stdout).items()}
 
@@ -125,9 +132,9 @@ def check_versions(
                 wrong.append(f"{wheel.name} {wheel.version} needs {need}; there is {found or 'none'}")
     if wrong:
         raise ConflictError(
-            f"the wheels do not go with what is in {environment}",
+            f"the wheels do not fit the packages in {environment}",
             cause="; ".join(wrong),
-            next_step="install that version there first, or make another environment",
+            next_step="install that version there first, or use another environment",
         )
 
 
@@ -137,9 +144,12 @@ def _pip(python: Path, paths: Sequence[Path]) -> None:
     if not done.ok:
         raise CheckError(
             "the wheels cannot be installed there",
-            cause=next((one for one in done.stderr.splitlines() if one.startswith("ERROR")), "see below"),
+            cause=next(
+                (one for one in done.stderr.splitlines() if one.startswith("ERROR")),
+                f"pip ended with status {done.returncode}",
+            ),
             detail=done.stderr[-2000:],
-            next_step="the environment's Python is probably another one than the wheels are for",
+            next_step="use an environment with the Python version that the wheels are for",
         )
 
 
@@ -158,5 +168,5 @@ def _guard(guard: Path, python: Path, names: Iterable[str], folder: Path, *, imp
             told or f"{', '.join(chosen)} is not one working package there",
             cause="nothing was installed yet" if not importing else "seen after the installation",
             detail="\n".join(lines[:60]) or done.stderr[-2000:],
-            next_step="look at what the guard says above",
+            next_step="read the guard's messages above",
         )

@@ -13,19 +13,19 @@ def killed(code: int, before: int | None) -> RocwrightError:
     after = machine_kills()
     if code != -signal.SIGKILL:
         return InternalError(
-            f"the step's process ended with {code} and told nothing",
+            f"the step's process ended with {code} and no message",
             cause="a fault of rocwright",
             next_step="rocwright logs shows its last lines; please report them",
         )
     kernel = (
-        "the kernel did not, by its own count"
+        "the kernel's counters say that it did not"
         if before is not None and before == after
-        else "or the kernel, for memory: it counts for the whole machine, so that cannot be told here"
+        else "or the kernel for lack of memory: its counters are for the whole machine, so that is uncertain"
     )
     return InterruptedByUser(
         "the step's process was killed",
-        cause=f"somebody ended it, or a service that frees memory; {kernel}",
-        next_step="run again; with fewer jobs where memory is short (rocwright build --jobs 1)",
+        cause=f"a user killed it, or a service that frees memory; {kernel}",
+        next_step="run again; with fewer jobs if memory is short (rocwright build --jobs 1)",
     )
 
 
@@ -34,5 +34,5 @@ def interrupted() -> InterruptedByUser:
     return InterruptedByUser(
         "stopped",
         cause="Ctrl-C, or asked to end",
-        next_step="what was finished is kept: the same command goes on from there",
+        next_step="finished steps are kept: the same command continues from there",
     )

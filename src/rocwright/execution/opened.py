@@ -70,7 +70,7 @@ def unsaved(folder: Path, build: Path) -> list[str]:
             return []
         now = look(build, opened.step)
     except (ValueError, SandboxError, FileNotFoundError):
-        return ["what cannot be looked through"]
+        return ["what cannot be searched"]
     changed = {name for name, state in now.items() if opened.files.get(name) != state}
     gone = opened.files.keys() - now.keys() - set(opened.left)
     return [*_commits(build, opened), *map(shown, sorted(changed | gone))]

@@ -161,7 +161,7 @@ class PlainProgress:
         self._whole = whole
 
     def started(self, running: Running) -> None:
-        self.say(f"  {running.name}: begins" + (f", {running.jobs} jobs" if running.jobs > 1 else ""))
+        self.say(f"  {running.name}: started" + (f", {running.jobs} jobs" if running.jobs > 1 else ""))
 
     def line(self, running: Running, text: str) -> None:
         running.note(text)

@@ -65,9 +65,9 @@ class Tries:
             detail=error.detail,
             next_step="; ".join(
                 (
-                    "more memory, a larger --memory where one is set, or other programs closed",
+                    "use a machine with more memory, raise --memory if it is set, or close other programs",
                     *(("rocwright build --jobs 1",) if run.jobs > 1 else ()),
-                    "then run again: what is compiled is kept",
+                    "then run again: compiled files are kept",
                 )
             ),
             subject=error.subject,
@@ -80,25 +80,26 @@ class Tries:
 def _too_large(error: RocwrightError, alone: Alone) -> OutOfMemoryError:
     """No number of jobs gives one process more than there is for all: what it had, and what would help."""
     found = OutOfMemoryError(
-        "one process by itself wants more memory than there is for all",
+        "a single process needs more memory than the whole build may use",
         cause=f"a single process ({alone.kind}) had taken {size(alone.memory)} of at most "
-        f"{size(alone.limit)} when it was ended; with fewer jobs it has no more, so it is not tried again",
+        f"{size(alone.limit)} when it was killed; fewer jobs do not give it more, so it is not retried",
         detail=error.detail,
-        next_step="a machine with more memory, a larger --memory where one is set, other programs closed, or "
-        "a recipe that asks less of it (without -g, -O1 for that file, no LTO); then run again: what is "
-        "compiled is kept",
+        next_step="use a machine with more memory, raise --memory if it is set, close other "
+        "programs, or make "
+        "the recipe need less (without -g, -O1 for that file, no LTO); then run again: compiled "
+        "files are kept",
         subject=error.subject,
     )
     found.peak_memory = error.peak_memory
     found.issue, found.known = error.issue, error.known
-    found.no_heal = "no number of jobs gives one process more memory"
+    found.no_heal = "fewer jobs do not give a single process more memory"
     return found
 
 
 def again_line(run: StepRun) -> str:
     """What is said when a step is tried again."""
     return (
-        f"  {run.name}: ran out of memory with {_had(run)}; it is tried once more, alone, "
+        f"  {run.name}: ran out of memory with {_had(run)}; retrying it alone "
         f"with {_jobs(max(1, run.jobs // 2))}"
     )
 
@@ -108,7 +109,7 @@ def lost(event: Lost, attempt: int) -> RocwrightError:
     return SandboxError(
         f"the step was lost with {event.where}, at attempt {attempt}",
         cause=event.cause,
-        next_step="see that its machines stay up; then run again: what was finished is kept",
+        next_step="see that its machines stay up; then run again: finished steps are kept",
         subject=event.where,
     )
 

@@ -52,11 +52,11 @@ BEGINS = "rocwright begins command "
 MOST_SAID = 1000
 """Lines that are kept of what a guard says; what it looks at is hostile, and may say more."""
 
-_STALLED = f"; it stood there for {STALL:.0f} s and only read again what had been dropped for room"
+_STALLED = f"; it was thrashing: for {STALL:.0f} s it only re-read evicted page cache"
 
 _MAYBE_MEMORY = (
-    "they were killed; whether by the kernel for memory cannot be told here: it killed some process of this"
-    " machine meanwhile, and no cgroup counts for the step"
+    "they were killed, perhaps by the kernel for lack of memory: it killed some process of this machine "
+    "meanwhile, but the step has no cgroup of its own that would tell"
 )
 
 
@@ -241,9 +241,12 @@ def install(engine: sandbox.Engine, job: Job, action: RunAction, context: Contex
     if not outcome.ok:
         raise cut_short(outcome, job, lines) or CheckError(
             f"{what} cannot be installed for the build",
-            cause=next((line for line in lines if line.startswith("ERROR")), "see the end of the log"),
+            cause=next(
+                (line for line in lines if line.startswith("ERROR")), f"pip ended with status {outcome.code}"
+            ),
             detail="\n".join(lines),
-            next_step="rocwright shell STEP opens the sandbox; a wheel for another Python is the usual cause",
+            next_step="check that the wheel is for this Python (the usual cause): rocwright shell "
+            "STEP opens the sandbox",
         )
 
 
@@ -270,10 +273,10 @@ def guard(engine: sandbox.Engine, job: Job, package: str, context: Context) -> N
     if not outcome.ok:
         raise cut_short(outcome, job, lines) or CheckError(
             next((line.partition("] ")[2] for line in lines if line.startswith("error[")), "")
-            or f"{package} is not in a state to build against",
+            or f"{package} cannot be built against",
             cause=_labelled(lines, "cause") or f"the guard of {package} ended with {outcome.code}",
             detail="\n".join(list(lines)[:60]),
-            next_step=_labelled(lines, "next") or "look at what the guard says above",
+            next_step=_labelled(lines, "next") or "read the guard's messages above",
             subject=package,
         )
 
@@ -295,7 +298,7 @@ def cut_short(outcome: Outcome, job: Job, last: Sequence[str]) -> RocwrightError
             had = f"its limit was {size(job.memory)}, " if job.memory else ""
             took = f"it took up to {size(outcome.peak_memory)}, " if outcome.peak_memory else ""
             error = OutOfMemoryError(
-                "the step was ended because it wanted more memory than it may have",
+                "the step was killed because it exceeded its memory limit",
                 cause=f"{had}{took}with {job.env['JOBS']} jobs{_STALLED if outcome.stalled else ''}",
                 detail="\n".join(list(last)[-MOST_LINES:]),
                 next_step=f"rocwright build --jobs {max(1, int(job.env['JOBS']) // 2)}",
@@ -304,16 +307,17 @@ def cut_short(outcome: Outcome, job: Job, last: Sequence[str]) -> RocwrightError
         case Ended.TIMED_OUT:
             error = StepTimeoutError(
                 f"the step did not end within {(job.seconds or 0) / 60:.0f} minutes",
-                cause="it hangs, or this machine is much slower than the recipe thinks",
+                cause="it hangs, or this machine is much slower than the recipe assumes",
                 detail="\n".join(last),
-                next_step="rocwright logs shows the last lines; raise `limit` in the recipe's [resources]",
+                next_step="rocwright logs STEP shows the last lines; raise `limit` in the recipe's "
+                "[resources]",
             )
         case Ended.TOO_MANY_PROCESSES:
             error = SandboxError(
-                f"the step was ended because it wanted more than {job.processes:,} processes at once",
-                cause="it starts processes without end, or does not wait for those that it started",
+                f"the step was killed because it started more than {job.processes:,} processes at once",
+                cause="it keeps starting processes, or does not wait for those that it started",
                 detail="\n".join(list(last)[-MOST_LINES:]),
-                next_step="rocwright logs shows the last lines; rocwright shell STEP opens its sandbox",
+                next_step="rocwright logs STEP shows the last lines; rocwright shell STEP opens its sandbox",
             )
         case Ended.EXITED | Ended.SIGNALLED:
             return None
@@ -326,15 +330,20 @@ def _explain(outcome: Outcome, found: Diagnosis, last: Iterable[str]) -> Rocwrig
         return OutOfDiskError(
             "the disk filled up during the build",
             cause=full[0].place.text,
-            next_step="free some room (rocwright clean --dry-run shows what can go), then run again",
+            next_step="free some disk space (rocwright clean --dry-run lists what can be removed), "
+            "then run again",
         )
     how = "status" if outcome.ended is Ended.EXITED else "signal"
-    seen = found.first.text if found.first else "see the end of the log"
+    seen = (
+        found.first.text
+        if found.first
+        else "no line of the log looks like an error; the last lines are below"
+    )
     error = CompileError(
         f"the build commands ended with {how} {outcome.code}",
         cause=_MAYBE_MEMORY if outcome.maybe_memory else seen,
         detail=excerpt(found, last),
-        next_step="rocwright logs STEP shows all of it; rocwright shell STEP opens its sandbox",
+        next_step="rocwright logs STEP shows the whole log; rocwright shell STEP opens its sandbox",
     )
     error.peak_memory = outcome.peak_memory
     add_known(error, found)

@@ -175,7 +175,7 @@ def find_log(home: Home, step: str | None) -> Path:
         return path
     raise InputError(
         f"there is no log of {step}" if step else "nothing has been built yet",
-        cause=f"steps with logs: {', '.join(list(names)[:20])}" if names else "no run is recorded",
+        cause=f"steps with logs: {', '.join(list(names)[:20])}" if names else "no run is on record",
         next_step="rocwright build",
     )
 

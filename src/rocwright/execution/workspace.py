@@ -89,7 +89,7 @@ def spare_the_users_work(steps: Iterable[Step], home: Home, *, discard: bool = F
     name, left = next(iter(kept.items()))
     more = f" and {len(left) - 4} more" if len(left) > 4 else ""
     raise InputError(
-        f"the tree of {', '.join(kept)} holds changes that are not saved",
+        f"the tree of {', '.join(kept)} has unsaved changes",
         cause=f"made in rocwright shell {name}: {', '.join(left[:4])}{more}",
         detail=f"the tree: {found[name].source}",
         next_step=f"rocwright patch save {name} --message WHY keeps them (git add a new file first); "

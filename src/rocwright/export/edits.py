@@ -53,7 +53,7 @@ def main(edits_file, tree):
         if name not in drafts:
             inside = path.resolve().is_relative_to(tree.resolve())
             if not inside or any(map(is_git, Path(name).parts)):
-                raise PatchError(f"{name} leads out of the tree, or into its repository")
+                raise PatchError(f"{name} points outside the tree, or into its repository")
             drafts[name] = (path.read_bytes().decode() if path.is_file() else None, False)
         return drafts[name][0]
 

@@ -59,7 +59,7 @@ class Subject:
 
     @classmethod
     def of(cls, lock: Lock, catalog: Catalog, sources: Mapping[str, bytes] | None = None) -> Subject:
-        """Raises InputError where the lock does not fit the recipes."""
+        """Raises InputError where the lock does not match the recipes."""
         return cls(lock, catalog, make_plan(lock, catalog), sources or {})
 
     @property

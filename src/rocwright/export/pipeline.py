@@ -61,8 +61,8 @@ def versions_lines(subject: Subject) -> Iterator[str]:
 def _plain(one: Argument, value: str) -> str:
     if not VALUE.fullmatch(value):
         raise InputError(
-            f"{value!r} cannot be a value of {VERSIONS}",
-            cause=f"{one.about}: it holds more than letters, digits and ._,:/@+~=^-",
-            next_step="correct the recipe or the lock that says it",
+            f"{value!r} is not a valid value for {VERSIONS}",
+            cause=f"{one.about}: it has characters other than letters, digits and ._,:/@+~=^-",
+            next_step="correct the recipe or the lock that has this value",
         )
     return value

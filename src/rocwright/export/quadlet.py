@@ -38,7 +38,7 @@ def _lines(one: Served, subject: Subject) -> Iterator[str]:
     if not image:
         yield (
             f"# PENDING: {comment(one.locked.pending or 'the digest of the image')}; write NAME@sha256:... "
-            "here, or export anew after an online lock"
+            "here, or export again after an online lock"
         )
         image = f"localhost/pending/{slug(variable(one.component.name, 'image'))}:write-the-digest-here"
     yield f"Image={one_line(image, 'a systemd unit').replace('%', '%%')}"

@@ -21,7 +21,7 @@ def one_line(text: str, where: str) -> str:
         raise InputError(
             f"{text!r} cannot be written into {where}",
             cause="it holds a line break or another control character",
-            next_step="correct the recipe or the lock that says it",
+            next_step="correct the recipe or the lock that has this value",
         )
     return text
 
@@ -29,7 +29,11 @@ def one_line(text: str, where: str) -> str:
 def shell(text: str) -> str:
     """One word of sh. Raises InputError for a NUL."""
     if "\0" in text:
-        raise InputError(f"{text!r} cannot be a word of a shell", cause="it holds a NUL character")
+        raise InputError(
+            f"{text!r} cannot be quoted for a shell",
+            cause="it has a NUL character",
+            next_step="correct the recipe or the lock that has this value",
+        )
     return shlex.quote(text)
 
 

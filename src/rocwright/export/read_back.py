@@ -30,16 +30,20 @@ def read_versions(path: Path) -> dict[str, str]:
         raise InputError(
             f"{path} cannot be read as versions",
             cause=str(error),
-            next_step="name a versions.env as `rocwright export pipeline` writes it",
+            next_step="name a versions.env that `rocwright export pipeline` wrote",
         ) from error
     if text is None:
-        raise InputError(f"{path} is no versions.env", cause=f"it has more than {LONGEST} bytes")
+        raise InputError(
+            f"{path} is not a versions.env",
+            cause=f"it has more than {LONGEST} bytes",
+            next_step="name a versions.env that `rocwright export pipeline` wrote",
+        )
     found: dict[str, str] = {}
     for number, line in enumerate(text.split("\n"), 1):
         if line and not line.startswith("#"):
             name, value = _pair(line, f"{path.name}:{number}")
             if name in found:
-                raise _refused(f"{path.name}:{number}", f"{name} is there twice")
+                raise _refused(f"{path.name}:{number}", f"{name} is defined twice")
             found[name] = value
     return found
 
@@ -86,9 +90,10 @@ def with_versions(request: Request, values: Mapping[str, str], catalog: Catalog)
             versions[names[name]] = value
         elif name not in commits and not _OTHERS.fullmatch(name):
             raise InputError(
-                f"{name} stands for nothing that the catalog knows",
+                f"{name} does not name anything in the catalog",
                 cause="names are COMPONENT_VERSION, COMPONENT_COMMIT and TARGETS",
-                next_step="rocwright export pipeline writes a versions.env with all names of a stack",
+                next_step="remove the line, or correct the name; rocwright export pipeline writes a "
+                "versions.env with all names of a stack",
             )
     for name, value in values.items():
         component = commits.get(name)

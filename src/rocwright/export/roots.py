@@ -113,7 +113,7 @@ def _stage_script(root: LockedRoot, manager: PackageManager) -> File:
         lines += [
             f'if [ -z "${{{name}:-}}" ]; then',
             f"    echo {shell(f'pending: {root.pending}')} >&2",
-            f"    echo \"  give --build-arg {name}='...', or export anew after an online lock\" >&2",
+            f"    echo \"  give --build-arg {name}='...', or export again after an online lock\" >&2",
             "    exit 2",
             "fi",
             "# shellcheck disable=SC2086",

@@ -75,12 +75,12 @@ def warnings(subject: Subject) -> list[str]:
     """What is said before anything is run."""
     stack = subject.catalog.stack(subject.lock.request.stack)
     told = [f"WARNING: {stack.warning}"] if stack.warning else []
-    return [*told, *([f"Better, where it can be had: the stack {stack.prefer}"] if stack.prefer else [])]
+    return [*told, *([f"Better, if it is available: the stack {stack.prefer}"] if stack.prefer else [])]
 
 
 def not_run(subject: Subject) -> str:
     """Why a stack has nothing to run, in words."""
-    return f"{subject.lock.request.stack} has no component that a recipe says how to run in a container"
+    return f"{subject.lock.request.stack} has no component with a recipe for running in a container"
 
 
 def run_scripts(subject: Subject) -> Files:
@@ -116,7 +116,7 @@ def _lines(one: Served, subject: Subject) -> Iterator[str]:
         yield f'if [ -z "${variable_name}" ]; then'
         yield f"    echo {shell(f'pending: {comment(argument.pending)}')} >&2"
         yield (
-            f"    echo 'give {variable_name}=NAME@sha256:..., or export anew after an online rocwright "
+            f"    echo 'give {variable_name}=NAME@sha256:..., or export again after an online rocwright "
             "lock' >&2"
         )
         yield "    exit 2"

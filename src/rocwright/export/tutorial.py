@@ -44,7 +44,7 @@ def _lines(subject: Subject) -> Iterator[str]:
             "A value that is pending was not known when this was written. Nothing is built until it is "
             "given, or"
         )
-        yield "until the files are exported anew after an online `rocwright lock`."
+        yield "until the files are exported again after an online `rocwright lock`."
         yield ""
     yield "## With rocwright"
     yield ""

@@ -52,13 +52,13 @@ def export(lock: Lock, catalog: Catalog, format_: str) -> Files:
         raise InputError(
             f"there is no format {format_!r}",
             cause=f"known: {', '.join(FORMATS)}, all",
-            next_step="rocwright export --help tells what each is for",
+            next_step="use one of them; rocwright export --help describes each",
         )
     files = FORMATS[format_](subject)
     if not files:
         raise InputError(
             f"the stack {lock.request.stack} has nothing to export as {format_}",
-            cause="no component of it is run in a container as its recipe says",
+            cause="none of its components has a recipe for running in a container",
             next_step=f"rocwright export containerfile {lock.request.stack}",
         )
     return files
@@ -81,8 +81,8 @@ def carried_sources(lock: Lock, catalog: Catalog) -> dict[str, bytes]:
         found[name] = _packed(catalog.source(name))
         if sha256 and sha256_bytes(found[name]) != sha256:
             raise FetchError(
-                f"the source of {name} is not what the lock says",
-                cause="this rocwright carries another version of it than the one that made the lock",
+                f"the source of {name} does not match the lock",
+                cause="this rocwright ships another version of it than the one that made the lock",
                 next_step="rocwright lock",
             )
     return found
@@ -111,9 +111,9 @@ def write(files: Files, folder: Path, *, force: bool = False) -> list[Path]:
     ]
     if others and not force:
         raise InputError(
-            f"{folder} holds {', '.join(path.name for path in others[:5])} already",
-            cause=f"{len(others)} files there are not as they would be written",
-            next_step="give another --out, or --force to write over them",
+            f"{folder} already has {', '.join(path.name for path in others[:5])}",
+            cause=f"{len(others)} existing files differ from what would be written",
+            next_step="use another --out, or --force to overwrite them",
         )
     for path, file in paths.items():
         write_atomic(path, file.data)

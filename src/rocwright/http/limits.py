@@ -99,9 +99,9 @@ def refusal_of(scope: Scope, names: Collection[str]) -> PlainTextResponse | None
     if version not in ("1.0", "1.1"):
         return _refused(505, "this server speaks HTTP/1.1")
     if len(headers) > MOST_HEADERS:
-        return _refused(431, f"a request has at most {MOST_HEADERS} headers here")
+        return _refused(431, f"a request may have at most {MOST_HEADERS} headers")
     if len(scope["raw_path"]) + len(scope["query_string"]) > MOST_TARGET:
-        return _refused(414, f"an address has at most {MOST_TARGET} bytes here")
+        return _refused(414, f"an address may have at most {MOST_TARGET} bytes")
     hosts = [value for name, value in headers if name == b"host"]
     if len(hosts) > 1 or not all(_HOST.fullmatch(one) for one in hosts):
         return _refused(400, "a request names one host, once: Host: NAME or NAME:PORT")
@@ -109,7 +109,7 @@ def refusal_of(scope: Scope, names: Collection[str]) -> PlainTextResponse | None
         return _refused(403, WRONG_NAME)
     given = {name for name, _ in headers}
     if b"transfer-encoding" in given and (b"content-length" in given or version == "1.0"):
-        return _refused(400, "how long the body is was said in two ways")
+        return _refused(400, "the length of the body was given in two ways")
     for name, value in headers:
         if name == b"content-length" and (not _SIZE.fullmatch(value) or int(value) > MOST_BODY):
             return _refused(413, _TOO_LARGE)
@@ -137,8 +137,6 @@ def _refused(status: int, says: str, **headers: str) -> PlainTextResponse:
     return PlainTextResponse(f"{says}\n", status, safe | headers)
 
 
-WRONG_NAME = "this server does not go by that name; start it with --name NAME if it should"
-_TOO_LARGE = f"a request's body has at most {MOST_BODY} bytes here"
-_NO_ROOM = _refused(
-    503, "there is no room for more clients: ask again in a few seconds", **{"retry-after": "5"}
-)
+WRONG_NAME = "this server does not answer to that host name; start it with --name NAME to allow it"
+_TOO_LARGE = f"the body of a request may have at most {MOST_BODY} bytes"
+_NO_ROOM = _refused(503, "too many clients: try again in a few seconds", **{"retry-after": "5"})

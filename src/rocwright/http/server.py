@@ -50,8 +50,9 @@ def serve(
     except (OSError, OverflowError) as error:
         raise InputError(
             f"cannot listen on {host} port {port}: {error}",
-            cause="something else listens there, the address is not this machine's, or the port needs root",
-            next_step="take another --port; 0 finds a free one",
+            cause="another program listens there, the address does not belong to this machine, or "
+            "the port needs root",
+            next_step="use another --port; 0 finds a free one",
         ) from error
     with listening:
         # each connection takes it over; without it a page waits for the client's acknowledgement of its head
@@ -108,7 +109,8 @@ def room_for(clients: int) -> int:
     room = min(clients, (now - OWN_FILES) // FILES_EACH)
     if room < 1:
         raise InputError(
-            f"this process may have {now} files open, and a server needs more than {OWN_FILES}",
+            f"this process may open only {now} files, and a server needs more than {OWN_FILES}",
+            cause="the limit of open files (RLIMIT_NOFILE) is too low",
             next_step="raise the limit: ulimit -Hn, or LimitNOFILE= of its unit",
         )
     return room

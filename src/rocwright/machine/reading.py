@@ -55,7 +55,7 @@ def answer(what: str, path: str) -> object:
                 "device": os.stat(path).st_dev,
             }
         case _:
-            raise OSError(errno.EINVAL, f"nothing can be asked as {what}")
+            raise OSError(errno.EINVAL, f"no process can run as {what}")
 
 
 def content(path: str) -> bytes:

@@ -74,7 +74,7 @@ class Tree:
         try:
             return int(text, 0) if text else None
         except ValueError:
-            self._cannot(path, "says no number")
+            self._cannot(path, "is not a number")
             return None
 
     def table(self, path: str) -> dict[str, int]:
@@ -131,7 +131,7 @@ class Tree:
     def _ask(self, what: str, path: str) -> Any:
         folder = str(PurePosixPath(path).parent)
         if folder in self._hung:
-            return self._cannot(path, "not asked: a file beside it does not answer")
+            return self._cannot(path, "not read: a file next to it does not answer")
         told = self._answer(json.dumps([what, str(self.root / path.lstrip("/"))]).encode() + b"\n")
         if told is None:
             self._hung.add(folder)

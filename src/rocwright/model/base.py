@@ -33,7 +33,7 @@ def sealed(said: dict[str, Any]) -> dict[str, Any]:
 def opened(found: object) -> dict[str, Any]:
     """What was sealed. Raises ValueError where it is no object, or not what its sha256 is of."""
     if not isinstance(found, dict):
-        raise ValueError("it is no JSON object")
+        raise ValueError("it is not a JSON object")
     said = {name: value for name, value in found.items() if name != SUM}
     if SUM not in found:
         raise ValueError("it has no sha256")

@@ -59,7 +59,7 @@ def check_inside(value: str) -> str:
     """The path of a file in a tree, as it is. Raises ValueError where it leads out of the tree."""
     path = PurePosixPath(value)
     if path.is_absolute() or ".." in path.parts or "\\" in value or "\0" in value:
-        raise ValueError(f"{value!r} leads out of the source tree: absolute, or with ..")
+        raise ValueError(f"{value!r} points outside the source tree: absolute, or with ..")
     return value
 
 
@@ -131,7 +131,7 @@ class Edit(Frozen):
         ways = self._ways()
         if len(ways) != 1:
             raise ValueError(
-                f"an edit says exactly one of {', '.join(Kind)}; this one says {' and '.join(ways) or 'none'}"
+                f"an edit needs exactly one of {', '.join(Kind)}; this one has {' and '.join(ways) or 'none'}"
             )
         (kind,) = ways
         if (self.replacement is not None) != (kind in (Kind.LITERAL, Kind.REGEX)):

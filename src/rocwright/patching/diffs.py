@@ -70,9 +70,9 @@ def parse_diff(text: str, subject: str) -> list[FileDiff]:
     while position < len(lines):
         line = lines[position]
         if line.startswith(_REFUSED):
-            raise _unreadable(subject, f"line {position + 1}: {line[:60]!r} says no lines of text")
+            raise _unreadable(subject, f"line {position + 1}: {line[:60]!r} is not a line of a hunk")
         if line.startswith(_MODE):
-            why = f"line {position + 1}: it changes a file's mode, which an edit does not"
+            why = f"line {position + 1}: it changes a file's mode, which an edit may not do"
             raise _unreadable(subject, why, "leave the mode as it is, and chmod in the recipe's commands")
         if line.startswith("new file mode "):
             executable = line.strip().endswith("755")
@@ -83,7 +83,9 @@ def parse_diff(text: str, subject: str) -> list[FileDiff]:
         ):
             old, new = _named(line, subject), _named(lines[position + 1], subject)
             if old != NOWHERE and new != NOWHERE and old != new:
-                raise _unreadable(subject, f"it renames {old} to {new}; say it as one file gone and one new")
+                raise _unreadable(
+                    subject, f"it renames {old} to {new}; write it as one deleted and one new file"
+                )
             found.append(FileDiff(old, new, executable=executable))
             position, executable = position + 2, False
             while _HUNK.match(_at(lines, position)):
@@ -92,7 +94,7 @@ def parse_diff(text: str, subject: str) -> list[FileDiff]:
             continue
         position += 1
     if not found:
-        raise _unreadable(subject, "it names no file of a tree")
+        raise _unreadable(subject, "it does not name a file")
     return found
 
 
@@ -110,7 +112,7 @@ def _named(line: str, subject: str) -> str:
         raise PatchError(
             f"{subject} is refused: it touches {name!r}",
             cause="a source tree has no git folder of its own",
-            next_step="do not use it; make the diff again without that file",
+            next_step="if it is not yours, do not use it; else make the diff again without that file",
             subject=subject,
         )
     if (
@@ -123,8 +125,9 @@ def _named(line: str, subject: str) -> str:
     ):
         raise PatchError(
             f"{subject} is refused: it touches {name!r}",
-            cause="that leads out of the source tree, or is not written as a/FILE and b/FILE",
-            next_step="do not use it; make the diff again in the tree (git diff, rocwright patch save)",
+            cause="it points outside the source tree, or is not written as a/FILE and b/FILE",
+            next_step="if it is not yours, do not use it; else make the diff again in the tree (git "
+            "diff, rocwright patch save)",
             subject=subject,
         )
     return str(PurePosixPath(*parts[1:]))
@@ -155,7 +158,9 @@ def _read_hunk(lines: Sequence[str], position: int, subject: str) -> tuple[Hunk,
                 position += 1
                 continue
             case _:
-                raise _unreadable(subject, f"the hunk at line {head} has not the lines that it announces")
+                raise _unreadable(
+                    subject, f"the hunk at line {head} does not have the number of lines in its header"
+                )
         for side in last:
             side.append(rest)
         left, right = left - (sign != "+"), right - (sign != "-")

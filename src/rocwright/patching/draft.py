@@ -36,7 +36,7 @@ class Draft:
             self._read[path] = self._now[path] = _load(path, name, line_ends)
         found = self._now[path]
         if found.text is not None and found.line_ends != line_ends:
-            raise _line_ends(name, line_ends, f"another edit of it says {found.line_ends}")
+            raise _line_ends(name, line_ends, f"another edit of it declares {found.line_ends}")
         return found.text
 
     def write(self, name: str, text: str | None, line_ends: str = "lf", *, executable: bool = False) -> None:
@@ -61,13 +61,13 @@ class Draft:
         if path.is_relative_to(tree) and any(map(is_git, (*Path(name).parts, *path.relative_to(tree).parts))):
             raise PatchError(
                 f"the edit of {name} is refused: a source tree has no git folder of its own",
-                cause="what git finds in such a folder it may run",
+                cause="git may execute what it finds in such a folder",
                 next_step="correct the file name in the recipe or the diff",
                 subject=name,
             )
         if not path.is_relative_to(tree):
             raise PatchError(
-                f"the edit of {name} leads out of the source tree",
+                f"the edit of {name} points outside the source tree",
                 cause="its file name is absolute, has .., or goes through a link",
                 next_step="correct the file name in the recipe or the diff",
                 subject=name,
@@ -85,8 +85,8 @@ def _load(path: Path, name: str, line_ends: str) -> Text:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise PatchError(
-            f"{name} is not UTF-8 text as a whole, so it cannot be edited safely",
-            cause=f"byte {error.start} (line {line}) is of another encoding",
+            f"{name} is not UTF-8 text, so it cannot be edited safely",
+            cause=f"byte {error.start} (line {line}) is in another encoding",
             next_step="give the change as a command of the recipe's `prepare`, which sees bytes",
             subject=name,
         ) from error

@@ -44,7 +44,7 @@ class EditOutcome:
     @property
     def line(self) -> str:
         """One line for a log."""
-        done = f"{self.count} changed" if self.state is State.APPLIES else "there already"
+        done = f"{self.count} changed" if self.state is State.APPLIES else "applied already"
         return f"edit {self.edit.subject}: {done} ({self.edit.why})"
 
 
@@ -74,8 +74,10 @@ def _error(verdict: EditOutcome, subject: str) -> PatchError:
     why = f"(why it is there: {edit.why})"
     match verdict.state:
         case State.ABSORBED:
-            what = f"the edit of {edit.subject} changes nothing: the tree has it already"
-            next_step = f'declare the versions in which it is so: absorbed = "..." beside the edit {why}'
+            what = f"the edit of {edit.subject} changes nothing: the tree already contains the change"
+            next_step = (
+                f'declare the versions that already contain it: absorbed = "..." beside the edit {why}'
+            )
         case State.GONE:
             what = verdict.what
             next_step = f'correct the edit, or give it a version range: for = "..." {why}'
@@ -84,7 +86,7 @@ def _error(verdict: EditOutcome, subject: str) -> PatchError:
         case _:
             what = verdict.what
             next_step = (
-                f"look at the file (rocwright shell), then correct the edit, or limit it to the "
+                f"read the file (rocwright shell STEP), then correct the edit, or limit it to the "
                 f"versions that need it {why}"
             )
     return PatchError(
@@ -119,11 +121,14 @@ def _judge_text(edit: Edit, draft: Draft) -> EditOutcome:
     count = len(found.changes)
     if count == 0 and edit.absent and edit.absent not in before:
         return EditOutcome(
-            edit=edit, state=State.ABSORBED, count=1, cause=f"it has no {edit.absent!r} any more"
+            edit=edit, state=State.ABSORBED, count=1, cause=f"{edit.absent!r} is already gone from it"
         )
     if count == 0 and found.there:
         return EditOutcome(
-            edit=edit, state=State.ABSORBED, count=found.there, cause=f"{found.there} places are so"
+            edit=edit,
+            state=State.ABSORBED,
+            count=found.there,
+            cause=f"{found.there} places are changed already",
         )
     if count != edit.expect:
         return _drifted(edit, before, found)
@@ -136,7 +141,7 @@ def _judge_text(edit: Edit, draft: Draft) -> EditOutcome:
             what=f"the edit of {edit.file} changes nothing"
             if after == before
             else f"the edit of {edit.file} leaves it without its marker {marker!r}",
-            cause=f"{found.wanted} matches, and the outcome is not what the edit says",
+            cause=f"{found.wanted} matches, but the result is not what the edit declares",
             near=shown(before, [line_of(before, one.start) for one in found.changes]),
         )
     draft.write(edit.file, after, edit.line_ends)
@@ -146,15 +151,15 @@ def _judge_text(edit: Edit, draft: Draft) -> EditOutcome:
 def _drifted(edit: Edit, text: str, found: Match) -> EditOutcome:
     count = len(found.changes)
     lines = [line_of(text, one.start) for one in found.changes] or nearest(text, found.needle)
-    label = "the matches" if count else "nearest to it"
+    label = "the matches" if count else "most similar lines"
     return EditOutcome(
         edit=edit,
         state=State.DRIFTED,
         count=count,
         what=f"the edit of {edit.file} matches {count} times, {edit.expect} expected",
-        cause=f"{found.wanted} does not fit this version of the file"
-        + (f"; {found.there} places are as it wants them already" if found.there else ""),
-        near=f"{label}:\n{shown(text, lines[:6])}" if lines else "no line of the file is like it",
+        cause=f"{found.wanted} does not match this version of the file"
+        + (f"; {found.there} places are changed already" if found.there else ""),
+        near=f"{label}:\n{shown(text, lines[:6])}" if lines else "the file has no similar line",
     )
 
 
@@ -162,7 +167,7 @@ def _gone(edit: Edit, name: str) -> EditOutcome:
     return EditOutcome(
         edit=edit,
         state=State.GONE,
-        what=f"the edit of {name} finds no such file",
+        what=f"the edit of {name} names a file that does not exist",
         cause="the source is laid out differently in this version",
     )
 
@@ -182,8 +187,10 @@ def _judge_diff(edit: Edit, draft: Draft) -> EditOutcome:
                 edit=edit,
                 state=State.DRIFTED,
                 what=f"{edit.diff} does not apply to {part.name}",
-                cause=f"its hunk at line {hunk.start} fits nowhere; it looks for {hunk.needle.strip()!r}",
-                near=f"nearest to it:\n{shown(before or '', lines)}" if lines else "no line is like it",
+                cause=f"its hunk at line {hunk.start} matches nowhere; it looks for {hunk.needle.strip()!r}",
+                near=f"most similar lines:\n{shown(before or '', lines)}"
+                if lines
+                else "the file has no similar line",
             )
         outcome.append((part.name, applied.text, part.executable))
         done, there = done + applied.changed, there + applied.there
@@ -192,10 +199,12 @@ def _judge_diff(edit: Edit, draft: Draft) -> EditOutcome:
             edit=edit,
             state=State.DRIFTED,
             what=f"{edit.diff} applies only in part",
-            cause=f"{there} of its {there + done} hunks are there already",
+            cause=f"{there} of its {there + done} hunks are applied already",
         )
     if not done:
-        return EditOutcome(edit=edit, state=State.ABSORBED, count=there, cause=f"all {there} hunks are there")
+        return EditOutcome(
+            edit=edit, state=State.ABSORBED, count=there, cause=f"all {there} hunks are applied already"
+        )
     for name, text, executable in outcome:
         draft.write(name, text, edit.line_ends, executable=executable)
     if edit.marker and not any(edit.marker in (text or "") for _, text, _ in outcome):
@@ -203,6 +212,6 @@ def _judge_diff(edit: Edit, draft: Draft) -> EditOutcome:
             edit=edit,
             state=State.DRIFTED,
             what=f"{edit.diff} leaves its files without its marker {edit.marker!r}",
-            cause="the outcome is not what the edit says",
+            cause="the result is not what the edit declares",
         )
     return EditOutcome(edit=edit, state=State.APPLIES, count=done)

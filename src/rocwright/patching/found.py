@@ -1,4 +1,4 @@
-"""What looking for an edit's place in a text gives, and the lines of the text that are nearest to it."""
+"""What looking for an edit's place in a text gives, and the most similar lines of the text."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """The changes that an edit makes in a text, how many places are as it wants them already (`there`), what
+    """The changes that an edit makes in a text, in how many places it is already made (`there`), what
     it looked for in words (`wanted`), and a line like those that it looked for (`needle`)."""
 
     changes: tuple[Change, ...] = ()

@@ -95,27 +95,27 @@ def read_changes(left: Untrusted) -> Changes:
     if not re.fullmatch(r"[0-9a-f]{40}", head):
         raise InputError(
             "the repository in the tree has no commit",
-            cause="its HEAD names none",
-            next_step="look at it with git status in rocwright shell",
+            cause="its HEAD does not point to a commit",
+            next_step="run git status in rocwright shell STEP and repair the repository",
         )
     if "stands" not in names:
         raise PatchError(
-            "the commits in the tree do not stand on those of the build",
-            cause="the history was rewritten below what the build made",
-            next_step=f"put your commits on top of it: git rebase --onto {BASE}",
+            "the commits in the tree are not based on the commits of the build",
+            cause="the history was rewritten below the commits that the build made",
+            next_step=f"rebase your commits onto it: git rebase --onto {BASE}",
         )
     if left.read_bytes("merges"):
         raise PatchError(
-            "the commits in the tree hold a merge",
-            cause="a series of patches has no branches",
-            next_step=f"make it one line: git rebase {BASE}",
+            "the commits in the tree include a merge",
+            cause="merges cannot be saved as a series of patches",
+            next_step=f"make the history linear: git rebase {BASE}",
         )
     commits = left.read_text("commits").split()
     if len(commits) > MOST_COMMITS:
         raise PatchError(
             f"the tree has {len(commits)} commits on top of the build's",
-            cause=f"at most {MOST_COMMITS} are saved at once",
-            next_step=f"make them fewer: git rebase --interactive {BASE}",
+            cause=f"at most {MOST_COMMITS} can be saved at once",
+            next_step=f"squash some of them: git rebase --interactive {BASE}",
         )
     changes = [_change(left, number) for number in range(len(commits))]
     uncommitted = left.read_bytes("uncommitted").decode(errors="surrogateescape").split("\0")

@@ -114,8 +114,8 @@ def _include(edit: Edit, text: str) -> Match:
         if first and _conditionals(text[: first.start()]):
             raise PatchError(
                 f"{line} cannot be put above the first #include of {edit.file}",
-                cause=f"line {line_of(text, first.start())} stands inside a conditional",
-                next_step="name the line that it goes under: `below` of the edit",
+                cause=f"line {line_of(text, first.start())} is inside a conditional",
+                next_step="set `below` of the edit to the line under which it goes",
                 subject=edit.file,
             )
     return Match(changes=changes, wanted=found.wanted, needle=found.needle)

@@ -27,9 +27,10 @@ def save_changes(
     """
     if not changes:
         raise InputError(
-            f"nothing is changed in the tree of {component}",
-            cause="there is no commit on top of the build's, and no message for what is not committed",
-            next_step="rocwright shell, change files, and commit; or --message for what is not committed",
+            f"nothing was changed in the tree of {component}",
+            cause="there is no commit after those of the build, and no --message for uncommitted changes",
+            next_step="change files in rocwright shell STEP and commit them, or give --message to "
+            "save uncommitted changes",
         )
     for change in changes:
         parse_diff(change.diff, change.subject)

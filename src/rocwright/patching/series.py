@@ -25,9 +25,10 @@ def apply_series(tree: Path, patches: Sequence[Path], subject: str) -> list[str]
                 cause=next(
                     (line for line in done.stdout.splitlines() if "FAILED" in line or "can't" in line), ""
                 )
-                or "it names no file of this tree",
+                or "it names files that this tree does not have",
                 detail=done.stdout[-2000:],
-                next_step="the source has changed under it: refresh the patch, or limit it to older versions",
+                next_step="the source has changed since the patch was made: refresh the patch, or "
+                "limit it to older versions",
                 subject=patch.name,
             )
         touched = (part for one in _TOUCHED.finditer(done.stdout) for part in PurePosixPath(one[1]).parts)
@@ -35,7 +36,7 @@ def apply_series(tree: Path, patches: Sequence[Path], subject: str) -> list[str]
             raise PatchError(
                 f"{subject}: the patch {patch.name} is refused: it touches a git folder",
                 cause="a source tree has no git folder of its own; what git finds in one it may run",
-                next_step="do not use this source; name another source place",
+                next_step="do not use this source; name another source in the recipe",
                 subject=patch.name,
             )
         lines.append(f"patch {patch.name}: {done.stdout.count('patching file')} files changed")

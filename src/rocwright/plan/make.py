@@ -66,7 +66,7 @@ UNPACKED = 5
 def make_plan(lock: Lock, catalog: Catalog) -> Plan:
     """The steps that turn a lock into artifacts, each after what it needs.
 
-    Raises InputError where the lock does not fit the recipes.
+    Raises InputError where the lock does not match the recipes.
     """
     catalog = catalog_for(lock.request, catalog)
     check_fits(lock, catalog)
@@ -319,7 +319,7 @@ def _root(lock: Lock, role: str) -> LockedRoot:
     if root is None:
         raise InputError(
             f"the lock has no packages to {role}",
-            cause="it was edited, or made for another recipe",
+            cause="the lock was edited, or made for another recipe",
             next_step="rocwright lock",
         )
     return root

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from securesystemslib.signer import SSlibKey
 
 SAYS_NOT = (
-    "that the sources are harmless: it names them, nobody has read them",
+    "that the sources are harmless: it names them, but nobody reviewed them",
     "that another build gives the same bytes: `rocwright reproduce` tries that",
     "that it runs on a GPU: `rocwright verify` tries that",
-    "whose key it is: that you must know from elsewhere",
-    "when it was signed: times in it are the builder's own words; a signature has no end",
+    "whose key it is: you have to know that from elsewhere",
+    "when it was signed: its times are claims of the builder, and a signature does not expire",
 )
-"""What a right signature does not say."""
+"""What a valid signature does not prove."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +62,8 @@ def statements_of(path: Path) -> Path:
     beside = path.with_name(path.name + envelope.SUFFIX)
     if not beside.is_file():
         raise InputError(
-            f"there is no statement beside {path}",
-            cause=f"{beside.name} is not there",
+            f"there is no statement next to {path}",
+            cause=f"{beside.name} does not exist",
             next_step=f"rocwright attest {path} writes it, on the machine that built the file",
         )
     return beside
@@ -82,10 +82,10 @@ def verify(path: Path, statements: Path, keys: Sequence[SSlibKey]) -> Verified:
     of_build = [(one, keyid) for one, keyid in of_build if one.predicate_type == statement.PREDICATE]
     if not of_build:
         raise CheckError(
-            f"{statements.name} is signed, and does not tell how a file was built",
+            f"{statements.name} is signed, but does not say how a file was built",
             cause=f"it has {', '.join(sorted({_kind(one) for one, _ in signed}))}; "
             f"wanted is {envelope.PAYLOAD_TYPE} with {statement.PREDICATE}",
-            next_step="get the statement of the build from who built it",
+            next_step="get the statement of the build from whoever built the file",
             subject=str(path),
         )
     digest = sha256_file(path)
@@ -100,9 +100,9 @@ def read_statement(one: Signed) -> dict[str, Any]:
     data = parse_json(one.payload, "in-toto statement")
     if not isinstance(data, dict) or data.get("_type") != statement.STATEMENT:
         raise InputError(
-            "the envelope holds no in-toto statement of version 1",
+            "the envelope does not hold an in-toto statement of version 1",
             cause=f"its _type is {str(data.get('_type') if isinstance(data, dict) else data)[:120]!r}",
-            next_step="get the statement of the build from who built it",
+            next_step="get the statement of the build from whoever built the file",
         )
     return data
 
@@ -155,23 +155,25 @@ def _unsigned(statements: Path, found: Sequence[Signed], keys: Sequence[SSlibKey
             return CheckError(
                 f"{statements.name} is not signed: {why}",
                 cause="a statement is signed once its artifact has passed the checks of its recipe",
-                next_step="rocwright verify, where it was built, runs them and signs",
+                next_step="run rocwright verify on the machine that built it: it runs the checks and signs",
             )
         return CheckError(
             f"{statements.name} is not signed",
-            cause="it was made where there is no key: anybody could have written it",
-            next_step="rocwright attest key makes a key; rocwright attest FILE signs, where it was built",
+            cause="there was no key when it was made, so anybody could have written it",
+            next_step="on the machine that built it: rocwright attest key makes a key, rocwright "
+            "attest FILE signs",
         )
     if set(named) & {key.keyid for key in keys}:
         return CheckError(
-            f"{statements.name}: the signature is not right",
-            cause=f"it names the key {wanted}, which gives another: statement or signature was changed",
-            next_step="get the statement again from who built it; do not use the file",
+            f"{statements.name}: the signature is invalid",
+            cause=f"it does not verify with the key {wanted} that it names: the statement or the "
+            "signature was changed",
+            next_step="do not use the file; get the statement again from whoever built it",
         )
     return CheckError(
         f"{statements.name} is signed with another key",
         cause=f"it names {', '.join(one[:16] for one in named)}; you trust {wanted}",
-        next_step="--key names the public key of who built it, if you know it to be theirs",
+        next_step="if you know and trust the builder's public key, name it: --key FILE.pub",
     )
 
 
@@ -179,13 +181,13 @@ def _another_file(path: Path, digest: str, told: Sequence[Attestation]) -> Check
     subjects = [subject for one in told for subject in one.subjects]
     same_name = [one for one in subjects if one.name == path.name]
     if same_name:
-        what = f"{path.name} is not the file that was signed: it was changed, or built anew"
-        cause = f"its sha256 is {digest}; signed is {same_name[0].sha256}"
+        what = f"{path.name} is not the file that was signed: it was changed or rebuilt"
+        cause = f"its sha256 is {digest}; the signed one is {same_name[0].sha256}"
     else:
-        what = f"the statement is not of {path.name}"
-        cause = f"it is of {', '.join(one.name for one in subjects[:4])[:300] or 'nothing'}"
+        what = f"the statement is for another file than {path.name}"
+        cause = f"it is for {', '.join(one.name for one in subjects[:4])[:300] or 'nothing'}"
     return CheckError(
-        what, cause=cause, next_step="get file and statement again, together", subject=str(path)
+        what, cause=cause, next_step="get the file and its statement again, together", subject=str(path)
     )
 
 

@@ -67,8 +67,8 @@ def read_bytes(path: Path) -> tuple[str, bytes]:
         return str(beside), read_bounded(beside, LARGEST_SBOM, "SBOM")
     raise InputError(
         f"{path} has no SBOM" if path.exists() else f"there is no {path}",
-        cause=f"there is none inside, and no {beside.name} beside it",
-        next_step="rocwright build lays one beside each artifact, and into each wheel",
+        cause=f"there is none inside, and no {beside.name} next to it",
+        next_step="rocwright build writes one next to each artifact and into each wheel",
     )
 
 
@@ -77,9 +77,9 @@ def parse_document(data: bytes, where: str) -> Document:
     said = parse_json(data, "SBOM in CycloneDX JSON")
     if not isinstance(said, dict) or said.get("bomFormat") != "CycloneDX":
         raise InputError(
-            f"{where} is no SBOM in CycloneDX JSON",
-            cause="it has no bomFormat = CycloneDX; SPDX and XML are not read",
-            next_step="give another file",
+            f"{where} is not an SBOM in CycloneDX JSON",
+            cause="it has no bomFormat = CycloneDX; SPDX and XML are not supported",
+            next_step="name a CycloneDX JSON file, or an artifact with its SBOM next to it",
         )
     metadata = _object(said.get("metadata"))
     top = _object(metadata.get("component"))

@@ -102,9 +102,9 @@ def parse_envelopes(data: bytes, name: str) -> list[Signed]:
     """The same of the bytes of a file of that name."""
     if (count := data.count(b"\n")) > MOST_LINES:
         raise InputError(
-            f"{name} has {count:,} lines; no file of statements has more than {MOST_LINES}",
-            cause="it is another file, or was made to keep this machine busy",
-            next_step="check where it is from",
+            f"{name} has {count:,} lines; a file of statements has at most {MOST_LINES}",
+            cause="it is another kind of file, or was made to exhaust this machine",
+            next_step="check where the file came from, and name another one",
         )
     lines = [line for line in data.split(b"\n") if line.strip()]
     if not lines:
@@ -124,9 +124,9 @@ def _envelope(data: Any) -> Signed:
                 unsigned=_words(data.get(UNSIGNED)),
             )
         case {"_type": str(), "predicate": _}:
-            raise _no_envelope("it is a statement without an envelope, and so without a signature")
+            raise _no_envelope("it is a statement without an envelope, so it has no signature")
         case _:
-            raise _no_envelope("payload, payloadType and signatures are not all there")
+            raise _no_envelope("payload, payloadType or signatures is missing")
 
 
 def _words(found: Any) -> str:
@@ -140,14 +140,14 @@ def _signature(row: Any) -> tuple[str, bytes]:
             return keyid, _decoded(signature)
         case {"sig": str(signature)}:
             return "", _decoded(signature)
-    raise _no_envelope("a signature is not written as one")
+    raise _no_envelope("a signature has the wrong format")
 
 
 def _no_envelope(why: str) -> InputError:
     return InputError(
-        "this is no DSSE envelope",
+        "this is not a DSSE envelope",
         cause=why,
-        next_step="give the file that `rocwright attest` wrote (.intoto.jsonl)",
+        next_step="name the file that `rocwright attest` wrote (.intoto.jsonl)",
     )
 
 

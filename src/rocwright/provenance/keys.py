@@ -78,8 +78,8 @@ def make_key(path: Path | None = None, passphrase: str = "") -> NewKey:
     for one in (private, public):
         if one.exists():
             raise InputError(
-                f"{one} is there already",
-                cause="a key that is overwritten is lost",
+                f"{one} already exists",
+                cause="a key that is overwritten cannot be recovered",
                 next_step="name another path, or move it away first",
             )
     signer = CryptoSigner.generate_ed25519()
@@ -113,16 +113,16 @@ def signer_of(key: Path | str) -> CryptoSigner:
     except TypeError as error:
         raise InputError(
             f"{name} is encrypted",
-            cause="it has a passphrase, and none is given",
-            next_step=f"set {PASSPHRASE}",
+            cause="it has a passphrase, and none was given",
+            next_step=f"set {PASSPHRASE} to its passphrase",
         ) from error
     except Exception as error:
         # the library raises ValueError, UnsupportedAlgorithm and its own, none of which says more
         raise InputError(
-            f"{name} is no key that can sign",
+            f"{name} is not a private key that can sign",
             cause=f"{str(error)[:200] or 'it cannot be read'}"
             + ("; or the passphrase is wrong" if passphrase else ""),
-            next_step="rocwright attest key makes one; PEM keys of Ed25519, ECDSA and RSA are taken",
+            next_step="rocwright attest key makes one; PEM keys of Ed25519, ECDSA and RSA are supported",
         ) from error
 
 
@@ -138,9 +138,9 @@ def public_key(path: Path) -> SSlibKey:
         return SSlibKey.from_crypto(load_pem_public_key(data))
     except Exception as error:
         raise InputError(
-            f"{path} is no public key",
+            f"{path} is not a public key",
             cause=str(error)[:200] or "it cannot be read",
-            next_step="give the file that `rocwright attest key` wrote beside the private one",
+            next_step="name the .pub file that `rocwright attest key` wrote next to the private key",
         ) from error
 
 
@@ -177,7 +177,7 @@ def _check_mode(path: Path) -> None:
     mode = path.stat().st_mode & 0o777
     if mode & 0o077:
         raise InputError(
-            f"{path} may be read by others (mode {mode:04o})",
-            cause="whoever reads it can sign in your name",
-            next_step=f"chmod 600 {path}; if others had it, make a new one",
+            f"{path} is readable by other users (mode {mode:04o})",
+            cause="anybody who can read it can sign in your name",
+            next_step=f"chmod 600 {path}; if others may have copied it, make a new key",
         )

@@ -21,8 +21,8 @@ def read_bounded(path: Path, most: int, what: str) -> bytes:
     except OSError as error:
         raise InputError(
             f"cannot read {path}: {error.strerror or error}",
-            cause="it is not there, is a folder, or this user may not read it",
-            next_step="check the path and its rights",
+            cause="it does not exist, is a folder, or this user may not read it",
+            next_step="check the path and its permissions",
         ) from error
     if len(data) > most:
         raise too_large(str(path), what, most)
@@ -32,9 +32,9 @@ def read_bounded(path: Path, most: int, what: str) -> bytes:
 def too_large(name: str, what: str, most: int) -> InputError:
     """What is said of more bytes than anything honest has."""
     return InputError(
-        f"{name} has more than {size(most)}, which no {what} has",
-        cause="it is another file, or was made to fill this machine's memory",
-        next_step="check where it is from",
+        f"{name} has more than {size(most)}, too much for a valid {what}",
+        cause="it is another kind of file, or was made to exhaust this machine's memory",
+        next_step="check where the file came from, and name another one",
     )
 
 
@@ -45,11 +45,9 @@ def parse_json(data: bytes, what: str) -> Any:
     except (ValueError, RecursionError) as error:
         # JSONDecodeError and UnicodeDecodeError are ValueErrors, as is a number of more digits than are read
         raise InputError(
-            f"this is no {what}",
-            cause=str(error)[:300]
-            if isinstance(error, ValueError)
-            else "it is nested deeper than makes sense",
-            next_step="check the file; it may be cut short, or be something else",
+            f"this is not a valid {what}",
+            cause=str(error)[:300] if isinstance(error, ValueError) else "it is nested too deeply",
+            next_step="check the file: it may be truncated, or be something else",
         ) from error
 
 
@@ -58,9 +56,9 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"it says {twice[:80]!r} twice; readers differ in which of them counts")
+        raise ValueError(f"it has {twice[:80]!r} twice; JSON readers disagree on which one counts")
     return found
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")

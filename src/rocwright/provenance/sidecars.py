@@ -132,27 +132,32 @@ def attest(artifact: Path, home: Home, key: Path | str | None) -> tuple[Path, st
     checks of its recipe have not passed.
     """
     if not artifact.is_file():
-        raise InputError(f"there is no file {artifact}", next_step="check the path")
+        raise InputError(
+            f"there is no file {artifact}",
+            cause="the path is wrong, or the file was removed",
+            next_step="check the path; rocwright build prints where the artifacts are",
+        )
     try:
         payload, checks = kept_statement(home, sha256_file(artifact))
     except FileNotFoundError as error:
         raise InputError(
-            f"this machine does not know how {artifact.name} was built",
-            cause="it was built elsewhere, or changed since; a statement says what was seen",
-            next_step="rocwright build lays it out anew; attest it where it was built",
+            f"this machine has no record of how {artifact.name} was built",
+            cause="it was built elsewhere, or changed since; only a recorded build can be attested",
+            next_step="run rocwright attest on the machine that built it, or rocwright build to "
+            "write the artifact again",
         ) from error
     except (OSError, ValueError) as error:
         raise InputError(
-            f"what is kept of how {artifact.name} was built is damaged",
+            f"the record of how {artifact.name} was built is damaged",
             cause=str(error)[:200],
-            next_step="rocwright build lays it out anew",
+            next_step="rocwright build writes it again",
         ) from error
     lacking = [name for name, check in checks.items() if not has_passed(home, check)]
     if lacking:
         raise CheckError(
             f"{artifact.name} is not signed: checks have not passed",
-            cause=f"of its recipe: {', '.join(lacking)}",
-            next_step="rocwright verify runs them, and signs what passes",
+            cause=f"checks that have not passed: {', '.join(lacking)}",
+            next_step="rocwright verify runs the checks and signs what passes",
         )
     return write_statement(artifact, payload, key)
 
@@ -189,7 +194,7 @@ def _put(stored: Path, step: Step, document: bytes, target: Path, say: Callable[
             with_sbom(stored, document, target)
             return
         except (InputError, CheckError) as error:
-            say(f"{target.name}: no SBOM was put into it: {error.what}")
+            say(f"{target.name}: no SBOM was embedded: {error.what}")
     with tempfile.TemporaryDirectory(prefix=f".{target.name[:40]}.", dir=target.parent) as folder:
         copy = Path(folder) / "file"
         shutil.copyfile(stored, copy)

@@ -103,10 +103,10 @@ def open_database(place: str | Path) -> Database:
             raise InputError(
                 f"the records at {database.place} were written by a newer rocwright",
                 cause=f"their schema has version {version}, this rocwright knows {VERSIONS[-1]}",
-                next_step="use that rocwright; or set ROCWRIGHT_RECORDS to another place for this one",
+                next_step="use that rocwright, or set ROCWRIGHT_RECORDS to another file for this one",
             )
         if database.read_only:
-            raise read_only(database.place, "their schema is older, and cannot be brought up to date")
+            raise read_only(database.place, "their schema is older, and cannot be upgraded")
         bring_up_to_date(database.engine, database.place, database.write)
     except BaseException:
         database.close()
@@ -166,7 +166,7 @@ def _server(url: str) -> Database:
         )
     except ImportError as error:
         raise InputError(
-            f"the records are at {place}, and nothing here can talk to a PostgreSQL server",
+            f"the records are at {place}, but no PostgreSQL driver is installed",
             cause=str(error),
             next_step="python -m pip install 'rocwright[postgres]'",
         ) from error
@@ -180,9 +180,10 @@ def _parsed(url: str) -> URL:
         parsed = None
     if parsed is None or parsed.get_backend_name() not in {"postgresql", "postgres"}:
         raise InputError(
-            "the place of the records is no URL that rocwright knows",
-            cause="it is kept in an SQLite file or a PostgreSQL server",
-            next_step="ROCWRIGHT_RECORDS=postgresql://USER:PASSWORD@HOST/DATABASE, or a file's path",
+            "ROCWRIGHT_RECORDS is not a supported URL or path",
+            cause="records are kept in an SQLite file or a PostgreSQL database",
+            next_step="set ROCWRIGHT_RECORDS=postgresql://USER:PASSWORD@HOST/DATABASE, or to the "
+            "path of a file",
         )
     return parsed
 

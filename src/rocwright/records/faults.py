@@ -24,9 +24,9 @@ _GONE = ("08", "57P")
 def read_only(place: str, cause: str = "") -> InputError:
     """The failure to write where that is not allowed."""
     return InputError(
-        f"the records at {place} may not be written",
+        f"the records at {place} are not writable",
         cause=cause or "the file, its folder or the database is read-only for this user",
-        next_step="give yourself the right to write there, or set ROCWRIGHT_RECORDS to a place of yours",
+        next_step="make that place writable for you, or set ROCWRIGHT_RECORDS to one of your own",
     )
 
 
@@ -37,7 +37,7 @@ def explained(error: BaseException | None, place: str, *, cut: bool = False) -> 
         return OutOfDiskError(
             f"the disk of the records at {place} is full",
             cause=said,
-            next_step="free some room there; what could not be written is taken over afterwards",
+            next_step="free some disk space there; what could not be written is kept and recorded later",
         )
     match code:
         case "SQLITE_PERM" | "25006" | "42501" | "SQLITE_CANTOPEN":
@@ -54,14 +54,14 @@ def explained(error: BaseException | None, place: str, *, cut: bool = False) -> 
         return _locked(place, said)
     if code.startswith(_GONE) or (not code and cut) or _no_server(error):
         return NetworkError(
-            f"the records' server does not answer: {place}",
-            cause=said.splitlines()[0] if said else "",
-            next_step="start it, or correct ROCWRIGHT_RECORDS",
+            f"the database server of the records does not answer: {place}",
+            cause=said.splitlines()[0] if said else "the connection was closed without a message",
+            next_step="start the server, or correct ROCWRIGHT_RECORDS",
         )
     return InternalError(
         f"the records at {place} cannot be used",
         cause=f"{said} {code}".strip(),
-        next_step="rocwright records check says whether they are whole",
+        next_step="rocwright records check shows whether they are damaged; check the disk and the server",
     )
 
 
@@ -70,15 +70,15 @@ def damaged(place: str, cause: str) -> InternalError:
     return InternalError(
         f"the records at {place} are damaged",
         cause=cause,
-        next_step="rocwright records check --repair saves what can be read; artifacts are not touched",
+        next_step="rocwright records check --repair recovers what can be read; artifacts are not touched",
     )
 
 
 def _locked(place: str, cause: str) -> InternalError:
     return InternalError(
         f"the records at {place} were locked for more than {WAIT:.0f} s",
-        cause=f"another program holds them: {cause}",
-        next_step="end whatever has them open (a database browser, a backup), then run again",
+        cause=f"another program has them locked: {cause}",
+        next_step="close whatever has them open (a database browser, a backup), then run again",
     )
 
 

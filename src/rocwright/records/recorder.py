@@ -65,7 +65,13 @@ class RunRecorder:
             self._thread.start()
         self._thread.join(PATIENCE)
         if not self._kept:
-            self._fail(RocwrightError(f"the records did not answer for {PATIENCE:.0f} s"))
+            self._fail(
+                RocwrightError(
+                    f"the records did not answer for {PATIENCE:.0f} s",
+                    cause="another program has them locked, or their disk or server hangs",
+                    next_step="rocwright records check; the next run records what is missing",
+                )
+            )
             self._spool(told)
 
     def _write(self) -> None:
@@ -104,7 +110,7 @@ class RunRecorder:
         words = [str(error)]
         if isinstance(error, RocwrightError):
             words += [error.cause, error.next_step]
-        self._say(f"not on record: {'; '.join(one for one in words if one)}. It goes on all the same.")
+        self._say(f"not on record: {'; '.join(one for one in words if one)}. Continuing.")
 
     def _spool(self, told: Outcome) -> None:
         from rocwright.records.spool import spool

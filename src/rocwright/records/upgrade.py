@@ -73,7 +73,7 @@ def _alone(engine: Engine, place: str) -> Iterator[None]:
             yield
     except Timeout as error:
         raise InternalError(
-            f"the records at {place} are being brought up to date by somebody else",
-            cause="another rocwright has been at it for a minute",
-            next_step="wait for it, or end it, then run again",
+            f"the records at {place} are being upgraded by another process",
+            cause="another rocwright has been upgrading them for a minute",
+            next_step="wait for it or stop it, then run again",
         ) from error

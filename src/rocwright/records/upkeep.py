@@ -69,7 +69,7 @@ def repair(path: Path) -> Repaired:
     """
     if not path.exists():
         raise InputError(
-            f"there are no records at {path}", cause="nothing was kept there", next_step="rocwright build"
+            f"there are no records at {path}", cause="nothing was recorded there", next_step="rocwright build"
         )
     fresh = path.with_name(f"{path.name}.repaired")
     aside = path.with_name(f"{path.name}.damaged-{datetime.now(UTC).strftime('%Y%m%dT%H%M%SZ')}")
@@ -134,9 +134,9 @@ def take_in(records: Records, lines: Iterable[str]) -> int:
             told = Outcome.model_validate(data)
         except (ValueError, ValidationError, TypeError) as error:
             raise InputError(
-                f"line {number} is no run and no promotion",
+                f"line {number} is neither a run nor a promotion",
                 cause=str(error).splitlines()[0],
-                next_step="rocwright records export writes such lines",
+                next_step="import a file that rocwright records export wrote",
             ) from error
         if records.run(told.run.id) is None:
             records.put(told.run, None, told.findings, told.artifacts, told.samples, told.lock)

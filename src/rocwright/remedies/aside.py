@@ -54,9 +54,9 @@ class Unshared:
         """Write the lock anew. Raises InputError where it is not as it was left."""
         if not self.path.exists() or sha256_file(self.path) != self._last:
             raise InputError(
-                f"{self.path} was changed while it was built",
-                cause="somebody else wrote it: another build --heal, or rocwright lock",
-                next_step="run again: what was built is kept",
+                f"{self.path} was changed during the build",
+                cause="another process wrote it: another build --heal, or rocwright lock",
+                next_step="run again: finished steps are kept",
             )
         write_lock(self.path, lock)
         self._last = sha256_file(self.path)

@@ -60,7 +60,7 @@ def choose(case: Case, catalog: Catalog, planner: Planner, now: str) -> Offer:
     reasons: list[str] = []
     locked = next((one for one in case.lock.components if one.name == case.step.component), None)
     if locked is None:
-        why = f"{case.step.component} is no component of this lock, so nothing can be kept for it"
+        why = f"{case.step.component} is not a component of this lock, so no remedy can be stored for it"
         return Offer(remedy=None, why=(why,))
     for action in case.issue.mend:
         remedy = Remedy(
@@ -94,7 +94,7 @@ def _not_here(remedy: Remedy, case: Case, catalog: Catalog) -> str:
     for one in case.lock.remedies:
         if (one.component, one.action) == (remedy.component, remedy.action):
             if one.in_force:
-                return "the lock has it already"
+                return "the lock already has it"
             if one.version == remedy.version:
                 return f"tried before, {one.told}"
     return refused(remedy.action, catalog) or _kind(remedy.action, case, catalog)
@@ -105,7 +105,7 @@ def _kind(action: Mend, case: Case, catalog: Catalog) -> str:
         case SetVariables() | UnsetVariables() | TakeEdit():
             return ""
         case BoundJobs():
-            return "it ran with one job" if case.jobs == 1 else ""
+            return "it already ran with one job" if case.jobs == 1 else ""
         case PickVersion():
             return _version(action, case.lock, catalog) or case.silent
         case AddPackages():
@@ -118,11 +118,11 @@ def _version(action: PickVersion, lock: Lock, catalog: Catalog) -> str:
     name, wanted = action.component, action.versions
     version = versions_in(lock).get(name)
     if version is None:
-        return f"this lock has no {name} of its own"
+        return f"this lock does not choose {name} itself"
     if version_in(version, wanted):
         return f"the lock has {name} {version} already"
     if name in lock.request.versions:
-        return f"{lock.request.versions[name]} of {name} is asked for"
+        return f"{lock.request.versions[name]} of {name} is pinned"
     if name in lock.provided and (lock.rocm is None or name != ROCM):
         return f"{name} {version} comes with {lock.request.base}"
     recipe = catalog.components.get(name)
@@ -144,7 +144,7 @@ def _packages(action: AddPackages, lock: Lock, catalog: Catalog) -> str:
         names = catalog.system_packages(catalog.base(lock.request.base)[0], action.names)
     except InputError as error:
         return error.what
-    return "builds have them already" if set(names) <= set(root.wanted) else ""
+    return "builds already have them" if set(names) <= set(root.wanted) else ""
 
 
 def _for_one(action: Mend, case: Case) -> int:

@@ -91,7 +91,12 @@ def as_without(
 
 def _again(remedy: Remedy) -> RocwrightError:
     """The failure that a remedy was for, as far as its trail tells."""
-    error = CompileError(f"{remedy.step} failed as it did before", detail=remedy.failed)
+    error = CompileError(
+        f"{remedy.step} failed the same way as before",
+        cause="its remedy was removed again, because with it an earlier step failed",
+        next_step="rocwright heal --explain shows what was tried",
+        detail=remedy.failed,
+    )
     error.issue, error.known = remedy.issue, remedy.why
     return error
 
@@ -131,7 +136,7 @@ def _judged(locked: Lock, told: Went, world: HealContext) -> Lock:
     for was, now in zip(locked.remedies, judged.remedies, strict=True):
         if was == now:
             continue
-        world.say(f"heal: {now.issue}: {'kept' if now.in_force else 'taken out again'}, {now.told}")
+        world.say(f"heal: {now.issue}: {'kept' if now.in_force else 'removed again'}, {now.told}")
         if not now.in_force and relocks(now.action):
             before = world.aside.get(now.undo)
             if before is not None and before.request == judged.request:
@@ -161,11 +166,11 @@ def _with_next(lock: Lock, built: Built, world: HealContext) -> Lock:
             lock = _taken(lock, remedy, world)
             anew = anew or relocks(remedy.action)
         except RocwrightError as failure:
-            world.say(f"heal: {remedy.issue}: that cannot be: {failure.what} ({failure.cause})")
+            world.say(f"heal: {remedy.issue}: cannot be applied: {failure.what} ({failure.cause})")
             if failure.failure is FailureClass.NETWORK:
-                silent = f"it needs what is outside, and {failure.what}"
+                silent = f"it needs the network, and {failure.what}"
             else:
-                told = f"no lock can have it: {failure.what}"
+                told = f"no lock with it can be made: {failure.what}"
                 lock = added(lock, remedy.model_copy(update={"outcome": "useless", "told": told}))
             waiting.insert(0, name)
     return lock

@@ -56,13 +56,13 @@ def _verdict(remedy: Remedy, went: Went) -> tuple[str, str] | None:
         known = issue_of(error)
         if known is not None and known.name == remedy.issue:
             return "useless", f"{remedy.step} failed in the same way"
-        then = known.name if known is not None else f"something that is not known: {first_line(error)}"
-        return "helped", f"{remedy.step} got past {remedy.issue}, then failed by {then}"
+        then = known.name if known is not None else f"an unknown failure: {first_line(error)}"
+        return "helped", f"{remedy.step} got past {remedy.issue}, then failed with {then}"
     if remedy.step in went.skipped:
         return _before_it(remedy, went)
     names = {one.name for one in went.plan.steps}
     if remedy.step not in names:
-        return "useless", f"the plan has no step {remedy.step} any more"
+        return "useless", f"the plan no longer has the step {remedy.step}"
     return "helped", f"{remedy.step} was built"
 
 

@@ -26,13 +26,13 @@ def needless(remedy: Remedy, lock: Lock) -> str:
     versions = versions_in(lock)
     for fixed in issue.fixed_in if issue is not None else ():
         if fixed.component in versions and version_in(versions[fixed.component], fixed.versions):
-            return f"{fixed.component} {fixed.versions} has it mended: {fixed.source}"
+            return f"{fixed.component} {fixed.versions} has it fixed: {fixed.source}"
     had = issue.versions.get(remedy.component, "") if issue is not None else ""
     if had and not version_in(version, had):
         return f"{remedy.component} {had} has this failure, not {version}"
     edit = getattr(remedy.action, "edit", None)
     if edit is not None and edit.absorbed and version_in(version, edit.absorbed):
-        return f"upstream may have this edit since {edit.absorbed}"
+        return f"upstream may contain this edit since {edit.absorbed}"
     return ""
 
 
@@ -65,7 +65,7 @@ def _lines(remedy: Remedy, lock: Lock) -> Iterator[tuple[str, str]]:
     )
     yield "result", f"{OUTCOMES[remedy.outcome]}{f': {remedy.told}' if remedy.told else ''}"
     if why := needless(remedy, lock):
-        yield "note", f"it may be needless now: {why}; rocwright heal --forget {remedy.issue}"
+        yield "note", f"it may no longer be needed: {why}; rocwright heal --forget {remedy.issue}"
 
 
 def without(lock: Lock, issue: str) -> Lock:
@@ -75,7 +75,7 @@ def without(lock: Lock, issue: str) -> Lock:
         names = sorted({one.issue for one in lock.remedies})
         raise InputError(
             f"the lock has no remedy for {issue!r}",
-            cause=f"it has some for {', '.join(names)}" if names else "it has none at all",
-            next_step="rocwright heal --explain shows them",
+            cause=f"it has some for {', '.join(names)}" if names else "it has none",
+            next_step="rocwright heal --explain lists the remedies of the lock",
         )
     return lock.model_copy(update={"remedies": left})

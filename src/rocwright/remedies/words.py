@@ -32,13 +32,13 @@ def _does(action: Mend, component: str) -> str:
             put = listed(f"{name}={value}" for name, value in action.variables.items())
             return f"sets {put} for {component}"
         case UnsetVariables():
-            return f"takes {listed(action.variables)} out of the environment of {component}"
+            return f"removes {listed(action.variables)} from the environment of {component}"
         case TakeEdit():
             return f"edits {action.edit.subject} of {action.component} ({action.edit.why})"
         case BoundJobs():
             return f"runs {component} with at most {action.share:.0%} of the jobs"
         case PickVersion():
-            return f"takes {action.component} {action.versions}"
+            return f"uses {action.component} {action.versions}"
         case AddPackages():
             return f"adds {listed(action.names)} to the packages that builds have"
     assert_never(action)
@@ -48,7 +48,7 @@ def offered(remedy: Remedy | None) -> str:
     """What `build --heal` would do, or ""."""
     if remedy is None:
         return ""
-    return f"{does(remedy.action, remedy.component)}, and remembers it in the lock"
+    return f"{does(remedy.action, remedy.component)}, and records it in the lock"
 
 
 def refusal(remedy: Remedy | None, why: Sequence[str]) -> str:

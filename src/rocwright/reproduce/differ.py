@@ -33,13 +33,13 @@ def differences(before: Path, after: Path, filename: str) -> Iterator[str]:
                 one, two = one / filename, two / filename
             found = diff(one, two)
         except RocwrightError as error:
-            yield f"it cannot be looked into: {error.what}"
+            yield f"it cannot be examined: {error.what}"
             return
     yield summary(found)
     told = list(lines(found))
     yield from told[:MOST]
     if len(told) > MOST:
-        yield f"and {len(told) - MOST} lines more: rocwright wheel diff tells all"
+        yield f"and {len(told) - MOST} more lines: rocwright wheel diff shows all"
 
 
 def _write_links(folder: Path) -> None:

@@ -93,7 +93,7 @@ def reproduce(
     lent = [first[step.key] for step in needed if step not in again]
     options = _otherwise([first[step.key] for step in again], how)
     steps = {step.key: step.name for step in needed}
-    wait = partial(say, "waiting for a clean-up to end")
+    wait = partial(say, "waiting for another rocwright clean to end")
     try:
         # no clean-up takes what is lent, nor the second build's folder
         with (
@@ -196,9 +196,9 @@ def plan_of(store: Store, sha256: str) -> Plan:
     record = next((one for one in made if one.kind not in LENT and store.step(one.key)), None)
     if record is None:
         raise InputError(
-            "no build on this machine made this file",
+            "this file was not built on this machine",
             cause=f"the store has no step with an output of sha256 {sha256[:12]}",
-            next_step="name the stack, or give its lock",
+            next_step="name the stack, or its lock",
         )
     found: dict[str, Step] = {}
 
@@ -237,8 +237,8 @@ def _record(store: Store, step: Step) -> Record:
     if record is None or not all(store.has(one.sha256, one.size) for one in record.outputs):
         raise InputError(
             f"{step.name} is not in the store",
-            cause="it was never built, or was cleaned up",
-            next_step="rocwright build, then again",
+            cause="it was never built, or its output was removed",
+            next_step="rocwright build, then the same command again",
         )
     return record
 

@@ -35,5 +35,5 @@ def _verdict(found: Reproduced) -> str:
     wrong = [one for one in found.outputs if not one.same]
     if not wrong:
         return f"bit for bit the same: {len(found.outputs)} of {len(found.outputs)}"
-    first = f"look at {wrong[0].step} first" + (", the others may follow from it" if wrong[1:] else "")
+    first = f"start with {wrong[0].step}" + ("; the others may follow from it" if wrong[1:] else "")
     return f"not the same: {len(wrong)} of {len(found.outputs)}; {first}"

@@ -70,7 +70,8 @@ def _with_release(component: Component, version: str, known: str, elsewhere: boo
         return component
     if known not in releases:
         raise InputError(
-            f"{component.name} {version} cannot be like {known}: that is not known either",
+            f"{component.name} {version} cannot use the facts of {known}: the catalog does not have "
+            "that version either",
             cause=f"the catalog has {component.name} {', '.join(releases)}",
             next_step="name one of these in [versions] of rocwright.toml",
         )

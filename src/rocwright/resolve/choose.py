@@ -123,7 +123,7 @@ def choose_provider(
         raise ConflictError(
             f"{f'{named} has no ROCm for' if named else 'no provider of ROCm serves'} "
             f"{', '.join(request.gpu)} on {request.base}",
-            cause=f"these have: {', '.join(others)}" if others else "the catalog knows none that has",
+            cause=f"these have: {', '.join(others)}" if others else "the catalog has no provider that does",
             next_step=f'provider = "{others[0]}" in rocwright.toml' if others else "choose another base",
         )
     provider = catalog.provider(named) if named else serving[0]

@@ -204,7 +204,7 @@ def refusals(release: Release, targets: Sequence[str]) -> list[str]:
     found = [f"{gpu}: {release.without[gpu]}" for gpu in targets if gpu in release.without]
     if release.targets:
         missing = [gpu for gpu in targets if gpu not in release.targets]
-        found += [f"{gpu}: it serves {', '.join(release.targets)} only" for gpu in missing]
+        found += [f"{gpu}: it supports only {', '.join(release.targets)}" for gpu in missing]
     return found
 
 
@@ -232,7 +232,9 @@ def _chain(causes: Sequence[Any]) -> list[str]:
             chain += told
             continue
         chain += told[:SHOWN]
-        chain.append(f"and {len(told) - SHOWN} other versions of {parent} need yet other versions of {name}")
+        chain.append(
+            f"and {len(told) - SHOWN} other versions of {parent} need still other versions of {name}"
+        )
     return chain
 
 
@@ -270,10 +272,10 @@ def _conflict(
     asked = sorted({*names, *(cause.parent.name for cause in error.causes if cause.parent is not None)})
     pinned = [f"{name} = {pins[name]!r}" for name in asked if name in pins]
     return ConflictError(
-        f"no version of {', '.join(names)} satisfies all that is asked",
-        cause="these cannot all hold",
+        f"no version of {', '.join(names)} satisfies all requirements",
+        cause="these requirements contradict each other",
         detail="\n".join(f"- {one}" for one in dict.fromkeys(chain)),
         next_step=f"loosen [versions] in rocwright.toml ({', '.join(pinned)})"
         if pinned
-        else "choose another base (rocwright init --base), or add a release that fits to the catalog",
+        else "choose another base (rocwright init --base), or add a matching release to the catalog",
     )

@@ -38,7 +38,7 @@ def read_project(path: Path) -> ProjectFile:
     if not path.exists():
         raise InputError(
             f"there is no {path.name} in {path.parent}",
-            cause="a stack, a GPU and a base must be named",
+            cause="without it, the stack, the GPU and the base have to be named",
             next_step="rocwright init --stack llama-vulkan --gpu gfx1151 --base debian:sid, "
             "or name a stack: rocwright build STACK --gpu GPU --base BASE",
         )
@@ -104,7 +104,7 @@ def read_lock(path: Path, request: Request | None = None, *, edited: bool = Fals
         raise InputError(
             f"{path} has the schema {schema}; this rocwright knows up to {LOCK_SCHEMA}",
             cause="a newer rocwright wrote it",
-            next_step="upgrade rocwright, or lock anew with this one: rocwright lock",
+            next_step="upgrade rocwright, or lock again with this one: rocwright lock",
         )
     if isinstance(schema, int) and schema < LOCK_SCHEMA:
         raise InputError(
@@ -122,7 +122,7 @@ def read_lock(path: Path, request: Request | None = None, *, edited: bool = Fals
             if getattr(lock.request, name) != getattr(request, name)
         ]
         raise InputError(
-            f"{path.name} does not fit {PROJECT}",
+            f"{path.name} does not match {PROJECT}",
             cause="changed since it was locked: " + "; ".join(changed),
             next_step="rocwright lock",
         )
@@ -137,9 +137,9 @@ def _check_sum(data: Mapping[str, object], path: Path) -> None:
         opened(data)
     except (ValueError, TypeError) as error:
         raise InputError(
-            f"{path} is not as it was written",
-            cause="edited by hand or damaged: its sha256 is of something else",
-            next_step="rocwright lock makes it anew, or rocwright lock --accept keeps the edit",
+            f"{path} was changed after it was written",
+            cause="edited by hand or damaged: its content does not match the sha256 in it",
+            next_step="rocwright lock writes it again; rocwright lock --accept keeps the edit",
         ) from error
 
 

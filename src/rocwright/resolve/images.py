@@ -117,7 +117,9 @@ class ImageRoots:
             try:
                 return self.packages().choose((*wanted, *exactly), self.store)
             except (ConflictError, FetchError):
-                self.on_line("lock: not all packages can be had as they are: chosen anew")
+                self.on_line(
+                    "lock: some locked packages are no longer available: resolving all packages again"
+                )
         return self.packages().choose(wanted, self.store)
 
     def image(self) -> KeptImage:
@@ -132,8 +134,8 @@ class ImageRoots:
         if not found:
             raise FetchError(
                 f"the image of {self.base.name}:{self.release.name} has no package {package}",
-                cause=f"the base says that it brings it along, {self.release.image} does not",
-                next_step="correct `provides` of the base",
+                cause=f"the base lists it under `provides`, but {self.release.image} does not have it",
+                next_step="correct `provides` of the base in the catalog",
             )
         return upstream_version(found)
 

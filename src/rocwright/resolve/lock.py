@@ -50,7 +50,7 @@ def make_lock(
     choice = choose(request, catalog, version_of, held_by(remedies), prefer)
     here = {one.name for one in choice.components}
     remedies = tuple(one for one in remedies if one.component in here)
-    on_line("lock: versions that fit together are chosen")
+    on_line("lock: choosing versions that fit together")
     return Lock(
         rocwright=__version__,
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -142,7 +142,7 @@ def _component(
         places = at_commit(component, places, wished.removeprefix("@"))
     found = outside.component(component, version, places)
     for reason in found.passed_over:
-        on_line(f"lock: passed over: {reason}")
+        on_line(f"lock: skipped: {reason}")
     return found
 
 
@@ -155,9 +155,9 @@ def at_commit(component: Component, places: Sequence[Place], commit: str) -> tup
     )
     if not found:
         raise InputError(
-            f"{component.name} has no git repository to take the commit {commit[:12]} from",
-            cause="its recipe names other places only",
-            next_step="name a version in its place",
+            f"{component.name} has no git repository, so it cannot be pinned to the commit {commit[:12]}",
+            cause="its recipe names only other kinds of sources",
+            next_step="pin a version instead: NAME=VERSION",
         )
     return found
 

@@ -95,9 +95,9 @@ class NetworkUpstream:
         name = suite or self.release.name
         if not suite and self.base.made != "packages":
             raise FetchError(
-                f"{self.base.name}:{self.release.name} is no suite of the Debian archive",
-                cause=f"its root comes from the image {self.release.image}",
-                next_step="name another source place in the recipe",
+                f"{self.base.name}:{self.release.name} is not a suite of the Debian archive",
+                cause=f"its root file system comes from the image {self.release.image}",
+                next_step="name another source in the recipe",
             )
         if name not in self._archives:
             archive = DebianArchive(self.home.apt, name, architecture(self.base))
@@ -171,7 +171,9 @@ class NetworkUpstream:
             try:
                 return index.resolve(wanted, python, machine, self.store, kept=kept, until=self.until)
             except ConflictError:
-                self.on_line("lock: the Python packages cannot all stay as they are: chosen anew")
+                self.on_line(
+                    "lock: some locked Python packages no longer fit: resolving all Python packages again"
+                )
         return index.resolve(wanted, python, machine, self.store, until=self.until)
 
     def _sdist(self, found: index.FoundSdist, python: str) -> LockedSdist:
@@ -179,13 +181,14 @@ class NetworkUpstream:
         assert isinstance(found.pin.origin, IndexOrigin)
         name = found.pin.origin.project
         wanted = tuple(sorted({*found.build, INSTALLER}))
-        self.on_line(f"lock: {name} has no wheel; what builds one: {', '.join(wanted)}")
+        self.on_line(f"lock: {name} has no wheel; packages that build one: {', '.join(wanted)}")
         built_by = index.resolve(wanted, python, platform.machine(), self.store, until=self.until)
         if built_by.sdists:
             deeper = ", ".join(one.pin.filename for one in built_by.sdists)
             raise ConflictError(
                 f"building {found.pin.filename} needs {deeper}",
-                cause="that is a source distribution itself: what builds it would have to be built before",
+                cause="that is itself only a source distribution; building the tools of a build is "
+                "not supported",
                 next_step="name another version in the recipe, one that has a wheel",
             )
         return LockedSdist(

@@ -13,7 +13,7 @@ _WORDS = {
     "major": "another major version",
     "minor": "another minor version",
     "patch": "patch",
-    "build": "built anew",
+    "build": "rebuilt",
     "older": "OLDER",
     "other": "same version, another source",
     "new": "new",
@@ -30,7 +30,7 @@ def tell_difference(
     `again` the steps that will run again.
     """
     ages = ages or {}
-    lines = [_one(change, "asked for: ", ages) for change in found.of("request")]
+    lines = [_one(change, "request: ", ages) for change in found.of("request")]
     lines += [_one(change, "brought by the base: ", ages) for change in found.of("provided")]
     lines += [_one(change, "ROCm of ", ages) for change in found.of("rocm")]
     lines += [_one(change, "", ages) for change in found.of("component")]

@@ -23,15 +23,15 @@ def check_request(request: Request, catalog: Catalog) -> tuple[Base, BaseRelease
     if request.base not in stack.bases:
         raise InputError(
             f"the stack {stack.name} has no recipe on {request.base}",
-            cause=f"it is known on {', '.join(stack.bases)}",
+            cause=f"it has a recipe on {', '.join(stack.bases)}",
             next_step=f"rocwright init --stack {stack.name} --base {stack.bases[0]}",
         )
     for gpu in request.gpu:
         if stack.targets and gpu not in stack.targets:
             raise ConflictError(
                 f"the stack {stack.name} cannot be built for {gpu}",
-                cause=f"it serves {', '.join(stack.targets)}",
-                next_step="choose another stack",
+                cause=f"it supports {', '.join(stack.targets)}",
+                next_step="choose another stack: rocwright stacks lists them with their GPUs",
             )
     return base, release
 
@@ -87,7 +87,7 @@ def check_fits(lock: Lock, catalog: Catalog) -> None:
     base, release = check_request(lock.request, catalog)
     components = [catalog.component(one.name) for one in lock.components]
     changed = [
-        f"{component.name} has no release {one.version} any more"
+        f"{component.name} no longer has the release {one.version}"
         for component, one in zip(components, lock.components, strict=True)
         if all(release.version != one.version for release in component.release)
     ]
@@ -98,17 +98,17 @@ def check_fits(lock: Lock, catalog: Catalog) -> None:
     for role in sorted({*wanted, *had}):
         different = set(wanted.get(role, ())) ^ set(had.get(role, ()))
         if different or (role in wanted) != (role in had):
-            changed.append(f"packages to {role}: {', '.join(sorted(different)) or 'the whole'}")
+            changed.append(f"packages to {role}: {', '.join(sorted(different)) or 'all of them'}")
     locked = {one.name for one in lock.components} | set(lock.provided)
     asked = {*catalog.stack(lock.request.stack).components, *lock.request.extra}
     if not asked <= locked:
         changed.append(f"the stack has {', '.join(sorted(asked - locked))} now")
     needed = {name for one in components for each in one.release for name in each.needs}
     if idle := {one.name for one in lock.components} - asked - needed:
-        changed.append(f"nothing needs {', '.join(sorted(idle))} any more")
+        changed.append(f"nothing needs {', '.join(sorted(idle))} now")
     if changed:
         raise InputError(
-            "the lock does not fit the recipes",
+            "the lock does not match the recipes",
             cause="changed since it was locked: " + "; ".join(changed),
             next_step="rocwright lock",
         )

@@ -34,7 +34,7 @@ class Docker:
             raise SandboxError(
                 "docker does not answer",
                 cause=f"its daemon cannot be reached ({error.cause})",
-                next_step="start the daemon (systemctl start docker) or let the user use it (group docker)",
+                next_step="start the daemon (systemctl start docker) or add your user to the group docker",
             ) from error
 
     def launch(self, scene: Scene) -> Launch:

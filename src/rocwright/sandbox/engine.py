@@ -109,7 +109,7 @@ def is_root() -> bool:
 def needs_root(engine: str, why: str) -> SandboxError:
     """The refusal of an engine that a plain user cannot use."""
     return SandboxError(
-        f"{engine} works for root only",
+        f"{engine} works only as root",
         cause=why,
         next_step="run as root, or choose bubblewrap or podman",
     )
@@ -158,7 +158,7 @@ def ask_version(*argv: str) -> str:
         raise SandboxError(
             f"{argv[0]} does not answer",
             cause=last_line(done.stderr) or f"it ended with status {done.returncode}",
-            next_step=f"see what `{' '.join(argv)}` says",
+            next_step=f"run `{' '.join(argv)}` and fix what it reports",
         )
     return done.stdout.strip().splitlines()[0] if done.stdout.strip() else "unknown"
 

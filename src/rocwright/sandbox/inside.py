@@ -55,9 +55,17 @@ def plain(job: Job) -> tuple[str, ...]:
 def _bare(job: Job) -> tuple[str, ...]:
     for name in job.env:
         if not name or name.startswith("-") or "=" in name:
-            raise InputError(f"{name!r} is not the name of an environment variable")
+            raise InputError(
+                f"{name!r} is not the name of an environment variable",
+                cause="it is empty, starts with a dash or has an equals sign",
+                next_step="correct the name in the recipe",
+            )
     if not job.argv:
-        raise InputError("a job needs a command")
+        raise InputError(
+            "a job needs a command",
+            cause="its list of arguments is empty",
+            next_step="give at least the program to run",
+        )
     return ("/usr/bin/env", "-i", *(f"{key}={value}" for key, value in job.env.items()), *job.argv)
 
 

@@ -71,19 +71,24 @@ def make_layout(job: Job, folder: Path) -> Layout:
 def _check(job: Job) -> None:
     if not job.root.is_absolute() or not job.root.is_dir():
         raise InputError(
-            f"{job.root} is not a root folder", next_step="name an existing folder by its full path"
+            f"{job.root} is not a root folder",
+            cause="it does not exist, is not a folder, or its path is not absolute",
+            next_step="name an existing folder by its absolute path",
         )
     for path in (*(mount.source for mount in job.mounts), *map(Path, job.devices)):
         if not path.is_absolute() or not path.exists():
             raise InputError(
-                f"{path} cannot be mounted", cause="it is not there, or is not named by its full path"
+                f"{path} cannot be mounted",
+                cause="it does not exist, or its path is not absolute",
+                next_step="use the absolute path of an existing file or folder",
             )
     for mount in job.mounts:
         parts = PurePosixPath(mount.target).parts
         if len(parts) < 2 or parts[0] != "/" or ".." in parts or parts[1] in {"proc", "sys", "dev"}:
             raise InputError(
                 f"nothing can be mounted at {mount.target}",
-                next_step="name a full path outside /, /proc, /sys and /dev",
+                cause="the target is relative, contains .., or is a folder that the sandbox makes itself",
+                next_step="use an absolute path other than /, /proc, /sys and /dev",
             )
 
 
@@ -187,4 +192,8 @@ def _settled(root: Path, mount: Mount) -> Mount:
             place = PurePosixPath("/") if to.is_absolute() else place
         else:
             place = place / part
-    raise InputError(f"nothing can be mounted at {mount.target}", cause="its symlinks lead in a circle")
+    raise InputError(
+        f"nothing can be mounted at {mount.target}",
+        cause="its symlinks form a loop",
+        next_step="repair the symlinks in the root, or use another target",
+    )

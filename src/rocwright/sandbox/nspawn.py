@@ -42,7 +42,7 @@ class Nspawn:
     def version(self) -> str:
         version = ask_version("systemd-nspawn", "--version")
         if not is_root():
-            raise needs_root("systemd-nspawn", "it makes its namespaces and mounts as root")
+            raise needs_root("systemd-nspawn", "it needs root for its namespaces and mounts")
         return version.removeprefix("systemd ")
 
     def launch(self, scene: Scene) -> Launch:

@@ -189,7 +189,7 @@ def _none_works(probes: Sequence[Probe]) -> SandboxError:
     return SandboxError(
         "no sandbox works on this machine",
         cause="; ".join(why) or "none was tried",
-        next_step="install bubblewrap or podman, or ask for `host` by name and go without isolation",
+        next_step="install bubblewrap or podman, or use --engine host to run without isolation",
         detail="\n".join(why),
     )
 
@@ -198,8 +198,8 @@ def _unknown(name: str) -> InputError:
     near = difflib.get_close_matches(name.lower(), ENGINES, n=2, cutoff=0.4)
     return InputError(
         f"there is no sandbox {name!r}",
-        cause=f"did you mean {' or '.join(near)}?" if near else "",
-        next_step=f"name one of {', '.join(ENGINES)}",
+        cause=f"did you mean {' or '.join(near)}?" if near else "rocwright has no engine of that name",
+        next_step=f"use one of {', '.join(ENGINES)}",
     )
 
 

@@ -161,9 +161,9 @@ def _execute(box: _Box, commands: tuple[tuple[str, ...], ...]) -> None:
         done = process.run(argv, cwd=box.folder, env=host_environment(box.name), timeout=120)
         if not done.ok:
             raise SandboxError(
-                f"{box.engine.name} could not make the sandbox ready",
+                f"{box.engine.name} could not set up the sandbox",
                 cause=last_line(done.stderr) or f"{argv[0]} ended with status {done.returncode}",
-                next_step="rocwright sandbox tells which engines work here",
+                next_step="rocwright sandbox shows which engines work here and why the others do not",
                 detail=done.stderr.strip(),
             )
 
@@ -228,15 +228,16 @@ def _signal(code: int) -> bool:
 def _nowhere(job: Job) -> InputError:
     return InputError(
         f"there is no folder {job.workdir} in the sandbox",
-        cause=f"neither the root {job.root} nor a mount brings it",
-        next_step="mount a folder there, or run the job elsewhere",
+        cause=f"neither the root {job.root} nor a mount has it",
+        next_step="mount a folder there, or run the job in another folder",
     )
 
 
 def _no_start(box: _Box, returncode: int, noise: list[str]) -> SandboxError:
     return SandboxError(
         f"{box.engine.name} could not start the job",
-        cause=last_line("\n".join(noise)) or f"it ended with status {returncode} and said nothing",
-        next_step="rocwright sandbox tells which engines work here; --engine chooses another",
+        cause=last_line("\n".join(noise)) or f"it ended with status {returncode} and no message",
+        next_step="rocwright sandbox shows which engines work here and why the others do not; "
+        "--engine chooses another",
         detail="\n".join(noise[-20:]),
     )

@@ -72,7 +72,7 @@ def program() -> bytes:
     except (RuntimeError, OSError) as error:
         raise SandboxError(
             "libseccomp is not installed",
-            cause="without it no system call can be kept from a step",
+            cause="without it system calls of steps cannot be filtered",
             next_step="install it (on Debian and Ubuntu: apt-get install libseccomp2), or choose podman",
         ) from error
     made = pyseccomp.SyscallFilter(pyseccomp.ALLOW)

@@ -48,9 +48,9 @@ def home() -> Path:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
         raise SandboxError(
-            f"{folder} belongs to somebody else",
-            cause="the folder for running sandboxes must be one's own",
-            next_step="remove it, or set ROCWRIGHT_RUNTIME_DIR to a folder of yours",
+            f"{folder} belongs to another user",
+            cause="the folder for running sandboxes must belong to you",
+            next_step="remove it, or set ROCWRIGHT_RUNTIME_DIR to a folder that belongs to you",
         )
     return folder
 

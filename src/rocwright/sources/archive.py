@@ -89,7 +89,11 @@ def unpack(
 
 def left_out(filename: str, names: Sequence[str]) -> list[str]:
     """A line for what `unpack` left out of an archive, where it left out anything."""
-    return [f"left out of {filename}, for git could run what it names: {', '.join(names)}"] if names else []
+    return (
+        [f"left out of {filename}, because git could execute what they name: {', '.join(names)}"]
+        if names
+        else []
+    )
 
 
 class Dropped:
@@ -111,9 +115,9 @@ class Dropped:
 
 def _not_whole(name: str, error: Exception) -> FetchError:
     return FetchError(
-        f"{name} is not a whole archive",
+        f"{name} is not a complete archive",
         cause=f"{type(error).__name__}: {error}"[:500],
-        next_step="the source is broken where it was published; name another source place, or report it",
+        next_step="the published file is broken: name another source in the recipe, or report it upstream",
         subject=name,
     )
 
@@ -125,7 +129,7 @@ def _unpack_tar(archive: Path, target: Path, name: str, subdir: str, wrapped: bo
         for count, member in enumerate(tar):
             size += max(member.size, 0)
             if count >= MOST_MEMBERS or size > most:
-                raise _hostile(name, member.name, "it unpacks to more than any source tree")
+                raise _hostile(name, member.name, "it unpacks to more data than any source tree has")
             parts = _parts(name, member.name)
             if not parts or dropped.drops(parts):
                 continue
@@ -144,7 +148,7 @@ def _check_all_links(target: Path, name: str) -> None:
         if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(top):
             aim = path.readlink()
             path.unlink()
-            raise _hostile(name, str(path.relative_to(target)), f"it links to {aim}, which leads out")
+            raise _hostile(name, str(path.relative_to(target)), f"it links to {aim}, outside the folder")
 
 
 def _extract(
@@ -159,7 +163,7 @@ def _extract(
     # tarfile's own filters came with Python 3.11.4; Debian 12 has 3.11.2
     path = target.joinpath(*kept)
     if not path.parent.resolve().is_relative_to(target.resolve()):
-        raise _hostile(name, member.name, "its folder is a link that leads out")
+        raise _hostile(name, member.name, "its folder is a link that points outside")
     if member.isdir():
         path.mkdir(parents=True, exist_ok=True)
         return
@@ -172,7 +176,7 @@ def _extract(
     elif member.islnk():
         linked = _kept(_parts(name, member.linkname), wrapper, subdir)
         if not linked:
-            raise _hostile(name, member.name, f"it links to {member.linkname}, outside of what is kept")
+            raise _hostile(name, member.name, f"it links to {member.linkname}, outside the unpacked part")
         _link(target, target.joinpath(*linked), path, member, name)
     elif member.isreg():
         _write(tar, member, path)
@@ -183,14 +187,14 @@ def _extract(
 def _check_link(member: tarfile.TarInfo, kept: list[str], name: str) -> None:
     aim = os.path.normpath(os.path.join(*kept[:-1], member.linkname))  # noqa: PTH118 - text, not the disk
     if os.path.isabs(member.linkname) or aim == ".." or aim.startswith("../"):  # noqa: PTH117
-        raise _hostile(name, member.name, f"it links to {member.linkname}, outside of the folder")
+        raise _hostile(name, member.name, f"it links to {member.linkname}, outside the folder")
 
 
 def _link(target: Path, linked: Path, path: Path, member: tarfile.TarInfo, name: str) -> None:
     if not linked.resolve().is_relative_to(target.resolve()):
-        raise _hostile(name, member.name, f"it links to {member.linkname}, which leads out")
+        raise _hostile(name, member.name, f"it links to {member.linkname}, outside the folder")
     if not linked.is_file():
-        raise KeyError(f"{member.linkname}, to which {member.name} links, is not there")
+        raise KeyError(f"{member.linkname}, the target of the link {member.name}, is missing")
     os.link(linked, path, follow_symlinks=False)
 
 
@@ -242,7 +246,7 @@ def _unpack_zip(archive: Path, target: Path, name: str, subdir: str, dropped: Dr
     with zipfile.ZipFile(archive) as bundle:
         members = bundle.infolist()
         if len(members) > MOST_MEMBERS or sum(member.file_size for member in members) > _most_bytes(archive):
-            raise _hostile(name, "", "it unpacks to more than any source tree")
+            raise _hostile(name, "", "it unpacks to more data than any source tree has")
         for member in members:
             parts = _parts(name, member.filename)
             kept = _below(parts, subdir)
@@ -261,7 +265,7 @@ def _unpack_zip(archive: Path, target: Path, name: str, subdir: str, dropped: Dr
 def _parts(archive: str, name: str) -> list[str]:
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or "\\" in name or "\0" in name:
-        raise _hostile(archive, name, "its name leads out of the folder")
+        raise _hostile(archive, name, "its name points outside the folder")
     return [part for part in path.parts if part != "."]
 
 
@@ -276,7 +280,8 @@ def _hostile(archive: str, member: str, why: str) -> FetchError:
     return FetchError(
         f"{archive} is refused: its member {member!r} is not safe to unpack",
         cause=why,
-        next_step="do not use this archive; look at where it came from, and name another source place",
+        next_step="do not use this archive: find out where it came from, and name another source in "
+        "the recipe",
         subject=archive,
     )
 

@@ -33,7 +33,7 @@ def read_whole(answer: requests.Response, seconds: float, most: int = MOST_PAGE)
         while chunk := answer.raw.read1(READ, decode_content=True):
             body += chunk
             if len(body) > most:
-                raise _given_up(answer.url, f"more than {size(most)} came, and no end")
+                raise _given_up(answer.url, f"more than {size(most)} received, and no end in sight")
             if time.monotonic() > until:
                 raise _given_up(answer.url, f"it was still coming after {duration(seconds)}")
     except (HTTPError, OSError) as error:
@@ -43,7 +43,7 @@ def read_whole(answer: requests.Response, seconds: float, most: int = MOST_PAGE)
 
 def _given_up(url: str, cause: str) -> NetworkError:
     return NetworkError(
-        f"the answer of {url[:200]} was given up",
+        f"gave up reading the response of {url[:200]}",
         cause=cause,
-        next_step="look at that address: what answers there is no index or archive as it should be",
+        next_step="check that address: its server does not behave like a package index or archive",
     )

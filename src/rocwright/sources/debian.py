@@ -55,7 +55,11 @@ class DebianArchive:
 
     def __init__(self, folder: Path, suite: str, architecture: str, components: Sequence[str] = ("main",)):
         if not _SUITE.fullmatch(suite):
-            raise InputError(f"{suite!r} is not the name of a Debian suite", next_step="use trixie or sid")
+            raise InputError(
+                f"{suite!r} is not the name of a Debian suite",
+                cause="a suite has lowercase letters, digits, dots and dashes only",
+                next_step="use the name of a suite, such as trixie or sid",
+            )
         self.folder = folder / f"{suite}-{architecture}"
         self.suite = suite
         self.architecture = architecture
@@ -207,7 +211,7 @@ class DebianArchive:
             f"no set of packages of Debian {self.suite} satisfies {', '.join(wanted)}",
             cause=_last_error(output),
             detail="\n".join(line for line in output.splitlines() if " : " in line or line.startswith("E:")),
-            next_step="ask for another suite, or wait for the archive to settle (sid is in motion)",
+            next_step="use another suite, or try again later (sid is often inconsistent for some hours)",
         )
 
     def package_version(self, package: str) -> str:
@@ -229,8 +233,8 @@ class DebianArchive:
         if not found:
             raise FetchError(
                 f"Debian {self.suite} has no source package {package}{f' {version}' if version else ''}",
-                cause="the archive has moved on, or the name is not known there",
-                next_step="run rocwright lock again, or name another source place in the recipe",
+                cause="the archive has newer versions only, or does not know the name",
+                next_step="run rocwright lock again, or name another source in the recipe",
             )
         stanza = found[-1]
         origin = DebianSourceOrigin(
@@ -263,13 +267,14 @@ class DebianArchive:
             raise NetworkError(
                 f"the archive of Debian {self.suite} does not answer",
                 cause=_last_error(failed),
-                next_step="check the network and the machine's own apt, then try again: what came is kept",
+                next_step="check the network and the machine's own apt, then try again: finished "
+                "downloads are kept",
             )
         raise FetchError(
-            f"Debian {self.suite} did not give all files of the lock",
-            cause=f"it carries no {', '.join(_absent(pins, folder))}",
+            f"Debian {self.suite} no longer has all files of the lock",
+            cause=f"missing: {', '.join(_absent(pins, folder))}",
             detail="\n".join(line for line in failed.splitlines() if line.startswith("E:"))[:4000],
-            next_step="the archive has moved on: rocwright lock takes what it carries now",
+            next_step="the archive has newer versions: rocwright lock takes those",
         )
 
     def _download_packages(self, pins: Sequence[FilePin], folder: Path) -> str:

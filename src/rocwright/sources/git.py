@@ -53,20 +53,24 @@ def resolve_tag(url: str, tag: str, expected: str = "") -> str:
     """The commit that a tag names, peeled. Raises NetworkError, FetchError where there is no such tag or it
     is not the commit `expected`."""
     if url.startswith("-") or tag.startswith("-"):
-        raise InputError(f"{url} {tag} cannot be a git source", next_step="correct the recipe's source")
+        raise InputError(
+            f"{url} {tag} is not a valid git source",
+            cause="a git address or tag may not start with a dash",
+            next_step="correct the source in the recipe",
+        )
     commits = _remote(url, [f"refs/tags/{tag}", f"refs/tags/{tag}^{{}}"], REACH_SECONDS)
     commit = commits.get(f"refs/tags/{tag}^{{}}") or commits.get(f"refs/tags/{tag}")
     if commit is None:
         raise FetchError(
             f"{url} has no tag {tag}",
             cause="the release does not exist, or the tag was removed",
-            next_step="correct the version",
+            next_step="correct the version in the recipe or in rocwright.toml",
         )
     if expected and commit != expected:
         raise FetchError(
             f"the tag {tag} of {url} has moved",
-            cause=f"it names {commit[:12]}; the catalog knows it as {expected[:12]}",
-            next_step="find out why before you trust it; then correct the catalog",
+            cause=f"it now points to {commit[:12]}; the catalog has {expected[:12]}",
+            next_step="find out why upstream moved it before you trust it; then correct the catalog",
         )
     return commit
 
@@ -137,7 +141,7 @@ def pack_commit(url: str, commit: str, folder: Path, held: Mapping[str, str] | N
         if not inner.is_relative_to(tree.resolve()) or not inner.is_dir():
             raise FetchError(
                 f"{url} has no submodule {path}",
-                cause=f"the recipe holds it at {other[:12]}",
+                cause=f"the recipe pins it to {other[:12]}",
                 next_step="correct `held` in the recipe's source",
             )
         for words in (
@@ -166,7 +170,7 @@ def _git(tree: Path, words: Sequence[str], url: str, commit: str, template: Path
     done = process.run(["git", "-C", tree, *settings, *words], env=env, timeout=3600)
     if not done.ok:
         raise NetworkError(
-            f"{url} does not give commit {commit[:12]}",
+            f"{url} does not serve the commit {commit[:12]}",
             cause=(done.stderr.strip().splitlines() or ["no message"])[-1],
-            next_step="try again; if the commit is gone upstream, name another source place",
+            next_step="try again; if the commit was removed upstream, name another source in the recipe",
         )

@@ -166,15 +166,15 @@ def _place(reference: Reference, architecture: str, seconds: float = LOOK_SECOND
     name = name.removeprefix("http://").removeprefix("https://")
     if name.startswith(("/", "file:")):
         raise InputError(
-            f"a folder cannot stand in for the registry of {reference}",
+            f"a folder cannot replace the registry of {reference}",
             cause="images come from registries only",
             next_step="name another registry in [mirrors]; one that speaks plain HTTP as http://HOST:PORT/",
         )
     if "@" in name:
         raise InputError(
-            f"the mirror for the registry of {reference} has a login in it, which other users could see",
-            cause="the address of an image is in a command line, and has no place for a login",
-            next_step="take the login out of [mirrors], and run: skopeo login REGISTRY",
+            f"the mirror for the registry of {reference} contains a login, which other users could see",
+            cause="the address of an image is part of a command line, which other users can read",
+            next_step="remove the login from [mirrors], and run: skopeo login REGISTRY",
         )
     return ImageLocation(
         name=name,

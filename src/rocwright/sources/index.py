@@ -94,8 +94,8 @@ def _page(client: PyPISimple, project: str, seconds: float = SECONDS) -> Project
             if answer.status_code == requests.codes.not_found:
                 raise FetchError(
                     f"the package index has no project {project}",
-                    cause="the name, or the index that pip is set up for, is another",
-                    next_step="check the recipe's source, and pip config list",
+                    cause="the name is wrong, or pip is configured for another index",
+                    next_step="correct the name in the recipe, or the index (pip config list)",
                 )
             answer.raise_for_status()
             body = read_whole(answer, seconds)
@@ -106,9 +106,10 @@ def _page(client: PyPISimple, project: str, seconds: float = SECONDS) -> Project
         raise _unreachable(error) from error
     except (UnsupportedRepoVersionError, ValueError, TypeError, LookupError, AttributeError) as error:
         raise NetworkError(
-            f"what the package index tells of {project} cannot be read",
+            f"the package index's page of {project} cannot be read",
             cause=f"{type(error).__name__}: {error}"[:500],
-            next_step="check pip's settings (pip config list): is it an index, or a page to log in at?",
+            next_step="check pip's settings (pip config list): the address may be a login page "
+            "instead of an index",
         ) from error
 
 
@@ -174,8 +175,8 @@ def find_sdist(project: str, version: str, store: Store) -> FilePin:
             return pin if package.size else _measured(pin, store)
     raise FetchError(
         f"the package index has no source distribution of {project} {version} with a sha256",
-        cause="the release has wheels only, was withdrawn, or the index is too old to give hashes",
-        next_step="name another source place in the recipe",
+        cause="the release has wheels only, was withdrawn, or the index does not give hashes",
+        next_step="name another source in the recipe",
     )
 
 
@@ -200,9 +201,9 @@ def download(pin: FilePin, folder: Path) -> None:
     package = next((one for one in page.packages if one.filename == pin.filename), None)
     if package is None:
         raise FetchError(
-            f"the package index has no {pin.filename} any more",
+            f"the package index no longer has {pin.filename}",
             cause="the release was withdrawn",
-            next_step="rocwright lock takes what is there now",
+            next_step="rocwright lock chooses from what the index has now",
         )
     where = _at(package.url, client)
     if where.startswith("file:"):
@@ -307,9 +308,9 @@ def _read_sdist(package: DistributionPackage, store: Store, endpoint: str) -> Sd
     found = read_sdist(store.verified(pin.sha256), pin.filename)
     if found.name != project:
         raise FetchError(
-            f"{pin.filename} says that it is {found.name or 'nothing'}",
+            f"{pin.filename} is named {found.name or 'nothing'} in its own metadata",
             cause="the index lists it under another name",
-            next_step="name another version of it in the recipe",
+            next_step="use another version of it in the recipe",
         )
     return replace(found, version=str(package.version))
 
@@ -331,7 +332,7 @@ def _requirement(text: str) -> str:
         raise InputError(
             f"{text!r} is not a Python requirement",
             cause=str(error).splitlines()[0],
-            next_step="correct `python` in the recipe; it looks like setuptools<80",
+            next_step="correct `python` in the recipe; an example: setuptools<80",
         ) from error
 
 

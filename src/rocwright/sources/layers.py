@@ -82,9 +82,9 @@ def pack_layers(archive: Path, target: Path, scratch: Path, name: str) -> ImageC
             )
     except _BROKEN as error:
         raise FetchError(
-            f"the image {name} is not a whole image",
+            f"the image {name} is not a complete image",
             cause=f"{type(error).__name__}: {error}"[:500],
-            next_step="pull it anew; if it stays so, the image is broken where it was published",
+            next_step="pull it again; if that does not help, the image is broken where it was published",
             subject=name,
         ) from error
 
@@ -113,9 +113,9 @@ def _layer(saved: tarfile.TarFile, told: str, digest: str, scratch: Path, name: 
         found.update(chunk)
     if digest != f"sha256:{found.hexdigest()}":
         raise FetchError(
-            f"a layer of {name} is not what the image says",
-            cause=f"it is sha256:{found.hexdigest()[:12]}, the image says {digest[:19]}",
-            next_step="pull it anew; if it stays so, do not trust that registry",
+            f"a layer of {name} does not match the image's manifest",
+            cause=f"it is sha256:{found.hexdigest()[:12]}, the manifest says {digest[:19]}",
+            next_step="pull it again; if that does not help, do not trust that registry",
             subject=name,
         )
     file.seek(0)
@@ -167,8 +167,8 @@ def _parts(path: str, name: str) -> list[str]:
     if ".." in parts:
         raise FetchError(
             f"the image {name} is refused: its member {path!r} is not safe to unpack",
-            cause="its name leads out of the folder",
-            next_step="do not use this image; look at where it came from",
+            cause="its name points outside the folder",
+            next_step="do not use this image; find out where it came from",
             subject=name,
         )
     return parts
@@ -182,7 +182,7 @@ def _add(root: _Node, parts: list[str], member: tarfile.TarInfo, number: int, na
     if member.islnk():
         linked = _find(root, _parts(member.linkname, name))
         if linked is None or linked.member.isdir():
-            raise KeyError(f"{member.linkname}, to which {member.name} links, is not there")
+            raise KeyError(f"{member.linkname}, the target of the link {member.name}, is missing")
         parent.children[parts[-1]] = linked
     elif member.isdir() and parts[-1] in parent.children and parent.children[parts[-1]].member.isdir():
         parent.children[parts[-1]].member = member

@@ -61,7 +61,7 @@ def _from_variable(text: str) -> dict[str, str]:
     if wrong:
         raise InputError(
             f"{VARIABLE} is not a list of mirrors",
-            cause=f"{wrong[0]!r} has no address that stands in for it",
+            cause=f"{wrong[0]!r} has no replacement address",
             next_step=f"{VARIABLE}='PREFIX=REPLACEMENT PREFIX=REPLACEMENT'",
         )
     return {prefix: to for prefix, _, to in rows}

@@ -45,9 +45,9 @@ def newest(form: ListForm, addresses: Sequence[str], architecture: str, seconds:
                     found[name] = version
         except (*_DAMAGED, OSError, ValueError, KeyError) as error:
             raise NetworkError(
-                f"{address} is no list of packages as it should be",
+                f"{address} is not a valid package list",
                 cause=f"{type(error).__name__}: {error}"[:300],
-                next_step="look at that address",
+                next_step="open that address and check what it serves",
             ) from error
     return found
 
@@ -73,7 +73,7 @@ def _deb(address: str, architecture: str, seconds: float) -> Iterator[tuple[str,
 def _rpm(address: str, architecture: str, seconds: float) -> Iterator[tuple[str, str]]:
     primary = _PRIMARY.search(web.read_bytes(address, seconds))
     if primary is None:
-        raise ValueError("it names no primary list")
+        raise ValueError("it does not name a primary list")
     base = re.sub(r"repodata/[^/]*$", "", address)
     packages = _opened(web.read_bytes(base + primary[1].decode(), seconds)).read()
     for name, its, version in (match.groups() for match in _PACKAGE.finditer(packages)):
@@ -111,7 +111,11 @@ def _opened(data: bytes) -> IO[bytes]:
     while piece := unpacked.read(1024 * 1024):
         whole.write(piece)
         if whole.tell() > MOST:
-            raise NetworkError("a list of packages has no end", next_step="look at that archive")
+            raise NetworkError(
+                "a package list is too large",
+                cause=f"it unpacks to more than {MOST // 1024**2} MiB",
+                next_step="check the address of the archive in the base's file in the catalog",
+            )
     whole.seek(0)
     return whole
 

@@ -15,12 +15,13 @@ def check_pin(path: Path, pin: FilePin) -> None:
     found = sha256_file(path) if size == pin.size else ""
     if found != pin.sha256:
         raise FetchError(
-            f"{pin.filename} is not what the lock says",
+            f"{pin.filename} does not match the lock",
             cause=f"size {size}, sha256 {found[:12] or 'not computed'}; the lock says {pin.size}, "
             f"{pin.sha256[:12]}"
             if size >= 0
             else "it was not downloaded",
-            next_step="try again; if it stays so, the source has been changed: look before you trust it, "
+            next_step="try again; if it happens again, the file was changed upstream: find out why "
+            "before you trust it, "
             "then rocwright lock",
             subject=pin.filename,
         )

@@ -44,9 +44,9 @@ class Located:
 def no_image(place: ImagePlace) -> FilePin:
     """Refuse: what looks for trees of sources finds none in an image."""
     raise FetchError(
-        f"{describe(place)} is no tree of sources",
-        cause="an image is taken whole",
-        next_step="name another source place in the recipe",
+        f"{describe(place)} is not a source tree",
+        cause="an image can only be used as a whole",
+        next_step="name another source in the recipe",
     )
 
 
@@ -78,9 +78,9 @@ def locate(name: str, version: str, places: Sequence[Place], reach: Reach) -> Lo
     silent = errors and all(isinstance(one, NetworkError) for one in errors)
     raise (NetworkError if silent else FetchError)(
         f"no source of {name} {version} can be reached",
-        cause="each place that the recipe knows was tried",
+        cause="every source in the recipe was tried",
         detail="\n".join(f"- {reason}" for reason in reasons),
-        next_step="check the network, or add a place to the recipe",
+        next_step="check the network, or add a source to the recipe",
         subject=name,
     )
 
@@ -155,8 +155,8 @@ def _locate_debian(place: DebianPlace, version: str, reach: Reach) -> Located:
     if upstream_version(package.version) != version:
         raise FetchError(
             f"Debian {archive.suite} has {place.debian} {package.version}",
-            cause=f"{version} is asked for",
-            next_step="ask for another suite",
+            cause=f"{version} is wanted",
+            next_step="use a suite that has the wanted version",
         )
     wanted = (".orig.tar.", ".debian.tar.") if place.series else (".orig.tar.",)
     # beside a tarball may stand upstream's detached signature; the archive's own signature covers both

@@ -62,9 +62,9 @@ def read_sdist(path: Path, filename: str) -> Sdist:
             )
         except (OSError, ValueError, TypeError, InvalidRequirement) as error:
             raise FetchError(
-                f"{filename} is no source distribution that can be read",
+                f"{filename} is not a readable source distribution",
                 cause=f"{type(error).__name__}: {error}"[:300].replace(str(folder), ""),
-                next_step="name another version of it in the recipe",
+                next_step="use another version of it in the recipe",
                 subject=filename,
             ) from error
 

@@ -90,7 +90,7 @@ def _readable(place: ImageLocation) -> Iterator[None]:
         raise FetchError(
             f"the registry's description of {place} cannot be read",
             cause=f"{type(error).__name__}: {error}"[:300],
-            next_step="try again; if it stays so, the image is broken where it was published",
+            next_step="try again; if it happens again, the image is broken where it was published",
             subject=str(place),
         ) from error
 
@@ -114,7 +114,7 @@ def _instance(place: ImageLocation, manifests: Sequence[dict[str, Any]]) -> str:
 def _other_architecture(place: ImageLocation, known: str) -> FetchError:
     return FetchError(
         f"the image {place} is not for {place.architecture} machines",
-        cause=f"it is there for {known}",
+        cause=f"it exists for {known}",
         next_step="name an image for this architecture, or use another machine",
         subject=str(place),
     )
@@ -123,7 +123,7 @@ def _other_architecture(place: ImageLocation, known: str) -> FetchError:
 def _run(place: ImageLocation, folder: Path, words: Sequence[str], seconds: float = PULL_SECONDS) -> str:
     if shutil.which("skopeo") is None:
         raise InputError(
-            "skopeo is not installed, which pulls images",
+            "skopeo, which pulls images, is not installed",
             cause="no program of that name was found on PATH",
             next_step="install it (on Debian and Ubuntu: apt-get install skopeo), then try again",
         )
@@ -153,7 +153,7 @@ _SILENT = (
 def _explain(place: ImageLocation, said: str) -> RocwrightError:
     """skopeo's words as one of our failures; registries and its libraries say them in several ways."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
-    last = lines[-1] if lines else "it said nothing"
+    last = lines[-1] if lines else "no output"
     text = last.lower()
     about = {"cause": f"skopeo: {last}"[:700], "subject": str(place)}
     if any(sign in text for sign in _FULL):
@@ -167,19 +167,19 @@ def _explain(place: ImageLocation, said: str) -> RocwrightError:
         )
     if any(sign in text for sign in _NOT_AS_SAID):
         return FetchError(
-            f"what the registry gives for {place} is not what the digest says",
+            f"what the registry serves for {place} does not match the digest",
             **about,
-            next_step="try again; if it stays so, do not trust that registry or mirror",
+            next_step="try again; if it happens again, do not trust that registry or mirror",
         )
     if any(sign in text for sign in _ABSENT):
         return FetchError(
             f"the registry has no image {place}",
             **about,
-            next_step="check the name; an image that was removed upstream is only had from a mirror",
+            next_step="check the name; an image that was removed upstream can only come from a mirror",
         )
     if any(sign in text for sign in _REFUSED):
         return FetchError(
-            f"the registry does not give {place} to you",
+            f"the registry refuses access to {place}",
             **about,
             next_step="check the name; for a private image: skopeo login REGISTRY",
         )

@@ -64,9 +64,10 @@ def _check(address: Address, path: Path, found: FilePin) -> None:
             else ("sha512", address.sha512, sha512)
         )
         raise FetchError(
-            f"{path.name} is not what the catalog says",
+            f"{path.name} does not match the catalog",
             cause=f"its {kind} is {is_[:16]}..., the catalog says {said[:16]}...",
-            next_step="the file was changed where it lies: look before you trust it, then correct the recipe",
+            next_step="the file was changed upstream: find out why before you trust it, then correct "
+            "the hash in the recipe",
             subject=address.url,
         )
 
@@ -194,8 +195,8 @@ def _copy(source: Path, target: Path, url: str) -> None:
     if not source.is_file():
         raise FetchError(
             f"the mirror has no {filename_of(url)}",
-            cause=f"{source} is not there",
-            next_step="put it there, or correct the mirrors in config.toml",
+            cause=f"{source} does not exist",
+            next_step="add the file to the mirror, or correct [mirrors] in config.toml",
             subject=url,
         )
     shutil.copyfile(source, target)
@@ -215,7 +216,7 @@ def _read_on(session: requests.Session, where: str, part: Path, most: int, url: 
     with answer:
         if have and answer.status_code == requests.codes.range_not_satisfiable:
             part.unlink()
-            raise _silent(url, "it cannot be taken up again", BrokenOffError)
+            raise _silent(url, "the download cannot be resumed", BrokenOffError)
         _check_answer(where, answer, url)
         resumed = answer.status_code == requests.codes.partial_content
         wanted = answer.headers.get("Content-Length", "")
@@ -238,14 +239,15 @@ def _check_answer(where: str, answer: requests.Response, url: str) -> None:
     if answer.status_code in (404, 410):
         raise FetchError(
             f"there is no file at {url}",
-            cause=f"the host answers {answer.status_code}",
-            next_step="it was taken away, or renamed: correct the recipe, or name a mirror that has it",
+            cause=f"the server answered with status {answer.status_code}",
+            next_step="it was removed or renamed: correct the address in the recipe, or add a mirror "
+            "that has it",
             subject=url,
         )
     if not answer.ok:
         wait = answer.headers.get("Retry-After", "")[:40]
         asks = f", and asks to wait (Retry-After: {wait})" if wait else ""
-        raise _silent(url, f"the host answers {answer.status_code}{asks}")
+        raise _silent(url, f"the server answered with status {answer.status_code}{asks}")
 
 
 def check_redirects(where: str, answer: requests.Response, url: str) -> None:
@@ -253,23 +255,26 @@ def check_redirects(where: str, answer: requests.Response, url: str) -> None:
     plain = [one.url for one in (*answer.history, answer) if not one.url.startswith("https:")]
     if where.startswith("https:") and plain:
         raise FetchError(
-            f"{url} leads to an address that anybody on the way may change",
-            cause=f"it was sent on to {plain[0][:200]}",
-            next_step="correct the address in the recipe, or of the package index in pip's settings",
+            f"{url} redirects to an unencrypted address",
+            cause=f"it was redirected to {plain[0][:200]}",
+            next_step="use an https address in the recipe, or for the package index in pip's settings",
             subject=url,
         )
 
 
 def _too_long(url: str, most: int) -> RocwrightError:
     return FetchError(
-        f"{filename_of(url)} is longer than it may be",
-        cause=f"more than {most} bytes came",
-        next_step="try again; if it stays so, the source has been changed: look before you trust it",
+        f"{filename_of(url)} is larger than expected",
+        cause=f"more than {most} bytes were received",
+        next_step="try again; if it happens again, the file was changed upstream: find out why "
+        "before you trust it",
         subject=url,
     )
 
 
 def _silent(url: str, cause: str, kind: type[NetworkError] = NetworkError) -> NetworkError:
     return kind(
-        f"{url} cannot be had", cause=cause, next_step="check the network and the mirrors, then try again"
+        f"{url} cannot be downloaded",
+        cause=cause,
+        next_step="check the network and [mirrors] in config.toml, then try again",
     )

@@ -51,5 +51,9 @@ class Layout:
 
 def _checked(name: str) -> str:
     if not is_key(name):
-        raise InternalError(f"{name!r} is not a sha256", next_step="report this as a fault of rocwright")
+        raise InternalError(
+            f"{name!r} is not a sha256",
+            cause="a fault of rocwright",
+            next_step="report this as a bug of rocwright",
+        )
     return name

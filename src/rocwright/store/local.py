@@ -292,7 +292,8 @@ def _disk_errors(path: Path) -> Iterator[None]:
             raise OutOfDiskError(
                 f"the disk that holds {path} is full",
                 cause="the store could not be written; what was being written has been taken back",
-                next_step="free some room (rocwright clean --dry-run shows what can go), then run again",
+                next_step="free some disk space (rocwright clean --dry-run lists what can be "
+                "removed), then run again",
             ) from error
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR):
             raise InputError(

@@ -29,7 +29,8 @@ def catalog_folders() -> tuple[Path, ...]:
     if not folder.is_dir():
         raise InputError(
             f"{OVERLAY} names {folder}, which is not a folder",
-            next_step="make it, correct the variable, or unset it",
+            cause="it does not exist, or is a file",
+            next_step="create the folder, correct the variable, or unset it",
         )
     return folder, DATA
 
@@ -42,9 +43,9 @@ def holder(name: str, folders: Sequence[Path]) -> Path | None:
     found = next((folder for folder in folders if (folder / name).exists()), None)
     if found is not None and not (found / name).resolve().is_relative_to(found.resolve()):
         raise InputError(
-            f"{name} leads out of the catalog {found}",
-            cause="a path in a catalog names what lies in it; sources, checks and patches of others do not",
-            next_step="put it into the catalog's folder, and name it from there",
+            f"{name} points outside the catalog {found}",
+            cause="paths in a catalog may only name files in its own folder",
+            next_step="copy the file into the catalog's folder and use its path there",
         )
     return found
 
@@ -59,21 +60,35 @@ def read_toml(path: Path) -> dict[str, object]:
     """A TOML file as data. Raises InputError where it is not there, too large, or not TOML."""
     try:
         if path.stat().st_size > MOST_TOML_BYTES:
-            raise InputError(f"{path} is too large to be read", next_step="a file of this kind has some KiB")
+            raise InputError(
+                f"{path} is too large to be read",
+                cause=f"it has more than {MOST_TOML_BYTES // 1024} KiB, where such files have a few",
+                next_step="check that it is the right file",
+            )
         text = path.read_text(encoding="utf-8")
         # the parser takes time by the square of the parts of a name
         if any(line.partition("=")[0].count(".") > MOST_TOML_DOTS for line in text.splitlines()):
-            raise InputError(f"{path} has a name of too many parts", next_step="look at the file")
+            raise InputError(
+                f"{path} has a name of too many parts",
+                cause=f"a key has more than {MOST_TOML_DOTS} dots",
+                next_step="shorten the dotted keys of the file",
+            )
         return tomli.loads(text)
     except FileNotFoundError as error:
-        raise InputError(f"{path} does not exist", next_step="check the name") from error
+        raise InputError(
+            f"{path} does not exist", cause="no file has this name", next_step="check the path"
+        ) from error
     except UnicodeDecodeError as error:
         raise InputError(
-            f"{path} is not UTF-8 text", cause=str(error), next_step="look at the file"
+            f"{path} is not UTF-8 text", cause=str(error), next_step="save the file as UTF-8"
         ) from error
     except OSError as error:
-        raise InputError(f"{path} cannot be read", cause=str(error), next_step="check its rights") from error
+        raise InputError(
+            f"{path} cannot be read", cause=str(error), next_step="check its permissions"
+        ) from error
     except (ValueError, RecursionError) as error:
         # ValueError: not TOML, or a number with more digits than Python reads
-        cause = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
-        raise InputError(f"{path} is not valid TOML", cause=cause, next_step="correct that place") from error
+        cause = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise InputError(
+            f"{path} is not valid TOML", cause=cause, next_step="correct the line that is named"
+        ) from error

@@ -74,7 +74,11 @@ class Reader:
         rows = data.get(name, [])
         if isinstance(rows, list) and all(isinstance(row, dict) for row in rows):
             return rows
-        error = InputError(f"{path}: `{name}` is not a list of tables", next_step=f"write each as [[{name}]]")
+        error = InputError(
+            f"{path}: `{name}` is not a list of tables",
+            cause=f"it is written as [{name}] or as a plain value",
+            next_step=f"write each as [[{name}]]",
+        )
         self.fault(path, name, "is not a list of tables", error)
         return []
 
@@ -92,7 +96,11 @@ class Reader:
     def fault(self, path: Path, place: str, what: str, error: InputError | None = None) -> None:
         """Note a fault, or raise it."""
         if self.faults is None:
-            raise error or InputError(f"{path}: {place}: {what}", next_step="correct that place")
+            raise error or InputError(
+                f"{path} has a fault",
+                cause=f"{place}: {what}" if place else what,
+                next_step="correct the entry that is named",
+            )
         self.faults.append(Fault(path, place, what))
 
     def named(self, model: type[Model], found: Iterable[tuple[Path, str, object]]) -> dict[str, Model]:
@@ -126,9 +134,9 @@ def refused(model: type[Frozen], error: ValidationError, path: Path) -> InputErr
     """What pydantic found, as an error that a user can act on."""
     name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", model.__name__).lower()
     return InputError(
-        f"{path} does not say what a {name} must say",
-        cause="; ".join(f"{where or 'the whole'}: {what}" for where, what in places(error)[:8]),
-        next_step="correct these places",
+        f"{path} is not a valid {name}",
+        cause="; ".join(f"{where or 'the file'}: {what}" for where, what in places(error)[:8]),
+        next_step="correct the entries that are named",
     )
 
 

@@ -86,7 +86,7 @@ class Untrusted:
                     continue
                 count += 1
                 if count > most:
-                    self._refuse(f"more than {most:,} files", "", "a step's folders hold fewer")
+                    self._refuse(f"more than {most:,} files", "", "no step may leave that many")
                 yield entry
                 if entry.is_folder and len(todo) <= depth:
                     try:
@@ -96,7 +96,7 @@ class Untrusted:
                     except OSError as error:
                         self._unless(whole, error, entry.path)
                 elif entry.is_folder and whole:
-                    self._refuse("a folder", entry.path, f"it lies more than {depth} folders deep")
+                    self._refuse("a folder", entry.path, f"it is nested more than {depth} folders deep")
         finally:
             for level in todo:
                 level.close()
@@ -110,8 +110,8 @@ class Untrusted:
         parts = _parts(pattern)
         if parts is None:
             raise InputError(
-                f"{shown(pattern)} is not a pattern for files of a step",
-                cause="it is absolute, empty or leads out of the folder",
+                f"{shown(pattern)} is not a valid pattern for a step's output files",
+                cause="it is absolute, empty or points outside the folder",
                 next_step="correct the output pattern in the recipe",
                 subject=self.by,
             )
@@ -162,7 +162,7 @@ class Untrusted:
         if not os.path.samestat(there, os.fstat(descriptor)) or there.st_nlink != 1:
             with contextlib.suppress(OSError):
                 into.unlink()
-            self._refuse("a file", last, "it was exchanged while it was taken out")
+            self._refuse("a file", last, "it was replaced while it was being read")
         return True
 
     def _match(self, folder: int, path: str, parts: list[str], most: int) -> Iterator[Entry]:
@@ -179,7 +179,7 @@ class Untrusted:
                 elif entry.is_folder:
                     with contextlib.suppress(FileNotFoundError):
                         yield from self._match(self._below(folder, entry), entry.path, parts[1:], most)
-            self._refuse(f"more than {most:,} files", path, "a step's folders hold fewer")
+            self._refuse(f"more than {most:,} files", path, "no step may leave that many")
         except OSError as error:
             self._refuse_error(error, path or ".")
         finally:
@@ -214,7 +214,7 @@ class Untrusted:
         """The open folder in which the last part of a path lies, and that part."""
         parts = _parts(name)
         if parts is None:
-            self._refuse("a name", name, "it is absolute, empty or leads out of the folder")
+            self._refuse("a name", name, "it is absolute, empty or points outside the folder")
         descriptor = self._root()
         try:
             for number, part in enumerate(parts[:-1], 1):
@@ -279,9 +279,10 @@ class Untrusted:
     def _refuse(self, kind: str, name: str, why: str) -> NoReturn:
         at = f" as {shown(name)}" if name else ""
         raise SandboxError(
-            f"{self.by} left {kind}{at} that rocwright does not open",
+            f"{self.by} left {kind}{at} that rocwright refuses to open",
             cause=f"{why}; in {self.folder}",
-            next_step=f"read what the commands of {self.by} write, and trust its source no further than that",
+            next_step=f"check which files the commands of {self.by} write; if it did this on purpose, "
+            "do not trust its source",
             subject=self.by,
         )
 

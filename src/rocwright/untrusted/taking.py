@@ -34,7 +34,8 @@ def copy(source: BinaryIO, into: Path) -> None:
             if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise OutOfDiskError(
                     f"the disk that holds {into.parent} is full",
-                    cause="a file that a step left could not be copied",
-                    next_step="free some room (rocwright clean --dry-run shows what can go), then run again",
+                    cause="an output file of a step could not be copied",
+                    next_step="free some disk space (rocwright clean --dry-run lists what can be "
+                    "removed), then run again",
                 ) from error
             raise

@@ -1,4 +1,4 @@
-"""Whether what is built was compiled anew, or with what earlier steps had left in a compiler cache."""
+"""Whether what is built was compiled anew, or with what earlier steps left in a compiler cache."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def compiled_anew(project: Project, plan: Plan) -> Finding | None:
         return None
     with read_records(project.home) as records:
         unproved = [step.name for step in steps if not _is_anew(project, step, records)]
-    told = f"{', '.join(unproved)}: with a compiler cache that earlier steps had filled"
+    told = f"{', '.join(unproved)}: with a compiler cache that earlier steps filled"
     return Finding(
         component=steps[-1].component,
         check=ANEW,

@@ -33,9 +33,9 @@ def read_line(line: str) -> CheckLine | None:
     try:
         data = json.loads(line.removeprefix(MARK))
     except RecursionError as error:
-        raise ValueError("nested too deep") from error
+        raise ValueError("nested too deeply") from error
     if not isinstance(data, dict) or "name" not in data or "ok" not in data:
-        raise ValueError("no name, or no word on how it went")
+        raise ValueError("no name or no outcome")
     return CheckLine(
         name=_text(data["name"]),
         ok=data["ok"] is True,

@@ -132,7 +132,15 @@ def _begun(component: Component, check: Check) -> StepRun:
 
 def _ended(begun: StepRun, found: Sequence[Finding], seconds: float) -> StepRun:
     bad = [one for one in found if not one.ok]
-    error = CheckError("; ".join(one.name for one in bad), cause=bad[0].detail).as_dict() if bad else {}
+    error = (
+        CheckError(
+            "; ".join(one.name for one in bad),
+            cause=bad[0].detail,
+            next_step="rocwright logs verify shows what the checks printed",
+        ).as_dict()
+        if bad
+        else {}
+    )
     return begun.model_copy(
         update={
             "state": "ended",
@@ -246,7 +254,7 @@ class _Bench:
                 if len(findings) < MOST_FINDINGS:
                     findings.append(self._told(check, line, engine.name))
                 elif len(findings) == MOST_FINDINGS:
-                    why = f"it tells more than {MOST_FINDINGS:,} findings; the others are in its log"
+                    why = f"it reports more than {MOST_FINDINGS:,} findings; the others are in its log"
                     findings.append(self.finding(check, check.name, False, why, "", engine.name))
             elif line.strip():
                 tail[:] = [*tail[-5:], line]

@@ -92,9 +92,9 @@ def run_suites(
     python = shutil.which(str(Path(order.python).expanduser()))
     if python is None:
         raise InputError(
-            f"{order.python} is no Python that can be run",
+            f"{order.python} is not a Python that can be run",
             cause="it does not exist, is a folder, or may not be executed",
-            next_step="name the interpreter of the environment that has torch: --python VENV/bin/python",
+            next_step="name the Python of the environment that has torch: --python VENV/bin/python",
         )
     run_id, started, begun = new_run_id(), now(), time.monotonic()
     name = f"verify/suite/{'+'.join(order.suites)}"
@@ -119,7 +119,7 @@ def run_suites(
     done = process.stream([python, folder / SCRIPT, *order.arguments()], on_line, env=env)
     log.close()
     if not findings or (not done.ok and all(one.ok for one in findings)):
-        said = " | ".join(tail)[-400:] or "it said nothing"
+        said = " | ".join(tail)[-400:] or "no output"
         findings.append(_finding(python, "suite", False, f"ended with {done.returncode}: {said}", ""))
     run = _run(run_id, started, time.monotonic() - begun, name, order, findings)
     RunRecorder(home, say).close(Outcome(run=run, findings=tuple(findings)))
@@ -155,7 +155,13 @@ def _run(
         log=log_name(name),
         kind="check",
         started=started,
-        error=CheckError("; ".join(one.name for one in bad), cause=bad[0].detail).as_dict() if bad else {},
+        error=CheckError(
+            "; ".join(one.name for one in bad),
+            cause=bad[0].detail,
+            next_step="rocwright logs verify shows what the checks printed",
+        ).as_dict()
+        if bad
+        else {},
     )
     run = Run(
         id=run_id,

@@ -68,8 +68,8 @@ def _ask(ask: Callable[[Question], Answer], question: Question) -> Reply:
     except (ValueError, KeyError, TypeError, AttributeError, OSError) as odd:
         # whoever answers may say anything at all: one answer that makes no sense must not end the others
         error = NetworkError(
-            f"the answer of {question} makes no sense",
+            f"the answer to {question} cannot be understood",
             cause=f"{type(odd).__name__}: {odd}"[:300],
-            next_step="look at that address",
+            next_step="open that address and check what it serves",
         )
     return Reply(answer, error, time.monotonic() - begun)

@@ -137,7 +137,7 @@ def _together(lock: Lock, catalog: Catalog, pins: Mapping[str, str]) -> tuple[di
                 choose_with(lock, catalog, held | {name: pin})
                 held[name] = pin
             except (ConflictError, InputError) as error:
-                left[name] = f"{pin} does not go with what else is taken: {rule(error)}"
+                left[name] = f"{pin} does not fit the other updates: {rule(error)}"
         versions = held
     return versions | commits, left
 
@@ -174,8 +174,8 @@ def make_candidate(
 
 
 def _moving(lock: Lock, take: Wanted) -> Lock:
-    """The lock in which what is to be looked for anew is open."""
-    open_ = {"pending": "to be looked for anew"}
+    """The lock in which what is to be looked up again is open."""
+    open_ = {"pending": "to be looked up again"}
     python = lock.python.model_copy(update=open_) if lock.python and take.python else lock.python
     return lock.model_copy(
         update={

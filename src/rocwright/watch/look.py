@@ -142,7 +142,7 @@ class UpdateChecker:
             case Refs() as question, Mapping() as refs if one.branch:
                 now = str(refs.get(HEADS + one.branch, ""))
                 if not now:
-                    what = f"the branch {one.branch} of {question.url} is not there any more"
+                    what = f"the branch {one.branch} of {question.url} no longer exists"
                     yield Caution(lock=label, name=one.name, what=what, kept="unknown")
                 elif now != one.commit:
                     new = f"{now[:SHORT]} ({one.branch})"
@@ -158,13 +158,13 @@ class UpdateChecker:
                 told = changes(lock, one.root, newer_packages(one.root.packages, answer))
                 day = f"{lists.day}T00:00:00Z" if lists.day else ""
                 row = self._row(one, label, f"{len(one.pins)} packages", told, day)
-                held = f"the base is the archive of {one.version}; one of a later day has them" if day else ""
+                held = f"the base uses the archive of {one.version}; a later snapshot has them" if day else ""
                 if told:
                     yield row.model_copy(update={"step": "packages", "admitted": not held, "why": held})
             case SourcePackage(), str() as version if version != one.version:
                 row = self._row(one, label, one.version, version)
                 same = upstream_version(version) == upstream_version(one.version)
-                why = "" if same else "another release of upstream: the recipe takes it from other places"
+                why = "" if same else "another upstream release; the recipe has other sources for it"
                 step = step_between(one.version, version)
                 yield row.model_copy(update={"step": step, "admitted": same, "why": why})
             case _:

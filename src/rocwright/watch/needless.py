@@ -55,7 +55,7 @@ def _remedies(lock: Lock, issues: Mapping[str, Issue], name: str, version: str) 
             continue
         for fixed in issue.fixed_in:
             if fixed.component == name and version_in(version, fixed.versions):
-                yield f"the remedy for {remedy.issue} (mended in {name} {fixed.versions}: {fixed.source})"
+                yield f"the remedy for {remedy.issue} (fixed in {name} {fixed.versions}: {fixed.source})"
 
 
 def _issues(lock: Lock, issues: Mapping[str, Issue], name: str, had: str, version: str) -> Iterator[str]:
@@ -66,9 +66,9 @@ def _issues(lock: Lock, issues: Mapping[str, Issue], name: str, had: str, versio
             continue
         known = issue.versions.get(name, "")
         if known and version_in(had, known) and not version_in(version, known):
-            yield f"what is done about {issue.name}: {issue.means} (known in {known})"
+            yield f"the workaround for {issue.name}: {issue.means} (known in {known})"
             continue
         for fixed in issue.fixed_in:
             mended = version_in(version, fixed.versions) and not version_in(had, fixed.versions)
             if fixed.component == name and mended:
-                yield f"what is done about {issue.name}: {issue.means} (mended there: {fixed.source})"
+                yield f"the workaround for {issue.name}: {issue.means} (fixed there: {fixed.source})"

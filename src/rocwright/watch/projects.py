@@ -52,8 +52,8 @@ def _requests(name: str, gpu: str, base: str) -> list[Request]:
         return [Request(stack=name, gpu=(row.gpu,), base=row.base), request_of(stack, row)]
     if not gpu:
         raise InputError(
-            f"for which GPU is {name} to be watched?",
-            cause="no row of it says one",
+            f"no GPU given for {name}",
+            cause="no [[matrix]] row of it names one",
             next_step=f"rocwright watch {name} --gpu gfx1151 --base {base or stack.bases[0]}",
         )
     return [Request(stack=name, gpu=(gpu,), base=base or stack.bases[0])]
@@ -65,8 +65,8 @@ def _lock_there(project: Project) -> Lock:
     shipped = shipped_lock(project.catalog, project.request)
     if shipped is None:
         raise InputError(
-            f"there is no lock of {_label(project)} to look after",
-            cause=f"{project.lock_path} is not there, and none comes with rocwright",
+            f"there is no lock of {_label(project)} to watch",
+            cause=f"{project.lock_path} does not exist, and none is shipped with rocwright",
             next_step="rocwright lock",
         )
     return shipped
@@ -111,9 +111,9 @@ def _bumped(
         on_line(f"no answer: {silent.source}: {silent.cause or silent.what}")
     if report.alarms:
         raise FetchError(
-            f"{report.alarms[0].what}: nothing is bumped",
+            f"{report.alarms[0].what}: no candidate lock was written",
             cause=f"the lock has {report.alarms[0].had}, upstream has {report.alarms[0].now}",
-            next_step="rocwright watch shows it all; find out why before you trust it",
+            next_step="find out why before you trust it; rocwright watch shows all of it",
         )
     take = wanted(before, project.catalog, report.news, names)
     base, release = check_request(project.request, project.catalog)

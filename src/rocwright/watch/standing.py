@@ -30,14 +30,14 @@ def standing(one: Watched, told: Reply, lock: Lock, label: str, has: Has) -> Ite
         return Alarm(lock=label, name=one.name, what=what, had=had, now=now, kept=kept)
 
     if isinstance(told.error, FetchError):
-        yield caution(f"{one.question} is not there any more", told.error.cause)
+        yield caution(f"{one.question} no longer exists", told.error.cause)
         return
     match one.question, told.answer:
         case Refs() as question, Mapping() as refs if one.ref:
             now = str(refs.get(one.ref, ""))
             tag = f"the tag {one.ref.removeprefix('refs/tags/')} of {question.url}"
             if not now:
-                yield caution(f"{tag} is not there any more")
+                yield caution(f"{tag} no longer exists")
             elif one.commit and now != one.commit:
                 yield alarm(f"{tag} has moved", one.commit, now)
         case Project(), Sequence() as files:
@@ -47,13 +47,13 @@ def standing(one: Watched, told: Reply, lock: Lock, label: str, has: Has) -> Ite
         case File() as question, Standing() as stands:
             (pin,) = one.pins
             if not stands.there:
-                yield caution(f"{question.url} is not there any more")
+                yield caution(f"{question.url} no longer exists")
             elif stands.size is not None and stands.size != pin.size:
                 sizes = f"{pin.size} bytes", f"{stands.size} bytes"
-                yield alarm(f"the file at {question.url} is another", *sizes)
+                yield alarm(f"the file at {question.url} was replaced", *sizes)
             elif stands.modified is not None and stands.modified > locked_on(lock):
                 day = stands.modified.date().isoformat()
-                yield caution(f"{question.url} was written once more, on {day}", "its size is the same")
+                yield caution(f"{question.url} was written again on {day}", "its size is unchanged")
         case _:
             pass
 
@@ -73,13 +73,13 @@ def _files(
     for pin in one.pins:
         file = by_name.get(pin.filename)
         if file is None:
-            yield caution(f"{pin.filename} is not on the index any more", "")
+            yield caution(f"{pin.filename} is no longer on the index", "")
         elif file.sha256 and file.sha256 != pin.sha256:
-            yield alarm(f"{pin.filename} of the index is another file", pin.sha256, file.sha256)
+            yield alarm(f"{pin.filename} on the index is another file now", pin.sha256, file.sha256)
         elif file.yanked is not None:
             yield caution(f"{pin.filename} was withdrawn (yanked)", file.yanked)
     if not (one.pins or one.elsewhere) and not any(file.version == one.version for file in files):
-        yield caution(f"{one.question} has no {one.version} any more", "")
+        yield caution(f"{one.question} no longer has {one.version}", "")
 
 
 def _kept(pins: Sequence[FilePin], has: Has) -> Kept:

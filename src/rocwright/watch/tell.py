@@ -11,7 +11,7 @@ from rocwright.watch.model import Alarm, Caution, News, Report, Silent
 KEPT = {
     "whole": "the store keeps a copy",
     "no": "the store keeps NO copy of it",
-    "unknown": "the lock names no file of it yet",
+    "unknown": "the lock does not name a file of it yet",
 }
 
 
@@ -23,29 +23,29 @@ def tell_report(report: Report, *, quiet: bool = False) -> list[str]:
     lines += [line for one in report.cautions for line in _caution(one, several)]
     admitted = [one for one in report.news if one.admitted]
     held = [one for one in report.news if not one.admitted]
-    lines += _news("new, and may be taken", admitted, several)
-    lines += _news("new, and held back", held, several)
+    lines += _news("new, allowed", admitted, several)
+    lines += _news("new, held back", held, several)
     lines += _silent(report.silent)
     if quiet:
         return lines
     if not report.asked:
-        lines.append("the lock names nothing that can be asked: rocwright lock fills in what is open")
+        lines.append("the lock names nothing that can be checked: rocwright lock fills in what is missing")
     elif not told:
         lines.append("nothing new" + (" from those that answered" if report.silent else ""))
     lines += [
-        f"{base}: packages of this image are seen through its digest; rocwright lock notes their lists"
+        f"{base}: packages of this image are only seen through its digest; rocwright lock records their lists"
         for base in report.unseen
     ]
     lines.append(f"{report.asked} questions asked in {duration(report.seconds)}")
     if admitted:
-        lines.append("rocwright bump writes a candidate lock with what may be taken")
+        lines.append("rocwright bump writes a candidate lock with the allowed updates")
     return lines
 
 
 def _alarm(one: Alarm, several: bool) -> Iterator[str]:
     yield f"ALARM: {one.what.upper()}"
     yield f"  {_who(one, several)}   the lock has {one.had}, upstream has {one.now}"
-    yield f"  {KEPT[one.kept]}; find out why before you trust it. The lock builds what it names"
+    yield f"  {KEPT[one.kept]}; find out why before you trust it. The lock still builds what it names"
 
 
 def _caution(one: Caution, several: bool) -> Iterator[str]:
@@ -62,7 +62,7 @@ def _news(title: str, news: Sequence[News], several: bool) -> Iterator[str]:
         return
     yield f"{title}:"
     for one in news:
-        aged = days(one.age) if one.age is not None else "its age is not told"
+        aged = days(one.age) if one.age is not None else "its age is unknown"
         words = [_STEPS.get(one.step, one.step), aged]
         if one.step == "packages":
             yield f"  {_who(one, several)}: {one.new}"
@@ -74,15 +74,15 @@ def _news(title: str, news: Sequence[News], several: bool) -> Iterator[str]:
             yield f"    moves {', '.join(one.moves)}"
         if one.notes:
             yield f"    notes {one.notes}"
-        yield from (f"    needless then: {line}" for line in one.needless)
+        yield from (f"    no longer needed then: {line}" for line in one.needless)
 
 
 _STEPS = {
     "major": "another major version",
     "minor": "another minor version",
-    "build": "built anew",
-    "digest": "the tag has moved on, as it is meant to",
-    "commit": "the branch has moved on",
+    "build": "rebuilt",
+    "digest": "the tag has moved, as expected",
+    "commit": "the branch has new commits",
 }
 
 

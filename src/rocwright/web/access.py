@@ -70,7 +70,7 @@ class Tokens:
             raise InputError(
                 f"{self.path} cannot be read as a list of tokens",
                 cause=str(error).splitlines()[0],
-                next_step="remove it and make new tokens: rocwright serve token add NAME",
+                next_step="remove the file and make new tokens: rocwright serve token add NAME",
             ) from error
 
     def add(self, name: str, scopes: Iterable[Scope], made: str = "") -> str:
@@ -78,8 +78,9 @@ class Tokens:
         known = self.all()
         if any(one.name == name for one in known):
             raise InputError(
-                f"there is a token {name} already",
-                next_step=f"take another name, or first: rocwright serve token remove {name}",
+                f"there is already a token {name}",
+                cause="token names are unique",
+                next_step=f"use another name, or first run: rocwright serve token remove {name}",
             )
         secret = secrets.token_urlsafe(32)
         kept = Token(name=name, scopes=with_read(scopes), sha256=_hash(secret), made=made)
@@ -90,7 +91,11 @@ class Tokens:
         """Forget a token. Raises InputError where there is none of that name."""
         known = self.all()
         if not any(one.name == name for one in known):
-            raise InputError(f"there is no token {name}", next_step="rocwright serve token list")
+            raise InputError(
+                f"there is no token {name}",
+                cause="it was removed, or its name is misspelled",
+                next_step="rocwright serve token list shows the names",
+            )
         self._write(tuple(one for one in known if one.name != name))
 
     def _write(self, tokens: tuple[Token, ...]) -> None:
@@ -131,7 +136,7 @@ class TooManyError(Exception):
 
 @dataclass(slots=True)
 class Access:
-    """The guard of a server. `open_`: anybody may read. `first` is the token of the one who started it."""
+    """The guard of a server. `open_`: anybody may read. `first` is the token of owner."""
 
     tokens: Tokens
     open_: bool = False
@@ -187,7 +192,7 @@ class Access:
         return found
 
     def _known(self) -> tuple[Token, ...]:
-        mine = Token(name="the one who started it", scopes=SCOPES, sha256=_hash(self.first))
+        mine = Token(name="owner", scopes=SCOPES, sha256=_hash(self.first))
         return (mine, *self.tokens.now())
 
     def session(self, ident: str) -> Session | None:

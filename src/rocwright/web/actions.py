@@ -66,7 +66,7 @@ class Doing:
         own = await asked(self.site.own)
         if "own" in fields:
             if own is None:
-                raise HTTPException(400, "there is no project file in the folder that this server runs in")
+                raise HTTPException(400, "the folder that this server runs in has no project file")
             return await self._put(own.request, True, "heal" in fields, session.name)
         catalog = the_catalog()
         stack, gpu, base = (fields.get(name, "") for name in ("stack", "gpu", "base"))
@@ -95,7 +95,9 @@ class Doing:
         await self.site.need_form(request, "run")
         run = await self.pages.known_run(request)
         if not await asked(lambda: self.queue.cancel(run.id, run.origin)):
-            raise HTTPException(409, "it is not in this server's queue: it ended, or somebody else runs it")
+            raise HTTPException(
+                409, "it is not in this server's queue: it has ended, or was started outside of this server"
+            )
         return RedirectResponse(f"/runs/{run.id}", 303)
 
     async def promote(self, request: Request) -> Response:
@@ -123,7 +125,9 @@ class Doing:
         try:
             run = await asked(lambda: self.queue.put(wanted, own=own, heal=heal, by=by))
         except FullError:
-            raise HTTPException(503, "the queue is full: wait, or cancel what nobody needs") from None
+            raise HTTPException(
+                503, "the queue is full: wait, or cancel builds that are not needed"
+            ) from None
         return RedirectResponse(f"/runs/{run}", 303)
 
     def _asked(self, run: Run) -> Asked:

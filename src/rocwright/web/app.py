@@ -128,7 +128,7 @@ class _Gate:
             answer.headers["retry-after"] = wait
             return answer
         if not ident:
-            return self.pages.page(request, "enter.html", 403, to=_inside(to), says="There is no such token.")
+            return self.pages.page(request, "enter.html", 403, to=_inside(to), says="Wrong token.")
         found = RedirectResponse(_inside(to), 303)
         found.set_cookie(
             COOKIE, ident, httponly=True, samesite="strict", secure=request.url.scheme == "https"

@@ -54,7 +54,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9._+!~-]+")
 
 FILE = {"cache-control": "private, no-cache"}
 
-GONE = "the store has it no more: it was cleaned up"
+GONE = "it is no longer in the store: it was cleaned up"
 
 
 class Artifacts:
@@ -109,7 +109,7 @@ class Artifacts:
         path = {"sbom": laid.bill, "provenance": laid.statements, "laid-out": laid.file} if laid else {}
         found = path.get(what)
         if laid is None or found is None or not found.is_file():
-            raise HTTPException(404, "it is not laid out in the folder of this server any more")
+            raise HTTPException(404, "it is no longer in the folder of this server")
         if what == "laid-out":
             return await self._sent(request, partial(self._laid, laid), laid.sha256, found.name)
         return FileResponse(found, filename=found.name, media_type="application/octet-stream")
@@ -131,7 +131,7 @@ class Artifacts:
         from rocwright.wheels.picture.anatomy import anatomy
 
         if not is_drawn(made):
-            raise HTTPException(404, "there is no picture of such a file")
+            raise HTTPException(404, "files of this kind cannot be drawn")
         with temporary_folder("page") as folder:
             # the store knows files by their sha256, and an anatomy by their names
             named = Path(folder) / Path(made.filename).name
@@ -165,7 +165,7 @@ class Artifacts:
         file = laid.file.open("rb")
         if self._hashes.of(file) != laid.sha256:
             file.close()
-            raise HTTPException(409, "it was changed: it is not the file any more that its statement is of")
+            raise HTTPException(409, "the file was changed: it no longer matches its statement")
         return file
 
     def _stored(self, made: Artifact) -> BufferedReader:

@@ -53,7 +53,7 @@ class Cells:
         records, where = self.site.records, place._asdict()
         cells = await asked(lambda: records.matrix(**where))
         if len(cells) != 1:
-            raise HTTPException(404, "nothing is on record of that")
+            raise HTTPException(404, "there is no record for that stack, GPU and base")
         runs = await asked(lambda: records.runs(Which(**where), limit=PAGE, steps=False))
         held = await asked(lambda: records.promotions(**where))
         checked = next((run for run in runs if run.command == "verify"), None)
@@ -96,7 +96,7 @@ class Cells:
         except RocwrightError as error:
             raise HTTPException(404, f"{error.what}: {error.cause}") from error
         if target == gpu:
-            raise HTTPException(404, "nothing is on record of that GPU")
+            raise HTTPException(404, "there is no record for that GPU")
         return RedirectResponse(str(request.url_for("gpu", gpu=target)), 303)
 
     def _rank(self, one: Offer) -> tuple[str, int, str, str]:

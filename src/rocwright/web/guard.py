@@ -60,5 +60,5 @@ class Guard:
             return ""
         site, origin = headers.get("sec-fetch-site", ""), headers.get("origin", "")
         if site in ("cross-site", "same-site") or (origin and urlsplit(origin).netloc != host):
-            return "the form comes from elsewhere"
+            return "the form comes from another site"
         return ""

@@ -97,7 +97,7 @@ class Pages:
         run = await self.known_run(request)
         lock = await asked(lambda: self.lock_of(run))
         if lock is None:
-            raise HTTPException(404, "there is no lock of that run on record that this version can read")
+            raise HTTPException(404, "that run has no lock on record that this version can read")
         headers = {"content-disposition": f'attachment; filename="{LOCK}"'}
         return Response(await asked(lambda: lock_text(lock)), headers=headers, media_type="application/toml")
 

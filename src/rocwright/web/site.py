@@ -82,7 +82,9 @@ class Site:
             raise HTTPException(401, f"this needs a token with the scope {scope}")
         given = await fields(request)
         if not hmac.compare_digest(given.pop("secret", "").encode(), session.secret.encode()):
-            raise HTTPException(403, "the form is old, or comes from elsewhere: load the page again")
+            raise HTTPException(
+                403, "the form has expired or comes from another site: reload the page and try again"
+            )
         return session, given
 
 

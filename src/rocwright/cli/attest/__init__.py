@@ -8,8 +8,8 @@ from rocwright.cli import DefaultVerb
 
 VERBS = {
     "file": "Sign how a file was built on this machine (FILE.intoto.jsonl); the verb may be left out.",
-    "verify": "Whether a file is the one that was signed, and by which key: offline.",
-    "show": "What a statement says, unchecked.",
+    "verify": "Verify that a file is the one that was signed, and by which key; works offline.",
+    "show": "Show what a statement says, without verifying it.",
     "key": "Make a key to sign with.",
 }
 
@@ -23,7 +23,7 @@ VERBS = {
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 def command() -> None:
-    """How a file was built, signed with your key; and whether such a statement is right.
+    """Sign how a file was built, or verify such a statement.
 
     `rocwright attest FILE` signs, `rocwright attest verify FILE` checks.
     """

@@ -20,7 +20,7 @@ from rocwright.cli.common import json_option
 def command(file: Path, key: Path | None, as_json: bool) -> None:
     """Sign how FILE was built, into FILE.intoto.jsonl.
 
-    Only what this machine built and laid out: a statement says what was seen. A passphrase is read from
+    Only for files that this machine built: a statement records what was seen. A passphrase is read from
     $ROCWRIGHT_ATTEST_PASSPHRASE.
     """
     from rocwright.cli.tell import print_json
@@ -36,4 +36,4 @@ def command(file: Path, key: Path | None, as_json: bool) -> None:
     if keyid:
         click.echo(f"signed   with {keyid}")
     else:
-        click.echo("signed   by nobody: there is no key (rocwright attest key makes one)")
+        click.echo("signed   no: there is no key (rocwright attest key makes one)")

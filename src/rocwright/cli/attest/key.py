@@ -17,7 +17,7 @@ from rocwright.cli.common import json_option
 )
 @json_option
 def command(path: Path | None, ask: bool, as_json: bool) -> None:
-    """Make an Ed25519 key to sign with, readable by you alone, and its public half beside it (.pub).
+    """Make an Ed25519 key to sign with, readable by you alone, and its public half next to it (.pub).
 
     Without PATH it becomes the key that `build` and `attest` use: attest.key in $ROCWRIGHT_HOME where that is
     set, else in ~/.config/rocwright.
@@ -35,5 +35,5 @@ def command(path: Path | None, ask: bool, as_json: bool) -> None:
         print_json({"keyid": made.keyid, "private": str(made.private), "public": str(made.public)})
         return
     click.echo(f"key      {made.keyid}")
-    click.echo(f"private  {made.private}   (yours alone; there is no copy)")
-    click.echo(f"public   {made.public}   (give it to whoever checks what you build)")
+    click.echo(f"private  {made.private}   (keep it secret; there is no other copy)")
+    click.echo(f"public   {made.public}   (give it to those who verify your builds)")

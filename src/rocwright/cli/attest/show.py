@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @json_option
 def command(file: Path, as_json: bool) -> None:
-    """What the statements of FILE say. Nothing is checked: anybody can write anything.
+    """Show what the statements of FILE say. Nothing is verified: anybody can write anything.
 
-    FILE is an artifact with its statement beside it, or the .intoto.jsonl itself. --json prints the
+    FILE is an artifact with its statement next to it, or the .intoto.jsonl itself. --json prints the
     statements as they are.
     """
     from rocwright.cli.tell import print_json
@@ -35,13 +35,13 @@ def command(file: Path, as_json: bool) -> None:
     for one in found:
         tell(told(read_statement(one)))
         named = ", ".join(keyid[:16] or "(no id)" for keyid, _ in one.signatures)
-        click.echo(f"signed    {f'it names {named}; not checked' if named else 'by nobody'}")
+        click.echo(f"signed    {f'it names {named}; not checked' if named else 'not signed'}")
 
 
 _CACHES = {
     "none": "compiled without a compiler cache",
     "empty": "compiled with a compiler cache that was empty before",
-    "filled": "compiled with what steps of its trust domain {} had left in a compiler cache",
+    "filled": "compiled with what steps of its trust domain {} left in a compiler cache",
 }
 
 
@@ -62,7 +62,7 @@ def tell(told: Attestation) -> None:
         click.echo(f"source    {_line(uri)}  sha256 {_line(sha256)}")
     click.echo(f"from      {told.packages:,} packages and other files, in {told.steps:,} steps")
     for step, state, domain in told.caches:
-        text = _CACHES.get(state, "nothing tells whether there was a compiler cache")
+        text = _CACHES.get(state, "no record of whether there was a compiler cache")
         click.echo(f"cache     {_line(step)}: {text.format(_line(domain)[:16])}")
     for one in told.byproducts:
         click.echo(f"left      {_line(one.name)}  sha256 {_line(one.sha256)}")

@@ -18,14 +18,14 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     "keys",
     multiple=True,
     type=_FILE,
-    help="A public key that you trust; may be given more than once. Otherwise your own.",
+    help="A public key that you trust; may be given more than once. Default: your own.",
 )
-@click.option("--statement", type=_FILE, help="The statements; otherwise FILE.intoto.jsonl.")
+@click.option("--statement", type=_FILE, help="The statements. Default: FILE.intoto.jsonl.")
 @json_option
 def command(file: Path, keys: tuple[Path, ...], statement: Path | None, as_json: bool) -> None:
-    """Whether FILE is the one that was signed, and by which key: by the file and the key alone, offline.
+    """Verify that FILE is the one that was signed, and by which key. Works offline.
 
-    Exit code 0: signature, statement and file are right; 12: one of them is not, which is said; 2: there is
+    Exit code 0: signature, statement and file match; 12: one of them does not; 2: there is
     nothing to check.
     """
     from dataclasses import asdict
@@ -40,9 +40,9 @@ def command(file: Path, keys: tuple[Path, ...], statement: Path | None, as_json:
     trusted = keys or ((own,) if own else ())
     if not trusted:
         raise InputError(
-            "no key to check with",
-            cause="none is named, and you have none of your own",
-            next_step="--key names the public key of who built the file",
+            "no key to verify with",
+            cause="none was named, and you have no key of your own",
+            next_step="name the public key of whoever built the file: --key FILE.pub",
         )
     found = verify(file, statement or statements_of(file), [public_key(one) for one in trusted])
     if as_json:
@@ -56,7 +56,7 @@ def command(file: Path, keys: tuple[Path, ...], statement: Path | None, as_json:
             }
         )
         return
-    click.echo(click.style(f"right: {file.name} is what the key {found.keyid[:16]} signed", fg="green"))
+    click.echo(click.style(f"verified: {file.name} is what the key {found.keyid[:16]} signed", fg="green"))
     tell(found.told)
     click.echo("it does not say")
     for text in SAYS_NOT:

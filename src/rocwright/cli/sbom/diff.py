@@ -20,13 +20,13 @@ _TOLD = 40
 @click.command("diff")
 @click.argument("before", type=_PATH)
 @click.argument("after", type=_PATH)
-@click.option("--all", "every", is_flag=True, help="Every component, however many there are.")
+@click.option("--all", "every", is_flag=True, help="All components, without a limit.")
 @json_option
 def command(before: Path, after: Path, every: bool, as_json: bool) -> None:
     """What differs between two SBOMs: components, versions, licences, edits.
 
-    BEFORE and AFTER are wheels, artifacts with an SBOM beside them, or CycloneDX JSON of anybody's. Exit code
-    0: they tell of the same; 1: they do not; others are errors.
+    BEFORE and AFTER are wheels, artifacts with an SBOM next to them, or any CycloneDX JSON. Exit code
+    0: no difference; 1: they differ; others are errors.
     """
     from dataclasses import asdict
 

@@ -16,14 +16,14 @@ from rocwright.cli.common import Asked, project_options, say, the_project
     "form",
     type=click.Choice(["table", "cyclonedx"]),
     default="table",
-    help="A table for people, or the document as CycloneDX JSON.",
+    help="A table, or the document as CycloneDX JSON.",
 )
-@click.option("--all", "every", is_flag=True, help="Packages that were needed to build it alone, too.")
+@click.option("--all", "every", is_flag=True, help="Also list packages that were only needed to build it.")
 def command(asked: Asked, form: str, every: bool) -> None:
-    """What is in a file (a wheel, an artifact with its SBOM beside it, any CycloneDX JSON), or in a stack.
+    """What is in a file (a wheel, an artifact with its SBOM next to it, any CycloneDX JSON), or in a stack.
 
-    Of a stack the lock is told, built or not: sources, edits, packages. Without a name that of the project
-    here.
+    For a stack, built or not, the lock is shown: sources, edits, packages. Without a name, the lock of the
+    project in this folder.
     """
     from rocwright.provenance.documents import parse_document, read_bytes
 
@@ -52,5 +52,5 @@ def _of_stack(asked: Asked) -> tuple[str, bytes]:
     lock = known_lock(project, say)
     made = whole(lock, make_plan(lock, project.catalog))
     if lock.pending:
-        say(f"what the lock leaves open is not in it: {'; '.join(lock.pending)}")
+        say(f"missing, because the lock leaves it open: {'; '.join(lock.pending)}")
     return f"the lock of {lock.request.stack}", sbom(made, lock, project.catalog, Subject())

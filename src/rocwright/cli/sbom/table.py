@@ -24,7 +24,7 @@ def show(document: Document, *, every: bool) -> None:
     click.echo()
     print_table(("component", "version", "for", "licence", "package URL"), [_row(one) for one in shown])
     if left := len(document.parts) - len(shown):
-        click.echo(f"and {left:,} that were needed to build it alone (--all)")
+        click.echo(f"and {left:,} that were only needed to build it (--all)")
 
 
 def plain(text: str) -> str:

@@ -37,7 +37,7 @@ def devices(machine: Machine, facts: HostFacts, stacks: tuple[str, ...]) -> Iter
         yield say(
             "half-topology",
             "error",
-            f"{topology.nodes} nodes in the topology; without what they are: {numbers}",
+            f"{topology.nodes} nodes in the topology, but without their properties: {numbers}",
         )
     yield from _rights(machine, say)
 
@@ -50,7 +50,7 @@ def _number(gpus: Sequence[Gpu]) -> int:
 
 def _gpu(gpu: Gpu, machine: Machine, say: Say) -> Iterator[Finding]:
     if gpu.target is None:
-        yield say("unknown-gpu", "warning", f"{named(gpu)}: the catalog does not know it", pci=gpu.pci_id)
+        yield say("unknown-gpu", "warning", f"{named(gpu)}: not in the catalog", pci=gpu.pci_id)
     if not gpu.driver and gpu.node is None:
         loaded = "" if machine.driver.module else "; the module is not loaded"
         yield say("not-driven", "error", f"{named(gpu)} has no driver{loaded}")
@@ -66,7 +66,7 @@ def _rights(machine: Machine, say: Say) -> Iterator[Finding]:
     wanted = [one for one in machine.rights if one.there and (one.path == COMPUTE or one.path in renders)]
     closed = [one for one in wanted if not one.may]
     if not closed and wanted:
-        yield Finding(name="rights", grade="ok", what=f"{', '.join(one.path for one in wanted)} may be used")
+        yield Finding(name="rights", grade="ok", what=f"{', '.join(one.path for one in wanted)} can be used")
     groups = {one.group for one in closed if one.group is not None}
     if closed:
         told = ", ".join(f"{one.path} (group {_told(one)}, mode {one.mode:o})" for one in closed)

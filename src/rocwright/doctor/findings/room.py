@@ -55,10 +55,10 @@ def _memory(memory: Memory, processors: int, needs: tuple[Need, ...], facts: Hos
     if memory.swap and memory.swap_free < memory.swap // 20:
         yield say("swap", "warning", f"{size(memory.swap_free)} of {size(memory.swap)} swap are free")
     if memory.pressure is None:
-        yield say("no-pressure", "note", "the kernel tells no memory pressure")
+        yield say("no-pressure", "note", "the kernel does not report memory pressure")
     elif memory.pressure > BUSY:
         yield say(
-            "memory", "warning", f"memory is short now: something waited {memory.pressure:g} % of the time"
+            "memory", "warning", f"memory is short now: processes waited {memory.pressure:g} % of the time"
         )
 
 

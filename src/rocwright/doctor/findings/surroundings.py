@@ -31,7 +31,9 @@ def surroundings(
             if not fnmatchcase(name, leak.variable) or not fnmatchcase(value, leak.value):
                 continue
             if name.startswith(catalog.override_variable) and value in own:
-                what = f"{name}={value}, which is {own[value]}'s own identity: no other card is meant"
+                what = (
+                    f"{name}={value}, which is {own[value]}'s own identity: the card does not pose as another"
+                )
                 yield found("variable", "note", what, leak, stacks, variable=name)
             else:
                 yield found("variable", leak.grade, f"{name}={value}", leak, stacks, variable=name)
@@ -47,7 +49,7 @@ def surroundings(
         if folder.path in machine.folders:
             yield found("folder", "note", f"there is a {folder.path}", folder, stacks)
     for path in machine.leftovers:
-        yield say("leftover", "warning", f"{path} is a fifo that nobody reads", path=shlex.quote(path))
+        yield say("leftover", "warning", f"{path} is a FIFO without a reader", path=shlex.quote(path))
     for one in machine.unread:
         yield say("unread", "note", f"{one.path}: {one.why}")
 

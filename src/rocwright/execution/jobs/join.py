@@ -27,9 +27,11 @@ def join(
     form = choose_form(tools, FIFO if engine.isolates else str(server / NAME), wanted)
     found = ", ".join(f"{name} {version}" for name, version in tools.items()) or "neither make nor ninja"
     if form.clients:
-        on_line(f"shares jobs with the steps beside it: {', '.join(form.clients)} (here: {found})")
+        on_line(
+            f"shares jobs with the steps that run at the same time: {', '.join(form.clients)} (here: {found})"
+        )
     else:
-        on_line(f"has {wanted.jobs} jobs of its own: nothing here knows a job server ({found})")
+        on_line(f"has {wanted.jobs} jobs of its own: its tools do not support a job server ({found})")
     if form.clients:
         tell_clients(server, os.getpid())
     if form.shares:

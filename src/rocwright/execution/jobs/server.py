@@ -141,9 +141,7 @@ class JobServer:
         self._circulation = Circulation(Tokens.create(self.folder))
         self._learnt = Learnt.load(self._home)
         if self._learnt.set_aside is not None:
-            self._say(
-                f"what was learnt of memory could not be read and begins anew: {self._learnt.set_aside}"
-            )
+            self._say(f"the learned memory use could not be read and starts empty: {self._learnt.set_aside}")
         self._watch = Watch()
         if self.sharing:
             self._thread.start()
@@ -265,8 +263,8 @@ class JobServer:
         if one.pid not in self._told:
             self._told.add(one.pid)
             self._say(
-                f"  {one.step}: one process ({one.kind.value}) has {size(one.memory)} by itself, where all "
-                f"may have {size(room.total)}: fewer jobs do not help"
+                f"  {one.step}: one process ({one.kind.value}) alone uses {size(one.memory)}, of at most "
+                f"{size(room.total)} for the whole build: fewer jobs do not help"
             )
 
     def _learn(self, sight: Sight, components: Mapping[str, str]) -> None:
