@@ -36,6 +36,7 @@ lint: .venv/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/deptry src
+	$(BIN)/deptry packages/rocwheel/src --config packages/rocwheel/pyproject.toml
 	$(BIN)/lint-imports
 	$(BIN)/codespell
 
@@ -68,7 +69,8 @@ coverage: .venv/ready
 # hashes of everything that development installs; run it after changing pyproject.toml (needs uv)
 requirements:
 	for group in dev docs; do uv pip compile -q --generate-hashes --no-emit-index-url --no-emit-find-links \
-	    --no-header --universal --python-version 3.11 pyproject.toml --group $$group -o requirements/$$group.txt; done
+	    --no-header --universal --python-version 3.11 --no-emit-package rocwheel \
+	    packages/rocwheel/pyproject.toml pyproject.toml --group $$group -o requirements/$$group.txt; done
 
 # what a release publishes, into dist/: the same files for the same commit
 dist: .venv/ready
@@ -77,12 +79,12 @@ dist: .venv/ready
 	    (cd $$project && SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) \
 	    $(CURDIR)/$(BIN)/python -m hatchling build -d $(CURDIR)/dist) || exit 1; done
 
-.venv/ready: requirements/dev.txt pyproject.toml
+.venv/ready: requirements/dev.txt pyproject.toml packages/rocwheel/pyproject.toml
 	@tools/prepare build
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "installing rocwright into .venv"
 	@$(BIN)/python -m pip install -q --require-hashes -r requirements/dev.txt
-	@$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e packages/rocwheel -e .
 	@touch $@
 
 .venv/docs: .venv/ready requirements/docs.txt

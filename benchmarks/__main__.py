@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from compileall import compile_dir
 from pathlib import Path
 
-from samples import MissingError
-
 import rocwright
 from benchmarks import machine, results
 from benchmarks.measure import BenchError
@@ -42,7 +40,8 @@ from benchmarks.rows import (
     wheel_normalise,
     wheel_slim,
 )
-from rocwright.processes import startup
+from rocwheel.processes import startup
+from rocwheel_samples import MissingError
 
 ROWS: Mapping[str, Callable[[int | None], Sequence[Measured]]] = {
     "help": start.measure,

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from benchmarks.measure import BenchError, Took, timed
 from benchmarks.place import ENGINE, Scratch, Stack
+from rocwheel.toml.folders import OVERLAY
+from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import builtin_catalog, load_catalog
-from rocwright.toml.folders import DATA, OVERLAY
 
 
 def changed_catalog(scratch: Scratch, component: str, change: Callable[[str], str]) -> Path:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.measure import BenchError, middle
+from rocwheel.processes import run as process
 from rocwright import sandbox
 from rocwright.execution.jobs.forms import FIFO, Wanted
 from rocwright.execution.jobs.join import join
@@ -19,7 +20,6 @@ from rocwright.execution.jobs.server import JobServer
 from rocwright.execution.jobs.tokens import NAME as TOKENS
 from rocwright.home import Home
 from rocwright.model.steps import FetchAction, Resources, Step
-from rocwright.processes import run as process
 from rocwright.sandbox.model import Ended, Job, Mount
 
 WORK = "/work"

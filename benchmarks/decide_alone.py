@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from rocwright.processes import startup
+from rocwheel.processes import startup
 
 
 def _started() -> float:

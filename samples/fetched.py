@@ -10,9 +10,9 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+from rocwheel_samples import MissingError
 from rocwright.home import Home
 from rocwright.sources.debian import DebianArchive
-from samples import MissingError
 
 FOLDER = Path(os.environ.get("ROCWRIGHT_TEST_HOME") or Home.default().path) / "test-downloads"
 """Where they lie: for all runs on a machine."""

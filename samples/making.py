@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 from rocwright.catalog.address import Address
@@ -200,15 +200,6 @@ def put_output(store: Store, step: Step, name: str, data: bytes, folder: Path) -
     output = Output(name=name, filename=path.name, sha256=sha256, size=size)
     store.put_record(record_of(step, output))
     return output
-
-
-def write_tree(folder: Path, files: Mapping[str, str]) -> Path:
-    """Files with their text, below `folder`."""
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return folder
 
 
 # a root file system of a few programs of this machine

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from rocwheel_samples.trees import write_tree
+from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import Catalog, load_catalog
 from rocwright.home import Home
 from rocwright.model.steps import FilePin
@@ -20,8 +22,7 @@ from rocwright.resolve.model import Lock
 from rocwright.sources.git import pack_commit
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output
-from rocwright.toml.read import DATA
-from samples.making import lock_of, record_of, write_tree
+from samples.making import lock_of, record_of
 from samples.repository import make_repository
 
 DRIVER = """
@@ -29,7 +30,7 @@ import json, sys
 from pathlib import Path
 from rocwright.execution.progress import PlainProgress
 from rocwright.execution.scheduler import Options
-from rocwright.errors import RocwrightError
+from rocwheel.errors import RocwrightError
 from rocwright.flow import build
 from samples.project import open_project
 

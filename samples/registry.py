@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from rocwheel_samples import MissingError
 from rocwright.bases.roots import remove_tree
 from rocwright.sources.image import machine_architecture
-from samples import MissingError
 
 
 @dataclass

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from rocwheel_samples import hostile_files
 from rocwright.bases.roots import remove_tree
 from rocwright.home import Home
 from rocwright.sandbox import probe_all
 from rocwright.store.local import LocalStore
-from tests import hostile_files
 from tests.engines import must_work
 from tests.making import make_tiny_root
 from tests.skips import (

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 from samples.project import COMPONENTS, TinyProject, make_sources, open_project, put_roots, start
 
+from rocwheel.errors import FailureClass, OutOfDiskError
+from rocwheel.files.atomic import sha256_file
 from rocwright.bases.roots import remove_tree
 from rocwright.cleanup.inside import what_can_go
-from rocwright.errors import FailureClass, OutOfDiskError
 from rocwright.execution.built import Built
 from rocwright.execution.progress import PlainProgress
 from rocwright.execution.scheduler import Options
-from rocwright.files.atomic import sha256_file
 from rocwright.flow import build, lock_before, planned
 from rocwright.home import Home
 from rocwright.plan.decide import State

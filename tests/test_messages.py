@@ -8,26 +8,30 @@ from pathlib import Path
 
 import pytest
 
+import rocwheel
 import rocwright
 
-PACKAGE = Path(rocwright.__file__).parent
+PACKAGES = (Path(rocwright.__file__).parent, Path(rocwheel.__file__).parent)
 RIDDLES = ("see the end of the log", "see the log", "see below", "see above", "look at the file", "report it")
 """Texts that fill the field and help nobody."""
 ELSEWHERE = {
-    "wheels": "moved to its own distribution",
-    "cli/wheel": "moved to its own distribution",
+    "rocwright/catalog/data": "runs in steps",
+    "rocwheel/wheels": "the wheel tools have pages of their own",
+    "rocwheel/cli": "the wheel tools have pages of their own",
 }
 """Folders that this does not read, and why."""
 
 
 def parsed() -> dict[str, ast.Module]:
-    names = (path.relative_to(PACKAGE) for path in sorted(PACKAGE.rglob("*.py")))
-    wanted = [
-        name.as_posix()
-        for name in names
-        if not name.as_posix().startswith((*(f"{folder}/" for folder in ELSEWHERE), "catalog/data/"))
-    ]
-    return {name: ast.parse((PACKAGE / name).read_text()) for name in wanted}
+    found = {
+        path.relative_to(package.parent).as_posix(): path
+        for package in PACKAGES
+        for path in sorted(package.rglob("*.py"))
+    }
+    left_out = tuple(f"{folder}/" for folder in ELSEWHERE)
+    return {
+        name: ast.parse(path.read_text()) for name, path in found.items() if not name.startswith(left_out)
+    }
 
 
 def kinds(modules: Iterable[ast.Module]) -> set[str]:

@@ -10,14 +10,14 @@ import re
 from pathlib import Path
 
 import pytest
-from samples.fatbin import entry_id, gpu_elf, plain_bundle
 from samples.project import TinyProject, make_sources, put_roots
 
+from rocwheel.wheels.gpu import machines
+from rocwheel_samples.fatbin import entry_id, gpu_elf, plain_bundle
+from rocwheel_samples.wheel_making import FILES, small_wheel
 from rocwright import api
 from rocwright.home import Home
 from rocwright.resolve.files import read_lock
-from rocwright.wheels.gpu import machines
-from tests.wheels.wheel_making import FILES, small_wheel
 
 DOCS = Path(__file__).parents[1] / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)

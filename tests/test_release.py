@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from tools.release import notes, projects, version, wrong
 
+from rocwheel_samples.trees import write_tree
 from rocwright import __version__
-from tests.making import write_tree
 
 ROOT = Path(__file__).parents[1]
 
@@ -40,7 +40,7 @@ def ready(tmp_path: Path) -> Path:
     write_tree(
         tmp_path,
         {
-            "src/rocwright/__init__.py": '__version__ = "1.2.0"\n',
+            "packages/rocwheel/src/rocwheel/version.py": '__version__ = "1.2.0"\n',
             "pyproject.toml": '[project]\nname = "rocwright"\n',
             "packages/rocwheel/pyproject.toml": '[project]\nname = "rocwheel"\n',
             ".github/CODEOWNERS": "* @somebody\n",
@@ -65,7 +65,7 @@ def test_what_agrees_is_released(ready: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "told"),
     [
-        ("src/rocwright/__init__.py", '__version__ = "1.3.0"\n', "the tag is v1.2.0"),
+        ("packages/rocwheel/src/rocwheel/version.py", '__version__ = "1.3.0"\n', "the tag is v1.2.0"),
         ("CHANGELOG.md", CHANGELOG.replace(" - 2026-11-22", ", not yet released"), "has no section"),
         ("CHANGELOG.md", CHANGELOG.replace("#### Added\n\n- a thing\n", ""), "is empty"),
         (

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
 from rocwright import __version__
 
@@ -148,9 +149,17 @@ def test_every_text_file_ends_as_the_editors_are_told() -> None:
 def test_the_version_is_in_one_place() -> None:
     assert "version" not in PROJECT["project"]
     assert PROJECT["project"]["dynamic"] == ["version"]
-    assert PROJECT["tool"]["hatch"]["version"]["path"] == "src/rocwright/__init__.py"
+    assert PROJECT["tool"]["hatch"]["version"]["path"] == "packages/rocwheel/src/rocwheel/version.py"
     assert re.fullmatch(r"\d+\.\d+\.\d+(?:(?:a|b|rc)\d+)?", __version__)
-    held = [path for path in (ROOT / "src/rocwright").rglob("*.py") if f'"{__version__}"' in path.read_text()]
-    assert [path.name for path in held if not path.is_relative_to(ROOT / "src/rocwright/catalog/data")] == [
-        "__init__.py"
-    ]
+    files = [*(ROOT / "src/rocwright").rglob("*.py"), *(ROOT / "packages/rocwheel/src").rglob("*.py")]
+    own = (path for path in files if not path.is_relative_to(ROOT / "src/rocwright/catalog/data"))
+    held = [path for path in own if f'"{__version__}"' in path.read_text()]
+    assert held == [ROOT / "packages/rocwheel/src/rocwheel/version.py"]
+
+
+def test_rocwright_takes_the_rocwheel_of_its_version() -> None:
+    [needed] = [one for one in map(Requirement, PROJECT["project"]["dependencies"]) if one.name == "rocwheel"]
+    assert needed.specifier.contains(__version__)
+    wheel = tomllib.loads((ROOT / "packages/rocwheel/pyproject.toml").read_text())
+    assert wheel["tool"]["hatch"]["version"]["path"] == "src/rocwheel/version.py"
+    assert wheel["project"]["requires-python"] == PROJECT["project"]["requires-python"]

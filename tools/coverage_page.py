@@ -15,8 +15,9 @@ from pathlib import Path
 from coverage import Coverage
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCE = ROOT / "src" / "rocwright"
-DATA = SOURCE / "catalog" / "data"
+SOURCES = {"": ROOT / "src" / "rocwright", "rocwheel/": ROOT / "packages/rocwheel/src/rocwheel"}
+"""Packages, and what stands before the names of their rooms."""
+DATA = SOURCES[""] / "catalog" / "data"
 """What steps and checks run in their own Python."""
 
 HEAD = (ROOT / "tools" / "coverage_page.md").read_text()
@@ -26,7 +27,15 @@ def measured(tests: list[str], jobs: int) -> Counter[tuple[str, str]]:
     """Statements of each package, in all and run; the tests must pass."""
     with tempfile.TemporaryDirectory(prefix="rocwright-coverage-") as folder:
         data = f"{folder}/data"
-        words = [f"--cov={SOURCE}", "--cov-report=", "-q", "-m", "not real", "-p", "no:cacheprovider"]
+        words = [
+            *(f"--cov={one}" for one in SOURCES.values()),
+            "--cov-report=",
+            "-q",
+            "-m",
+            "not real",
+            "-p",
+            "no:cacheprovider",
+        ]
         words += [f"--basetemp={folder}/tests", *(["-n", str(jobs)] if jobs > 1 else []), *tests]
         env = os.environ | {"COVERAGE_FILE": data}
         if subprocess.call([sys.executable, "-m", "pytest", *words], cwd=ROOT, env=env) != 0:
@@ -34,10 +43,11 @@ def measured(tests: list[str], jobs: int) -> Counter[tuple[str, str]]:
         found: Counter[tuple[str, str]] = Counter()
         known = Coverage(data_file=data)
         known.load()
-        for path in sorted(SOURCE.rglob("*.py")):
+        files = [(path, before, top) for before, top in SOURCES.items() for path in sorted(top.rglob("*.py"))]
+        for path, before, top in files:
             if not path.is_relative_to(DATA):
                 _, statements, _, missing, _ = known.analysis2(str(path))
-                package = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+                package = before + path.relative_to(top).parts[0].removesuffix(".py")
                 found[package, "all"] += len(statements)
                 found[package, "run"] += len(statements) - len(missing)
         return found

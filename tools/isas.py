@@ -1,8 +1,8 @@
-"""Make catalog/data/isas.toml from LLVM's own tables.
+"""Make isas.toml of rocwheel from LLVM's own tables.
 
     cd llvm/lib/Target/AMDGPU
     llvm-tblgen -I ../../../include -I . --dump-json AMDGPU.td -o /tmp/amdgpu.json
-    python tools/isas.py /tmp/amdgpu.json 22.1.8 > src/rocwright/catalog/data/isas.toml
+    python tools/isas.py /tmp/amdgpu.json 22.1.8 > packages/rocwheel/src/rocwheel/data/isas.toml
 
 A feature that machine_code.toml does not know, and that LLVM's disassembler does not go by, is an error: read
 what LLVM does with it, and give it a row.
@@ -16,7 +16,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-DATA = Path(__file__).parent.parent / "src" / "rocwright" / "catalog" / "data" / "machine_code.toml"
+DATA = Path(__file__).parent.parent / "packages/rocwheel/src/rocwheel/data/machine_code.toml"
 
 HEAD = """\
 # What each processor is, as far as machine code can tell.

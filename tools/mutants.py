@@ -35,7 +35,9 @@ from rocwright.sandbox import cgroup
 from rocwright.sandbox.pids import limit
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGE = Path("src/rocwright")
+PACKAGES = {"rocwheel": Path("packages/rocwheel/src")}
+"""Where modules lie, by the first part of their paths; others are below REST."""
+REST = Path("src/rocwright")
 TABLE, DATA = ROOT / "tools/mutants.toml", ROOT / "docs/mutants.json"
 FENCE = r"""
 mount --make-rprivate / && mount --bind "$1" "$1" && mount --bind "$1/tmp" /tmp \
@@ -49,6 +51,11 @@ PROCESSES, MEMORY = 4000, 6 * 1024**3
 """That many processes, and bytes, has what is broken at most."""
 
 
+def file_of(path: str) -> Path:
+    """Where a module of the table lies."""
+    return PACKAGES.get(path.partition("/")[0], REST) / path
+
+
 @dataclass(frozen=True)
 class Module:
     """A row of mutants.toml."""
@@ -59,7 +66,7 @@ class Module:
 
     @property
     def file(self) -> Path:
-        return PACKAGE / self.path
+        return file_of(self.path)
 
 
 @dataclass
@@ -104,7 +111,8 @@ class Bench:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         (folder / "tmp").mkdir(parents=True)
-        shutil.copytree(ROOT / "src", folder / "src")
+        for one in (Path("src"), *PACKAGES.values()):
+            shutil.copytree(ROOT / one, folder / one)
         group = cgroup.create(f"mutants-{os.getpid()}-{folder.name}")
         bounds = limit(group, PROCESSES)
         if group is None or bounds is None:
@@ -118,7 +126,9 @@ class Bench:
         asked = self.folder / "asked"
         asked.write_text("\n".join(words) + "\n")
         env = os.environ | {
-            "PYTHONPATH": str(self.folder / "src"),
+            "PYTHONPATH": os.pathsep.join(
+                str(self.folder / one) for one in (Path("src"), *PACKAGES.values())
+            ),
             "PYTHONDONTWRITEBYTECODE": "1",
             "COVERAGE_FILE": str(self.folder / "coverage"),
             "ROCWRIGHT_RUNTIME_DIR": str(self.folder / "run"),
@@ -156,7 +166,11 @@ class Bench:
     def reach(self, module: Module) -> tuple[dict[int, list[str]], float]:
         """The tests that reach each line of a module as it is, and the seconds that all of the room take."""
         begun = time.monotonic()
-        measured = [f"--cov={self.folder / 'src/rocwright'}", "--cov-context=test", "--cov-report="]
+        measured = [
+            *(f"--cov={self.folder / one}" for one in (REST, *PACKAGES.values())),
+            "--cov-context=test",
+            "--cov-report=",
+        ]
         if (code := self.pytest([*measured, *module.tests], None)) != 0:
             raise RuntimeError(f"the tests of {module.path} fail as it is ({code}):\n{self.said()}")
         data = CoverageData(str(self.folder / "coverage"))
@@ -285,7 +299,7 @@ def changed(told: Told, modules: Collection[str]) -> list[str]:
         one.path
         for one in told.modules
         if one.path in modules
-        and hashlib.sha256((ROOT / PACKAGE / one.path).read_bytes()).hexdigest() != one.source
+        and hashlib.sha256((ROOT / file_of(one.path)).read_bytes()).hexdigest() != one.source
     ]
 
 
@@ -293,7 +307,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description="Break the modules that hold the promises; see what no test notices."
     )
-    parser.add_argument("only", nargs="*", help="modules below src/rocwright; all of the table without one")
+    parser.add_argument("only", nargs="*", help="modules as in the table; all of the table without one")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6))
     parser.add_argument("--most", type=int, default=300, help="mutants of each module")
     parser.add_argument("--hours", type=float, default=4)

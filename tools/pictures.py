@@ -25,14 +25,14 @@ from pathlib import Path
 from typing import Literal
 
 from playwright.sync_api import FloatRect, Page, sync_playwright
-from tests.making import write_tree
 from tests.real.stacks import rocwright
 from tests.sources.conftest import Repository, make_repository
 
+from rocwheel_samples.trees import write_tree
+from rocwright.catalog.folders import DATA
 from rocwright.home import Home
 from rocwright.records.model import Which
 from rocwright.records.opening import open_records
-from rocwright.toml.read import DATA
 
 PACK = """async (address) => {
   const picture = new Image();

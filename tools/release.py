@@ -16,10 +16,10 @@ PLACEHOLDER = "OWNER"
 
 def version(root: Path = ROOT) -> str:
     """The version, from the one place that has it. Raises SystemExit where it has none."""
-    text = (root / "src/rocwright/__init__.py").read_text()
+    text = (root / "packages/rocwheel/src/rocwheel/version.py").read_text()
     found = re.search(r'^__version__ = "([^"]+)"$', text, re.MULTILINE)
     if found is None:
-        raise SystemExit('src/rocwright/__init__.py has no line __version__ = "..."')
+        raise SystemExit('packages/rocwheel/src/rocwheel/version.py has no line __version__ = "..."')
     return found[1]
 
 
@@ -43,7 +43,7 @@ def wrong(tag: str, root: Path = ROOT) -> Iterator[str]:
     """What is not as a release of `tag` must be."""
     number = version(root)
     if tag != f"v{number}":
-        yield f"the tag is {tag}, the version in src/rocwright/__init__.py is {number}"
+        yield f"the tag is {tag}, the version in packages/rocwheel/src/rocwheel/version.py is {number}"
     try:
         if not notes(number, root).strip():
             yield f"the section of {number} in CHANGELOG.md is empty"

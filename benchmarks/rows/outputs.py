@@ -12,9 +12,9 @@ from pathlib import Path
 from benchmarks.measure import Pairs, Took, paired, processor, seconds
 from benchmarks.place import bench_home
 from benchmarks.results import Measured
+from rocwheel.files.atomic import CHUNK
 from rocwright.bases.roots import remove_tree
 from rocwright.execution.collect import collect
-from rocwright.files.atomic import CHUNK
 from rocwright.model.steps import OutputSpec
 from rocwright.store.local import LocalStore
 from rocwright.untrusted import Untrusted

@@ -13,8 +13,8 @@ from pathlib import Path
 from benchmarks.measure import BenchError, Pairs, Took, paired, processor, seconds, timed
 from benchmarks.place import bench_home
 from benchmarks.results import Measured
+from rocwheel.files.atomic import CHUNK
 from rocwright.bases.roots import remove_tree
-from rocwright.files.atomic import CHUNK
 from rocwright.store.local import LocalStore
 
 GIB = 1024**3

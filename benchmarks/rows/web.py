@@ -11,16 +11,15 @@ from contextlib import closing
 from getpass import getuser
 from pathlib import Path
 
-from samples.wheel import make_wheel
-
 from benchmarks.clients import Asked, Place, crowd, elsewhere, first_byte, get, place_of, serve, server
 from benchmarks.many_runs import fill
 from benchmarks.measure import BenchError, middle
 from benchmarks.place import BIN, bench_home
 from benchmarks.results import Measured
+from rocwheel.processes import run as process
+from rocwheel_samples.wheel import make_wheel
 from rocwright.bases.roots import remove_tree
 from rocwright.home import Home
-from rocwright.processes import run as process
 
 CELLS, RUNS = 2_000, 100_000
 PAGE = "/simple/project/"

@@ -11,9 +11,9 @@ from benchmarks.listeners import asking, listeners
 from benchmarks.measure import BenchError, middle
 from benchmarks.place import bench_home
 from benchmarks.results import Measured
+from rocwheel.http.server import room_for
 from rocwright.bases.roots import remove_tree
 from rocwright.home import Home
-from rocwright.http.server import room_for
 from rocwright.records.model import Run, StepRun
 from rocwright.records.opening import open_records
 

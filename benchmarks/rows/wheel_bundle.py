@@ -13,10 +13,10 @@ from pathlib import Path
 from benchmarks.measure import BenchError, Pairs, Took, paired, processor, seconds, timed
 from benchmarks.place import bench_home
 from benchmarks.results import Measured
+from rocwheel.files.atomic import sha256_file
+from rocwheel.wheels.standalone import Request, plan_for
+from rocwheel.wheels.write import File, write_wheel
 from rocwright.bases.roots import remove_tree
-from rocwright.files.atomic import sha256_file
-from rocwright.wheels.standalone import Request, plan_for
-from rocwright.wheels.write import File, write_wheel
 
 NEEDED = ("librocrand.so.1", "libamdhip64.so.*", "libamd_comgr.so.*")
 """What the wheel's library is linked against: comgr too, which HIP opens by name, unseen by auditwheel."""

@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 
-from samples.fatbin import entry_id, fatbin, gpu_elf, host_elf, plain_bundle
-
 from benchmarks.measure import Took, processor, seconds, timed
 from benchmarks.place import BIN, bench_home
 from benchmarks.results import Measured
+from rocwheel_samples.fatbin import entry_id, fatbin, gpu_elf, host_elf, plain_bundle
 from rocwright.bases.roots import remove_tree
 
 PROJECTS = 1_000

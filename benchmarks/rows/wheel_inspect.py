@@ -8,15 +8,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from samples.fatbin import entry_id, gpu_elf, linked_elf, plain_bundle
 from samples.fetched import real_wheel
-from samples.llvm import llvm
 
 from benchmarks.measure import Pairs, Took, paired, processor, seconds, timed
 from benchmarks.place import BIN, bench_home
 from benchmarks.results import FOLDER, Measured
+from rocwheel.wheels.gpu import machines
+from rocwheel_samples.fatbin import entry_id, gpu_elf, linked_elf, plain_bundle
+from rocwheel_samples.llvm import llvm
 from rocwright.bases.roots import remove_tree
-from rocwright.wheels.gpu import machines
 
 PROJECT, VERSION = "onnxruntime-rocm", "1.22.2.post3"
 LLVM = "22"

@@ -13,8 +13,8 @@ from samples.fetched import real_wheel
 from benchmarks.measure import Took, paired, processor, seconds, timed
 from benchmarks.place import BIN, bench_home
 from benchmarks.results import Measured
+from rocwheel.wheels.codeobjects import fat_binaries
 from rocwright.bases.roots import remove_tree
-from rocwright.wheels.codeobjects import fat_binaries
 
 PROJECT, VERSION, GPU = "onnxruntime-rocm", "1.22.2.post3", "gfx1030"
 MIB = 1024**2
@@ -109,7 +109,7 @@ if __name__ == "__main__":
     if sys.argv[1] == "zip":
         _zip(Path(sys.argv[2]), Path(sys.argv[3]))
     else:
-        from rocwright.wheels.slim import slim
+        from rocwheel.wheels.slim import slim
 
         slim(Path(sys.argv[2]), [GPU], Path(sys.argv[3]), epoch=0)
         print(json.dumps({"memory": _peak()}))

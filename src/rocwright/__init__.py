@@ -1,3 +1,3 @@
 """rocwright: the ROCm machine-learning stack for AMD GPUs, built reproducibly."""
 
-__version__ = "0.1.0"
+from rocwheel.version import __version__ as __version__

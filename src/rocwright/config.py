@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pydantic import field_validator
 
-from rocwright.model.base import Frozen
-from rocwright.toml.read import parse, read_toml
+from rocwheel.model import Frozen
+from rocwheel.toml.read import parse, read_toml
 
 
 class Config(Frozen):

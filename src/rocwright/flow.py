@@ -7,12 +7,12 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from rocwright.errors import ConflictError, InputError, OutOfDiskError, RocwrightError
+from rocwheel.errors import ConflictError, InputError, OutOfDiskError, RocwrightError
+from rocwheel.files.atomic import write_atomic
 from rocwright.execution.built import Built
 from rocwright.execution.options import LOCAL, Options, Outcome
 from rocwright.execution.progress import Progress
 from rocwright.execution.runs import UnderWay
-from rocwright.files.atomic import write_atomic
 from rocwright.model.steps import Plan
 from rocwright.plan.decide import Decision, State, decide
 from rocwright.plan.make import make_plan

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from rocwheel.errors import InputError
+from rocwheel.files.atomic import sha256_bytes
+from rocwheel.model import canonical_json
 from rocwright.catalog.load import Catalog, the_catalog
-from rocwright.errors import InputError
-from rocwright.files.atomic import sha256_bytes
 from rocwright.home import Home
-from rocwright.model.base import canonical_json
 from rocwright.model.steps import Plan
 from rocwright.resolve.aliases import catalog_for
 from rocwright.resolve.files import LOCK, PROJECT, read_request

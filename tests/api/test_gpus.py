@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 from tests.catalog.test_detect import CPU, card, node
-from tests.making import write_tree
 
+from rocwheel.errors import InputError
+from rocwheel_samples.trees import write_tree
 from rocwright.api.gpus import (
     FALLBACK,
     chosen_targets,
@@ -16,7 +17,6 @@ from rocwright.api.gpus import (
     gpus_here,
     target,
 )
-from rocwright.errors import InputError
 
 
 def test_auto_takes_the_gpu_that_is_there(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from rocwheel.errors import InputError
 from rocwright import api
 from rocwright.catalog.load import the_catalog
-from rocwright.errors import InputError
 from rocwright.plan.decide import State
 from rocwright.resolve.shipped import rows
 

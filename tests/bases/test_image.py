@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from tests.hostile_files import soon
 from tests.making import digest
 
+from rocwheel.errors import CheckError, ConflictError, FetchError, NetworkError, SandboxError
+from rocwheel_samples.hostile_files import soon
 from rocwright.bases import image as image_bases
 from rocwright.bases.image import Packages, fetch_packages, make_image_root, packages_of
 from rocwright.bases.writable import WritableRoot, writable_root
 from rocwright.catalog.load import the_catalog
 from rocwright.catalog.model import PackageManager, filled
-from rocwright.errors import CheckError, ConflictError, FetchError, NetworkError, SandboxError
 from rocwright.execution.fetch import fetch
 from rocwright.model.step_environment import EPOCH, PACKAGES
 from rocwright.model.steps import BaseAction, FilePin, ImageOrigin

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from rocwheel.files.atomic import CHUNK, sha256_bytes
 from rocwright.bases.contents import CAPABILITY, fault
 from rocwright.bases.manifest import look
 from rocwright.bases.roots import changed, changed_roots, manifest_of, unpacked_root
-from rocwright.files.atomic import CHUNK, sha256_bytes
 from rocwright.home import Home
 from rocwright.store.local import LocalStore
 from rocwright.store.model import DamagedBlobError

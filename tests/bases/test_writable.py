@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from rocwheel.errors import SandboxError
 from rocwright.bases import writable
 from rocwright.bases.writable import WritableRoot
-from rocwright.errors import SandboxError
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from rocwheel.errors import InputError
 from rocwright.bisection.pins import mix, parts, pins
-from rocwright.errors import InputError
 from rocwright.model.steps import FilePin
 from rocwright.resolve.model import Lock
 from tests.making import deb, lock_of

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from packaging.specifiers import SpecifierSet
 
-from rocwright.catalog.detect import target_of_version
+from rocwheel.wheels.detect import target_of_version
+from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.model import Component
 from rocwright.catalog.place import BuiltinPlace, DebianPlace
 from rocwright.plan.values import chosen_values, expand
-from rocwright.toml.read import DATA
 
 CATALOG = builtin_catalog()
 

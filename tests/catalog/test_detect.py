@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.making import write_tree
 
+from rocwheel_samples.trees import write_tree
 from rocwright.catalog.detect import find_gpus
 from rocwright.catalog.load import builtin_catalog
 

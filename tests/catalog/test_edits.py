@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import builtin_catalog
 from rocwright.model.edits import Edit
-from rocwright.toml.read import DATA
 
 CATALOG = builtin_catalog()
 EDITS = [

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from rocwheel.errors import InputError
 from rocwright.catalog.environment import environment
+from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import builtin_catalog, kept_from_builds, load_catalog
 from rocwright.catalog.target import Quirk
-from rocwright.errors import InputError
-from rocwright.toml.read import DATA
 
 CATALOG = builtin_catalog()
 

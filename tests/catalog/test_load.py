@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocwheel.errors import InputError
+from rocwheel.toml.read import parse
+from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import builtin_catalog, load_catalog, lookup
 from rocwright.catalog.model import Base, Resources, filled
-from rocwright.errors import InputError
-from rocwright.toml.read import DATA, parse
 
 
 @pytest.fixture

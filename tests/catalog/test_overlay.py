@@ -9,15 +9,17 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Command
-from tests.making import lock_of, write_tree
+from tests.making import lock_of
 
+from rocwheel.errors import InputError
+from rocwheel.toml.read import holder
+from rocwheel.wheels.gpu import machines
+from rocwheel_samples.trees import write_tree
+from rocwright.catalog.folders import DATA, catalog_folders
 from rocwright.catalog.load import builtin_catalog, load_catalog
 from rocwright.catalog_lint.recipes import check_catalog
-from rocwright.errors import InputError
 from rocwright.plan.make import make_plan
 from rocwright.resolve.validate import check_request
-from rocwright.toml.read import DATA, catalog_folders, holder
-from rocwright.wheels.gpu import machines
 
 NEW_GPU = """
 [[target]]

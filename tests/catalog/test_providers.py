@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from rocwheel.errors import ConflictError, InputError
 from rocwright.catalog.load import builtin_catalog
-from rocwright.errors import ConflictError, InputError
 
 CATALOG = builtin_catalog()
 

@@ -8,10 +8,10 @@ import pytest
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
+from rocwheel.errors import ConflictError, InputError
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.model import Component, Release, Row, Stack
 from rocwright.catalog.place import GitPlace
-from rocwright.errors import ConflictError, InputError
 from rocwright.plan.make import make_plan
 from rocwright.plan.values import chosen_values
 from rocwright.resolve.choose import choose

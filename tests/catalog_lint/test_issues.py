@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.making import write_tree
 
+from rocwheel.toml.read import Reader
+from rocwheel_samples.trees import write_tree
+from rocwright.catalog.folders import DATA
 from rocwright.catalog.issue import read_issues
 from rocwright.catalog_lint.recipes import check_catalog
-from rocwright.toml.read import DATA, Reader
 
 ISSUE = """
 [[issue]]

@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Command
-from tests.making import write_tree
 
+from rocwheel.toml.folders import DATA as WHEEL_DATA
+from rocwheel.toml.read import Fault
+from rocwheel_samples.trees import write_tree
+from rocwright.catalog.folders import DATA
 from rocwright.catalog_lint import tables
 from rocwright.catalog_lint.recipes import TABLES
 from rocwright.catalog_lint.tables import FILES, schema
 from rocwright.cli.catalog import KINDS
-from rocwright.toml.read import DATA, Fault
 
 TARGET = 'name = "gfx1104"\nkfd_version = 110004\ngeneration = "x"\nproducts = ["x"]\n'
 STACK = 'summary = "s"\ncomponents = ["gfx-smoke"]\nbases = ["debian:sid"]\nsource = "s"\n'
@@ -290,7 +292,7 @@ def test_all_schemas_come_with_the_files_that_they_are_for(rocwright: Command) -
     told = json.loads(rocwright("catalog", "schema").stdout)
     assert told["component"]["files"] == "components/*.toml"
     for kind, one in told.items():
-        assert list(DATA.glob(one["files"])), kind
+        assert [*DATA.glob(one["files"]), *WHEEL_DATA.glob(one["files"])], kind
 
 
 def test_an_editor_takes_sizes_as_they_are_written() -> None:
@@ -308,7 +310,7 @@ def test_every_table_of_the_catalog_is_read_by_the_check() -> None:
     described = {files for files, _ in FILES.values()}
     # names of packages are words of the file's own
     assert set(TABLES) - described == {"system.toml"}
-    assert {path.name for path in DATA.glob("*.toml")} <= set(TABLES)
+    assert {path.name for data in (DATA, WHEEL_DATA) for path in data.glob("*.toml")} <= set(TABLES)
 
 
 @pytest.mark.parametrize("kind", FILES)

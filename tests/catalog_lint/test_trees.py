@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.making import write_tree
 from tests.sources.conftest import Repository, repository  # noqa: F401 - a fixture
 
+from rocwheel.errors import FetchError, InputError, NetworkError, RocwrightError
+from rocwheel_samples.trees import write_tree
 from rocwright.catalog.model import Component
 from rocwright.catalog_lint.trees import Shelf, Wanted, wanted_trees, why_not
-from rocwright.errors import FetchError, InputError, NetworkError, RocwrightError
 from rocwright.home import Home
 
 

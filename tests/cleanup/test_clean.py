@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from filelock import FileLock
-from tests.hostile_files import make_deep, make_fifo, soon
 from tests.making import put_output, record_of, small_plan
 
+from rocwheel_samples.hostile_files import make_deep, make_fifo, soon
 from rocwright.cleanup.advice import what_to_free
 from rocwright.cleanup.inside import what_can_go
 from rocwright.cleanup.model import the_kinds

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from rocwheel.errors import InputError
+from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import load_catalog, the_catalog
 from rocwright.cli import cli
 from rocwright.cli.lock import command as lock_command
 from rocwright.cli.stacks import as_markdown
-from rocwright.errors import InputError
 from rocwright.home import Home
 from rocwright.project import project_of
 from rocwright.resolve.files import change_request, read_request
 from rocwright.resolve.model import Request
-from rocwright.toml.read import DATA
 from rocwright.verify.standing import standings
 
 PROJECT = """\

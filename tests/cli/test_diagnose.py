@@ -9,11 +9,11 @@ from pathlib import Path
 from click.testing import CliRunner
 from pytest import CaptureFixture
 
+from rocwheel.errors import CompileError, InputError
 from rocwright.cli import cli
 from rocwright.cli.tell import tell
 from rocwright.diagnosis.diagnose import Where
 from rocwright.diagnosis.explain import explain
-from rocwright.errors import CompileError, InputError
 
 LOG = (
     "[1/2] c++ -c a.cpp\n"

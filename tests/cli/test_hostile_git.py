@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from samples.project import make_sources, open_project, put_roots
 from tests.conftest import Command
-from tests.making import builtin, make_tiny_root, record_of, write_tree
+from tests.making import builtin, make_tiny_root, record_of
 
+from rocwheel_samples.trees import write_tree
 from rocwright.execution.workspace import Workspace
 from rocwright.home import Home
 from rocwright.model.steps import FetchAction, Input, Step, TreeAction

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Command
-from tests.making import write_tree
+
+from rocwheel_samples.trees import write_tree
 
 FILE = "torchvision/csrc/io/decoder/video_stream.cpp"
 BEFORE = "header->keyFrame = frame_->key_frame;\n"

@@ -11,12 +11,12 @@ from tests.conftest import Command
 from tests.making import lock_of
 from tests.web.serving import a_run
 
+from rocwheel.errors import InputError
+from rocwheel.files.atomic import sha256_bytes
 from rocwright.cli import cli
 from rocwright.cycle.by_hand import promote
 from rocwright.cycle.channels import channels_in
 from rocwright.cycle.stands import places
-from rocwright.errors import InputError
-from rocwright.files.atomic import sha256_bytes
 from rocwright.home import Home
 from rocwright.records.model import Finding
 from rocwright.records.opening import open_records

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from samples.world import World
 
+from rocwheel.errors import InputError
 from rocwright.cycle.model import RowTold
 from rocwright.cycle.run import CycleConfig, cycle, last_cycle, look
 from rocwright.cycle.tell import tell
-from rocwright.errors import InputError
 from rocwright.execution.progress import PlainProgress
 from rocwright.execution.scheduler import Options
 from rocwright.home import Home

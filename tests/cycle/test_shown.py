@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from rocwheel.files.atomic import sha256_bytes
 from rocwright.cycle.shown import failed_here, held, shown
-from rocwright.files.atomic import sha256_bytes
 from rocwright.home import Home
 from rocwright.records.model import Promotion
 from rocwright.records.opening import open_records

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from rocwheel.errors import OutOfDiskError
 from rocwright.cycle.model import RowTold
 from rocwright.cycle.run import CycleConfig, cycle
-from rocwright.errors import OutOfDiskError
 from rocwright.execution.progress import PlainProgress
 from rocwright.execution.scheduler import Options
 from rocwright.home import Home

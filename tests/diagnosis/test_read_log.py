@@ -15,9 +15,9 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocwheel.errors import InputError
 from rocwright.diagnosis.diagnose import diagnose
 from rocwright.diagnosis.read_log import open_log, pieces
-from rocwright.errors import InputError
 
 ERROR = "b.cpp:3:1: error: expected \u2018;\u2019"
 LOG = f"[1/2] compiling\n{ERROR}\nFAILED: b.o\n"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from rocwheel.errors import CompileError
 from rocwright import __version__
 from rocwright.doctor.attachments import last_failure, versions
-from rocwright.errors import CompileError
 from rocwright.execution.runs import UnderWay
 from rocwright.home import Home
 from rocwright.records.model import StepRun

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocwheel.errors import InputError
 from rocwright.catalog.load import builtin_catalog
 from rocwright.diagnosis.facts import host_facts
 from rocwright.doctor.bundle import clean, secrets, write_bundle
 from rocwright.doctor.doctor import examine, here
-from rocwright.errors import InputError
 from rocwright.home import Home
 from rocwright.machine.tree import Tree
 from tests.machine.machines import STRIX_HALO, machine

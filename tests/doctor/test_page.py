@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rocwheel.toml.read import Reader
+from rocwright.catalog.folders import DATA
 from rocwright.catalog.issue import read_issues
 from rocwright.doctor.page import as_markdown
-from rocwright.toml.read import DATA, Reader
 
 
 def test_the_page_is_what_the_command_says() -> None:

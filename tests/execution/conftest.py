@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from tests.making import EPOCH, put_output, record_of, write_tree
+from tests.making import EPOCH, put_output, record_of
 
+from rocwheel_samples.trees import write_tree
 from rocwright.bases.roots import remove_tree
 from rocwright.execution.exec_step import execute
 from rocwright.home import Home

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 from tests.execution.conftest import Workshop, put_root
-from tests.making import make_tiny_root, write_tree
+from tests.making import make_tiny_root
 
+from rocwheel.errors import InputError, PatchError, SandboxError
+from rocwheel_samples.trees import write_tree
 from rocwright.catalog.load import load_edits
-from rocwright.errors import InputError, PatchError, SandboxError
 from rocwright.execution.changes import changes, give_repository, mark_saved, remember
 from rocwright.execution.context import Context
 from rocwright.execution.exec_step import resolve_inputs

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 from tests.execution.conftest import Workshop
-from tests.hostile_files import (
+
+from rocwheel.errors import CheckError, InputError, RocwrightError, SandboxError
+from rocwheel_samples.hostile_files import (
     make_fifo,
     make_huge,
     make_link_to_zero,
@@ -18,8 +20,6 @@ from tests.hostile_files import (
     make_zero,
     soon,
 )
-
-from rocwright.errors import CheckError, InputError, RocwrightError, SandboxError
 from rocwright.execution.collect import cache_statistics, collect
 from rocwright.model.steps import OutputSpec
 from rocwright.untrusted import Untrusted

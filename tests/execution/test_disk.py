@@ -13,8 +13,8 @@ import pytest
 from tests.execution.conftest import Workshop
 from tests.execution.test_scheduler import log, outcomes, processes
 
+from rocwheel.errors import FailureClass, OutOfDiskError
 from rocwright.diagnosis.facts import host_facts
-from rocwright.errors import FailureClass, OutOfDiskError
 from rocwright.execution.disk import DiskWatch, Volume, check_room, how_to_free, places, storage_of, volumes
 from rocwright.execution.options import Options, Outcome
 from rocwright.execution.progress import PlainProgress

@@ -12,7 +12,7 @@ from tests.execution.serial_executor import SerialExecutor
 from tests.execution.test_scheduler import Notebook, log, outcomes
 
 import rocwright.execution.scheduler as scheduler
-from rocwright.errors import FailureClass, InputError, InterruptedByUser, OutOfMemoryError
+from rocwheel.errors import FailureClass, InputError, InterruptedByUser, OutOfMemoryError
 from rocwright.execution.executor import Ended, Event, Executor, Lost, Offer, Sampled, Started, Task
 from rocwright.execution.options import Options, Outcome
 from rocwright.execution.progress import PlainProgress
@@ -197,7 +197,7 @@ def test_an_executor_without_a_place_is_refused_before_anything_runs(
 
 FORBIDDEN = {
     "os", "signal", "subprocess", "psutil", "multiprocessing", "threading", "concurrent",
-    "rocwright.processes", "rocwright.machine", "rocwright.sandbox", "rocwright.farm",
+    "rocwheel.processes", "rocwright.machine", "rocwright.sandbox", "rocwright.farm",
     "rocwright.execution.jobs", "rocwright.execution.disk",
 }  # fmt: skip
 """What tells how and where a step runs."""
@@ -224,7 +224,7 @@ def test_the_scheduler_knows_no_process_and_no_machine() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["import subprocess", "from os import kill", "def f():\n    from rocwright.processes import run"],
+    ["import subprocess", "from os import kill", "def f():\n    from rocwheel.processes import run"],
 )
 def test_an_import_is_found_wherever_it_stands(line: str) -> None:
     assert imported(line) & FORBIDDEN

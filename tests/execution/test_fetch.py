@@ -11,13 +11,13 @@ from tests.sources.conftest import Index, Repository
 from tests.sources.conftest import index as index
 from tests.sources.conftest import repository as repository
 
-from rocwright.errors import FetchError
+from rocwheel.errors import FetchError
+from rocwright.catalog.folders import DATA
 from rocwright.execution.fetch import fetch
 from rocwright.model.steps import FilePin, IndexOrigin
 from rocwright.sources.git import pack_commit
 from rocwright.sources.places import pack_builtin
 from rocwright.store.local import LocalStore
-from rocwright.toml.read import DATA
 
 
 def pin_of(name: str, data: bytes) -> FilePin:

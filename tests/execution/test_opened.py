@@ -8,11 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.hostile_files import make_deep
-from tests.making import write_tree
 
+from rocwheel.errors import InputError
+from rocwheel_samples.hostile_files import make_deep
+from rocwheel_samples.trees import write_tree
 from rocwright.bases.roots import remove_tree
-from rocwright.errors import InputError
 from rocwright.execution import opened
 from rocwright.execution.workspace import Workspace, spare_the_users_work
 from rocwright.home import Home

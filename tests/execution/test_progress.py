@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocwheel.units import duration, size
 from rocwright.execution import progress
 from rocwright.execution.progress import LiveProgress, PlainProgress, Running, parse_counter
-from rocwright.units import duration, size
 
 
 @pytest.mark.parametrize(

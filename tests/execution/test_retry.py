@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.making import small_plan
 
-from rocwright.errors import CompileError, FailureClass, OutOfMemoryError
+from rocwheel.errors import CompileError, FailureClass, OutOfMemoryError
 from rocwright.execution.executor import Alone
 from rocwright.execution.jobs.learn import Learnt
 from rocwright.execution.jobs.processes import Kind

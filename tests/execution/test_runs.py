@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwright.errors import InputError, InterruptedByUser
+from rocwheel.errors import InputError, InterruptedByUser
 from rocwright.execution.runs import LogFile, UnderWay, find_log, log_name, read_report
 from rocwright.home import Home
 from rocwright.records.model import Run, StepRun, new_run_id

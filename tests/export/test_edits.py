@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.making import write_tree
 from tests.patching.making import diff_of, edit
 
-from rocwright.errors import PatchError
+from rocwheel.errors import PatchError
+from rocwheel_samples.trees import write_tree
 from rocwright.export.edits import edits_file, program
 from rocwright.model.edits import Edit
 from rocwright.patching.edits import apply_edits

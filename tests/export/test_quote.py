@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.making import lock_of
 
+from rocwheel.errors import InputError
 from rocwright.catalog.load import builtin_catalog
-from rocwright.errors import InputError
 from rocwright.export import quote
 from rocwright.export.model import Files, Subject
 from rocwright.export.pipeline import VERSIONS

@@ -18,6 +18,7 @@ import pytest
 from tests.making import lock_of, with_sdist
 from tests.tools import tool
 
+from rocwheel.files.atomic import sha256_bytes, write_atomic
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.model import Row, Stack
 from rocwright.export.containerfile import labels
@@ -25,7 +26,6 @@ from rocwright.export.model import File, Files, Subject
 from rocwright.export.pipeline import VERSIONS
 from rocwright.export.run import served
 from rocwright.export.write import FORMATS, carried_sources, export
-from rocwright.files.atomic import sha256_bytes, write_atomic
 from rocwright.model.steps import ImageOrigin
 from rocwright.resolve.lock import make_lock
 from rocwright.resolve.model import Lock

@@ -11,11 +11,11 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(
-    include=["rocwright.wheels", "rocwright.provenance", "rocwright.web", "rocwright.http.limits", "h11"],
+    include=["rocwheel.wheels", "rocwright.provenance", "rocwright.web", "rocwheel.http.limits", "h11"],
     enable_loader_override=False,
 ):
     for name in ("archives", "images", "zips"):  # which the readers import only when they need them
-        importlib.import_module(f"rocwright.wheels.{name}")
+        importlib.import_module(f"rocwheel.wheels.{name}")
     from tests.fuzz import targets
 
 CORPUS = Path(__file__).parent / "corpus"

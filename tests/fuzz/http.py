@@ -15,16 +15,16 @@ import uvicorn
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rocwheel.http.limits import MOST_BODY, MOST_HEADERS, MOST_TARGET
+from rocwheel.http.server import settings
+from rocwheel_samples.index_making import make_wheel
 from rocwright.home import Home
-from rocwright.http.limits import MOST_BODY, MOST_HEADERS, MOST_TARGET
-from rocwright.http.server import settings
 from rocwright.records.opening import open_records
 from rocwright.web.access import Access, Tokens
 from rocwright.web.app import app
 from rocwright.web.index import Index
 from rocwright.web.site import Site
 from tests.web.serving import a_run, write_log
-from tests.wheels.index.making import make_wheel
 
 _FAULT = re.compile(rb"^HTTP/1\.1 (?!505)5..", re.MULTILINE)
 

@@ -10,44 +10,44 @@ import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from samples import fatbin as written
 from securesystemslib.signer import CryptoSigner
 
-from rocwright.errors import CheckError, InputError
+from rocwheel.errors import CheckError, InputError
+from rocwheel.wheels import source
+from rocwheel.wheels.audit.facts import concerns, table
+from rocwheel.wheels.audit.listing import Comparison
+from rocwheel.wheels.choose import Target
+from rocwheel.wheels.codefile import CodeFile
+from rocwheel.wheels.codeobjects import fat_binaries, read_code
+from rocwheel.wheels.diff.libraries import read_library
+from rocwheel.wheels.diff.wheels import diff
+from rocwheel.wheels.elf import Elf
+from rocwheel.wheels.fatbin import fat_binary
+from rocwheel.wheels.kernels import kernels_of
+from rocwheel.wheels.members import members
+from rocwheel.wheels.metadata import Headers, read_record, record_bytes
+from rocwheel.wheels.needed import linkage_of
+from rocwheel.wheels.normalise import normalise
+from rocwheel.wheels.offload import contents, read_bundles
+from rocwheel.wheels.parts import pieces
+from rocwheel.wheels.pe import Pe
+from rocwheel.wheels.scratch import scratch
+from rocwheel.wheels.slim.library import slim_library
+from rocwheel.wheels.slim.wish import Wish
+from rocwheel.wheels.source import Held
+from rocwheel.wheels.split.library import is_exact, put_together, take_apart
+from rocwheel.wheels.split.manifest import Library, Neutral, Span, as_bytes, read_neutral
+from rocwheel.wheels.standalone.alias import alias_library
+from rocwheel.wheels.standalone.dlls import MAGIC, dll_names_in, imports
+from rocwheel.wheels.standalone.opened import names_in
+from rocwheel_samples import fatbin as written
+from rocwheel_samples.code_object import code_object, metadata
+from rocwheel_samples.wheel_making import FILES, METADATA, zip_of
 from rocwright.provenance.check import read_statement, told
 from rocwright.provenance.compare import compare
 from rocwright.provenance.documents import parse_document
 from rocwright.provenance.envelope import as_line, parse_envelopes, sign, signed_by
-from rocwright.wheels import source
-from rocwright.wheels.audit.facts import concerns, table
-from rocwright.wheels.audit.listing import Comparison
-from rocwright.wheels.choose import Target
-from rocwright.wheels.codefile import CodeFile
-from rocwright.wheels.codeobjects import fat_binaries, read_code
-from rocwright.wheels.diff.libraries import read_library
-from rocwright.wheels.diff.wheels import diff
-from rocwright.wheels.elf import Elf
-from rocwright.wheels.fatbin import fat_binary
-from rocwright.wheels.kernels import kernels_of
-from rocwright.wheels.members import members
-from rocwright.wheels.metadata import Headers, read_record, record_bytes
-from rocwright.wheels.needed import linkage_of
-from rocwright.wheels.normalise import normalise
-from rocwright.wheels.offload import contents, read_bundles
-from rocwright.wheels.parts import pieces
-from rocwright.wheels.pe import Pe
-from rocwright.wheels.scratch import scratch
-from rocwright.wheels.slim.library import slim_library
-from rocwright.wheels.slim.wish import Wish
-from rocwright.wheels.source import Held
-from rocwright.wheels.split.library import is_exact, put_together, take_apart
-from rocwright.wheels.split.manifest import Library, Neutral, Span, as_bytes, read_neutral
-from rocwright.wheels.standalone.alias import alias_library
-from rocwright.wheels.standalone.dlls import MAGIC, dll_names_in, imports
-from rocwright.wheels.standalone.opened import names_in
 from tests.fuzz import http
-from tests.wheels.code_object import code_object, metadata
-from tests.wheels.wheel_making import FILES, METADATA, zip_of
 
 LARGEST = 1024 * 1024
 

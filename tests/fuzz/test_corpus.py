@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwright.wheels import source
+from rocwheel.wheels import source
 from tests.fuzz.targets import TARGETS, call, seeds
 
 CORPUS = Path(__file__).parent / "corpus"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rocwright import errors
+from rocwheel import errors
 from tests.guards.conftest import Place, copy_of_torch, source_tree_of_torch
 
 

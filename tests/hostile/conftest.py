@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from tests.execution.conftest import Workshop, put_root
-from tests.hostile_files import soon
 from tests.making import make_tiny_root
 
+from rocwheel_samples.hostile_files import soon
 from rocwright.home import Home
 from rocwright.sandbox import ENGINES, probe_all
 from rocwright.store.local import LocalStore

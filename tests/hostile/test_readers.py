@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 from tests.execution.conftest import Workshop
 
+from rocwheel.errors import FailureClass, RocwrightError
 from rocwright.cli import cli
-from rocwright.errors import FailureClass, RocwrightError
 from rocwright.execution.workspace import Workspace
 from rocwright.model.steps import Step
 from rocwright.store.gc import check_whole

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.making import write_tree
+from rocwheel_samples.trees import write_tree
 
 GIB = 1024**3
 USER = 1000

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.machine.machines import NAVI31, NAVI31_TOO, NVIDIA, PHOENIX, POLARIS, STRIX_HALO, Card, machine
-from tests.making import write_tree
 
+from rocwheel_samples.trees import write_tree
 from rocwright.catalog.load import builtin_catalog
 from rocwright.diagnosis.facts import host_facts
 from rocwright.machine.gpus import read_gpus

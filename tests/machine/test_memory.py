@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from tests.machine.machines import GIB
-from tests.making import write_tree
 
+from rocwheel_samples.trees import write_tree
 from rocwright.machine.memory import read_memory
 from rocwright.machine.model import Memory
 from rocwright.machine.tree import Tree

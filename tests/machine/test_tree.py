@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tests.making import write_tree
-
+from rocwheel_samples.trees import write_tree
 from rocwright.machine.tree import Tree
 
 SHORT = 0.3

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.making import deb, digest, small_plan
 
-from rocwright.model.base import canonical_json
+from rocwheel.model import canonical_json
 from rocwright.model.edits import Edit
 from rocwright.model.steps import (
     Action,

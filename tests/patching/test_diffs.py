@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.making import write_tree
 from tests.patching.making import diff_of, edit, patch_text
 
-from rocwright.errors import PatchError
+from rocwheel.errors import PatchError
+from rocwheel_samples.trees import write_tree
 from rocwright.patching.diffs import apply_hunks, parse_diff
 from rocwright.patching.edits import apply_edits
 

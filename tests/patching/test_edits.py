@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.making import write_tree
 from tests.patching.making import diff_of, edit
 
-from rocwright.errors import FailureClass, PatchError
+from rocwheel.errors import FailureClass, PatchError
+from rocwheel_samples.trees import write_tree
 from rocwright.patching.draft import Draft
 from rocwright.patching.edits import State, apply_edits, judge
 

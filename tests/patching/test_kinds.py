@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from tests.patching.making import edit
 
-from rocwright.errors import PatchError
+from rocwheel.errors import PatchError
 from rocwright.model.edits import Edit
 from rocwright.patching.found import changed, nearest
 from rocwright.patching.kinds import find

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.making import write_tree
 from tests.patching.making import Git
 
+from rocwheel_samples.trees import write_tree
 from rocwright.patching.commits import commit_id, tree_id
 from rocwright.patching.repository import ATTRIBUTES, BASE, Repository
 

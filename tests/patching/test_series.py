@@ -6,9 +6,9 @@ import difflib
 from pathlib import Path
 
 import pytest
-from tests.making import write_tree
 
-from rocwright.errors import PatchError
+from rocwheel.errors import PatchError
+from rocwheel_samples.trees import write_tree
 from rocwright.patching.series import apply_series
 
 

@@ -11,8 +11,8 @@ import pytest
 from samples.many_components import lock_of_all, many_components
 from tests.making import lock_of, with_sdist
 
+from rocwheel.errors import InputError
 from rocwright.catalog.load import builtin_catalog
-from rocwright.errors import InputError
 from rocwright.model.edits import Edit
 from rocwright.model.steps import FetchAction, Input, Plan, RunAction
 from rocwright.plan.edits import edits_for

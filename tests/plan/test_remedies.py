@@ -9,9 +9,9 @@ import pytest
 from pydantic import TypeAdapter
 from tests.making import lock_of
 
+from rocwheel.errors import InputError
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.mend import Mend
-from rocwright.errors import InputError
 from rocwright.model.steps import RunAction, Step
 from rocwright.plan.make import make_plan
 from rocwright.plan.remedies import assigned, mended_commands, mended_environment

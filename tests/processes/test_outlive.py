@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from rocwright.processes.outlive import left_behind
-from rocwright.processes.owner import Owner, start_time
+from rocwheel.folders.temporary import temporary_folder
+from rocwheel.processes.outlive import left_behind
+from rocwheel.processes.owner import Owner, start_time
 from rocwright.sandbox import reaper
-from rocwright.untrusted import temporary_folder
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from securesystemslib.signer import CryptoSigner, SSlibKey
 
+from rocwheel.errors import CheckError, InputError, RocwrightError
+from rocwheel.files.atomic import sha256_file
 from rocwright.cli import cli
-from rocwright.errors import CheckError, InputError, RocwrightError
-from rocwright.files.atomic import sha256_file
 from rocwright.home import Home
 from rocwright.provenance import envelope, statement
 from rocwright.provenance.check import read_statement, statements_of, told, verify

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwright.errors import InputError
+from rocwheel.errors import InputError
+from rocwheel.wheels.normalise import normalise
+from rocwheel_samples.wheel_making import NAME, small_wheel
 from rocwright.home import Home
 from rocwright.provenance.compare import Compared, compare
 from rocwright.provenance.documents import parse_document, read_document
 from rocwright.provenance.embed import sboms_in, with_sbom
-from rocwright.wheels.normalise import normalise
 from tests.conftest import Command
 from tests.provenance.test_check import json_values
 from tests.provenance.workplace import BETA, make_workplace
-from tests.wheels.wheel_making import NAME, small_wheel
 
 
 def document(*components: dict[str, Any], **more: Any) -> bytes:

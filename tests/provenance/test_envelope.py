@@ -8,7 +8,7 @@ import json
 import pytest
 from securesystemslib.signer import CryptoSigner
 
-from rocwright.errors import InputError
+from rocwheel.errors import InputError
 from rocwright.provenance.envelope import (
     MOST_LINES,
     MOST_SIGNATURES,

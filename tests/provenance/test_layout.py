@@ -10,21 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from samples import fatbin as written
 
-from rocwright.errors import InputError
-from rocwright.files.atomic import sha256_bytes, sha256_file
+from rocwheel.errors import InputError
+from rocwheel.files.atomic import sha256_bytes, sha256_file
+from rocwheel.wheels.judge.judge import judge
+from rocwheel_samples import fatbin as written
+from rocwheel_samples.wheel_making import FILES as SMALL
+from rocwheel_samples.wheel_making import small_wheel
 from rocwright.home import Home
 from rocwright.provenance.bundled import contents
 from rocwright.provenance.embed import NAME, sboms_in, with_sbom
 from rocwright.provenance.keys import KEY, make_key
 from rocwright.provenance.known import as_built
 from rocwright.provenance.sidecars import attest
-from rocwright.wheels.judge.judge import judge
 from tests.provenance.official import faults
 from tests.provenance.workplace import BETA, COMMIT, FILES, WHEEL_BYTES, Workplace, make_workplace
-from tests.wheels.wheel_making import FILES as SMALL
-from tests.wheels.wheel_making import small_wheel
 
 INSIDE = f"beta-1.0.dist-info/sboms/{NAME}"
 

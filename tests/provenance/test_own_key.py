@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
 )
 
-from rocwright.errors import InputError
+from rocwheel.errors import InputError
 from rocwright.provenance.keys import (
     KEY,
     LARGEST_KEY,

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rocwheel.wheels.metadata import Headers
 from rocwright.catalog.load import builtin_catalog
 from rocwright.model.steps import FilePin, GitOrigin
 from rocwright.plan.make import make_plan
@@ -18,7 +19,6 @@ from rocwright.resolve.lock import make_lock
 from rocwright.resolve.model import Lock, LockedComponent, Request
 from rocwright.resolve.upstream import OfflineUpstream
 from rocwright.store.model import Output
-from rocwright.wheels.metadata import Headers
 from tests.making import deb, digest
 from tests.provenance.official import faults
 

@@ -11,6 +11,7 @@ from cyclonedx.output.json import JsonV1Dot6
 from cyclonedx.spdx import is_supported_id
 from packaging.licenses import _spdx
 
+from rocwheel.wheels.metadata import Headers
 from rocwright.catalog.load import builtin_catalog
 from rocwright.home import Home
 from rocwright.model.edits import Edit
@@ -21,7 +22,6 @@ from rocwright.provenance.materials import made_from, whole
 from rocwright.provenance.sbom import Subject, _licenses, sbom
 from rocwright.resolve.model import Lock
 from rocwright.store.model import Output
-from rocwright.wheels.metadata import Headers
 from tests.provenance.official import faults
 from tests.provenance.test_requires import locked
 from tests.provenance.workplace import make_workplace

@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 from samples.project import COMPONENTS, make_sources, open_project, put_roots
 
+from rocwheel.errors import CheckError, InputError
+from rocwheel_samples.trees import write_tree
+from rocwheel_samples.wheel_making import zip_of
 from rocwright.catalog.model import Check
 from rocwright.checks.passed import Passed
 from rocwright.checks.static import Seen
-from rocwright.errors import CheckError, InputError
 from rocwright.execution.progress import PlainProgress
 from rocwright.execution.scheduler import Options
 from rocwright.flow import build
@@ -23,9 +25,7 @@ from rocwright.provenance.check import statements_of, verify
 from rocwright.provenance.keys import NewKey, make_key, public_key
 from rocwright.provenance.sidecars import attest
 from rocwright.verify import run
-from tests.making import write_tree
 from tests.provenance.workplace import BETA, FILES, Workplace, make_workplace
-from tests.wheels.wheel_making import zip_of
 
 ALPHA = "alpha-1.0.tar.gz"
 SCRIPT = 'import sys\nsys.exit("it does not do what it should" if {wrong} else 0)\n'

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from samples.project import COMPONENTS, write_catalog
 
+from rocwheel_samples.wheel_making import METADATA, WHEEL, zip_of
 from rocwright.catalog.load import Catalog
 from rocwright.home import Home
 from rocwright.model.steps import DebianSourceOrigin, FilePin, GitOrigin, Plan, Step
@@ -19,7 +20,6 @@ from rocwright.project import Project
 from rocwright.provenance.layout import Artifact, lay_out
 from rocwright.resolve.model import Lock
 from tests.making import deb, digest, lock_of, put_output
-from tests.wheels.wheel_making import METADATA, WHEEL, zip_of
 
 COMMIT = "a" * 40
 PROGRAM = Path("/bin/true").resolve()

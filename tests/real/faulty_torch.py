@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from rocwright import sandbox
+from rocwright.catalog.folders import DATA
 from rocwright.sandbox.model import Job, Mount
-from rocwright.toml.folders import DATA
 from rocwright.verify.lines import MARK
 
 HOOK = """\

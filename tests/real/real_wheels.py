@@ -6,7 +6,8 @@ from pathlib import Path
 
 from samples import fetched
 from samples.fetched import FOLDER as FOLDER
-from tests.missing import skipped_where_missing
+
+from rocwheel_samples.missing import skipped_where_missing
 
 
 @skipped_where_missing()

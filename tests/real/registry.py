@@ -8,7 +8,8 @@ from pathlib import Path
 
 from samples import registry
 from samples.registry import Registry as Registry
-from tests.missing import skipped_where_missing
+
+from rocwheel_samples.missing import skipped_where_missing
 
 
 @contextmanager

@@ -10,7 +10,8 @@ from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerNeedSection, GNUVerSymSection
 from elftools.elf.sections import SymbolTableSection
-from tests.wheels.hip_compiler import RUNTIME, llvm, run
+
+from rocwheel_samples.hip_compiler import RUNTIME, llvm, run
 
 HOST = """
 static void *table[4096], *object[64] = {table};

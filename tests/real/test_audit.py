@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 from tests.real.real_wheels import real_wheel
-from tests.wheels.gpu_assembly import llvm_tool
 
-from rocwright.wheels.audit.judge import AuditVerdict
-from rocwright.wheels.audit.run import Report, audit_override
-from rocwright.wheels.codeobjects import read_code
-from rocwright.wheels.kernels import kernels
+from rocwheel.wheels.audit.judge import AuditVerdict
+from rocwheel.wheels.audit.run import Report, audit_override
+from rocwheel.wheels.codeobjects import read_code
+from rocwheel.wheels.kernels import kernels
+from rocwheel_samples.gpu_assembly import llvm_tool
 
 pytestmark = pytest.mark.real
 

@@ -8,12 +8,12 @@ import pytest
 from samples.world import PRODUCT, World
 from tests.conftest import Command
 
+from rocwheel.errors import InputError
 from rocwright.bisection.model import Failure, Try
 from rocwright.bisection.report import BAD_LOCK, GOOD_LOCK, tell
 from rocwright.bisection.run import bisect
 from rocwright.bisection.search import Answer
 from rocwright.bisection.trial import Bench
-from rocwright.errors import InputError
 from rocwright.home import Home
 from rocwright.resolve.files import read_lock, write_lock, write_request
 from rocwright.resolve.model import Lock

@@ -21,16 +21,16 @@ from tests.real.followed import GPUS, SMOKE, TALLY, Matrix, Upstream, states, un
 from tests.real.healing import CATALOG, Case
 from tests.real.stacks import build_and_verify, rocwright
 
+from rocwheel.files.atomic import sha256_file
 from rocwright.bases.roots import remove_tree
+from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import builtin_catalog
 from rocwright.cycle.run import last_cycle
-from rocwright.files.atomic import sha256_file
 from rocwright.home import Home
 from rocwright.records.opening import open_records
 from rocwright.resolve.files import read_lock
 from rocwright.sandbox import ENGINES, cgroup, probe_all
 from rocwright.store.local import LocalStore
-from rocwright.toml.read import DATA
 
 pytestmark = pytest.mark.real
 

@@ -14,21 +14,21 @@ from pathlib import Path
 
 import pytest
 from samples.project import write_catalog
-from tests.making import write_tree
 from tests.real.registry import Registry
 from tests.sources.test_layers import save
 
+from rocwheel.errors import FetchError, NetworkError
+from rocwheel.files.atomic import sha256_file, write_atomic
+from rocwheel_samples.trees import write_tree
 from rocwright import flow
 from rocwright.bases.roots import remove_tree
 from rocwright.catalog.load import builtin_catalog, load_catalog
 from rocwright.catalog.model import Base, BaseRelease
-from rocwright.errors import FetchError, NetworkError
 from rocwright.execution.exec_step import execute
 from rocwright.execution.fetch import fetch
 from rocwright.execution.progress import PlainProgress
 from rocwright.execution.scheduler import Options
 from rocwright.export.write import carried_sources, export
-from rocwright.files.atomic import sha256_file, write_atomic
 from rocwright.home import Home
 from rocwright.model.steps import ImageOrigin, Input, OutputSpec, RunAction, Step
 from rocwright.project import Project

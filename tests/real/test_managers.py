@@ -14,10 +14,10 @@ from tests.real.archives import dnf_repository, pacman_repository, run, served, 
 from tests.real.registry import Registry
 from tests.sources.test_layers import save
 
+from rocwheel.errors import ConflictError, FetchError
 from rocwright.bases.roots import remove_tree, unpacked_root
 from rocwright.catalog.load import Catalog, builtin_catalog
 from rocwright.catalog.model import Base, BaseRelease
-from rocwright.errors import ConflictError, FetchError
 from rocwright.execution.exec_step import execute
 from rocwright.execution.fetch import fetch
 from rocwright.home import Home

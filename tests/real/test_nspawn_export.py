@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from samples.project import write_catalog
-from tests.making import write_tree
 from tests.real.archives import (
     Package,
     dnf_repository,
@@ -23,14 +22,15 @@ from tests.real.archives import (
     user_land,
 )
 
+from rocwheel.files.atomic import write_atomic
+from rocwheel_samples.trees import write_tree
 from rocwright.bases.roots import remove_tree
+from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import Catalog, load_catalog
 from rocwright.export.write import export
-from rocwright.files.atomic import write_atomic
 from rocwright.resolve.lock import make_lock
 from rocwright.resolve.model import Request
 from rocwright.resolve.upstream import OfflineUpstream
-from rocwright.toml.read import DATA
 
 pytestmark = [
     pytest.mark.real,

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import builtin_catalog, load_edits
 from rocwright.execution.fetch import fetch
 from rocwright.home import Home
@@ -23,7 +24,6 @@ from rocwright.sources import index
 from rocwright.sources.archive import unpack
 from rocwright.sources.debian import DebianArchive
 from rocwright.store.local import LocalStore
-from rocwright.toml.read import DATA
 
 pytestmark = pytest.mark.real
 

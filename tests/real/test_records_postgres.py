@@ -21,7 +21,7 @@ from tests.records.test_faults import MANY, build
 from tests.records.test_upgrade import config
 from tests.records.test_upkeep import CELL
 
-from rocwright.errors import InputError, NetworkError, RocwrightError
+from rocwheel.errors import InputError, NetworkError, RocwrightError
 from rocwright.home import Home
 from rocwright.records import faults, upkeep
 from rocwright.records.database import open_database

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.making import write_tree
 from tests.real.stacks import rocwright
 
+from rocwheel_samples.trees import write_tree
 from rocwright.home import Home
 from rocwright.resolve.files import read_lock
 

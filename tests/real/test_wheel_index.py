@@ -16,10 +16,10 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from tests.wheels.index.making import index, make_wheel
 
+from rocwheel.wheels.index.yanks import yank
+from rocwheel_samples.index_making import index, make_wheel
 from rocwright.home import Home
-from rocwright.wheels.index.yanks import yank
 
 pytestmark = pytest.mark.real
 

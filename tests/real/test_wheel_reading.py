@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 from tests.real.real_wheels import debian_package, real_wheel
-from tests.wheels.hip_compiler import llvm, run
 
-from rocwright.files.atomic import sha256_file
-from rocwright.wheels.codeobjects import code_objects, fat_binaries
-from rocwright.wheels.fatbin import FatBinary
-from rocwright.wheels.offload import Bundle, contents
-from rocwright.wheels.source import Source
+from rocwheel.files.atomic import sha256_file
+from rocwheel.wheels.codeobjects import code_objects, fat_binaries
+from rocwheel.wheels.fatbin import FatBinary
+from rocwheel.wheels.offload import Bundle, contents
+from rocwheel.wheels.source import Source
+from rocwheel_samples.hip_compiler import llvm, run
 
 pytestmark = pytest.mark.real
 

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from tests.real.real_wheels import debian_package, real_wheel
 from tests.real.stub_libraries import stub_libraries
-from tests.wheels.hip_compiler import llvm, run
 
-from rocwright.wheels.codeobjects import code_objects, fat_binaries, read_code
-from rocwright.wheels.metadata import read_record
-from rocwright.wheels.slim import slim
+from rocwheel.wheels.codeobjects import code_objects, fat_binaries, read_code
+from rocwheel.wheels.metadata import read_record
+from rocwheel.wheels.slim import slim
+from rocwheel_samples.hip_compiler import llvm, run
 
 pytestmark = pytest.mark.real
 

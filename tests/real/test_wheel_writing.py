@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 from tests.real.real_wheels import real_wheel
-from tests.wheels.wheel_making import FILES
 
-from rocwright.wheels.archive import open_wheel
-from rocwright.wheels.codeobjects import code_objects
-from rocwright.wheels.diff.text import lines
-from rocwright.wheels.diff.wheels import diff
-from rocwright.wheels.normalise import form_of, normalise
-from rocwright.wheels.split.manifest import NEUTRAL
-from rocwright.wheels.split.merge import merge_wheels
-from rocwright.wheels.split.wheel import split_wheel
-from rocwright.wheels.write import File, write_wheel
-from rocwright.wheels.zipping import EARLIEST
+from rocwheel.wheels.archive import open_wheel
+from rocwheel.wheels.codeobjects import code_objects
+from rocwheel.wheels.diff.text import lines
+from rocwheel.wheels.diff.wheels import diff
+from rocwheel.wheels.normalise import form_of, normalise
+from rocwheel.wheels.split.manifest import NEUTRAL
+from rocwheel.wheels.split.merge import merge_wheels
+from rocwheel.wheels.split.wheel import split_wheel
+from rocwheel.wheels.write import File, write_wheel
+from rocwheel.wheels.zipping import EARLIEST
+from rocwheel_samples.wheel_making import FILES
 
 pytestmark = pytest.mark.real
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from rocwheel.errors import InputError, InternalError, NetworkError, RocwrightError
 from rocwright.cli import cli
-from rocwright.errors import InputError, InternalError, NetworkError, RocwrightError
 from rocwright.execution.runs import UnderWay
 from rocwright.home import Home
 from rocwright.records import ended, faults, opening

@@ -15,7 +15,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, create_mock_engine
 
-from rocwright.errors import FailureClass, InputError
+from rocwheel.errors import FailureClass, InputError
 from rocwright.home import Home
 from rocwright.records import migrations
 from rocwright.records.database import open_database

@@ -11,8 +11,8 @@ from click.testing import CliRunner, Result
 from sqlalchemy import Connection
 from tests.records.test_records import run
 
+from rocwheel.errors import InputError
 from rocwright.cli import cli
-from rocwright.errors import InputError
 from rocwright.home import Home
 from rocwright.records import write
 from rocwright.records.model import Finding, Promotion, Sample

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from rocwheel.errors import CompileError, NetworkError, PatchError, RocwrightError
 from rocwright.catalog.issue import Issue, the_issues
 from rocwright.catalog.load import builtin_catalog
-from rocwright.errors import CompileError, NetworkError, PatchError, RocwrightError
 from rocwright.model.steps import Plan
 from rocwright.plan.make import make_plan
 from rocwright.remedies.choose import Case, Offer, choose

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from rocwheel.errors import ConflictError, InputError
 from rocwright.catalog import issue as issues
 from rocwright.catalog.issue import ErrorLines, FixedIn, the_issues
 from rocwright.catalog.load import builtin_catalog
 from rocwright.cli import cli
-from rocwright.errors import ConflictError, InputError
 from rocwright.flow import lock
 from rocwright.home import Home
 from rocwright.plan.make import make_plan

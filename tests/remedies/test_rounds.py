@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from rocwheel.errors import CompileError, ConflictError, InputError, NetworkError, RocwrightError
 from rocwright.catalog import issue as issues
 from rocwright.catalog.issue import ErrorLines, Issue
 from rocwright.catalog.load import builtin_catalog
-from rocwright.errors import CompileError, ConflictError, InputError, NetworkError, RocwrightError
 from rocwright.execution.built import Built
 from rocwright.plan.make import make_plan
 from rocwright.records.model import Run, StepRun

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from tests.making import lock_of
 
+from rocwheel.errors import InputError
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.place import GitPlace
-from rocwright.errors import InputError
 from rocwright.plan.make import make_plan
 from rocwright.resolve.aliases import catalog_for, name_of_version
 from rocwright.resolve.files import read_project, read_request

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from rocwheel.errors import ConflictError, InputError
 from rocwright.catalog.load import Catalog, builtin_catalog
 from rocwright.catalog.model import BaseRelease, Component, Provided, Release, Row, Stack
 from rocwright.catalog.place import BuiltinPlace
 from rocwright.catalog.provider import Provider, Serves, Shelf
-from rocwright.errors import ConflictError, InputError
 from rocwright.resolve.choose import Choice, choose
 from rocwright.resolve.model import Request
 

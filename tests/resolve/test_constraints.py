@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from rocwheel.errors import ConflictError, InputError
 from rocwright.catalog.load import Catalog, builtin_catalog
 from rocwright.catalog.model import Component, Release
 from rocwright.catalog.place import BuiltinPlace
-from rocwright.errors import ConflictError, InputError
 from rocwright.model.versions import version_in
 from rocwright.resolve.constraints import Candidate, nearest_version, solve
 

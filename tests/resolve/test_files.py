@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.making import lock_of, with_sdist
 
+from rocwheel.errors import ConflictError, InputError
+from rocwheel.toml import folders
 from rocwright.catalog.load import builtin_catalog
-from rocwright.errors import ConflictError, InputError
 from rocwright.model.steps import (
     ArchiveOrigin,
     BuiltinOrigin,
@@ -27,7 +28,6 @@ from rocwright.plan.make import make_plan
 from rocwright.resolve.files import read_lock, read_project, read_request, write_lock, write_request
 from rocwright.resolve.model import LOCK_SCHEMA, Lock, Request
 from rocwright.resolve.validate import check_request
-from rocwright.toml import folders
 
 STACKS = sorted(builtin_catalog().stacks)
 

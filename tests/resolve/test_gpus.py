@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocwheel.errors import InputError
 from rocwright.catalog.load import builtin_catalog
-from rocwright.errors import InputError
 from rocwright.resolve.gpus import targets_named
 
 CATALOG = builtin_catalog()

@@ -11,10 +11,10 @@ import zstandard
 from tests.bases.test_image import MANAGER
 from tests.making import lock_of
 
+from rocwheel.errors import FetchError, NetworkError
 from rocwright.catalog.load import Catalog, builtin_catalog
 from rocwright.catalog.model import Base, BaseRelease
 from rocwright.catalog.place import ImagePlace
-from rocwright.errors import FetchError, NetworkError
 from rocwright.home import Home
 from rocwright.model.steps import BaseAction, ImageOrigin, PackageOrigin
 from rocwright.resolve.images import lock_image

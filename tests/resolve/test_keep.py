@@ -10,11 +10,11 @@ from packaging.version import Version
 from pydantic import TypeAdapter
 from tests.making import deb, lock_of
 
+from rocwheel.errors import ConflictError
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.mend import Mend
 from rocwright.catalog.model import Base, BaseRelease, Component
 from rocwright.catalog.place import Place
-from rocwright.errors import ConflictError
 from rocwright.plan.make import make_plan
 from rocwright.resolve.lock import make_lock, versions_in
 from rocwright.resolve.model import Lock, LockedComponent, LockedPython, LockedRoot, Remedy, Role

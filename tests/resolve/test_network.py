@@ -11,10 +11,10 @@ from tests.sources.conftest import Index, index
 from tests.sources.test_index_resolve import wheel
 from tests.sources.test_sdist import files, sdist
 
+from rocwheel.errors import ConflictError, FetchError
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.model import Component
 from rocwright.catalog.provider import Provider, Shelf
-from rocwright.errors import ConflictError, FetchError
 from rocwright.home import Home
 from rocwright.model.steps import ArchiveOrigin, FilePin
 from rocwright.resolve.model import Lock, Request

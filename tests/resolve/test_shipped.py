@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import Catalog, load_catalog
 from rocwright.catalog.model import Row, Stack
 from rocwright.plan.make import make_plan
@@ -14,7 +15,6 @@ from rocwright.resolve.lock import make_lock
 from rocwright.resolve.model import Request
 from rocwright.resolve.shipped import name_of, request_of, rows, ship, shipped_lock
 from rocwright.resolve.upstream import OfflineUpstream
-from rocwright.toml.read import DATA
 
 CATALOG = load_catalog(DATA)
 ROWS = [pytest.param(stack, row, id=f"{stack.name}-{row.gpu}-{row.base}") for stack, row in rows(CATALOG)]

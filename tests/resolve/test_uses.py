@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from rocwheel.errors import ConflictError, InputError
 from rocwright.catalog.address import ArchivePlace
 from rocwright.catalog.load import builtin_catalog
-from rocwright.errors import ConflictError, InputError
 from rocwright.export.write import export
 from rocwright.model.steps import ArchiveOrigin, FilePin, Plan, RunAction
 from rocwright.plan.make import make_plan

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from tests.making import lock_of
 
+from rocwheel.errors import ConflictError, InputError
 from rocwright.catalog.load import builtin_catalog
-from rocwright.errors import ConflictError, InputError
 from rocwright.resolve.validate import check_fits, check_request, wanted_packages
 
 CATALOG = builtin_catalog()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwright.errors import InputError
+from rocwheel.errors import InputError
 from rocwright.sandbox import inside
 from tests.sandbox.sandbox_jobs import job
 

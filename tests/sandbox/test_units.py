@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rocwright.errors import InputError, SandboxError
+from rocwheel.errors import InputError, SandboxError
+from rocwheel_samples.hostile_files import make_deep
 from rocwright.sandbox import ENGINES, Ended, Mount, Probe, Scene, choose, probe_all, run, state
 from rocwright.sandbox import cgroup as cgroups
 from rocwright.sandbox.docker import Docker, image_name
@@ -15,7 +16,6 @@ from rocwright.sandbox.host import Host
 from rocwright.sandbox.inside import Reader
 from rocwright.sandbox.layout import make_layout
 from rocwright.sandbox.memory import total
-from tests.hostile_files import make_deep
 from tests.sandbox.sandbox_jobs import job
 
 

@@ -16,9 +16,10 @@ import pytest
 import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.making import EPOCH, write_tree
+from tests.making import EPOCH
 
-from rocwright.errors import FetchError
+from rocwheel.errors import FetchError
+from rocwheel_samples.trees import write_tree
 from rocwright.sources import archive
 from rocwright.sources.archive import pack, unpack
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.making import deb
 
-from rocwright.errors import FetchError, InputError
+from rocwheel.errors import FetchError, InputError
 from rocwright.model.steps import DebianOrigin, FilePin
 from rocwright.sources.debian import DebianArchive, parse_stanzas, upstream_version
 from rocwright.sources.pins import check_pin

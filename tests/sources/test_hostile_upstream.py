@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.sources.conftest import Repository, make_repository
 
-from rocwright.errors import NetworkError
+from rocwheel.errors import NetworkError
 from rocwright.sources.archive import unpack
 from rocwright.sources.git import pack_commit, remote_refs, resolve_tag
 

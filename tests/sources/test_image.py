@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.sources.test_layers import layer, save
 
-from rocwright.errors import FetchError, InputError, NetworkError, OutOfDiskError, RocwrightError
+from rocwheel.errors import FetchError, InputError, NetworkError, OutOfDiskError, RocwrightError
 from rocwright.model.steps import ImageOrigin
 from rocwright.sources import skopeo
 from rocwright.sources.image import (

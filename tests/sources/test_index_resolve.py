@@ -11,7 +11,7 @@ import pytest
 from tests.sources.conftest import Index
 from tests.sources.test_sdist import files, sdist
 
-from rocwright.errors import ConflictError, FetchError, InputError, NetworkError
+from rocwheel.errors import ConflictError, FetchError, InputError, NetworkError
 from rocwright.model.steps import IndexOrigin
 from rocwright.sources.index import download, resolve
 from rocwright.sources.pins import check_pin

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.sources.conftest import Index, Repository, make_repository
 
+from rocwheel.errors import InputError, NetworkError
 from rocwright.config import config_file
-from rocwright.errors import InputError, NetworkError
 from rocwright.sources.git import pack_commit, resolve_tag
 from rocwright.sources.index import find_sdist
 from rocwright.sources.mirrors import Mirrors, mirrors

@@ -15,8 +15,8 @@ from threading import Thread
 import pytest
 import zstandard
 
+from rocwheel.errors import FetchError, NetworkError
 from rocwright.catalog.model import ListForm
-from rocwright.errors import FetchError, NetworkError
 from rocwright.sources.package_lists import newest
 
 DEB = b"""Package: gcc

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import NoReturn, cast
 
 import pytest
-from tests.making import write_tree
 from tests.sources.conftest import Index, Repository
 
+from rocwheel.errors import FetchError
+from rocwheel_samples.trees import write_tree
 from rocwright.catalog.place import BuiltinPlace, DebianPlace, GitPlace, IndexPlace, Place
-from rocwright.errors import FetchError
 from rocwright.model.steps import DebianSourceOrigin, FilePin, GitOrigin
 from rocwright.sources.debian import DebianArchive, SourcePackage
 from rocwright.sources.places import Reach, describe, locate, pack_builtin

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwright.errors import FetchError
+from rocwheel.errors import FetchError
 from rocwright.sources.sdist import DEFAULT_BUILD, Sdist, read_sdist, stand_in, stand_in_name
 
 INFO = "Metadata-Version: 2.1\nName: Some.Thing\nVersion: 1.0\n"

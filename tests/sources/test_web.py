@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from rocwheel.errors import FetchError, NetworkError
 from rocwright.catalog.address import Address, ArchivePlace, Download
-from rocwright.errors import FetchError, NetworkError
 from rocwright.execution.fetch import fetch
 from rocwright.model.steps import ArchiveOrigin, FilePin
 from rocwright.sources.session import MOST_WAIT, TRIES

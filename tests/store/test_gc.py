@@ -6,9 +6,9 @@ import os
 import time
 from pathlib import Path
 
-from tests.hostile_files import make_deep, make_fifo
 from tests.making import put_output, record_of, small_plan
 
+from rocwheel_samples.hostile_files import make_deep, make_fifo
 from rocwright.bases.roots import remove_tree
 from rocwright.home import Home
 from rocwright.model.steps import Plan

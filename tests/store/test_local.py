@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.durable import watch
 from tests.making import digest, record_of, small_plan
 
-from rocwright.errors import InputError, InternalError, OutOfDiskError
+from rocwheel.errors import InputError, InternalError, OutOfDiskError
+from rocwheel_samples.durable import watch
 from rocwright.store import open_store
 from rocwright.store.local import LocalStore
 from rocwright.store.model import DamagedBlobError, Output

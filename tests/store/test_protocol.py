@@ -14,9 +14,9 @@ import pytest
 from tests.bucket import BucketStore
 from tests.making import digest, put_output, record_of, small_plan
 
+from rocwheel.errors import InputError
+from rocwheel.files.hashes import Hashes
 from rocwright.cleanup.room import look
-from rocwright.errors import InputError
-from rocwright.files.hashes import Hashes
 from rocwright.home import Home
 from rocwright.plan.decide import decide
 from rocwright.store import SCHEMES, open_store

@@ -12,8 +12,8 @@ import pytest
 from pydantic import ValidationError
 from tests.making import digest, put_output, record_of, small_plan
 
+from rocwheel.errors import InputError
 from rocwright.bases.roots import remove_tree
-from rocwright.errors import InputError
 from rocwright.home import Home
 from rocwright.plan.decide import State, decide
 from rocwright.store.gc import check_whole, remove, rubbish

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.hostile_files import soon
 
+from rocwheel_samples.hostile_files import soon
 from rocwright.untrusted import Untrusted
 
 

@@ -14,7 +14,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.hostile_files import (
+
+from rocwheel.errors import InputError, SandboxError
+from rocwheel.files.atomic import CHUNK
+from rocwheel.folders.listing import Entry, Level, shown
+from rocwheel.folders.removal import remove_tree
+from rocwheel_samples.hostile_files import (
     make_deep,
     make_fifo,
     make_huge,
@@ -24,11 +29,7 @@ from tests.hostile_files import (
     make_socket,
     make_zero,
 )
-
-from rocwright.errors import InputError, SandboxError
-from rocwright.files.atomic import CHUNK
-from rocwright.untrusted import Untrusted, remove_tree, shown
-from rocwright.untrusted.listing import Entry, Level
+from rocwright.untrusted import Untrusted
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a device")
 
@@ -325,7 +326,7 @@ def test_no_descriptor_stays_open_after_a_refusal(left: Untrusted) -> None:
 PLAIN_USER = """
 import os, sys
 from pathlib import Path
-from rocwright.errors import SandboxError
+from rocwheel.errors import SandboxError
 from rocwright.untrusted import Untrusted
 if os.geteuid() == 0:
     os.setgid(1000)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 from samples.project import make_sources, open_project, put_roots
-from tests.making import record_of, write_tree
+from tests.making import record_of
 
+from rocwheel_samples.trees import write_tree
 from rocwright.home import Home
 from rocwright.plan.make import make_plan
 from rocwright.records.model import Finding

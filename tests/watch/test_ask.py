@@ -10,8 +10,8 @@ from pypi_simple import ProjectPage
 from tests.making import deb, lock_of
 from tests.watch.conftest import Field
 
+from rocwheel.errors import NetworkError
 from rocwright.catalog.load import builtin_catalog
-from rocwright.errors import NetworkError
 from rocwright.sources.front import Front
 from rocwright.watch.ask import AT_ONCE, ask_all
 from rocwright.watch.model import News

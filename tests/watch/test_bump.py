@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 from tests.conftest import Command
-from tests.making import write_tree
 from tests.sources.conftest import Repository
 from tests.watch.conftest import catalog_of, component, release, request_of, tag
 
+from rocwheel.errors import FetchError, InputError
+from rocwheel_samples.trees import write_tree
 from rocwright import flow
-from rocwright.errors import FetchError, InputError
 from rocwright.home import Home
 from rocwright.project import Project
 from rocwright.resolve.aliases import catalog_for

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.making import write_tree
-
+from rocwheel.toml.read import Reader
+from rocwheel_samples.trees import write_tree
+from rocwright.catalog.folders import DATA
 from rocwright.catalog.watchlist import read_watchlist
 from rocwright.catalog_lint.recipes import check_catalog
-from rocwright.toml.read import DATA, Reader
 
 ROW = (
     '[[followed]]\nname = "rocm-5339"\nabout = "x"\naddress = "https://example.org/1"\nstands = "closed"\n'

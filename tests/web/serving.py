@@ -15,8 +15,8 @@ import uvicorn
 from starlette.testclient import TestClient
 from starlette.types import ASGIApp
 
+from rocwheel.http.server import settings
 from rocwright.home import Home
-from rocwright.http.server import settings
 from rocwright.records.model import Run, StepRun
 from rocwright.records.read import Records
 from rocwright.web.access import Access, Scope, Tokens

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from rocwright.files.atomic import sha256_bytes
+from rocwheel.files.atomic import sha256_bytes
+from rocwheel_samples.index_making import make_wheel
 from rocwright.home import Home
 from rocwright.records.ended import me
 from rocwright.records.model import Finding, Run
@@ -26,7 +27,6 @@ from rocwright.web.index import Index
 from rocwright.web.queue import FullError, Order, Queue
 from tests.making import lock_of
 from tests.web.serving import Served, a_run, listening, serve_site, until
-from tests.wheels.index.making import make_wheel
 
 WANTED = Request(stack="gfx-smoke", gpu=("gfx1151",), base="debian:sid")
 FORM = {"stack": WANTED.stack, "gpu": WANTED.gpu[0], "base": WANTED.base}

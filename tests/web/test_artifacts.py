@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from rocwright.files.atomic import sha256_bytes
+from rocwheel.files.atomic import sha256_bytes
+from rocwheel.processes import run as process
+from rocwheel_samples.archives import tar, write_image
 from rocwright.home import Home
-from rocwright.processes import run as process
 from rocwright.provenance.keys import make_key
 from rocwright.records.model import Artifact
 from rocwright.records.read import Records
@@ -21,7 +22,6 @@ from rocwright.web.app import app
 from rocwright.web.artifacts import MOST_IMAGE, install_line, is_drawn
 from tests.provenance.workplace import BETA, WHEEL_BYTES, Workplace, make_workplace
 from tests.web.serving import Served, a_run
-from tests.wheels.test_members import tar, write_image
 
 EVIL = "<script>alert('x')</script>"
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from rocwheel.files.atomic import sha256_bytes
 from rocwright.catalog.issue import the_issues
-from rocwright.files.atomic import sha256_bytes
 from rocwright.records.model import Run
 from rocwright.records.read import Records
 from rocwright.resolve.files import read_lock

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from markupsafe import escape
 
+from rocwheel.errors import NetworkError
 from rocwright.catalog.load import builtin_catalog
 from rocwright.cycle.model import Culprit, CycleTold, RowTold
-from rocwright.errors import NetworkError
 from rocwright.home import Home
 from rocwright.records.read import Records
 from rocwright.resolve.model import Request

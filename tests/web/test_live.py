@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
+from rocwheel.http.server import room_for
 from rocwright.home import Home
-from rocwright.http.server import room_for
 from rocwright.records.model import Run
 from rocwright.records.read import Records
 from rocwright.web import live

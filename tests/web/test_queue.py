@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
+from rocwheel_samples.reused_pids import lives, taken_over
 from rocwright.home import Home
 from rocwright.records.opening import open_records
 from rocwright.web.cycling import Cycling
 from rocwright.web.queue import Queue
-from tests.reused_pids import lives, taken_over
 
 
 def test_a_build_that_has_ended_is_not_stopped_by_its_number(home: Home, tmp_path: Path) -> None:

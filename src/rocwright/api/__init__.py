@@ -1,7 +1,7 @@
 """What Python programs call, and the command line too, for the same things.
 
 Names are strings as a person says them (a GPU is "RX 580" or "gfx803"), paths are str or Path, sizes are in
-bytes, times in UTC. Models are frozen. Every failure is a `rocwright.errors.RocwrightError` with its class,
+bytes, times in UTC. Models are frozen. Every failure is a `rocwheel.errors.RocwrightError` with its class,
 cause and next step. What a function needs is imported when it is called.
 """
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rocwheel.errors import InputError
 from rocwright.catalog.detect import find_gpus
-from rocwright.errors import InputError
 
 if TYPE_CHECKING:
     from rocwright.catalog.load import Catalog
@@ -92,9 +92,9 @@ def code_target(name: str, catalog: Catalog | None = None, sysfs: Path = SYSFS) 
 
     Like `target`, and knows the processors too that the catalog has no facts of. Raises what it raises.
     """
-    from rocwright.wheels.choose import targets as target_ids
-    from rocwright.wheels.gpu import machines
-    from rocwright.wheels.gpu_names import target_id, with_targets
+    from rocwheel.wheels.choose import targets as target_ids
+    from rocwheel.wheels.gpu import machines
+    from rocwheel.wheels.gpu_names import target_id, with_targets
 
     known = frozenset(machines().values())
     if name.partition(":")[0] in known:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from rocwright.api.gpus import code_target, code_targets
 
 if TYPE_CHECKING:
-    from rocwright.wheels.inspection import Inspection
-    from rocwright.wheels.runs_on import Judged
-    from rocwright.wheels.slim.report import Report
+    from rocwheel.wheels.inspection import Inspection
+    from rocwheel.wheels.runs_on import Judged
+    from rocwheel.wheels.slim.report import Report
 
 
 def inspect(path: str | Path) -> Inspection:
@@ -19,7 +19,7 @@ def inspect(path: str | Path) -> Inspection:
 
     Raises InputError where `path` cannot be read, CheckError where something in it is damaged.
     """
-    from rocwright.wheels.inspection import inspect as read
+    from rocwheel.wheels.inspection import inspect as read
 
     return read(Path(path))
 
@@ -31,13 +31,13 @@ def runs_on(path: str | Path, gpu: str) -> list[Judged]:
     the files: no GPU is needed, nothing is run. An empty list: there is no GPU code in it. Raises InputError
     for a name that means no GPU or several and where `path` cannot be read, CheckError for damage.
     """
+    from rocwheel.wheels.choose import targets
+    from rocwheel.wheels.gpu import machines
+    from rocwheel.wheels.runs_on import runs_on as judge
     from rocwright.catalog.load import the_catalog
-    from rocwright.wheels.choose import targets
-    from rocwright.wheels.gpu import machines
-    from rocwright.wheels.runs_on import runs_on as judge
 
     (target,) = targets([code_target(gpu)], machines().values())
-    return judge(Path(path), target, the_catalog())
+    return judge(Path(path), target, the_catalog().overrides)
 
 
 def slim(
@@ -50,8 +50,8 @@ def slim(
     there already, CheckError where code for one of them is missing (unless `allow_missing`) or nothing would
     become smaller.
     """
-    from rocwright.wheels.slim import slim as write
-    from rocwright.wheels.write import epoch_from_environment
+    from rocwheel.wheels.slim import slim as write
+    from rocwheel.wheels.write import epoch_from_environment
 
     return write(
         Path(path),

@@ -12,7 +12,7 @@ from typing import IO
 
 import zstandard
 
-from rocwright.files.atomic import CHUNK
+from rocwheel.files.atomic import CHUNK
 from rocwright.store.model import Store
 
 CAPABILITY = "security.capability"

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import zstandard
 
+from rocwheel.errors import CheckError, InputError, OutOfDiskError, SandboxError
+from rocwheel.files.atomic import sha256_bytes, sha256_file
+from rocwheel.processes import run as process
 from rocwright.bases.roots import as_root
-from rocwright.errors import CheckError, InputError, OutOfDiskError, SandboxError
-from rocwright.files.atomic import sha256_bytes, sha256_file
 from rocwright.model.step_environment import EPOCH
 from rocwright.model.steps import BaseAction
-from rocwright.processes import run as process
 
 COMPRESSION = 3
 

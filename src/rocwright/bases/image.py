@@ -16,16 +16,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from rocwheel.errors import CheckError, ConflictError, FetchError, NetworkError
+from rocwheel.folders.listing import shown
 from rocwright.bases.roots import remove_tree
 from rocwright.bases.writable import WritableRoot, writable_root
 from rocwright.catalog.load import lookup, the_catalog
 from rocwright.catalog.model import PackageManager, filled
-from rocwright.errors import CheckError, ConflictError, FetchError, NetworkError
 from rocwright.model.step_environment import PACKAGES
 from rocwright.model.steps import BaseAction, FilePin, PackageOrigin
 from rocwright.sources.mirrors import mirrors
 from rocwright.store.model import Store
-from rocwright.untrusted import Untrusted, shown
+from rocwright.untrusted import Untrusted
 
 _NO_NETWORK = re.compile(
     r"could ?n.t (resolve|connect)|failed to (fetch|download|retrieve)|temporary failure|timed out|"

@@ -13,10 +13,10 @@ from pathlib import Path
 import zstandard
 from filelock import FileLock
 
-from rocwright import untrusted
+from rocwheel.errors import InternalError, OutOfDiskError
+from rocwheel.folders import removal
+from rocwheel.processes import run as process
 from rocwright.bases.manifest import first_difference, look, read_manifest
-from rocwright.errors import InternalError, OutOfDiskError
-from rocwright.processes import run as process
 from rocwright.store.gc import MANIFEST
 from rocwright.store.model import DamagedBlobError, Store, is_key
 
@@ -172,7 +172,7 @@ def unpack_root(store: Store, sha256: str, target: Path, *, owners: bool = False
 
 def remove_tree(path: Path) -> None:
     """Remove a folder, even where some in it are unwritable, or a file; no link is followed."""
-    if not untrusted.remove_tree(path) and os.geteuid() != 0:
+    if not removal.remove_tree(path) and os.geteuid() != 0:
         # what a user's own range of user ids owns, only that range may remove
         process.run(["unshare", *as_root(), "rm", "-rf", "--", str(path)])
 

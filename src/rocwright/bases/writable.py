@@ -15,13 +15,13 @@ from pathlib import Path, PurePosixPath
 
 import zstandard
 
+from rocwheel.errors import FetchError, InternalError, SandboxError
+from rocwheel.processes import run as process
+from rocwheel.units import size
 from rocwright.bases.roots import as_root, remove_tree, unpack_root
-from rocwright.errors import FetchError, InternalError, SandboxError
 from rocwright.model.step_environment import EPOCH, PACKAGES
-from rocwright.processes import run as process
 from rocwright.sandbox.engine import HOSTNAME
 from rocwright.store.model import Store
-from rocwright.units import size
 
 COMPRESSION = 3
 _ENVIRONMENT = {

@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from rocwheel.errors import FetchError, InputError, NetworkError
+from rocwheel.processes import run as process
 from rocwright.bases.roots import remove_tree
 from rocwright.bisection.model import Suspect
 from rocwright.bisection.search import Answer
-from rocwright.errors import FetchError, InputError, NetworkError
 from rocwright.patching.history import plain
-from rocwright.processes import run as process
 from rocwright.sources.git import environment
 
 CLONE_SECONDS = 3600

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
+from rocwheel.errors import FailureClass, RocwrightError
+from rocwheel.model import Frozen
 from rocwright.bisection.pins import Pin
 from rocwright.bisection.search import Answer
-from rocwright.errors import FailureClass, RocwrightError
-from rocwright.model.base import Frozen
 
 MACHINE = frozenset(
     {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rocwright.errors import InputError
-from rocwright.model.base import Frozen
+from rocwheel.errors import InputError
+from rocwheel.model import Frozen
 from rocwright.resolve.difference import VERSIONS, Change, Part, difference, taking
 from rocwright.resolve.model import Lock
 

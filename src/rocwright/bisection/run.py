@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from rocwheel.errors import InputError, NetworkError, RocwrightError
+from rocwheel.files.atomic import sha256_bytes
+from rocwheel.folders.temporary import temporary_folder
+from rocwheel.model import canonical_json
 from rocwright.bisection.commits import History
 from rocwright.bisection.model import Failure, Narrowed, Report, Try
 from rocwright.bisection.pins import Pin, mix, parts, pins
 from rocwright.bisection.search import Answer, smallest
 from rocwright.bisection.trail import Trail
 from rocwright.bisection.trial import VERIFY, Bench
-from rocwright.errors import InputError, NetworkError, RocwrightError
-from rocwright.files.atomic import sha256_bytes
-from rocwright.model.base import canonical_json
 from rocwright.model.steps import FilePin, GitOrigin
 from rocwright.resolve.model import Lock, LockedComponent
 from rocwright.sources.git import pack_commit
-from rocwright.untrusted import temporary_folder
 
 GOOD, BAD = ("the good lock",), ("the bad lock",)
 """What the trail calls the two ends."""

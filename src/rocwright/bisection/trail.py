@@ -8,9 +8,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from rocwheel.files.atomic import write_atomic
+from rocwheel.model import Frozen
 from rocwright.bisection.model import Try
-from rocwright.files.atomic import write_atomic
-from rocwright.model.base import Frozen
 
 
 class _Kept(Frozen):

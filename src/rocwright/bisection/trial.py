@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from rocwheel.errors import FailureClass, InputError, PatchError, RocwrightError
 from rocwright.bisection.model import MACHINE, Failure, Try
 from rocwright.bisection.search import Answer
-from rocwright.errors import FailureClass, InputError, PatchError, RocwrightError
 from rocwright.execution.disk import check_room
 from rocwright.execution.estimate import expected
 from rocwright.execution.options import Options

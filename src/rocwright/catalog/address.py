@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import Field, model_validator
 
-from rocwright.model.base import Frozen
+from rocwheel.model import Frozen
 from rocwright.model.edits import Range
 
 Url = Annotated[str, Field(pattern=r"^https?://[^\s/]+/[^\s?#]*[^\s?#/]$")]

@@ -1,64 +1,18 @@
-"""Which AMD GPUs are in this machine, read from the kernel; no ROCm needs to be installed."""
+"""Which AMD GPUs are in this machine, with the targets of the catalog."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rocwheel.wheels import detect
+from rocwheel.wheels.detect import SYSFS, DetectedGpu
+
 if TYPE_CHECKING:
     from rocwright.catalog.load import Catalog
-    from rocwright.catalog.target import Target
-
-AMD = "0x1002"
 
 
-@dataclass(frozen=True, slots=True)
-class DetectedGpu:
-    """A GPU in this machine: its target (None where the catalog has none), PCI id, where that was read."""
-
-    target: str | None
-    pci_id: str
-    source: str
-
-
-def target_of_version(version: int) -> str:
-    """The name of a gfx_target_version: 110501 -> gfx1151, 90010 -> gfx90a.
-
-    Source: the kernel's KFD topology (major * 10000 + minor * 100 + stepping, the last two in hexadecimal).
-    """
-    return f"gfx{version // 10000}{version // 100 % 100:x}{version % 100:x}"
-
-
-def find_gpus(catalog: Catalog, sysfs: Path = Path("/sys")) -> list[DetectedGpu]:
+def find_gpus(catalog: Catalog, sysfs: Path = SYSFS) -> list[DetectedGpu]:
     """GPUs from the KFD topology, else from PCI ids of the DRM devices; the strongest first."""
-    return _from_topology(sysfs) or _from_pci(catalog, sysfs)
-
-
-def _from_topology(sysfs: Path) -> list[DetectedGpu]:
-    found: list[tuple[int, DetectedGpu]] = []
-    for path in sorted((sysfs / "class/kfd/kfd/topology/nodes").glob("*/properties")):
-        try:
-            words = dict(line.split(maxsplit=1) for line in path.read_text().splitlines() if " " in line)
-            version, simds = int(words.get("gfx_target_version", 0)), int(words.get("simd_count", 0))
-        except (OSError, ValueError):
-            continue
-        if version and simds:
-            pci_id = f"1002:{int(words.get('device_id', 0)):04x}"
-            found.append((simds, DetectedGpu(target_of_version(version), pci_id, "KFD topology")))
-    return [one for _, one in sorted(found, key=lambda pair: -pair[0])]
-
-
-def _from_pci(catalog: Catalog, sysfs: Path) -> list[DetectedGpu]:
-    by_id: dict[str, Target] = {pci: target for target in catalog.targets.values() for pci in target.pci_ids}
-    found = []
-    for device in sorted((sysfs / "class/drm").glob("card[0-9]*/device")):
-        try:
-            vendor, number = (device / "vendor").read_text().strip(), int((device / "device").read_text(), 16)
-        except (OSError, ValueError):
-            continue
-        if vendor == AMD:
-            pci_id = f"1002:{number:04x}"
-            target = by_id.get(pci_id)
-            found.append(DetectedGpu(target.name if target else None, pci_id, "PCI id"))
-    return list(dict.fromkeys(found))
+    by_pci = {pci: one.name for one in catalog.targets.values() for pci in one.pci_ids}
+    return detect.find_gpus(by_pci, sysfs)

@@ -10,12 +10,13 @@ from typing import Annotated, Literal
 import re2
 from pydantic import AfterValidator, Field
 
+from rocwheel.errors import FailureClass
+from rocwheel.model import Frozen
+from rocwheel.toml.read import Reader
+from rocwright.catalog.folders import catalog_folders
 from rocwright.catalog.mend import Mend, Name, Text
 from rocwright.catalog.phase import Phase
-from rocwright.errors import FailureClass
-from rocwright.model.base import Frozen
 from rocwright.model.edits import Range
-from rocwright.toml.read import Reader, catalog_folders
 
 Role = Literal["cause", "follows", "warns"]
 """What a line is: a cause, what follows from one told elsewhere, or a warning that breaks nothing."""

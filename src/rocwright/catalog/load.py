@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -10,18 +11,22 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
+from rocwheel.errors import ConflictError, InputError
+from rocwheel.model import Frozen
+from rocwheel.toml.folders import DATA as WHEEL_DATA
+from rocwheel.toml.folders import layers
+from rocwheel.toml.read import Model, Reader, holder
+from rocwheel.wheels.overrides import Overrides
 from rocwright.catalog.address import Download
+from rocwright.catalog.folders import DATA, catalog_folders
 from rocwright.catalog.model import Base, BaseRelease, Component, PackageManager, Stack, SystemPackages
 from rocwright.catalog.provider import Provider
 from rocwright.catalog.target import Quirk, RunOnly, Target
-from rocwright.errors import ConflictError, InputError
-from rocwright.model.base import Frozen
 from rocwright.model.edits import Edit
-from rocwright.toml.read import DATA, Model, Reader, catalog_folders, holder
 
 Entry = TypeVar("Entry")
 
-TARGETS, NAMES = "targets.toml", "gpu_names.toml"
+TARGETS, NAMES, OVERRIDES = "targets.toml", "gpu_names.toml", "overrides.toml"
 NAME_FIELDS = ("products", "also", "codenames", "pci_ids")
 """What gpu_names.toml says of a target."""
 
@@ -44,6 +49,12 @@ class Catalog:
     components: Mapping[str, Component]
     stacks: Mapping[str, Stack]
     system: SystemPackages
+
+    @property
+    def overrides(self) -> Overrides:
+        """How its targets pass for one another."""
+        known = {one.name: one.override for one in self.targets.values() if one.override}
+        return Overrides(self.override_variable, known)
 
     @property
     def override_variable(self) -> str:
@@ -221,13 +232,18 @@ def _table(reader: Reader, file: str, name: str, model: type[Model]) -> dict[str
 
 
 def _targets(reader: Reader) -> dict[str, Target]:
-    """Targets with their names, from gpu_names.toml; what a target's own row says of them holds."""
-    names: dict[str, dict[str, object]] = {}
-    for path in reader.layers(NAMES):
-        for row in reader.rows(path, reader.data(path), "gpu") if path.exists() else ():
-            names[str(row.get("target"))] = {name: row[name] for name in NAME_FIELDS if name in row}
+    """Targets with their names and overrides, from rocwheel's tables; what a target's own row says holds."""
+    folders = (*reader.folders, WHEEL_DATA)
+    known: defaultdict[str, dict[str, object]] = defaultdict(dict)
+    for path in layers(NAMES, folders):
+        for row in reader.rows(path, reader.data(path), "gpu"):
+            known[str(row.get("target"))] |= {name: row[name] for name in NAME_FIELDS if name in row}
+    for path in layers(OVERRIDES, folders):
+        for row in reader.rows(path, reader.data(path), "override"):
+            fact = {name: told for name, told in row.items() if name not in ("target", "source")}
+            known[str(row.get("target"))]["override"] = fact
     rows = [
-        (path, f"target.{number}", names.get(str(row.get("name")), {}) | row)
+        (path, f"target.{number}", known.get(str(row.get("name")), {}) | row)
         for path in reader.layers(TARGETS)
         for number, row in enumerate(reader.rows(path, reader.data(path), "target"))
     ]

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from rocwright.model.base import Frozen
+from rocwheel.model import Frozen
 from rocwright.model.edits import Edit, Range
 
 Text = Annotated[str, Field(pattern=r"\S")]

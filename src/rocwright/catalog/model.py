@@ -9,11 +9,11 @@ from typing import Annotated, Literal, Self
 from packaging.version import InvalidVersion, Version
 from pydantic import AfterValidator, Field, model_validator
 
+from rocwheel.errors import InputError
+from rocwheel.model import Frozen
 from rocwright.catalog.address import Download
 from rocwright.catalog.place import Place
 from rocwright.catalog.sizes import Size
-from rocwright.errors import InputError
-from rocwright.model.base import Frozen
 from rocwright.model.edits import Edit
 from rocwright.model.steps import OutputSpec
 from rocwright.model.versions import version_in

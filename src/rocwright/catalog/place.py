@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from rocwheel.model import Frozen
 from rocwright.catalog.address import ArchivePlace
-from rocwright.model.base import Frozen
 
 
 class GitPlace(Frozen):

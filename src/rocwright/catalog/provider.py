@@ -8,9 +8,9 @@ from typing import Literal, get_args
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
+from rocwheel.errors import InputError
+from rocwheel.model import Frozen
 from rocwright.catalog.address import Address
-from rocwright.errors import InputError
-from rocwright.model.base import Frozen
 from rocwright.model.versions import version_in
 
 ProviderKind = Literal["packages", "wheels", "archive", "source"]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from rocwheel.model import Frozen
 from rocwright.catalog.address import Download
 from rocwright.catalog.issue import ErrorLines, IssuesFile
 from rocwright.catalog.model import Base, Component, PackageManager, Stack
 from rocwright.catalog.provider import Provider
 from rocwright.catalog.target import Quirk, RunOnly, Target
 from rocwright.catalog.watchlist import WatchlistFile
-from rocwright.model.base import Frozen
 from rocwright.model.edits import Edit
 
 

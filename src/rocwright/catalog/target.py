@@ -6,8 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from rocwheel.model import Frozen
+from rocwheel.wheels.overrides import Override
 from rocwright.catalog.sizes import Size
-from rocwright.model.base import Frozen
 
 Scope = Literal["build", "run"]
 
@@ -42,18 +43,6 @@ class RunOnly(Frozen):
     override: str = ""
     reason: Known
     source: Known
-
-
-class Override(Frozen):
-    """What is known of making the card pass for another: its `identity` is the value that changes nothing.
-
-    `spoof` are the targets that it was made to pass for, `values` those seen in practice.
-    """
-
-    identity: str
-    spoof: tuple[str, ...] = ()
-    values: tuple[str, ...] = ()
-    warning: str = ""
 
 
 class TheRock(Frozen):

@@ -9,9 +9,10 @@ from typing import Annotated
 
 from pydantic import Field
 
+from rocwheel.model import Frozen
+from rocwheel.toml.read import Reader
+from rocwright.catalog.folders import catalog_folders
 from rocwright.catalog.mend import Name, Text
-from rocwright.model.base import Frozen
-from rocwright.toml.read import Reader, catalog_folders
 
 WATCHLIST = "watchlist.toml"
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import re2
 
+from rocwheel.toml.read import Fault, Reader
 from rocwright.catalog.issue import (
     Issue,
     Signature,
@@ -21,7 +22,6 @@ from rocwright.catalog.refuse import refused
 from rocwright.model.edits import check_inside
 from rocwright.model.versions import version_in
 from rocwright.resolve.aliases import ROCM
-from rocwright.toml.read import Fault, Reader
 
 Found = Iterator[tuple[str, str]]
 

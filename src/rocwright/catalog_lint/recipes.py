@@ -12,6 +12,11 @@ from typing import Any
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
+from rocwheel.errors import InputError
+from rocwheel.model import Frozen
+from rocwheel.toml.folders import DATA as WHEEL_DATA
+from rocwheel.toml.folders import layers
+from rocwheel.toml.read import Fault, Reader, holder
 from rocwright.catalog.address import ArchivePlace
 from rocwright.catalog.issue import read_issues
 from rocwright.catalog.load import Catalog, read_catalog
@@ -21,9 +26,6 @@ from rocwright.catalog.provider import Provider
 from rocwright.catalog.target import Target
 from rocwright.catalog.watchlist import read_watchlist
 from rocwright.catalog_lint.issues import check_issues
-from rocwright.errors import InputError
-from rocwright.model.base import Frozen
-from rocwright.toml.read import Fault, Reader, holder
 
 FOLDERS = ("bases", "components", "downloads", "edits", "issues", "providers", "stacks")
 TABLES = (
@@ -42,6 +44,7 @@ TABLES = (
     "libraries.toml",
     "loose_kernels.toml",
     "machine_code.toml",
+    "overrides.toml",
     "package_managers.toml",
     "package_names.toml",
     "system.toml",
@@ -93,13 +96,19 @@ def check_catalog(folders: Sequence[Path], tables: Iterable[Table] = ()) -> list
     faults += check_issues(reader, catalog)
     _watchlist(reader, catalog)
     for table in tables:
-        for path in reader.layers(table.file):
+        for path in _layers(reader, table.file):
             read = reader.model(table.says, reader.data(path), path)
             for place, what in (*table.wrong(read, catalog), *_without_source(read)) if read else ():
                 reader.fault(path, place, what)
     for path, what in _tables(reader, catalog):
         reader.fault(path, "", what)
     return sorted(set(faults))
+
+
+def _layers(reader: Reader, name: str) -> list[Path]:
+    """Every file of that name, the lowest first; below them all that of rocwheel, if it has one."""
+    carried = (WHEEL_DATA,) if (WHEEL_DATA / name).exists() else ()
+    return layers(name, (*reader.folders, *carried))
 
 
 def _add(reader: Reader, one: Frozen, found: Found) -> None:

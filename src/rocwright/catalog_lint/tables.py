@@ -9,6 +9,14 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from rocwheel.model import Frozen
+from rocwheel.toml.read import Fault
+from rocwheel.wheels.audit.facts import Processors
+from rocwheel.wheels.audit.facts import Table as MachineCode
+from rocwheel.wheels.judge.leftovers import LeftoversFile
+from rocwheel.wheels.loose import LooseFile
+from rocwheel.wheels.overrides import OverridesFile
+from rocwheel.wheels.standalone.facts import LibrariesFile
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.schema import FILES as CATALOG_FILES
 from rocwright.catalog.schema import schema as schema_of
@@ -19,15 +27,8 @@ from rocwright.cycle.channels import ChannelsFile
 from rocwright.diagnosis.facts import Concern, HostFile
 from rocwright.execution.jobs.forms import JobTools
 from rocwright.execution.jobs.processes import Programs
-from rocwright.model.base import Frozen
 from rocwright.provenance.facts import PackageNamesFile
-from rocwright.toml.read import Fault
 from rocwright.verify.standing import Evidence
-from rocwright.wheels.audit.facts import Processors
-from rocwright.wheels.audit.facts import Table as MachineCode
-from rocwright.wheels.judge.leftovers import LeftoversFile
-from rocwright.wheels.loose import LooseFile
-from rocwright.wheels.standalone.facts import LibrariesFile
 
 Known = Annotated[str, Field(min_length=1)]
 Sources = Annotated[tuple[Known, ...], Field(min_length=1)]
@@ -137,6 +138,12 @@ def _gpu_names(table: GpuNamesFile, catalog: Catalog) -> Found:
         yield from unknown(f"gpu.{number}.target", [one.target], catalog.targets)
 
 
+def _overrides(table: OverridesFile, catalog: Catalog) -> Found:
+    for number, one in enumerate(table.override):
+        yield from unknown(f"override.{number}.target", [one.target], catalog.targets)
+        yield from unknown(f"override.{number}.spoof", one.spoof, catalog.targets)
+
+
 def _package_names(table: PackageNamesFile, catalog: Catalog) -> Found:
     for number, one in enumerate(table.manager):
         yield from unknown(f"manager.{number}.name", [one.name], catalog.managers)
@@ -157,6 +164,7 @@ TABLES: dict[str, Table] = {
     "library": Table("libraries.toml", LibrariesFile),
     "loose_kernel": Table("loose_kernels.toml", LooseFile),
     "machine_code": Table("machine_code.toml", MachineCode),
+    "override": Table("overrides.toml", OverridesFile, _overrides),
     "package_name": Table("package_names.toml", PackageNamesFile, _package_names),
 }
 """Kind -> a table of one file."""

@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from rocwheel.errors import FetchError, NetworkError, RocwrightError
+from rocwheel.folders.temporary import temporary_folder
 from rocwright.catalog.model import Component
 from rocwright.catalog.place import DebianPlace, GitPlace, ImagePlace, Place
-from rocwright.errors import FetchError, NetworkError, RocwrightError
 from rocwright.execution.fetch import fetch
 from rocwright.home import Home
 from rocwright.patching.series import apply_series
@@ -17,7 +18,6 @@ from rocwright.sources.archive import unpack
 from rocwright.sources.debian import DebianArchive
 from rocwright.sources.places import Located, Reach, describe, kind_of, locate
 from rocwright.store import open_store
-from rocwright.untrusted import temporary_folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from rocwheel.errors import RocwrightError
+from rocwheel.files.atomic import sha256_bytes, sha256_file, write_atomic
+from rocwheel.model import canonical_json, opened, sealed
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Check
 from rocwright.checks.static import Seen, is_static, look_at, named
-from rocwright.errors import RocwrightError
-from rocwright.files.atomic import sha256_bytes, sha256_file, write_atomic
 from rocwright.home import Home
-from rocwright.model.base import canonical_json, opened, sealed
 from rocwright.resolve.model import Lock
 from rocwright.store.model import Output, Store
 

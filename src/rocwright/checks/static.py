@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from rocwheel.folders.temporary import temporary_folder
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Check
 from rocwright.store.model import Output, Store
-from rocwright.untrusted import temporary_folder
 
 
 class Seen(NamedTuple):
@@ -33,16 +33,16 @@ def look_at(check: Check, path: Path, gpus: Sequence[str], catalog: Catalog) -> 
 
 def machine_code(check: Check, path: Path, gpus: Sequence[str], catalog: Catalog) -> list[Seen]:
     """Whether the code objects are for the targets asked for, and no other, and run on each of them."""
-    from rocwright.wheels.choose import targets
-    from rocwright.wheels.codeobjects import check_targets, code_objects
-    from rocwright.wheels.runs_on import runs_on
+    from rocwheel.wheels.choose import targets
+    from rocwheel.wheels.codeobjects import check_targets, code_objects
+    from rocwheel.wheels.runs_on import runs_on
 
     problems = check_targets(path, gpus)
     told = f"{len(code_objects(path))} code objects, each exactly {', '.join(gpus)}"
     found = [Seen(check.name, not problems, "; ".join(problems) or told)]
     for gpu in gpus:
         (target,) = targets([gpu], [gpu.partition(":")[0]])
-        judged = runs_on(path, target, catalog)
+        judged = runs_on(path, target, catalog.overrides)
         bad = [one for one in judged if not one.verdict.runs]
         detail = "; ".join(f"{one.path}: {one.verdict}: {one.reason}" for one in bad or judged)
         found.append(Seen(f"runs on {gpu}", not bad, detail or "holds no GPU code"))
@@ -51,7 +51,7 @@ def machine_code(check: Check, path: Path, gpus: Sequence[str], catalog: Catalog
 
 def wheel(check: Check, path: Path) -> Seen:
     """Whether the wheel is what it says: tag, RECORD, libraries; and nothing secret was left in it."""
-    from rocwright.wheels.judge.judge import judge
+    from rocwheel.wheels.judge.judge import judge
 
     found = judge(path)
     wrong = [one for one in found if one.grade == "error"]

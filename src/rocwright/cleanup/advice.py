@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rocwheel.units import size
 from rocwright.cleanup.model import Piece, Reclaimable, oldest, the_kinds
 from rocwright.cleanup.room import look
 from rocwright.home import Home
 from rocwright.store.model import Store
-from rocwright.units import size
 
 DAYS = 30.0
 """What `clean` keeps where nothing else is said."""

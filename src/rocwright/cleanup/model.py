@@ -6,9 +6,10 @@ import time
 from functools import cache
 from pathlib import Path
 
-from rocwright.model.base import Frozen
+from rocwheel.model import Frozen
+from rocwheel.toml.read import Reader
+from rocwright.catalog.folders import catalog_folders
 from rocwright.store.gc import DAY, Rubbish, folder_size
-from rocwright.toml.read import Reader, catalog_folders
 
 
 class Kind(Frozen):

@@ -8,9 +8,9 @@ import shlex
 from datetime import datetime
 from pathlib import Path
 
+from rocwheel.errors import InputError
+from rocwheel.processes import run as process
 from rocwright.cleanup.model import Engine, Piece, Reclaimable, Tool, oldest
-from rocwright.errors import InputError
-from rocwright.processes import run as process
 from rocwright.store.gc import file_stats
 
 _UNITS = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from rocwheel.errors import InputError
+from rocwheel.processes import run as process
 from rocwright.bases.roots import remove_tree
 from rocwright.cleanup import inside
 from rocwright.cleanup.model import DiskSpace, Kind, Piece, Reclaimable, the_kinds
 from rocwright.cleanup.outside import find_images, find_tool
-from rocwright.errors import InputError
 from rocwright.home import Home
-from rocwright.processes import run as process
 from rocwright.store.gc import Rubbish, remove, under_way
 from rocwright.store.model import Output, Store
 

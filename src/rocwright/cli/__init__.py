@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
-import os
-import signal
 import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
 
 import click
 
-from rocwright.processes import startup
-
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
+from rocwheel.cli.run import run
+from rocwheel.cli.verbs import Verbs
 
 SECTIONS = {
     "Begin": {
@@ -79,84 +72,6 @@ MODULES = {"import": "import_", "bisect": "bisect_", "report": "report_"}
 """Verbs whose module cannot have their name: Python has the word, or a module of that name, or we have."""
 
 
-class Verbs(click.Group):
-    """A group whose commands are imported only when they are called: name -> one line of help, in order.
-
-    A verb's module lies in `package` under the verb's name, or under that which `modules` gives. `sections`
-    are how help groups the verbs.
-    """
-
-    def __init__(
-        self,
-        *args: Any,
-        verbs: Mapping[str, str],
-        package: str,
-        modules: Mapping[str, str] | None = None,
-        sections: Mapping[str, Mapping[str, str]] | None = None,
-        **others: Any,
-    ) -> None:
-        super().__init__(*args, **others)
-        self.verbs = verbs
-        self._sections = sections or {"Commands": verbs}
-        self._package = package
-        self._modules = modules or {}
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.verbs)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.verbs:
-            return None
-        module = self._modules.get(cmd_name, cmd_name.replace("-", "_"))
-        command: click.Command = importlib.import_module(f"{self._package}.{module}").command
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in self.verbs and not args[0].startswith("-"):
-            from difflib import get_close_matches
-
-            near = get_close_matches(args[0], self.verbs, n=2)
-            hint = f" Did you mean {' or '.join(near)}?" if near else ""
-            ctx.fail(f"There is no command {args[0]!r}.{hint}")
-        return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        # written from the table: help imports no verb
-        for title, verbs in self._sections.items():
-            with formatter.section(title):
-                formatter.write_dl(list(verbs.items()))
-
-
-class DefaultVerb(Verbs):
-    """A group of which one verb may be left out: `attest FILE` stands for `attest file FILE`.
-
-    That verb takes a file, or what it completes itself.
-    """
-
-    def __init__(self, *args: Any, default: str, **others: Any) -> None:
-        super().__init__(*args, **others)
-        self._default = default
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        from click.shell_completion import CompletionItem
-
-        told = super().shell_complete(ctx, incomplete)
-        verb = self.get_command(ctx, self._default)
-        assert verb is not None
-        first = next(one for one in verb.params if isinstance(one, click.Argument))
-        return [*told, *first.shell_complete(ctx, incomplete), CompletionItem(incomplete, type="file")]
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        told = args[0] if args else ""
-        asks = told in ctx.help_option_names
-        completing = ctx.resilient_parsing and not args
-        if not asks and not completing and told not in self.verbs:
-            args = [self._default, *args]
-        return super().parse_args(ctx, args)
-
-
 @click.group(
     cls=Verbs,
     verbs=VERBS,
@@ -182,34 +97,17 @@ def cli(context: click.Context, debug: bool, stop_with: int | None) -> None:
     """
     context.obj = {"debug": debug}
     if stop_with is not None:
-        from rocwright.processes.parent import stop_with as stop
+        from rocwheel.processes.parent import stop_with as stop
 
         stop(stop_with)
 
 
 def main() -> None:
     """Run the command line; every failure ends with its class's exit code, and no traceback."""
-    debug = "--debug" in sys.argv
-    # asked to end, it ends what it runs, as with Ctrl-C
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    startup.settle()
-    try:
-        code = cli.main(standalone_mode=False)
-        sys.exit(code if isinstance(code, int) else 0)
-    except click.exceptions.Abort:
-        click.echo("stopped", err=True)
-        sys.exit(130)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
-    except Exception as error:
-        from rocwright.cli.tell import tell_any
+    run(cli, _failed)
 
-        if debug:
-            raise
-        sys.exit(tell_any(error, as_json="--json" in sys.argv))
+
+def _failed(error: Exception) -> int:
+    from rocwright.cli.tell import tell_any
+
+    return tell_any(error, as_json="--json" in sys.argv)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from rocwright.cli.common import Asked, engine_option, json_option, project_options, say, the_project
+from rocwheel.cli.common import json_option, say
+from rocwright.cli.common import Asked, engine_option, project_options, the_project
 
 _LOCK_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -48,10 +49,10 @@ def command(
     that fails together is left; then the commit within a component's range, or the packages of the base.
     A search that was stopped continues where it was.
     """
+    from rocwheel.cli.tell import print_json
     from rocwright.bisection.report import tell, write_report
     from rocwright.bisection.run import bisect
     from rocwright.bisection.trial import Bench
-    from rocwright.cli.tell import print_json
     from rocwright.cycle.row import Row
     from rocwright.execution.options import Options
     from rocwright.execution.progress import choose_progress

@@ -6,15 +6,14 @@ import os
 
 import click
 
+from rocwheel.cli.common import json_option, say
 from rocwright.cli.common import (
     Asked,
     complete_executor,
     engine_option,
-    json_option,
     memory_option,
     no_compiler_cache_option,
     project_options,
-    say,
     the_project,
 )
 
@@ -87,8 +86,8 @@ def command(
     With a STACK no project file is needed. Finished steps are kept: the same command continues from there.
     With --heal, a known failure that can be repaired automatically is repaired, and the build continues.
     """
+    from rocwheel.cli.tell import print_json
     from rocwright.cli.report import as_data, show_failures, show_needs, show_plan_line, show_summary
-    from rocwright.cli.tell import print_json
     from rocwright.execution.options import Options
     from rocwright.execution.progress import choose_progress
     from rocwright.flow import build, current_lock, planned

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from rocwright.cli.common import complete, json_option, say
+from rocwheel.cli.common import json_option, say
+from rocwright.cli.common import complete
 from rocwright.cli.watch import settings_options
 
 
@@ -34,7 +35,7 @@ def command(
     Named components are updated even if rocwright.toml pins them. root/build, root/run, root/check and python
     are names too. Everything else stays as it is locked, as far as the solver allows.
     """
-    from rocwright.cli.tell import print_json
+    from rocwheel.cli.tell import print_json
     from rocwright.project import project_in
     from rocwright.resolve.tell_difference import tell_difference
     from rocwright.watch.projects import bump, put_candidate, watch_settings

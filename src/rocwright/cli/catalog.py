@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rocwright.cli.common import json_option
+from rocwheel.cli.common import json_option
 
 KINDS = (
     "base",
@@ -30,6 +30,7 @@ KINDS = (
     "loose_kernel",
     "machine_code",
     "manager",
+    "override",
     "package_name",
     "provider",
     "stack",
@@ -48,10 +49,10 @@ def command() -> None:
 @json_option
 def check(folder: Path | None, as_json: bool) -> None:
     """List all faults by file and place; FOLDER is laid over the catalog that comes with rocwright."""
+    from rocwheel.cli.tell import print_json
+    from rocwheel.errors import InputError
+    from rocwright.catalog.folders import DATA, catalog_folders
     from rocwright.catalog_lint import tables
-    from rocwright.cli.tell import print_json
-    from rocwright.errors import InputError
-    from rocwright.toml.read import DATA, catalog_folders
 
     folders = catalog_folders() if folder is None else (folder.absolute(), DATA)
     faults = tables.check(folders)
@@ -74,7 +75,7 @@ def check(folder: Path | None, as_json: bool) -> None:
 def schema(kind: str | None) -> None:
     """Print the JSON schema of a KIND of file, for editors; without KIND all of them, with their "
     "file names."""
+    from rocwheel.cli.tell import print_json
     from rocwright.catalog_lint import tables
-    from rocwright.cli.tell import print_json
 
     print_json(tables.schemas() if kind is None else tables.schema(kind))

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwright.cli.common import json_option, say, size_option
+from rocwheel.cli.common import json_option, say
+from rocwright.cli.common import size_option
 
 if TYPE_CHECKING:
     from rocwright.cleanup.model import DiskSpace, Piece, Reclaimable
@@ -54,14 +55,14 @@ def command(
     What the last plan of a stack needs, what is in use, and unsaved changes are kept. Caches and
     images of other programs are only touched if they are named.
     """
+    from rocwheel.cli.tell import print_json
+    from rocwheel.errors import InputError
+    from rocwheel.units import size
     from rocwright.cleanup.model import chosen, the_kinds
     from rocwright.cleanup.room import clear, kinds_asked, look
-    from rocwright.cli.tell import print_json
-    from rocwright.errors import InputError
     from rocwright.home import Home
     from rocwright.project import kept_keys
     from rocwright.store import open_store
-    from rocwright.units import size
 
     home = Home.default()
     store = open_store(home.store)
@@ -106,9 +107,9 @@ def command(
 
 
 def _show(room: DiskSpace, where: str) -> None:
+    from rocwheel.cli.tell import print_table
+    from rocwheel.units import size
     from rocwright.cleanup.model import staying
-    from rocwright.cli.tell import print_table
-    from rocwright.units import size
 
     print_table(
         ("kind", "size", "things", "last use", "removable", "what it is", "once removed", "command"),
@@ -143,14 +144,14 @@ def _show(room: DiskSpace, where: str) -> None:
 
 
 def _again(one: Reclaimable) -> str:
-    from rocwright.units import duration
+    from rocwheel.units import duration
 
     return f"{one.again}, about {duration(one.seconds)}" if one.seconds else one.again
 
 
 def _list(going: tuple[Piece, ...]) -> None:
-    from rocwright.cli.tell import print_table
-    from rocwright.units import size
+    from rocwheel.cli.tell import print_table
+    from rocwheel.units import size
 
     if going:
         rows = [(one.kind, one.name, _when(one.used), size(one.size)) for one in going]

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from rocwheel.cli.common import completions, say
+
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
@@ -38,26 +40,11 @@ def complete(kind: str) -> Callable[[click.Context, click.Parameter, str], list[
 
 
 def complete_gpu(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Shell completion with targets and, once something is typed, names of products and chips.
-
-    Their words are joined by dashes, which need no quotes, and are in small letters where they are typed so.
-    """
-    from click.shell_completion import CompletionItem
-
+    """Shell completion with targets and, once something is typed, names of products and chips."""
     from rocwright.catalog.load import the_catalog
+    from rocwright.resolve.gpus import table_of
 
-    targets = the_catalog().targets.values()
-    found = {one.name: ", ".join(one.products) for one in targets} | {"auto": "the GPU of this machine"}
-    if incomplete:
-        for one in targets:
-            for name in (*one.products, *one.also, *one.codenames):
-                joined = name.replace(" ", "-")
-                found.setdefault(joined.lower() if incomplete.islower() else joined, one.name)
-    return [
-        CompletionItem(name, help=told)
-        for name, told in found.items()
-        if name.lower().startswith(incomplete.lower())
-    ]
+    return completions(table_of(the_catalog()).gpus, incomplete)
 
 
 LEAST_MEMORY = 64 * 2**20
@@ -189,11 +176,6 @@ def memory_option(context: click.Context, parameter: click.Parameter, text: str 
     return memory
 
 
-def json_option(function: F) -> F:
-    """--json on every verb that reports."""
-    return click.option("--json", "as_json", is_flag=True, help="As JSON on standard output.")(function)
-
-
 def no_compiler_cache_option(function: F) -> F:
     """--no-compiler-cache on every verb that compiles."""
     return click.option(
@@ -216,8 +198,8 @@ def engine_option(function: F) -> F:
 
 def the_project(asked: Asked) -> Project:
     """The project in this folder, or the one that the options name. Raises InputError."""
+    from rocwheel.errors import InputError
     from rocwright import api
-    from rocwright.errors import InputError
     from rocwright.resolve.files import PROJECT
 
     if not asked.names_a_stack:
@@ -241,8 +223,8 @@ def the_project(asked: Asked) -> Project:
 
 def not_a_stack(step: str, verb: str) -> None:
     """Raise InputError where a stack's name stands in the place of a step's."""
+    from rocwheel.errors import InputError
     from rocwright.catalog.load import the_catalog
-    from rocwright.errors import InputError
 
     stack = the_catalog().stacks.get(step)
     if stack is not None and step not in the_catalog().components:
@@ -252,8 +234,3 @@ def not_a_stack(step: str, verb: str) -> None:
             cause=f"its steps: {', '.join(stack.components)}, root/build, ...",
             next_step=f"rocwright {verb} {first} {step}, or rocwright plan {step} for all of its steps",
         )
-
-
-def say(text: str) -> None:
-    """Progress on standard error."""
-    click.echo(text, err=True)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from rocwright.cli.common import engine_option, json_option
+from rocwheel.cli.common import json_option
+from rocwright.cli.common import engine_option
 from rocwright.cli.watch import settings_options
 
 
@@ -40,7 +41,7 @@ def command(
     Promoted locks are in locks/ROW/CHANNEL.lock. A row that fails keeps its old locks. A cycle that was
     stopped continues where it was. Exit code 0: every row is fine; 1: a candidate failed, or was not tried.
     """
-    from rocwright.cli.tell import print_json
+    from rocwheel.cli.tell import print_json
     from rocwright.cycle.channels import channels
     from rocwright.cycle.run import CycleConfig, cycle, look
     from rocwright.cycle.tell import tell

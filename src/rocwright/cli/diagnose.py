@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rocwheel.cli.common import json_option, say
 from rocwright.catalog.phase import Phase
-from rocwright.cli.common import complete, complete_gpu, json_option, say
+from rocwright.cli.common import complete, complete_gpu
 
 if TYPE_CHECKING:
     from rocwright.diagnosis.diagnose import Diagnosis, Known
@@ -44,8 +45,8 @@ def command(
 
     The log may come from any tool and have any size; compressed, truncated and coloured logs are read too.
     """
+    from rocwheel.cli.tell import print_json
     from rocwright.api.gpus import chosen_targets
-    from rocwright.cli.tell import print_json
     from rocwright.diagnosis.diagnose import Where, diagnose
     from rocwright.diagnosis.read_log import open_log, pieces
 
@@ -92,7 +93,7 @@ def _data(found: Diagnosis) -> dict[str, Any]:
 
 
 def _tell(found: Diagnosis) -> None:
-    from rocwright.units import printable, size
+    from rocwheel.units import printable, size
 
     read = f"{found.lines:,} line{'' if found.lines == 1 else 's'}, {size(found.size)}"
     if found.first is None and not found.known:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwright.cli.common import complete, complete_gpu, json_option, say
+from rocwheel.cli.common import json_option, say
+from rocwright.cli.common import complete, complete_gpu
 
 if TYPE_CHECKING:
     from rocwright.catalog.load import Catalog
@@ -62,13 +63,13 @@ def command(
 
     Reads what the kernel reports; ROCm does not need to be installed. Exit code 12: an error was found.
     """
+    from rocwheel.cli.tell import print_json
+    from rocwheel.errors import FailureClass
     from rocwright.catalog.load import the_catalog
-    from rocwright.cli.tell import print_json
     from rocwright.diagnosis.facts import host_facts
     from rocwright.doctor.attachments import last_failure, versions
     from rocwright.doctor.bundle import secrets, write_bundle
     from rocwright.doctor.doctor import examine, here, only
-    from rocwright.errors import FailureClass
     from rocwright.home import Home
     from rocwright.machine.tree import Tree
 
@@ -145,7 +146,7 @@ def _finding(one: Finding) -> Iterator[str]:
 
 
 def _table(every: Sequence[Able]) -> Iterator[str]:
-    from rocwright.units import duration, size
+    from rocwheel.units import duration, size
 
     for one in every:
         took = f"took {duration(one.took)} here" if one.took else ""
@@ -166,7 +167,7 @@ def _table(every: Sequence[Able]) -> Iterator[str]:
 
 def _others(one: Able) -> str:
     """What building for the target took others, where no recipe says it."""
-    from rocwright.units import size
+    from rocwheel.units import size
 
     if one.others is None:
         return "disk unknown"
@@ -177,8 +178,8 @@ def _others(one: Able) -> str:
 
 
 def _fix(report: Report, *, live: bool) -> None:
+    from rocwheel.errors import InputError
     from rocwright.doctor.mend import mend
-    from rocwright.errors import InputError
 
     if not live:
         raise InputError(

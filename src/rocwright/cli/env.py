@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from rocwright.cli.common import complete_gpu, json_option, say
+from rocwheel.cli.common import json_option, say
+from rocwright.cli.common import complete_gpu
 
 
 @click.command("env")
@@ -36,10 +37,10 @@ def command(gpu: str, scope: str, shell: str, as_json: bool) -> None:
 
     Optional variables are shown as comments. An override is never in the environment of a build.
     """
+    from rocwheel.cli.tell import print_json
     from rocwright import api
     from rocwright.catalog.environment import environment
     from rocwright.catalog.load import the_catalog
-    from rocwright.cli.tell import print_json
     from rocwright.export.shells import Shell, assignment, comment
 
     catalog = the_catalog()

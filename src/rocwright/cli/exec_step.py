@@ -49,7 +49,7 @@ def command(
         report=str(report) if report else None,
     )
     if report is not None:
-        from rocwright.processes.parent import die_with_parent
+        from rocwheel.processes.parent import die_with_parent
 
         die_with_parent()
         raise SystemExit(run(asked))

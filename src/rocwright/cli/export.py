@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from rocwright.cli.common import Asked, json_option, project_options, say, the_project
+from rocwheel.cli.common import json_option, say
+from rocwright.cli.common import Asked, project_options, the_project
 
 FORMATS = (
     *("containerfile", "pipeline", "nspawn", "run", "quadlet", "powershell", "github", "requirements"),
@@ -45,8 +46,8 @@ def command(
     tutorial       TUTORIAL.md: how to change a pin by hand
     all            each of them, in a folder of its own
     """
+    from rocwheel.cli.tell import print_json
     from rocwright import api
-    from rocwright.cli.tell import print_json
 
     project = the_project(asked)
     lock = api.lock(project, say=say)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from rocwright.cli.common import Asked, json_option, project_options, say, the_project
+from rocwheel.cli.common import json_option, say
+from rocwright.cli.common import Asked, project_options, the_project
 
 
 def _issues(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -22,8 +23,8 @@ def command(asked: Asked, explain: bool, forget: str | None, as_json: bool) -> N
     """What `rocwright build --heal` put into the lock: which failure, which known issue, which action, what
     that changed, and whether it helped. A plain build uses the remedies and does not change them.
     """
-    from rocwright.cli.tell import print_json
-    from rocwright.errors import InputError
+    from rocwheel.cli.tell import print_json
+    from rocwheel.errors import InputError
     from rocwright.remedies.trail import as_data, lines, without
     from rocwright.remedies.words import does
     from rocwright.resolve.files import read_lock, write_lock

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwright.cli.common import complete, json_option
+from rocwheel.cli.common import json_option
+from rocwright.cli.common import complete
 
 if TYPE_CHECKING:
     from rocwright.records.model import Finding, Run
@@ -31,8 +32,8 @@ def command(
     run_id: str | None, last: int, failed: bool, stack: str, step: str, since: str, as_json: bool
 ) -> None:
     """Earlier runs, the newest first; with a RUN, its steps, failures and findings."""
-    from rocwright.cli.tell import print_json
-    from rocwright.errors import InputError
+    from rocwheel.cli.tell import print_json
+    from rocwheel.errors import InputError
     from rocwright.home import Home
     from rocwright.records.model import Which
     from rocwright.records.opening import read_records
@@ -85,8 +86,8 @@ def _since(text: str) -> str:
 
 
 def _show(found: list[Run]) -> None:
-    from rocwright.cli.tell import print_table
-    from rocwright.units import duration
+    from rocwheel.cli.tell import print_table
+    from rocwheel.units import duration
 
     print_table(
         ("when", "stack", "gpu", "base", "outcome", "time", "steps"),
@@ -107,8 +108,8 @@ def _show(found: list[Run]) -> None:
 
 
 def _show_one(run: Run, findings: list[Finding], logs: str) -> None:
-    from rocwright.cli.tell import print_table
-    from rocwright.units import duration, size
+    from rocwheel.cli.tell import print_table
+    from rocwheel.units import duration, size
     from rocwright.verify.lines import table_rows
 
     words: tuple[tuple[str, str], ...] = (

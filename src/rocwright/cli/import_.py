@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rocwright.cli.common import json_option, say
+from rocwheel.cli.common import json_option, say
 
 
 @click.command("import")
@@ -17,8 +17,8 @@ def command(file: Path, as_json: bool) -> None:
 
     Lines are NAME=VALUE. Nothing in the file is executed; anything but plain values is refused.
     """
+    from rocwheel.cli.tell import print_json
     from rocwright.catalog.load import the_catalog
-    from rocwright.cli.tell import print_json
     from rocwright.export.read_back import read_versions, with_versions
     from rocwright.resolve.files import PROJECT, change_request, read_request
     from rocwright.resolve.validate import check_request

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from rocwright.cli.common import complete, complete_gpu, say
+from rocwheel.cli.common import say
+from rocwright.cli.common import complete, complete_gpu
 
 
 @click.command("init")
@@ -22,9 +23,9 @@ from rocwright.cli.common import complete, complete_gpu, say
 @click.option("--force", is_flag=True, help="Overwrite an existing rocwright.toml.")
 def command(stack: str, gpus: tuple[str, ...], base: str | None, force: bool) -> None:
     """Write rocwright.toml: this stack, for these GPUs, on this base."""
+    from rocwheel.errors import InputError
     from rocwright import api
     from rocwright.catalog.load import the_catalog
-    from rocwright.errors import InputError
     from rocwright.resolve.files import PROJECT, write_request
     from rocwright.resolve.validate import check_request
 

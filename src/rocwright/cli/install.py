@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from rocwright.cli.common import Asked, json_option, project_options, say, the_project
+from rocwheel.cli.common import json_option, say
+from rocwright.cli.common import Asked, project_options, the_project
 
 
 @click.command("install")
@@ -25,7 +26,7 @@ def command(asked: Asked, environment: Path, as_json: bool) -> None:
     Packages that the recipes guard (such as torch) are checked before and after: exactly one working copy may
     exist.
     """
-    from rocwright.cli.tell import print_json, print_table
+    from rocwheel.cli.tell import print_json, print_table
     from rocwright.execution.install import install
     from rocwright.flow import current_lock
 

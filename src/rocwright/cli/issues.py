@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwright.cli.common import complete, json_option
+from rocwheel.cli.common import json_option
+from rocwright.cli.common import complete
 
 if TYPE_CHECKING:
     from rocwright.catalog.issue import Issue
@@ -34,9 +35,9 @@ def command(ident: str | None, search: str, component: str, markdown: bool, as_j
 
     `rocwright diagnose` and failed steps use them. Your own catalog folder can add more.
     """
+    from rocwheel.cli.tell import print_json, print_table
     from rocwright.catalog.issue import the_issues
     from rocwright.catalog.load import lookup
-    from rocwright.cli.tell import print_json, print_table
     from rocwright.doctor.page import as_markdown
 
     known = the_issues()[0]

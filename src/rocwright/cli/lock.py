@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwright.cli.common import Asked, json_option, project_options, say, the_project
+from rocwheel.cli.common import json_option, say
+from rocwright.cli.common import Asked, project_options, the_project
 
 if TYPE_CHECKING:
     from rocwright.resolve.model import Lock
@@ -28,8 +29,8 @@ def command(asked: Asked, forget: bool, accept: bool, as_json: bool) -> None:
     Versions that fit together, the first source place that can be reached, and the exact packages of the
     root file systems: name, version, sha256 and size of each.
     """
+    from rocwheel.cli.tell import print_json
     from rocwright import api
-    from rocwright.cli.tell import print_json
     from rocwright.flow import accept_lock
     from rocwright.resolve.choose import ROCM
     from rocwright.resolve.files import PROJECT, change_request

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rocwright.cli.common import Asked, complete, complete_gpu, json_option, project_options, say, the_project
-from rocwright.untrusted import temporary_folder
+from rocwheel.cli.common import json_option, say
+from rocwheel.folders.temporary import temporary_folder
+from rocwright.cli.common import Asked, complete, complete_gpu, project_options, the_project
 
 if TYPE_CHECKING:
     from rocwright.model.edits import Edit
@@ -44,9 +45,9 @@ def check(
     An edit applies; is absorbed (the tree already contains it); has drifted (the most similar place is
     shown); or its file is gone. Nothing is written to a tree. Exit code 5: an edit would fail a build.
     """
+    from rocwheel.cli.tell import print_json
     from rocwright.api.gpus import chosen_targets
     from rocwright.catalog.load import the_catalog
-    from rocwright.cli.tell import print_json
 
     catalog = the_catalog()
     found = catalog.component(component)
@@ -80,9 +81,9 @@ def _given(source: Path, edits: tuple[Edit, ...], targets: tuple[str, ...], vers
 def _from_places(component: str, versions: list[str], targets: tuple[str, ...]) -> list[Column]:
     import platform
 
+    from rocwheel.errors import FetchError, NetworkError, PatchError
     from rocwright.catalog.load import the_catalog
     from rocwright.catalog_lint.trees import Shelf, wanted_trees, why_not
-    from rocwright.errors import FetchError, NetworkError, PatchError
     from rocwright.home import Home
     from rocwright.patching.check import Column, check_tree
 
@@ -111,7 +112,7 @@ def _from_places(component: str, versions: list[str], targets: tuple[str, ...]) 
 
 
 def _status(columns: list[Column]) -> int:
-    from rocwright.errors import FailureClass
+    from rocwheel.errors import FailureClass
 
     if any(column.drifted for column in columns):
         return FailureClass.PATCH.exit_code
@@ -148,7 +149,7 @@ def _as_data(edits: tuple[Edit, ...], columns: list[Column]) -> dict[str, Any]:
 
 
 def _show(component: str, edits: tuple[Edit, ...], columns: list[Column]) -> None:
-    from rocwright.cli.tell import print_table
+    from rocwheel.cli.tell import print_table
 
     had = [column for column in columns if not column.missing]
     if not edits:
@@ -210,7 +211,9 @@ def save(
     Each commit that you made on top of the build's becomes a diff in your catalog folder and an edit for this
     version; the next build applies it. A new file counts once it is added (git add).
     """
-    from rocwright.errors import InputError
+    from rocwheel.errors import InputError
+    from rocwheel.folders.listing import shown
+    from rocwheel.toml.read import holder
     from rocwright.execution.changes import changes, mark_saved
     from rocwright.execution.stages import stages_of
     from rocwright.execution.workspace import Workspace
@@ -218,8 +221,6 @@ def save(
     from rocwright.patching.commits import PREPARED
     from rocwright.patching.save import save_changes
     from rocwright.project import last_plan
-    from rocwright.toml.read import holder
-    from rocwright.untrusted import shown
 
     if folder is None:
         raise InputError(

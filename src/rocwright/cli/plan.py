@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from rocwright.cli.common import Asked, json_option, project_options, say, the_project
+from rocwheel.cli.common import json_option, say
+from rocwright.cli.common import Asked, project_options, the_project
 
 
 @click.command("plan")
@@ -17,11 +18,11 @@ from rocwright.cli.common import Asked, json_option, project_options, say, the_p
 @json_option
 def command(asked: Asked, graph: Path | None, as_json: bool) -> None:
     """What a build would run, what is in the store, and for each step that would run: why."""
+    from rocwheel.cli.tell import print_json, print_table
+    from rocwheel.files.atomic import write_atomic
     from rocwright import api
     from rocwright.cli.report import show_needs, show_remedies
-    from rocwright.cli.tell import print_json, print_table
     from rocwright.execution.estimate import expected
-    from rocwright.files.atomic import write_atomic
     from rocwright.plan.decide import State
     from rocwright.plan.graph import svg
 

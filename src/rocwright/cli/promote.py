@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwright.cli.common import json_option, say
+from rocwheel.cli.common import json_option, say
 
 if TYPE_CHECKING:
     from rocwright.cycle.stands import ChannelPlace, Stand
@@ -44,11 +44,11 @@ def command(row: str | None, channel: str, as_json: bool) -> None:
     """
     from difflib import get_close_matches
 
-    from rocwright.cli.tell import print_json
+    from rocwheel.cli.tell import print_json
+    from rocwheel.errors import InputError
     from rocwright.cycle.by_hand import promote
     from rocwright.cycle.channels import channels_in
     from rocwright.cycle.stands import places, stands
-    from rocwright.errors import InputError
     from rocwright.home import Home
     from rocwright.records.opening import open_records, read_records
 
@@ -90,7 +90,7 @@ def _data(told: dict[str, tuple[ChannelPlace, tuple[Stand, ...]]]) -> list[dict[
 
 
 def _show(told: dict[str, tuple[ChannelPlace, tuple[Stand, ...]]]) -> None:
-    from rocwright.cli.tell import print_table
+    from rocwheel.cli.tell import print_table
 
     if not told:
         click.echo("there are no records, and no rocwright.toml here; start with: rocwright build")

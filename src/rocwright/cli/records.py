@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from rocwright.cli.common import json_option, say
+from rocwheel.cli.common import json_option, say
 
 if TYPE_CHECKING:
     from rocwright.records.upkeep import RecordsCheck
@@ -22,8 +22,8 @@ def command() -> None:
 @json_option
 def check(repair: bool, as_json: bool) -> None:
     """Show where the records are, how large they are, and whether they are intact."""
-    from rocwright.cli.tell import print_json
-    from rocwright.errors import InputError, InternalError
+    from rocwheel.cli.tell import print_json
+    from rocwheel.errors import InputError, InternalError
     from rocwright.home import Home
     from rocwright.records import upkeep
     from rocwright.records.opening import open_records
@@ -55,8 +55,8 @@ def check(repair: bool, as_json: bool) -> None:
 
 
 def _show(found: RecordsCheck) -> None:
-    from rocwright.cli.tell import print_table
-    from rocwright.units import size
+    from rocwheel.cli.tell import print_table
+    from rocwheel.units import size
 
     click.echo(f"records  {found.place}")
     click.echo(f"schema   {found.version}" + (f"   {size(found.size)}" if found.size else ""))
@@ -70,10 +70,10 @@ def _show(found: RecordsCheck) -> None:
 @command.command("vacuum")
 def vacuum() -> None:
     """Compact the database, and make its queries fast."""
+    from rocwheel.units import size
     from rocwright.home import Home
     from rocwright.records import upkeep
     from rocwright.records.opening import open_records
-    from rocwright.units import size
 
     with open_records(Home.default()) as records:
         before = upkeep.check(records.database).size

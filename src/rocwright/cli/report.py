@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rocwright.cli.tell import print_table, tell
-from rocwright.errors import RocwrightError
+from rocwheel.cli.tell import print_table
+from rocwheel.errors import RocwrightError
+from rocwheel.units import duration, size
+from rocwright.cli.tell import tell
 from rocwright.execution.built import Built
 from rocwright.execution.estimate import expected
 from rocwright.plan.decide import Decision, State
 from rocwright.project import Project
 from rocwright.resolve.model import Lock
-from rocwright.units import duration, size
 
 if TYPE_CHECKING:
     from rocwright.records.model import Finding

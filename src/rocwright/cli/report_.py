@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from rocwright.cli.common import complete, json_option, say
+from rocwheel.cli.common import json_option, say
+from rocwright.cli.common import complete
 
 
 @click.command("report")
@@ -22,9 +23,10 @@ def command(html: Path | None, stack: str, as_json: bool) -> None:
 
     The matrix of `rocwright serve`, without a server.
     """
-    from rocwright.cli.tell import as_known, print_json, print_table
-    from rocwright.errors import InputError, OutOfDiskError
-    from rocwright.files.atomic import write_atomic
+    from rocwheel.cli.tell import print_json, print_table
+    from rocwheel.errors import InputError, OutOfDiskError
+    from rocwheel.files.atomic import write_atomic
+    from rocwright.failures import as_known
     from rocwright.home import Home
     from rocwright.records.opening import read_records
     from rocwright.web.render import ago

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwright.cli.common import Asked, complete_engine, json_option, project_options, say, the_project
+from rocwheel.cli.common import json_option, say
+from rocwright.cli.common import Asked, complete_engine, project_options, the_project
 
 if TYPE_CHECKING:
     from rocwright.model.steps import Plan
@@ -39,7 +40,7 @@ def command(
     systems unless --roots is given, are those of the first build. Exit code 0: bit for bit the same;
     12: something differs, and the report says what.
     """
-    from rocwright.cli.tell import print_json
+    from rocwheel.cli.tell import print_json
     from rocwright.execution.progress import choose_progress
     from rocwright.reproduce.rebuild import How, reproduce
     from rocwright.reproduce.text import lines
@@ -59,9 +60,9 @@ def command(
 
 def _what(asked: Asked) -> tuple[Project, Plan]:
     """The project and the steps that the words name: a stack, a lock, or a file that was built here."""
+    from rocwheel.errors import InputError
+    from rocwheel.files.atomic import sha256_file
     from rocwright.catalog.load import the_catalog
-    from rocwright.errors import InputError
-    from rocwright.files.atomic import sha256_file
     from rocwright.flow import current_lock
     from rocwright.home import Home
     from rocwright.plan.make import make_plan

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from rocwright.cli.common import complete_engine, json_option, say
+from rocwheel.cli.common import json_option, say
+from rocwright.cli.common import complete_engine
 
 MOST_CLIENTS = 2048
 """Many look on at a log: each costs little."""
@@ -62,9 +63,9 @@ def command(
     """
     if context.invoked_subcommand is not None:
         return
+    from rocwheel.http.limits import LOOPBACK
+    from rocwheel.http.server import serve
     from rocwright.home import Home
-    from rocwright.http.limits import LOOPBACK
-    from rocwright.http.server import serve
     from rocwright.records.opening import open_records
     from rocwright.web.access import Access, Tokens
     from rocwright.web.app import app
@@ -122,7 +123,7 @@ def add(name: str, scopes: tuple[str, ...]) -> None:
 @json_option
 def list_(as_json: bool) -> None:
     """List the tokens and their scopes."""
-    from rocwright.cli.tell import print_json
+    from rocwheel.cli.tell import print_json
     from rocwright.home import Home
     from rocwright.web.access import Tokens
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from rocwright.cli.common import Asked, engine_option, not_a_stack, project_options, say, the_project
+from rocwheel.cli.common import say
+from rocwright.cli.common import Asked, engine_option, not_a_stack, project_options, the_project
 
 
 @click.command("shell")
@@ -23,8 +24,8 @@ def command(
     After a failure the tree is as the failure left it; otherwise it is unpacked again. Your changes in it
     stay until you save them (rocwright patch save) or discard them (rocwright build --discard).
     """
+    from rocwheel.errors import InputError
     from rocwright.cli.why import find_step
-    from rocwright.errors import InputError
     from rocwright.execution.inspect import open_shell
     from rocwright.flow import current_lock, planned
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwright.cli.common import complete, json_option
+from rocwheel.cli.common import json_option
+from rocwright.cli.common import complete
 
 if TYPE_CHECKING:
     from rocwright.verify.standing import Standing
@@ -21,8 +22,8 @@ def command(name: str | None, markdown: bool, as_json: bool) -> None:
 
     With a NAME: its rows, what their locks leave open, and the evidence with its source.
     """
+    from rocwheel.cli.tell import print_json, print_table
     from rocwright.catalog.load import the_catalog
-    from rocwright.cli.tell import print_json, print_table
     from rocwright.home import Home
     from rocwright.verify.standing import standings
 

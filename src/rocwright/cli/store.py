@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwright.cli.common import json_option
+from rocwheel.cli.common import json_option
 
 if TYPE_CHECKING:
     from rocwright.store.model import Store
@@ -21,8 +21,8 @@ def command() -> None:
 @json_option
 def ls(as_json: bool) -> None:
     """Every record: which step, when, which outputs."""
-    from rocwright.cli.tell import print_json, print_table
-    from rocwright.units import duration, size
+    from rocwheel.cli.tell import print_json, print_table
+    from rocwheel.units import duration, size
 
     records = sorted(_store().records(), key=lambda one: one.started, reverse=True)
     records = [one for one in records if one.key != one.content_key]
@@ -50,10 +50,10 @@ def ls(as_json: bool) -> None:
 @json_option
 def du(as_json: bool) -> None:
     """Bytes by kind."""
-    from rocwright.cli.tell import print_json, print_table
+    from rocwheel.cli.tell import print_json, print_table
+    from rocwheel.units import size
     from rocwright.home import Home
     from rocwright.store.gc import usage
-    from rocwright.units import size
 
     rows = usage(_store())
     if as_json:
@@ -78,11 +78,11 @@ def verify(as_json: bool) -> None:
 
     Damaged ones are moved aside, and made again when they are needed. Exit code 12: some were damaged.
     """
+    from rocwheel.cli.tell import print_json
+    from rocwheel.units import size
     from rocwright.bases.roots import changed_roots
-    from rocwright.cli.tell import print_json
     from rocwright.home import Home
     from rocwright.store.gc import check_whole
-    from rocwright.units import size
 
     store = _store()
     verdict = check_whole(store)
@@ -114,13 +114,13 @@ def verify(as_json: bool) -> None:
 @json_option
 def gc(dry_run: bool, days: float, as_json: bool) -> None:
     """Remove what the last plans do not need and what is older than --keep days."""
+    from rocwheel.cli.tell import print_json
+    from rocwheel.units import size
     from rocwright.bases.roots import remove_tree
     from rocwright.cleanup.inside import what_can_go
-    from rocwright.cli.tell import print_json
     from rocwright.home import Home
     from rocwright.project import kept_keys
     from rocwright.store.gc import remove
-    from rocwright.units import size
 
     home, store = Home.default(), _store()
     found = what_can_go(home, store, kept_keys(home), days)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from rocwright.cli.common import complete_gpu, json_option
+from rocwheel.cli.common import json_option
+from rocwright.cli.common import complete_gpu
 
 
 @click.command("targets")
@@ -15,10 +16,10 @@ def command(name: str | None, as_json: bool) -> None:
 
     For one target: all that is known about it, with sources.
     """
+    from rocwheel.cli.tell import print_json, print_table
     from rocwright.catalog.detect import find_gpus
     from rocwright.catalog.load import the_catalog
     from rocwright.cli.target_page import target_page
-    from rocwright.cli.tell import print_json, print_table
     from rocwright.resolve.gpus import targets_named
 
     catalog = the_catalog()

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from rocwright.cli.common import Asked, engine_option, json_option, project_options, say, the_project
+from rocwheel.cli.common import json_option, say
+from rocwright.cli.common import Asked, engine_option, project_options, the_project
 from rocwright.verify.suites import SIZES, SUITES, Order
 
 if TYPE_CHECKING:
@@ -96,8 +97,8 @@ def _verified(asked: Asked, engine: str | None) -> tuple[list[Finding], str]:
 
 def _report(findings: list[Finding], run_id: str, as_json: bool) -> None:
     """The findings as a table or JSON. Raises CheckError where one failed."""
-    from rocwright.cli.tell import print_json, print_table
-    from rocwright.errors import CheckError
+    from rocwheel.cli.tell import print_json, print_table
+    from rocwheel.errors import CheckError
     from rocwright.verify.lines import table_rows
 
     if as_json:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from rocwright.cli.common import complete, complete_gpu, json_option, say
+from rocwheel.cli.common import json_option, say
+from rocwright.cli.common import complete, complete_gpu
 
 
 def settings_options(function: click.decorators.FC) -> click.decorators.FC:
@@ -62,9 +63,9 @@ def command(
     of the distribution, archives. How old, where the notes are, and whether the constraints allow it. Exit
     code 22: a pinned tag or file was changed upstream; 21: a source did not answer.
     """
+    from rocwheel.cli.tell import print_json
     from rocwright import api
     from rocwright.catalog.load import the_catalog
-    from rocwright.cli.tell import print_json
     from rocwright.home import Home
     from rocwright.watch.look import watch
     from rocwright.watch.projects import locks_to_watch, watch_settings
@@ -91,8 +92,8 @@ def command(
 
 def _show_list(gpu: str, as_json: bool) -> None:
     """The watch-list; of a GPU, where one is named."""
+    from rocwheel.cli.tell import print_json
     from rocwright.catalog.watchlist import the_watchlist
-    from rocwright.cli.tell import print_json
 
     rows = [one for one in the_watchlist() if not gpu or not one.targets or gpu in one.targets]
     if as_json:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from rocwright.cli.common import Asked, json_option, not_a_stack, project_options, say, the_project
+from rocwheel.cli.common import json_option, say
+from rocwright.cli.common import Asked, not_a_stack, project_options, the_project
 
 
 @click.command("why")
@@ -13,8 +14,8 @@ from rocwright.cli.common import Asked, json_option, not_a_stack, project_option
 @json_option
 def command(step: str, asked: Asked, as_json: bool) -> None:
     """The inputs of a step's key, and which of them differ from the last time."""
+    from rocwheel.cli.tell import print_json
     from rocwright.cli.report import show_remedies
-    from rocwright.cli.tell import print_json
     from rocwright.flow import current_lock, planned
     from rocwright.plan.decide import differences
     from rocwright.project import last_plan

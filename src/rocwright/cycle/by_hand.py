@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from rocwheel.errors import InputError
 from rocwright.cycle.row import Row
 from rocwright.cycle.shown import failed_here
 from rocwright.cycle.stands import ChannelPlace, row_in, stands
-from rocwright.errors import InputError
 from rocwright.home import Home
 from rocwright.project import project_of
 from rocwright.records.model import Promotion, now

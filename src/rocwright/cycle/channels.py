@@ -9,11 +9,12 @@ from typing import Literal, NamedTuple
 
 import re2
 
-from rocwright.model.base import Frozen
+from rocwheel.model import Frozen
+from rocwheel.toml.read import Reader, parse
+from rocwright.catalog.folders import catalog_folders
 from rocwright.records.model import ANEW, SAID, Finding, Promotion
 from rocwright.resolve.files import PROJECT, read_project
 from rocwright.resolve.settings import Channel
-from rocwright.toml.read import Reader, catalog_folders, parse
 
 CHANNELS = "channels.toml"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from rocwright.model.base import Frozen
+from rocwheel.model import Frozen
 from rocwright.resolve.model import Request
 
 State = Literal["promoted", "unchanged", "failed", "not tried", "to try"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rocwright.files.atomic import sha256_bytes, write_atomic
-from rocwright.model.base import canonical_json
+from rocwheel.files.atomic import sha256_bytes, write_atomic
+from rocwheel.model import canonical_json
 from rocwright.plan.make import make_plan
 from rocwright.project import Project
 from rocwright.resolve.files import read_lock, write_lock

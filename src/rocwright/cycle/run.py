@@ -10,15 +10,16 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from rocwheel.errors import FailureClass, InputError, RocwrightError
+from rocwheel.files.atomic import sha256_bytes, write_atomic
+from rocwheel.folders.temporary import temporary_folder
 from rocwright.bisection.model import MACHINE
 from rocwright.cycle.channels import earned
 from rocwright.cycle.model import Culprit, CycleTold, RowTold
 from rocwright.cycle.row import Row
 from rocwright.cycle.shown import failed_here, held, shown
-from rocwright.errors import FailureClass, InputError, RocwrightError
 from rocwright.execution.options import Options
 from rocwright.execution.progress import Progress
-from rocwright.files.atomic import sha256_bytes, write_atomic
 from rocwright.flow import build, known_lock, planned
 from rocwright.home import Home
 from rocwright.plan.decide import State
@@ -30,7 +31,6 @@ from rocwright.resolve.difference import Difference, difference
 from rocwright.resolve.model import Lock, Request
 from rocwright.resolve.settings import Channel
 from rocwright.resolve.tell_difference import tell_difference
-from rocwright.untrusted import temporary_folder
 from rocwright.verify.run import verify
 from rocwright.watch.bump import Candidate
 

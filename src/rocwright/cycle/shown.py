@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rocwheel.errors import InputError
 from rocwright.checks.passed import Passed
 from rocwright.cycle.channels import Shown
-from rocwright.errors import InputError
 from rocwright.plan.make import make_plan
 from rocwright.project import Project, built_outputs
 from rocwright.records.model import SAID, Finding, Promotion, Run, said_of

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
+from rocwheel.model import Frozen
 from rocwright.cycle.channels import Bring, missing
 from rocwright.cycle.shown import held as held_by
 from rocwright.cycle.shown import shown
-from rocwright.model.base import Frozen
 from rocwright.records.model import Promotion, Which
 from rocwright.records.read import Records
 from rocwright.resolve.files import PROJECT, read_project

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 from packaging.specifiers import SpecifierSet
 
+from rocwheel.errors import FailureClass
+from rocwheel.model import Frozen
 from rocwright.catalog.issue import ErrorLine, Issue, the_issues
 from rocwright.catalog.phase import Phase
 from rocwright.diagnosis.scan import Hit, Scan
-from rocwright.errors import FailureClass
-from rocwright.model.base import Frozen
 
 MOST_LAST = 500
 """Characters of a log's last line that are kept."""

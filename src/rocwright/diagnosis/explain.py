@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from rocwheel.errors import FailureClass, RocwrightError
 from rocwright.catalog.phase import Phase
 from rocwright.diagnosis.read_log import MOST_LINES
-from rocwright.errors import FailureClass, RocwrightError
 from rocwright.model.steps import PREPARE, Step
 
 if TYPE_CHECKING:

@@ -11,9 +11,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from rocwheel.model import Frozen
+from rocwheel.toml.read import Reader, parse
+from rocwright.catalog.folders import catalog_folders
 from rocwright.catalog.sizes import Size
-from rocwright.model.base import Frozen
-from rocwright.toml.read import Reader, catalog_folders, parse
 
 HOST = "host.toml"
 

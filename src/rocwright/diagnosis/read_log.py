@@ -16,7 +16,7 @@ from typing import IO, Protocol, cast
 
 import zstandard
 
-from rocwright.errors import InputError
+from rocwheel.errors import InputError
 
 PIECE = 96 * 1024
 """Bytes read at once: few, so that they stay in the cache; a longer line is cut into such pieces."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import re2
 
+from rocwheel.units import printable
 from rocwright.catalog.issue import ErrorLine, Signature, anchored, options
 from rocwright.diagnosis.read_log import MOST_LINES
-from rocwright.units import printable
 
 MOST_WIDE = 300
 """Characters shown of a line."""

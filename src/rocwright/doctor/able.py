@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
+from rocwheel.model import Frozen
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Component, Stack
 from rocwright.catalog.target import Takes, Target
 from rocwright.doctor.needs import Need, need_of
 from rocwright.machine.model import Machine
-from rocwright.model.base import Frozen
 from rocwright.records.model import SAID, Cell, Said
 from rocwright.verify.standing import Evidence
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from packaging.requirements import Requirement
 
+from rocwheel.errors import RocwrightError
 from rocwright import __version__
-from rocwright.errors import RocwrightError
 from rocwright.home import Home
 from rocwright.records.model import Run, Which
 from rocwright.records.opening import read_records

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from rocwright.errors import InputError, InternalError
-from rocwright.files.atomic import write_atomic
+from rocwheel.errors import InputError, InternalError
+from rocwheel.files.atomic import write_atomic
 from rocwright.machine.tree import Tree
 
 SHORTEST = 3

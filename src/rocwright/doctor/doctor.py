@@ -6,6 +6,8 @@ import tempfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from rocwheel.errors import InputError, RocwrightError
+from rocwheel.model import Frozen
 from rocwright.catalog.load import Catalog
 from rocwright.diagnosis.facts import Grade, HostFacts
 from rocwright.doctor.able import Able, able
@@ -15,13 +17,11 @@ from rocwright.doctor.findings.model import ORDER, Finding
 from rocwright.doctor.findings.room import room
 from rocwright.doctor.findings.surroundings import surroundings
 from rocwright.doctor.needs import need_of
-from rocwright.errors import InputError, RocwrightError
 from rocwright.home import Home
 from rocwright.machine.model import Machine
 from rocwright.machine.read import read_machine
 from rocwright.machine.tools import read_tools
 from rocwright.machine.tree import Tree
-from rocwright.model.base import Frozen
 from rocwright.records.model import Cell
 from rocwright.verify.standing import local_cells, local_evidence, shipped_evidence
 

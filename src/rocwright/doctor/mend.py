@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable
 
+from rocwheel.errors import InputError
+from rocwheel.model import Frozen
+from rocwheel.processes import run as process
 from rocwright.doctor.findings.model import Finding
-from rocwright.errors import InputError
-from rocwright.model.base import Frozen
-from rocwright.processes import run as process
 
 
 class Mended(Frozen):

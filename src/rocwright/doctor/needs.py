@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from rocwheel.model import Frozen
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Resources
-from rocwright.model.base import Frozen
 
 
 class Need(Frozen):

@@ -10,8 +10,8 @@ import json
 import signal
 import sys
 
-from rocwright.processes import startup
-from rocwright.processes.parent import die_with_parent
+from rocwheel.processes import startup
+from rocwheel.processes.parent import die_with_parent
 
 
 def main(words: list[str]) -> int:

@@ -14,14 +14,16 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from rocwheel.errors import InputError, SandboxError
+from rocwheel.files.atomic import is_git
+from rocwheel.folders.removal import remove_tree
+from rocwheel.folders.temporary import temporary_folder
 from rocwright import sandbox
 from rocwright.bases.roots import unpacked_root
-from rocwright.errors import InputError, SandboxError
 from rocwright.execution import opened
 from rocwright.execution.exec_step import resolve_inputs
 from rocwright.execution.stages import Stage, make_repository
 from rocwright.execution.workspace import Workspace
-from rocwright.files.atomic import is_git
 from rocwright.home import Home
 from rocwright.model.step_environment import BUILD, FIXED, OUT, SOURCE
 from rocwright.model.steps import Step
@@ -30,7 +32,7 @@ from rocwright.patching.history import ENVIRONMENT, SCRIPT, Changes, read_change
 from rocwright.patching.repository import BASE, Repository
 from rocwright.sandbox.model import Ended, Job, Mount
 from rocwright.store.model import Store
-from rocwright.untrusted import Untrusted, remove_tree, temporary_folder
+from rocwright.untrusted import Untrusted
 
 SECONDS = 600.0
 """How long git may take over what the user did."""

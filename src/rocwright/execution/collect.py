@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from rocwright.errors import CheckError, SandboxError
+from rocwheel.errors import CheckError, SandboxError
+from rocwheel.folders.listing import Entry, shown
 from rocwright.model.steps import OutputSpec
-from rocwright.untrusted import MOST_OUTPUT, MOST_TEXT, Entry, Untrusted, shown
+from rocwright.untrusted import MOST_OUTPUT, MOST_TEXT, Untrusted
 
 LOG = "ccache.log"
 """Where ccache writes one line a compiler run, in the build folder."""

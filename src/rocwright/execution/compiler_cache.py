@@ -18,9 +18,9 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from rocwheel.errors import SandboxError
 from rocwright import sandbox
 from rocwright.bases.roots import remove_tree
-from rocwright.errors import SandboxError
 from rocwright.home import Home
 from rocwright.store.model import CacheUse
 from rocwright.untrusted import Untrusted

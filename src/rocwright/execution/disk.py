@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
 
-from rocwright.errors import OutOfDiskError, RocwrightError
+from rocwheel.errors import OutOfDiskError, RocwrightError
+from rocwheel.units import size
 from rocwright.execution.workspace import Workspace
 from rocwright.home import Home
 from rocwright.model.steps import Step
 from rocwright.plan.decide import Decision, State
 from rocwright.store.gc import folder_size
-from rocwright.units import size
 
 PERIOD = 0.2
 """Seconds between two looks: a link writes some 100 MB in that time."""

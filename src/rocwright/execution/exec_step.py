@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from rocwright.errors import InputError, InternalError, RocwrightError
+from rocwheel.errors import InputError, InternalError, RocwrightError
 from rocwright.execution.context import ActionResult, Context
 from rocwright.execution.workspace import Workspace, spare_the_users_work
 from rocwright.home import Home

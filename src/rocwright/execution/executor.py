@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
-from rocwright.errors import RocwrightError, from_dict
+from rocwheel.errors import RocwrightError, from_dict
 from rocwright.execution.asked import Asked
 from rocwright.execution.runs import read_report
 from rocwright.model.steps import Step

@@ -7,8 +7,10 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from rocwheel.errors import FetchError
+from rocwheel.toml.read import holder
 from rocwright.bases.image import fetch_packages
-from rocwright.errors import FetchError
+from rocwright.catalog.folders import catalog_folders
 from rocwright.model.steps import (
     ArchiveOrigin,
     BuiltinOrigin,
@@ -25,7 +27,6 @@ from rocwright.sources.debian import DebianArchive
 from rocwright.sources.pins import check_pin
 from rocwright.sources.places import pack_builtin
 from rocwright.store.model import Store
-from rocwright.toml.read import catalog_folders, holder
 
 
 def fetch(

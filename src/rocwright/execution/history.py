@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from rocwright.errors import RocwrightError
+from rocwheel.errors import RocwrightError
+from rocwheel.model import Frozen
 from rocwright.home import Home
-from rocwright.model.base import Frozen
 from rocwright.records.opening import read_records
 from rocwright.records.place import there
 from rocwright.records.plain import open_plain

@@ -14,9 +14,9 @@ from typing import IO, Any
 
 import zstandard
 
+from rocwheel.files.atomic import CHUNK, sha256_bytes, sha256_file
+from rocwheel.model import canonical_json
 from rocwright.execution.context import ActionResult, Context
-from rocwright.files.atomic import CHUNK, sha256_bytes, sha256_file
-from rocwright.model.base import canonical_json
 from rocwright.model.step_environment import EPOCH
 from rocwright.model.steps import ImageAction
 

@@ -13,14 +13,14 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from rocwright.errors import CheckError, ConflictError, InputError
+from rocwheel.errors import CheckError, ConflictError, InputError
+from rocwheel.folders.temporary import temporary_folder
+from rocwheel.processes import run as process
 from rocwright.plan.make import make_plan
-from rocwright.processes import run as process
 from rocwright.project import Project, built_outputs
 from rocwright.provenance.materials import made_from
 from rocwright.provenance.sidecars import lay_file
 from rocwright.resolve.model import Lock
-from rocwright.untrusted import temporary_folder
 
 GUARD = "guards/single_package.py"
 

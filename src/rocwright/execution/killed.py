@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-from rocwright.errors import InternalError, InterruptedByUser, RocwrightError
+from rocwheel.errors import InternalError, InterruptedByUser, RocwrightError
 from rocwright.sandbox.memory import machine_kills
 
 

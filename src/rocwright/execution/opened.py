@@ -12,11 +12,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocwright.errors import SandboxError
-from rocwright.files.atomic import write_atomic
+from rocwheel.errors import SandboxError
+from rocwheel.files.atomic import write_atomic
+from rocwheel.folders.listing import shown
 from rocwright.model.step_environment import NOTE as NOTE
 from rocwright.patching.history import subjects_since
-from rocwright.untrusted import Untrusted, shown
+from rocwright.untrusted import Untrusted
 
 TREE = "src"
 """The tree, in the folder that a sandbox sees."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
-from rocwright.errors import RocwrightError
+from rocwheel.errors import RocwrightError
 from rocwright.records.model import StepRun
 
 LOCAL = "local"

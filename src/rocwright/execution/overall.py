@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from threading import Lock
 
+from rocwheel.units import duration
 from rocwright.execution.estimate import Expected, compiles, most_jobs, whole
 from rocwright.execution.progress import Running
 from rocwright.model.steps import Step
-from rocwright.units import duration
 
 
 class Whole:

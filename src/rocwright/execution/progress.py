@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
-from rocwright.units import duration, size
+from rocwheel.units import duration, size
 
 if TYPE_CHECKING:
     from rich.live import Live

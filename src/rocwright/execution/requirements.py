@@ -6,14 +6,14 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 
+from rocwheel.model import Frozen
+from rocwheel.units import duration, size
 from rocwright.execution.estimate import Expected, Left, compiles, most_jobs, whole
 from rocwright.execution.jobs.learn import Learnt
 from rocwright.execution.jobs.policy import fitting, per_job
 from rocwright.execution.jobs.room import MemoryBudget, read_room
 from rocwright.home import Home
-from rocwright.model.base import Frozen
 from rocwright.plan.decide import Decision, State
-from rocwright.units import duration, size
 
 
 class Outlook(Frozen):

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from rocwright.errors import FailureClass, OutOfMemoryError, RocwrightError, SandboxError
+from rocwheel.errors import FailureClass, OutOfMemoryError, RocwrightError, SandboxError
+from rocwheel.units import size
 from rocwright.execution.executor import Alone, Lost
 from rocwright.model.steps import Step
 from rocwright.records.model import StepRun
-from rocwright.units import size
 
 MOST_LOST = 2
 """How often a step is tried again that was lost: one that ends three machines is at fault itself."""

@@ -11,11 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocwright import sandbox
-from rocwright.bases.roots import unpacked_root
-from rocwright.diagnosis.explain import Watch, add_known, excerpt, where_of
-from rocwright.diagnosis.read_log import MOST_LINES
-from rocwright.errors import (
+from rocwheel.errors import (
     CheckError,
     CompileError,
     FailureClass,
@@ -25,6 +21,12 @@ from rocwright.errors import (
     SandboxError,
     StepTimeoutError,
 )
+from rocwheel.units import size
+from rocwright import sandbox
+from rocwright.bases.roots import unpacked_root
+from rocwright.catalog.folders import DATA
+from rocwright.diagnosis.explain import Watch, add_known, excerpt, where_of
+from rocwright.diagnosis.read_log import MOST_LINES
 from rocwright.execution.collect import LOG, cache_statistics, collect
 from rocwright.execution.compiler_cache import MOST_GIB, NONE, Lent, lend
 from rocwright.execution.context import ActionResult, Context
@@ -37,8 +39,6 @@ from rocwright.model.steps import RunAction, Step
 from rocwright.sandbox.model import Ended, Job, Mount, Outcome
 from rocwright.sandbox.stall import SECONDS as STALL
 from rocwright.sources.archive import left_out, unpack
-from rocwright.toml.read import DATA
-from rocwright.units import size
 from rocwright.untrusted import Untrusted
 
 if TYPE_CHECKING:

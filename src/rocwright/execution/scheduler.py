@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from rocwright.errors import InputError, RocwrightError, from_dict
+from rocwheel.errors import InputError, RocwrightError, from_dict
+from rocwheel.units import duration
 from rocwright.execution.estimate import Expected
 from rocwright.execution.executor import (
     Ended,
@@ -35,7 +36,6 @@ from rocwright.model.steps import Step
 from rocwright.plan.decide import Decision, State
 from rocwright.records.model import StepRun, now
 from rocwright.store.model import Store
-from rocwright.units import duration
 
 SAMPLE = 5.0
 """Seconds between two entries of what steps use in the record."""

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rocwheel.folders.temporary import temporary_folder
 from rocwright.execution.exec_step import load_step
 from rocwright.model.steps import RunAction, Step, TreeAction
 from rocwright.patching.commits import EDITS, PREPARED, PREPARED_EDITS, UPSTREAM
 from rocwright.patching.repository import Repository
 from rocwright.sources.archive import unpack
 from rocwright.store.model import Output, Store
-from rocwright.untrusted import temporary_folder
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from rocwright.errors import RocwrightError, as_known
+from rocwheel.errors import RocwrightError
+from rocwheel.files.atomic import write_atomic
 from rocwright.execution.asked import Asked as Asked
 from rocwright.execution.exec_step import execute
 from rocwright.execution.killed import interrupted
-from rocwright.files.atomic import write_atomic
+from rocwright.failures import as_known
 from rocwright.home import Home
 from rocwright.store import open_store
 from rocwright.store.model import Record

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from rocwheel.errors import InputError
 from rocwright.bases.roots import remove_tree
-from rocwright.errors import InputError
 from rocwright.home import Home
 from rocwright.model.step_environment import NOTE
 from rocwright.model.steps import Step

@@ -8,8 +8,8 @@ import json
 from collections.abc import Sequence
 from types import ModuleType
 
+from rocwheel.files.atomic import is_git
 from rocwright.export.model import File, lines_of
-from rocwright.files.atomic import is_git
 from rocwright.model.edits import Edit, Kind
 from rocwright.patching import diffs, found, kinds, lists, rules
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from rocwheel.files.atomic import sha256_bytes
 from rocwright.catalog.address import ArchivePlace, filename_of
 from rocwright.catalog.place import DebianPlace, GitPlace, IndexPlace
 from rocwright.export.arguments import TARBALLS, component_arguments, root_arguments
@@ -15,7 +16,6 @@ from rocwright.export.quote import comment, shell
 from rocwright.export.requirements import requirement_files
 from rocwright.export.roots import from_packages
 from rocwright.export.templates import template
-from rocwright.files.atomic import sha256_bytes
 from rocwright.model.step_environment import EPOCH
 from rocwright.model.steps import (
     ArchiveOrigin,

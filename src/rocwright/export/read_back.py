@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from rocwheel.errors import InputError
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.place import GitPlace
-from rocwright.errors import InputError
 from rocwright.export.arguments import TARGETS
 from rocwright.export.model import variable
 from rocwright.export.pipeline import VALUE

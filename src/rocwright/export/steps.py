@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rocwright.catalog.folders import DATA
 from rocwright.execution.jobs.forms import Wanted, numbers
 from rocwright.execution.run import GUARDS, environment, install_script
 from rocwright.export.arguments import TARGETS
@@ -13,7 +14,6 @@ from rocwright.model.step_environment import SOURCE
 from rocwright.model.steps import RunAction, Step
 from rocwright.plan.remedies import actions_for, mended_environment
 from rocwright.plan.values import chosen_values, expand, present
-from rocwright.toml.read import DATA
 
 _OPEN, _CLOSE = "\ue000", "\ue001"
 """Private characters around a name that stands for a variable of the script."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 
+from rocwheel.errors import FetchError, InputError
+from rocwheel.files.atomic import sha256_bytes, write_atomic
+from rocwheel.folders.temporary import temporary_folder
 from rocwright.catalog.load import Catalog
-from rocwright.errors import FetchError, InputError
 from rocwright.export.containerfile import containerfile
 from rocwright.export.github import github
 from rocwright.export.model import Files, Subject
@@ -18,12 +20,10 @@ from rocwright.export.requirements import requirements
 from rocwright.export.run import run_scripts
 from rocwright.export.timer import timer
 from rocwright.export.tutorial import tutorial
-from rocwright.files.atomic import sha256_bytes, write_atomic
 from rocwright.model.step_environment import EPOCH
 from rocwright.model.steps import BuiltinOrigin
 from rocwright.resolve.model import Lock
 from rocwright.sources.archive import pack
-from rocwright.untrusted import temporary_folder
 
 FORMATS: Mapping[str, Callable[[Subject], Files]] = {
     "containerfile": containerfile,

@@ -11,7 +11,7 @@ from threading import Lock
 from types import TracebackType
 from typing import Self
 
-from rocwright.errors import FailureClass, RocwrightError
+from rocwheel.errors import FailureClass, RocwrightError
 from rocwright.execution.disk import DiskWatch, places, stopped, storage_of, volumes
 from rocwright.execution.estimate import compiles
 from rocwright.execution.executor import Ended, Event, Line, Offer, Queued, Sampled, Started, Task

@@ -11,13 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 
-from rocwright.errors import RocwrightError
+from rocwheel.errors import RocwrightError
+from rocwheel.folders.temporary import temporary_folder
+from rocwheel.processes import run as process
 from rocwright.execution.executor import Ended, Task, ended
 from rocwright.execution.jobs.server import Seat
 from rocwright.execution.killed import interrupted, killed
-from rocwright.processes import run as process
 from rocwright.sandbox.memory import machine_kills
-from rocwright.untrusted import temporary_folder
 
 
 class LocalStep:

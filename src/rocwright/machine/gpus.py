@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rocwright.catalog.detect import AMD, target_of_version
+from rocwheel.wheels.detect import AMD, target_of_version
 from rocwright.catalog.load import Catalog
 from rocwright.diagnosis.facts import HostFacts
 from rocwright.machine.atomics import atomics

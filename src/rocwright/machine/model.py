@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from rocwheel.model import Frozen
 from rocwright.machine.tree import Unread
-from rocwright.model.base import Frozen
 
 Atomics = Literal["yes", "no", "unknown"]
 

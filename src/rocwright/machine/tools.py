@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from concurrent.futures import ThreadPoolExecutor
 
+from rocwheel.errors import RocwrightError
+from rocwheel.processes.run import run
 from rocwright.diagnosis.facts import HostFacts, Tool
-from rocwright.errors import RocwrightError
-from rocwright.processes.run import run
 
 LIMIT = 2.0
 """Seconds that a program may take to say its version."""

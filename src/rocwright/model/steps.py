@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AliasChoices, Field
 
-from rocwright.files.atomic import sha256_bytes
-from rocwright.model.base import Frozen, canonical_json
+from rocwheel.files.atomic import sha256_bytes
+from rocwheel.model import Frozen, canonical_json
 from rocwright.model.edits import Edit
 from rocwright.model.step_environment import FIXED
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocwright.errors import PatchError
-from rocwright.files.atomic import is_git, write_atomic
+from rocwheel.errors import PatchError
+from rocwheel.files.atomic import is_git, write_atomic
 
 
 @dataclass(frozen=True, slots=True)

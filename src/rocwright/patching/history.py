@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rocwright.errors import InputError, PatchError
+from rocwheel.errors import InputError, PatchError
+from rocwheel.units import printable
 from rocwright.model.step_environment import EPOCH
 from rocwright.patching.commits import AUTHOR, EMAIL
 from rocwright.patching.repository import BASE
-from rocwright.units import printable
 from rocwright.untrusted import Untrusted
 
 ENVIRONMENT = {

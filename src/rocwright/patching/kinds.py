@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from rocwright.errors import PatchError
+from rocwheel.errors import PatchError
 from rocwright.model.edits import Edit, Kind
 from rocwright.patching.found import Change, Match, line_of, occurrences, outside
 from rocwright.patching.lists import find_list

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import tomlkit
 
-from rocwright.errors import InputError
-from rocwright.files.atomic import write_atomic
+from rocwheel.errors import InputError
+from rocwheel.files.atomic import write_atomic
 from rocwright.patching.diffs import parse_diff
 from rocwright.patching.history import Change
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
-from rocwright.errors import PatchError
-from rocwright.files.atomic import is_git
-from rocwright.processes import run as process
+from rocwheel.errors import PatchError
+from rocwheel.files.atomic import is_git
+from rocwheel.processes import run as process
 
 _TOUCHED = re.compile(r"^patching (?:file|symbolic link) '?(.*?)'?(?: \(.*\))?$", re.MULTILINE)
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rocwright.files.atomic import sha256_bytes
-from rocwright.model.base import canonical_json
+from rocwheel.files.atomic import sha256_bytes
+from rocwheel.model import canonical_json
 from rocwright.model.edits import Edit
 from rocwright.model.steps import FilePin
 

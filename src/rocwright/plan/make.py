@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from rocwheel.errors import InputError
 from rocwright.catalog.load import Catalog, lookup
 from rocwright.catalog.model import Component, Image, filled
-from rocwright.errors import InputError
 from rocwright.model.edits import TARGETS
 from rocwright.model.step_environment import PACKAGES
 from rocwright.model.steps import (

@@ -7,10 +7,10 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from rocwheel.errors import InputError
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.mend import Mend, SetVariables, TakeEdit, UnsetVariables
 from rocwright.catalog.refuse import refused
-from rocwright.errors import InputError
 from rocwright.model.edits import Edit
 from rocwright.resolve.model import Lock
 

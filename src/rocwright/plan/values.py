@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from rocwheel.errors import InputError
 from rocwright.catalog.model import Component, Env
-from rocwright.errors import InputError
 from rocwright.model.step_environment import FIXED
 from rocwright.plan.remedies import actions_for, mended_environment
 from rocwright.resolve.aliases import ROCM

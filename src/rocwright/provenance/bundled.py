@@ -7,11 +7,11 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocwright.errors import CheckError, RocwrightError
-from rocwright.wheels.elf import MAGIC
-from rocwright.wheels.members import Member, members
-from rocwright.wheels.metadata import DIST_INFO, Headers
-from rocwright.wheels.needed import linkage
+from rocwheel.errors import CheckError, RocwrightError
+from rocwheel.wheels.elf import MAGIC
+from rocwheel.wheels.members import Member, members
+from rocwheel.wheels.metadata import DIST_INFO, Headers
+from rocwheel.wheels.needed import linkage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Contents:
 
 def contents(path: Path) -> Contents:
     """Read an artifact once. Raises InputError, CheckError as reading it does."""
-    from rocwright.wheels.inspection import inspect
+    from rocwheel.wheels.inspection import inspect
 
     metadata = None
     found = []

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rocwright.errors import CheckError, InputError
-from rocwright.files.atomic import sha256_file
+from rocwheel.errors import CheckError, InputError
+from rocwheel.files.atomic import sha256_file
 from rocwright.provenance import envelope, statement
 from rocwright.provenance.envelope import Signed
 from rocwright.provenance.safe_json import parse_json

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rocwright.errors import InputError
+from rocwheel.errors import InputError
 from rocwright.provenance.safe_json import LARGEST_SBOM, parse_json, read_bounded, too_large
 
 MOST_COMPONENTS = 200_000

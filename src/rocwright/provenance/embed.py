@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rocwheel.wheels.archive import open_wheel
+from rocwheel.wheels.metadata import dist_info_folder
+from rocwheel.wheels.normalise import agreeing_with
+from rocwheel.wheels.write import File, write_wheel
 from rocwright.model.step_environment import EPOCH
 from rocwright.provenance.safe_json import LARGEST_SBOM
-from rocwright.wheels.archive import open_wheel
-from rocwright.wheels.metadata import dist_info_folder
-from rocwright.wheels.normalise import agreeing_with
-from rocwright.wheels.write import File, write_wheel
 
 FOLDER = "sboms"
 NAME = "rocwright.cdx.json"

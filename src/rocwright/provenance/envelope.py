@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rocwright.errors import InputError
+from rocwheel.errors import InputError
 from rocwright.provenance.safe_json import parse_json, read_bounded
 
 if TYPE_CHECKING:

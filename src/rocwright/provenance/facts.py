@@ -9,8 +9,9 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from rocwright.model.base import Frozen
-from rocwright.toml.read import Reader, catalog_folders, parse
+from rocwheel.model import Frozen
+from rocwheel.toml.read import Reader, parse
+from rocwright.catalog.folders import catalog_folders
 
 Known = Annotated[str, Field(min_length=1)]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocwright.errors import InputError
-from rocwright.files.atomic import write_atomic
+from rocwheel.errors import InputError
+from rocwheel.files.atomic import write_atomic
 from rocwright.provenance.safe_json import read_bounded
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
-from rocwright.errors import InputError
+from rocwheel.errors import InputError
 from rocwright.home import Home
 from rocwright.provenance.envelope import LARGEST
 from rocwright.provenance.safe_json import parse_json, read_bounded

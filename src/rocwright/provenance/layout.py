@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 from pydantic import ValidationError
 
+from rocwheel.errors import InputError
+from rocwheel.files.atomic import sha256_bytes, sha256_file, write_atomic
+from rocwheel.model import Frozen, canonical_json
 from rocwright import __version__
-from rocwright.errors import InputError
-from rocwright.files.atomic import sha256_bytes, sha256_file, write_atomic
 from rocwright.home import Home
-from rocwright.model.base import Frozen, canonical_json
 from rocwright.model.steps import Plan, Step
 from rocwright.resolve.model import Lock
 from rocwright.store.model import Output

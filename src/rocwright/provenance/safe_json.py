@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from rocwright.errors import InputError
-from rocwright.units import size
+from rocwheel.errors import InputError
+from rocwheel.units import size
 
 LARGEST_SBOM = 32 * 1024 * 1024
 """Bytes of an SBOM; that of a whole root file system has some 10 MiB."""

@@ -18,10 +18,10 @@ from uuid import NAMESPACE_OID, UUID, uuid5
 from packageurl import PackageURL
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 
+from rocwheel.files.atomic import sha256_bytes
+from rocwheel.model import canonical_json
 from rocwright import __version__
 from rocwright.catalog.load import Catalog
-from rocwright.files.atomic import sha256_bytes
-from rocwright.model.base import canonical_json
 from rocwright.model.edits import Edit
 from rocwright.model.step_environment import EPOCH
 from rocwright.model.steps import ImageAction, ImageOrigin

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rocwheel.errors import CheckError, InputError, RocwrightError
+from rocwheel.files.atomic import sha256_bytes, sha256_file, write_atomic
+from rocwheel.model import canonical_json, opened, sealed
 from rocwright.checks.passed import has_passed
-from rocwright.errors import CheckError, InputError, RocwrightError
-from rocwright.files.atomic import sha256_bytes, sha256_file, write_atomic
-from rocwright.model.base import canonical_json, opened, sealed
 from rocwright.model.steps import FetchAction, ImageAction, Plan, RunAction, Step
 from rocwright.provenance import envelope, keys
 from rocwright.provenance.bundled import Contents, contents

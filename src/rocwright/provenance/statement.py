@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from rocwheel.files.atomic import sha256_bytes
+from rocwheel.model import canonical_json
 from rocwright import __version__
-from rocwright.files.atomic import sha256_bytes
-from rocwright.model.base import canonical_json
 from rocwright.model.steps import KEY_SCHEMA, ImageOrigin
 from rocwright.provenance.materials import BuildProvenance, Material
 from rocwright.provenance.purl import addresses, commit_of, purl_of

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Engine, QueuePool, StaticPool, create_engine,
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
-from rocwright.errors import InputError, RocwrightError
+from rocwheel.errors import InputError, RocwrightError
 from rocwright.records import faults
 from rocwright.records.faults import AGAIN, TRIES, code_of, explained, read_only
 from rocwright.records.plain import VERSIONS

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from rocwright.errors import InputError, InternalError, NetworkError, OutOfDiskError, RocwrightError
+from rocwheel.errors import InputError, InternalError, NetworkError, OutOfDiskError, RocwrightError
 
 WAIT = 5.0
 """Seconds that somebody else may write before it is too long."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple, get_args
 
-from rocwright.model.base import Frozen
+from rocwheel.model import Frozen
 
 State = Literal["queued", "running", "ended"]
 

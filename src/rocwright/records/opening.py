@@ -6,7 +6,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rocwright.errors import RocwrightError
+from rocwheel.errors import RocwrightError
 from rocwright.home import Home
 from rocwright.records.ended import ended_as, is_gone
 from rocwright.records.model import Run, Which

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Table, Text, and_, cast, func, literal_column, or_, select
 
-from rocwright.files.atomic import sha256_bytes
+from rocwheel.files.atomic import sha256_bytes
 from rocwright.records import plain, schema, write
 from rocwright.records.database import Database
 from rocwright.records.model import (

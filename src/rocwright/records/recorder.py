@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rocwright.errors import RocwrightError
+from rocwheel.errors import RocwrightError
 from rocwright.home import Home
 from rocwright.records.model import Outcome, Run, Sample, StepRun
 from rocwright.records.opening import open_records

@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import Connection, select
 
-from rocwright.files.atomic import write_atomic
+from rocwheel.files.atomic import write_atomic
 from rocwright.home import Home
 from rocwright.records import schema, write
 from rocwright.records.model import SUITE, Finding, Outcome, Run, said_of, with_failure

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, Engine, insert, inspect, text
 
-from rocwright.errors import InternalError
+from rocwheel.errors import InternalError
 from rocwright.records.plain import VERSIONS
 from rocwright.records.schema import about, metadata, runs
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import assert_never
 
+from rocwheel.errors import InputError
 from rocwright.catalog.issue import Issue
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.mend import (
@@ -18,7 +19,6 @@ from rocwright.catalog.mend import (
     UnsetVariables,
 )
 from rocwright.catalog.refuse import refused
-from rocwright.errors import InputError
 from rocwright.model.steps import Plan, Step
 from rocwright.model.versions import version_in
 from rocwright.remedies.words import does

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from rocwheel.errors import CompileError, FailureClass, RocwrightError
 from rocwright.catalog.load import Catalog
 from rocwright.diagnosis.explain import first_line, issue_of
-from rocwright.errors import CompileError, FailureClass, RocwrightError
 from rocwright.execution.built import Built
 from rocwright.model.steps import Plan
 from rocwright.remedies.aside import LockSnapshots

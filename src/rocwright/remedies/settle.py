@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from rocwheel.errors import FailureClass, RocwrightError
 from rocwright.diagnosis.explain import first_line, issue_of
-from rocwright.errors import FailureClass, RocwrightError
 from rocwright.model.steps import Plan
 from rocwright.resolve.model import Lock, Remedy
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from rocwheel.errors import InputError
+from rocwheel.units import printable
 from rocwright.catalog.issue import the_issues
-from rocwright.errors import InputError
 from rocwright.model.versions import version_in
 from rocwright.remedies.words import does
 from rocwright.resolve.lock import versions_in
 from rocwright.resolve.model import Lock, Remedy
-from rocwright.units import printable
 
 OUTCOMES = {"trial": "on trial", "helped": "helped", "useless": "did not help"}
 """What became of a remedy, for people."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import assert_never
 
+from rocwheel.units import printable
 from rocwright.catalog.mend import (
     AddPackages,
     BoundJobs,
@@ -15,7 +16,6 @@ from rocwright.catalog.mend import (
     UnsetVariables,
 )
 from rocwright.resolve.model import Remedy
-from rocwright.units import printable
 
 
 def does(action: Mend, component: str) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from rocwright.errors import RocwrightError
+from rocwheel.errors import RocwrightError
+from rocwheel.folders.temporary import temporary_folder
+from rocwheel.wheels.diff.text import lines, summary
+from rocwheel.wheels.diff.wheels import diff
 from rocwright.sources.archive import unpack
-from rocwright.untrusted import temporary_folder
-from rocwright.wheels.diff.text import lines, summary
-from rocwright.wheels.diff.wheels import diff
 
 MOST = 40
 """Lines that are told of one file."""

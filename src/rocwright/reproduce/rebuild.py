@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
+from rocwheel.errors import InputError
+from rocwheel.model import Frozen
 from rocwright.bases.roots import remove_tree
-from rocwright.errors import InputError
 from rocwright.execution.disk import check_room
 from rocwright.execution.estimate import expected
 from rocwright.execution.options import Options
@@ -18,7 +19,6 @@ from rocwright.execution.progress import Progress
 from rocwright.execution.runs import UnderWay
 from rocwright.farm.executors import run_steps
 from rocwright.home import Home
-from rocwright.model.base import Frozen
 from rocwright.model.steps import Plan, Step
 from rocwright.plan.decide import Decision, State
 from rocwright.project import Project

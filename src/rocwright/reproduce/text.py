@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from rocwheel.units import duration, size
 from rocwright.reproduce.rebuild import Compared, Reproduced
-from rocwright.units import duration, size
 
 
 def lines(found: Reproduced, kept: Path | None) -> Iterator[str]:

@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from rocwheel.errors import InputError
 from rocwright.catalog.address import ArchivePlace
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Component, Release
 from rocwright.catalog.place import GitPlace, ImagePlace, IndexPlace, Place
-from rocwright.errors import InputError
 from rocwright.resolve.model import Request
 
 _LIKE = re.compile(r"(?P<version>[^\s@]+) like (?P<known>[^\s@]+)")

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from rocwheel.errors import ConflictError
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Base, BaseRelease, Component, Provided
 from rocwright.catalog.provider import KINDS, Provider
-from rocwright.errors import ConflictError
 from rocwright.resolve.aliases import PYTHON as PYTHON
 from rocwright.resolve.aliases import ROCM as ROCM
 from rocwright.resolve.aliases import catalog_for, version_pins

@@ -12,9 +12,9 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 from resolvelib import AbstractProvider, BaseReporter, ResolutionImpossible, Resolver
 
+from rocwheel.errors import ConflictError, InputError
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Component, Release
-from rocwright.errors import ConflictError, InputError
 from rocwright.resolve.aliases import like
 
 MOST_ROUNDS = 10_000

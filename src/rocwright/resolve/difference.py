@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from rocwright.files.atomic import sha256_bytes
-from rocwright.model.base import Frozen, canonical_json
+from rocwheel.files.atomic import sha256_bytes
+from rocwheel.model import Frozen, canonical_json
 from rocwright.model.steps import (
     DebianOrigin,
     DebianSourceOrigin,

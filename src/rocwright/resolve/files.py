@@ -7,15 +7,15 @@ from pathlib import Path
 
 import tomlkit
 
+from rocwheel.errors import InputError
+from rocwheel.files.atomic import write_atomic
+from rocwheel.model import SUM, Frozen, opened, sealed
+from rocwheel.toml.read import parse, read_toml
 from rocwright.catalog.load import the_catalog
-from rocwright.errors import InputError
-from rocwright.files.atomic import write_atomic
-from rocwright.model.base import SUM, Frozen, opened, sealed
 from rocwright.model.steps import FilePin
 from rocwright.resolve.gpus import with_gpus
 from rocwright.resolve.model import LOCK_SCHEMA, Lock, Request
 from rocwright.resolve.settings import ProjectFile
-from rocwright.toml.read import parse, read_toml
 
 PROJECT = "rocwright.toml"
 LOCK = "rocwright.lock"

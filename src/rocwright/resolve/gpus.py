@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from rocwheel.wheels.gpu_names import GpuNames, GpuTable, find, find_one, gpu_table
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.target import Target
 from rocwright.resolve.settings import ProjectFile
-from rocwright.wheels.gpu_names import GpuNames, GpuTable, find, find_one, gpu_table
 
 
 def table_of(catalog: Catalog) -> GpuTable:
@@ -21,7 +21,7 @@ def table_of(catalog: Catalog) -> GpuTable:
         )
         for one in catalog.targets.values()
     )
-    return GpuTable(tuple(gpus), gpu_table().makers)
+    return GpuTable(tuple(gpus), gpu_table().makers, "rocwright targets")
 
 
 def with_gpus(said: ProjectFile, catalog: Catalog) -> ProjectFile:

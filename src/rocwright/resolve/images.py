@@ -9,12 +9,12 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from rocwheel.errors import ConflictError, FetchError
+from rocwheel.files.atomic import write_atomic
+from rocwheel.model import Frozen
 from rocwright.bases.image import Packages, packages_of
 from rocwright.catalog.model import Base, BaseRelease, PackageManager
-from rocwright.errors import ConflictError, FetchError
-from rocwright.files.atomic import write_atomic
 from rocwright.home import Home
-from rocwright.model.base import Frozen
 from rocwright.model.steps import FilePin, ImageOrigin, PackageOrigin
 from rocwright.resolve.model import LockedRoot, Role
 from rocwright.sources.debian import upstream_version

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
+from rocwheel.errors import InputError
 from rocwright import __version__
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.mend import AddPackages, Mend, PickVersion
 from rocwright.catalog.model import Component, Provided
 from rocwright.catalog.place import GitPlace, Place
-from rocwright.errors import InputError
 from rocwright.resolve.aliases import catalog_for
 from rocwright.resolve.choose import PYTHON, ROCM, Choice, choose
 from rocwright.resolve.constraints import Requirement

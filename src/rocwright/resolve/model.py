@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from rocwheel.files.atomic import sha256_bytes
+from rocwheel.model import Frozen
 from rocwright.catalog.mend import Mend, Name
 from rocwright.catalog.place import PlaceKind
-from rocwright.files.atomic import sha256_bytes
-from rocwright.model.base import Frozen
 from rocwright.model.steps import FilePin, Word
 from rocwright.resolve.row import row_name
 

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Self
 
+from rocwheel.errors import ConflictError, FetchError
 from rocwright.catalog.address import Address
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Base, BaseRelease, Component, Provided
 from rocwright.catalog.place import ImagePlace, Place
 from rocwright.catalog.provider import Provider
-from rocwright.errors import ConflictError, FetchError
 from rocwright.home import Home
 from rocwright.model.steps import ArchiveOrigin, FilePin, IndexOrigin
 from rocwright.resolve.choose import INSTALLER

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from rocwright.files.atomic import sha256_bytes
+from rocwheel.files.atomic import sha256_bytes
 
 LONGEST = 120
 """Of a name, in characters: it is that of a folder too."""

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from rocwright.model.base import Frozen
+from rocwheel.model import Frozen
 from rocwright.resolve.model import Request
 
 Take = Literal["patch", "stable", "all"]

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from rocwheel.errors import InputError
+from rocwheel.toml.read import holder
+from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import Catalog, load_catalog
 from rocwright.catalog.model import Row, Stack
-from rocwright.errors import InputError
 from rocwright.resolve.files import read_lock, write_lock
 from rocwright.resolve.lock import make_lock
 from rocwright.resolve.model import Lock, Request
 from rocwright.resolve.upstream import OfflineUpstream
-from rocwright.toml.read import DATA, holder
 
 FOLDER = "locks"
 

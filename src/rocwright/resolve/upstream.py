@@ -6,10 +6,10 @@ import platform
 from collections.abc import Sequence
 from typing import Protocol
 
+from rocwheel.errors import InputError
 from rocwright.catalog.model import Base, BaseRelease, Component, Provided
 from rocwright.catalog.place import GitPlace, ImagePlace, Place
 from rocwright.catalog.provider import Provider
-from rocwright.errors import InputError
 from rocwright.resolve.model import LockedComponent, LockedProvider, LockedPython, LockedRoot, Role
 from rocwright.sources.places import describe, kind_of
 

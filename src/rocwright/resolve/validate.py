@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
+from rocwheel.errors import ConflictError, InputError
 from rocwright.catalog.address import filename_of
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.mend import AddPackages
 from rocwright.catalog.model import Base, BaseRelease, Component
-from rocwright.errors import ConflictError, InputError
 from rocwright.model.steps import ArchiveOrigin
 from rocwright.resolve.aliases import catalog_for
 from rocwright.resolve.model import Lock, LockedProvider, Remedy, Request, Role

@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocwright.errors import SandboxError
-from rocwright.files.atomic import sha256_bytes
+from rocwheel.errors import SandboxError
+from rocwheel.files.atomic import sha256_bytes
 from rocwright.sandbox.containers import run_flags
 from rocwright.sandbox.engine import Launch, Scene, ask_version
 

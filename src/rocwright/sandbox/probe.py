@@ -12,8 +12,9 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rocwright.errors import InputError, RocwrightError, SandboxError
-from rocwright.files.atomic import write_atomic
+from rocwheel.errors import InputError, RocwrightError, SandboxError
+from rocwheel.files.atomic import write_atomic
+from rocwheel.folders.temporary import temporary_folder
 from rocwright.sandbox.bubblewrap import Bubblewrap
 from rocwright.sandbox.buildah import Buildah
 from rocwright.sandbox.docker import Docker
@@ -23,7 +24,6 @@ from rocwright.sandbox.model import Job, Mount
 from rocwright.sandbox.nspawn import Nspawn
 from rocwright.sandbox.podman import Podman
 from rocwright.sandbox.runner import make_writable, run
-from rocwright.untrusted import temporary_folder
 
 ENGINES: Mapping[str, Engine] = {
     engine.name: engine for engine in (Podman(), Docker(), Buildah(), Bubblewrap(), Nspawn(), Host())

@@ -10,10 +10,10 @@ import sys
 from subprocess import Popen
 from threading import Lock
 
-from rocwright.processes import outlive
-from rocwright.processes import run as process
+from rocwheel.folders.temporary import sweep_temporary, temporary_places
+from rocwheel.processes import outlive
+from rocwheel.processes import run as process
 from rocwright.sandbox import state
-from rocwright.untrusted import sweep_temporary, temporary_places
 
 _lock = Lock()
 _started: dict[int, Popen[bytes]] = {}

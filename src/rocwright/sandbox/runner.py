@@ -13,8 +13,8 @@ from pathlib import Path
 from subprocess import Popen
 from threading import Event, Timer
 
-from rocwright.errors import InputError, SandboxError
-from rocwright.processes import run as process
+from rocwheel.errors import InputError, SandboxError
+from rocwheel.processes import run as process
 from rocwright.sandbox import cgroup, inside, reaper, state
 from rocwright.sandbox.engine import USER, Engine, Launch, Scene, host_environment, is_root, last_line
 from rocwright.sandbox.layout import make_layout

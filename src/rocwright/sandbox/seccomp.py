@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rocwright.errors import SandboxError
+from rocwheel.errors import SandboxError
 
 DATA = Path(__file__).with_suffix(".toml")
 

@@ -15,15 +15,15 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocwright.errors import RocwrightError, SandboxError
-from rocwright.processes import outlive
-from rocwright.processes import run as process
-from rocwright.processes.owner import Owner as Owner
-from rocwright.processes.owner import start_time as start_time
-from rocwright.processes.owner import this_process as this_process
+from rocwheel.errors import RocwrightError, SandboxError
+from rocwheel.folders.removal import remove_tree
+from rocwheel.processes import outlive
+from rocwheel.processes import run as process
+from rocwheel.processes.owner import Owner as Owner
+from rocwheel.processes.owner import start_time as start_time
+from rocwheel.processes.owner import this_process as this_process
 from rocwright.sandbox import cgroup
 from rocwright.sandbox.engine import MARK, host_environment
-from rocwright.untrusted import remove_tree
 
 _RECORD = "record.json"
 _count = itertools.count(1)

@@ -15,9 +15,9 @@ from pathlib import Path, PurePosixPath
 
 import zstandard
 
-from rocwright.errors import FetchError
-from rocwright.files.atomic import CHUNK, is_git
-from rocwright.untrusted import shown
+from rocwheel.errors import FetchError
+from rocwheel.files.atomic import CHUNK, is_git
+from rocwheel.folders.listing import shown
 
 MOST_BYTES = 40 * 1024**3
 """Unpacked size past which an archive is refused as a bomb."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from rocwright.errors import NetworkError
-from rocwright.units import duration, size
+from rocwheel.errors import NetworkError
+from rocwheel.units import duration, size
 
 if TYPE_CHECKING:
     import requests

@@ -17,10 +17,10 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from rocwright.errors import ConflictError, FetchError, InputError, NetworkError
-from rocwright.files.atomic import write_atomic
+from rocwheel.errors import ConflictError, FetchError, InputError, NetworkError
+from rocwheel.files.atomic import write_atomic
+from rocwheel.processes import run as process
 from rocwright.model.steps import DebianOrigin, DebianSourceOrigin, FilePin
-from rocwright.processes import run as process
 
 OPTIONS = """\
 Acquire::Check-Valid-Until "false";

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 from packaging.version import InvalidVersion, Version
 
-from rocwright.errors import RocwrightError
+from rocwheel.errors import RocwrightError
 from rocwright.sources.sdist import SUFFIX, Sdist, stand_in, stand_in_name
 
 if TYPE_CHECKING:

@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rocwright.errors import FetchError, InputError, NetworkError
-from rocwright.files.atomic import sha256_file, write_atomic
+from rocwheel.errors import FetchError, InputError, NetworkError
+from rocwheel.files.atomic import sha256_file, write_atomic
+from rocwheel.folders.temporary import temporary_folder
+from rocwheel.processes import run as process
 from rocwright.model.step_environment import EPOCH
 from rocwright.model.steps import FilePin, GitOrigin
-from rocwright.processes import run as process
 from rocwright.sources.archive import pack
 from rocwright.sources.mirrors import mirrors, with_settings
-from rocwright.untrusted import temporary_folder
 
 REACH_SECONDS = 20
 """How long a repository may take to answer before the next source place is tried."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from rocwright.errors import FetchError, InputError
-from rocwright.files.atomic import sha256_file
+from rocwheel.errors import FetchError, InputError
+from rocwheel.files.atomic import sha256_file
 from rocwright.model.steps import FilePin, ImageOrigin
 from rocwright.sources import skopeo
 from rocwright.sources.layers import ImageConfig, pack_layers

@@ -17,9 +17,10 @@ from urllib.parse import unquote, urlsplit
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from rocwright.errors import ConflictError, FetchError, InputError, NetworkError
+from rocwheel.errors import ConflictError, FetchError, InputError, NetworkError
+from rocwheel.folders.temporary import temporary_folder
+from rocwheel.processes import run as process
 from rocwright.model.steps import FilePin, IndexOrigin
-from rocwright.processes import run as process
 from rocwright.sources import web
 from rocwright.sources.bounded import read_whole
 from rocwright.sources.front import Front, served
@@ -28,7 +29,6 @@ from rocwright.sources.pins import check_pin
 from rocwright.sources.sdist import Sdist, read_sdist
 from rocwright.sources.session import patient
 from rocwright.store.model import Store
-from rocwright.untrusted import temporary_folder
 
 if TYPE_CHECKING:
     from pypi_simple import DistributionPackage, ProjectPage, PyPISimple

@@ -22,8 +22,8 @@ from typing import IO, Any
 
 import zstandard
 
-from rocwright.errors import FetchError
-from rocwright.files.atomic import CHUNK
+from rocwheel.errors import FetchError
+from rocwheel.files.atomic import CHUNK
 from rocwright.model.step_environment import EPOCH
 
 WHITEOUT = ".wh."

@@ -10,8 +10,8 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from rocwheel.errors import InputError
 from rocwright.config import config
-from rocwright.errors import InputError
 
 VARIABLE = "ROCWRIGHT_MIRRORS"
 """PREFIX=REPLACEMENT, any number of them with spaces between; each stands over the file's."""

@@ -19,8 +19,8 @@ from typing import IO, cast
 
 import zstandard
 
+from rocwheel.errors import FetchError, NetworkError
 from rocwright.catalog.model import ListForm
-from rocwright.errors import FetchError, NetworkError
 from rocwright.model.versions import is_older
 from rocwright.sources import web
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rocwright.errors import FetchError
-from rocwright.files.atomic import sha256_file
+from rocwheel.errors import FetchError
+from rocwheel.files.atomic import sha256_file
 from rocwright.model.steps import FilePin
 
 

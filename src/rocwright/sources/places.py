@@ -7,6 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from rocwheel.errors import FetchError, NetworkError
+from rocwheel.files.atomic import sha256_file
+from rocwheel.folders.temporary import temporary_folder
 from rocwright.catalog.address import ArchivePlace
 from rocwright.catalog.place import (
     BuiltinPlace,
@@ -17,15 +20,12 @@ from rocwright.catalog.place import (
     Place,
     PlaceKind,
 )
-from rocwright.errors import FetchError, NetworkError
-from rocwright.files.atomic import sha256_file
 from rocwright.model.step_environment import EPOCH
 from rocwright.model.steps import BuiltinOrigin, FilePin, ImageOrigin
 from rocwright.sources import git, index, web
 from rocwright.sources.archive import pack
 from rocwright.sources.debian import DebianArchive, upstream_version
 from rocwright.store.model import Store
-from rocwright.untrusted import temporary_folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,9 +19,9 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from rocwright.errors import FetchError
+from rocwheel.errors import FetchError
+from rocwheel.folders.temporary import temporary_folder
 from rocwright.sources.archive import unpack
-from rocwright.untrusted import temporary_folder
 
 SUFFIX = ".tar.gz"
 """The one form that the specification knows."""

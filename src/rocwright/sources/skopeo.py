@@ -16,8 +16,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from rocwright.errors import FetchError, InputError, NetworkError, OutOfDiskError, RocwrightError
-from rocwright.processes import run as process
+from rocwheel.errors import FetchError, InputError, NetworkError, OutOfDiskError, RocwrightError
+from rocwheel.processes import run as process
 
 LOOK_SECONDS = 120
 PULL_SECONDS = 4 * 3600

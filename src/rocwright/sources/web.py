@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+from rocwheel.errors import FetchError, NetworkError, RocwrightError
+from rocwheel.files.atomic import sha256_file
+from rocwheel.folders.temporary import temporary_folder
 from rocwright.catalog.address import Address, filename_of
-from rocwright.errors import FetchError, NetworkError, RocwrightError
-from rocwright.files.atomic import sha256_file
 from rocwright.model.steps import ArchiveOrigin, FilePin
 from rocwright.sources.bounded import read_whole
 from rocwright.sources.mirrors import mirrors
 from rocwright.sources.session import patient, retries
 from rocwright.store.model import Store
-from rocwright.untrusted import temporary_folder
 
 if TYPE_CHECKING:
     import requests

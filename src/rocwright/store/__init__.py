@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from rocwright.errors import InputError
+from rocwheel.errors import InputError
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Store
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from rocwheel.model import Frozen
 from rocwright.home import Home
-from rocwright.model.base import Frozen
 from rocwright.store.leases import ours
 from rocwright.store.model import DamagedBlobError, Maintenance, Record, Store, is_key
 from rocwright.untrusted import Untrusted

@@ -16,9 +16,9 @@ from urllib.parse import unquote, urlsplit
 
 from filelock import FileLock
 
-from rocwright.errors import InputError, InternalError, OutOfDiskError
-from rocwright.files.atomic import CHUNK, sha256_file, write_atomic
-from rocwright.files.hashes import Hashes
+from rocwheel.errors import InputError, InternalError, OutOfDiskError
+from rocwheel.files.atomic import CHUNK, sha256_file, write_atomic
+from rocwheel.files.hashes import Hashes
 from rocwright.store import leases
 from rocwright.store.layout import FOLDERS, Layout
 from rocwright.store.maintenance import LocalMaintenance

@@ -11,9 +11,9 @@ from typing import Annotated, Literal, Protocol
 
 from pydantic import AfterValidator
 
-from rocwright.errors import FailureClass, RocwrightError
-from rocwright.files.hashes import Hashes
-from rocwright.model.base import Frozen
+from rocwheel.errors import FailureClass, RocwrightError
+from rocwheel.files.hashes import Hashes
+from rocwheel.model import Frozen
 
 STORE_SCHEMA = 2
 """How a store is laid out. In 1 records had no sha256; such a store is brought up to date when it is opened.

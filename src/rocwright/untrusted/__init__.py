@@ -8,20 +8,5 @@ device. It holds while the step still runs and exchanges what lies there.
 from __future__ import annotations
 
 from rocwright.untrusted.folder import MOST_ENTRIES, MOST_OUTPUT, MOST_TEXT, Untrusted
-from rocwright.untrusted.listing import Entry, kind_of, shown
-from rocwright.untrusted.removal import remove_tree
-from rocwright.untrusted.temporary import sweep_temporary, temporary_folder, temporary_places
 
-__all__ = [
-    "MOST_ENTRIES",
-    "MOST_OUTPUT",
-    "MOST_TEXT",
-    "Entry",
-    "Untrusted",
-    "kind_of",
-    "remove_tree",
-    "shown",
-    "sweep_temporary",
-    "temporary_folder",
-    "temporary_places",
-]
+__all__ = ["MOST_ENTRIES", "MOST_OUTPUT", "MOST_TEXT", "Untrusted"]

@@ -14,9 +14,9 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any, NoReturn
 
-from rocwright.errors import InputError, SandboxError
-from rocwright.files.atomic import CHUNK
-from rocwright.untrusted.listing import Entry, Level, kind_of, shown
+from rocwheel.errors import InputError, SandboxError
+from rocwheel.files.atomic import CHUNK
+from rocwheel.folders.listing import Entry, Level, kind_of, shown
 from rocwright.untrusted.taking import copy, is_written
 
 MOST_TEXT = 64 * 1024**2

@@ -7,8 +7,8 @@ import fcntl
 from pathlib import Path
 from typing import BinaryIO
 
-from rocwright.errors import OutOfDiskError
-from rocwright.files.atomic import CHUNK
+from rocwheel.errors import OutOfDiskError
+from rocwheel.files.atomic import CHUNK
 
 
 def is_written(descriptor: int) -> bool:

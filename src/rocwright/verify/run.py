@@ -9,12 +9,14 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from rocwheel.errors import CheckError, RocwrightError
+from rocwheel.folders.temporary import temporary_folder
+from rocwheel.wheels.normalise import form_of
 from rocwright import sandbox
 from rocwright.bases.roots import unpacked_root
 from rocwright.catalog.model import Check, Component
 from rocwright.checks.passed import Passed
 from rocwright.checks.static import Seen, look_at, machine_code, named
-from rocwright.errors import CheckError, RocwrightError
 from rocwright.execution.disk import check_room
 from rocwright.execution.estimate import expected
 from rocwright.execution.options import Options
@@ -32,12 +34,10 @@ from rocwright.resolve.model import Lock
 from rocwright.sandbox.model import Ended, Job, Mount
 from rocwright.sources.archive import unpack
 from rocwright.store.model import Output
-from rocwright.untrusted import temporary_folder
 from rocwright.verify.anew import compiled_anew
 from rocwright.verify.lines import MARK, outcome_word, read_line
 from rocwright.verify.suites import lacking, lacks_words
 from rocwright.verify.tiny_gguf import write_tiny_model
-from rocwright.wheels.normalise import form_of
 
 GPU_DEVICES = ("/dev/kfd", "/dev/dri")
 

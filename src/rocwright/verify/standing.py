@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from rocwheel.errors import RocwrightError
+from rocwheel.model import Frozen
+from rocwheel.toml.read import parse, read_toml
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Row, Stack
-from rocwright.errors import RocwrightError
 from rocwright.home import Home
-from rocwright.model.base import Frozen
 from rocwright.plan.make import make_plan
 from rocwright.records.model import Cell, Said
 from rocwright.records.opening import read_records
 from rocwright.records.place import there
 from rocwright.resolve.model import Lock
 from rocwright.resolve.shipped import request_of, rows, shipped_lock
-from rocwright.toml.read import parse, read_toml
 
 EVIDENCE = "evidence.toml"
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from rocwheel.errors import CheckError, InputError
+from rocwheel.processes import run as process
 from rocwright import __version__
 from rocwright.catalog.target import Target
-from rocwright.errors import CheckError, InputError
 from rocwright.execution.runs import LogFile, log_name
 from rocwright.home import Home
-from rocwright.processes import run as process
 from rocwright.records.ended import me
 from rocwright.records.model import SUITE, Finding, Outcome, Run, StepRun, new_run_id, now, with_failure
 from rocwright.records.recorder import RunRecorder

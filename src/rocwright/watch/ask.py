@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
-from rocwright.errors import NetworkError, RocwrightError
+from rocwheel.errors import NetworkError, RocwrightError
 from rocwright.watch.question import Question
 from rocwright.watch.upstream import Answer
 

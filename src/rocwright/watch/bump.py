@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from packaging.version import InvalidVersion, Version
 
+from rocwheel.errors import ConflictError, InputError
 from rocwright.catalog.load import Catalog, lookup
-from rocwright.errors import ConflictError, InputError
 from rocwright.plan.make import make_plan
 from rocwright.resolve.choose import ROCM
 from rocwright.resolve.difference import Difference, difference

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from pydantic import ValidationError
 
-from rocwright.files.atomic import sha256_bytes, write_atomic
+from rocwheel.files.atomic import sha256_bytes, write_atomic
+from rocwheel.model import Frozen
 from rocwright.home import Home
-from rocwright.model.base import Frozen
 from rocwright.watch.model import Report
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from rocwheel.errors import FetchError
 from rocwright.catalog.issue import Issue, the_issues
 from rocwright.catalog.load import Catalog
-from rocwright.errors import FetchError
 from rocwright.home import Home
 from rocwright.model.steps import FilePin
 from rocwright.model.versions import step_between

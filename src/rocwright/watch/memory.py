@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from rocwright.files.atomic import write_atomic
-from rocwright.model.base import Frozen
+from rocwheel.files.atomic import write_atomic
+from rocwheel.model import Frozen
 
 MOST = 5000
 """Entries of each kind that are kept, the newest."""

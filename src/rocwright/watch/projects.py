@@ -7,8 +7,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from rocwheel.errors import FetchError, InputError
 from rocwright.catalog.load import the_catalog
-from rocwright.errors import FetchError, InputError
 from rocwright.home import Home
 from rocwright.project import Project, project_in, project_of
 from rocwright.resolve.files import PROJECT, change_request, read_lock, read_project, write_lock

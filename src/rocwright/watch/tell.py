@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from rocwheel.units import duration
 from rocwright.resolve.tell_difference import days
-from rocwright.units import duration
 from rocwright.watch.model import Alarm, Caution, News, Report, Silent
 
 KEPT = {

@@ -15,9 +15,9 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import StringConstraints, ValidationError
 
-from rocwright.errors import InputError
-from rocwright.files.atomic import write_atomic
-from rocwright.model.base import Frozen
+from rocwheel.errors import InputError
+from rocwheel.files.atomic import write_atomic
+from rocwheel.model import Frozen
 
 Scope = Literal["read", "run", "promote"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)

@@ -7,11 +7,11 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from rocwheel.errors import RocwrightError
 from rocwright import api
 from rocwright.catalog.load import the_catalog
 from rocwright.cycle.by_hand import promote
 from rocwright.cycle.stands import ChannelPlace
-from rocwright.errors import RocwrightError
 from rocwright.records.model import Run, Which
 from rocwright.resolve.model import Lock
 from rocwright.resolve.model import Request as Asked

@@ -14,8 +14,9 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from rocwright.errors import RocwrightError
-from rocwright.files.atomic import sha256_bytes
+from rocwheel.errors import RocwrightError
+from rocwheel.files.atomic import sha256_bytes
+from rocwheel.wheels.index.response_cache import Again
 from rocwright.web.access import TooManyError
 from rocwright.web.actions import Doing
 from rocwright.web.artifacts import Artifacts
@@ -31,7 +32,6 @@ from rocwright.web.pages import Pages
 from rocwright.web.queue import Queue
 from rocwright.web.site import COOKIE, Site
 from rocwright.web.trends import Trends
-from rocwright.wheels.index.response_cache import Again
 
 STATIC = {
     "site.css": "text/css; charset=utf-8",

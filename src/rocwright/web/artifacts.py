@@ -20,18 +20,18 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
-from rocwright.errors import RocwrightError
-from rocwright.files.hashes import Hashes
+from rocwheel.errors import RocwrightError
+from rocwheel.files.hashes import Hashes
+from rocwheel.folders.temporary import temporary_folder
+from rocwheel.wheels.formats import is_tar
+from rocwheel.wheels.index.sent import sent
 from rocwright.provenance.check import SAYS_NOT
 from rocwright.records.model import Artifact
 from rocwright.store import open_store
 from rocwright.store.model import Store, is_key
-from rocwright.untrusted import temporary_folder
 from rocwright.web.pages import Pages
 from rocwright.web.proofs import Laid, check, has_key, laid_out
 from rocwright.web.site import asked
-from rocwright.wheels.formats import is_tar
-from rocwright.wheels.index.sent import sent
 
 T = TypeVar("T")
 
@@ -127,8 +127,8 @@ class Artifacts:
 
     def _drawn(self, made: Artifact) -> str:
 
-        from rocwright.wheels.picture import draw
-        from rocwright.wheels.picture.anatomy import anatomy
+        from rocwheel.wheels.picture import draw
+        from rocwheel.wheels.picture.anatomy import anatomy
 
         if not is_drawn(made):
             raise HTTPException(404, "files of this kind cannot be drawn")

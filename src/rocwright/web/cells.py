@@ -10,10 +10,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from rocwheel.errors import RocwrightError
 from rocwright import api
 from rocwright.cycle.run import last_cycle
 from rocwright.cycle.stands import ChannelPlace, stands
-from rocwright.errors import RocwrightError
 from rocwright.records.model import Artifact, Cell, Run, Seen, Which
 from rocwright.records.read import Records
 from rocwright.web.artifacts import install_line

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from rocwright.errors import RocwrightError
-from rocwright.processes import run as process
+from rocwheel.errors import RocwrightError
+from rocwheel.processes import run as process
 from rocwright.web.queue import PATIENCE, mine
 
 SOON = 0.1

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from rocwheel.units import duration
 from rocwright.records.model import Run, StepRun, StepTime
-from rocwright.units import duration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,10 +11,10 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from rocwheel.wheels.index.serve import routes
+from rocwheel.wheels.index.shelf import LEAST_WAIT, Shelf
 from rocwright.home import Home
 from rocwright.web.site import Site
-from rocwright.wheels.index.serve import routes
-from rocwright.wheels.index.shelf import LEAST_WAIT, Shelf
 
 ASK = {"www-authenticate": 'Basic realm="rocwright: any name, and a token as the password"'}
 

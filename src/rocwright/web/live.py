@@ -14,7 +14,7 @@ import anyio
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
-from rocwright.errors import RocwrightError
+from rocwheel.errors import RocwrightError
 from rocwright.records.model import Run, StepRun, StepTime
 from rocwright.web.eta import going, in_a_word
 from rocwright.web.graph import look_of

@@ -12,9 +12,9 @@ from itertools import groupby
 from starlette.requests import Request
 from starlette.responses import Response
 
+from rocwheel.errors import RocwrightError
+from rocwheel.files.atomic import sha256_bytes
 from rocwright.cycle.run import last_cycle
-from rocwright.errors import RocwrightError
-from rocwright.files.atomic import sha256_bytes
 from rocwright.records.model import Cell
 from rocwright.web.cycling import Cycling
 from rocwright.web.failures import BROKEN, Begin, broken

@@ -11,11 +11,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from rocwheel.units import duration, size
 from rocwright.catalog.issue import Issue, the_issues
 from rocwright.records.model import Run, Sample, StepRun, Which
 from rocwright.resolve.files import LOCK, lock_text
 from rocwright.resolve.model import Lock
-from rocwright.units import duration, size
 from rocwright.web.charts import Chart, chart
 from rocwright.web.eta import going, in_a_word
 from rocwright.web.graph import graph, look_of

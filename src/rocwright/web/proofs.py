@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rocwright.errors import RocwrightError
+from rocwheel.errors import RocwrightError
 from rocwright.provenance import documents, envelope
 from rocwright.provenance.check import Attestation, Verified, read_statement, told, verify
 from rocwright.provenance.documents import Document

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rocwheel.errors import RocwrightError
+from rocwheel.processes import run as process
 from rocwright import __version__
-from rocwright.errors import RocwrightError
-from rocwright.processes import run as process
 from rocwright.records.ended import ended_as, me
 from rocwright.records.model import Run, StepRun, new_run_id, now
 from rocwright.records.read import Records

@@ -7,7 +7,7 @@ from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from rocwright.units import duration, size
+from rocwheel.units import duration, size
 
 
 @cache

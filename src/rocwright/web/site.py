@@ -14,8 +14,8 @@ from anyio.to_thread import run_sync
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
+from rocwheel.errors import InputError
 from rocwright.cycle.channels import channels, channels_in
-from rocwright.errors import InputError
 from rocwright.home import Home
 from rocwright.records.read import Records
 from rocwright.resolve.files import PROJECT, read_project

@@ -12,10 +12,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from rocwheel.units import duration, size
 from rocwright.records.model import Artifact, Run, StepAt, StepRun, Which
 from rocwright.resolve.difference import difference
 from rocwright.resolve.tell_difference import tell_difference
-from rocwright.units import duration, size
 from rocwright.web.charts import Chart, Point, chart
 from rocwright.web.pages import Pages
 from rocwright.web.render import day

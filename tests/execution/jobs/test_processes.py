@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from tests.reused_pids import lives
 
+from rocwheel_samples.reused_pids import lives
 from rocwright.execution.jobs.processes import Kind, Seen, Watch, programs, send
 from rocwright.sandbox import cgroup, state
 from rocwright.sandbox.engine import MARK

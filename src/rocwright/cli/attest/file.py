@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rocwright.cli.common import json_option
+from rocwheel.cli.common import json_option
 
 
 @click.command("file")
@@ -23,7 +23,7 @@ def command(file: Path, key: Path | None, as_json: bool) -> None:
     Only for files that this machine built: a statement records what was seen. A passphrase is read from
     $ROCWRIGHT_ATTEST_PASSPHRASE.
     """
-    from rocwright.cli.tell import print_json
+    from rocwheel.cli.tell import print_json
     from rocwright.home import Home
     from rocwright.provenance.keys import chosen
     from rocwright.provenance.sidecars import attest

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwright.cli.common import json_option
-from rocwright.units import printable
+from rocwheel.cli.common import json_option
+from rocwheel.units import printable
 
 if TYPE_CHECKING:
     from rocwright.provenance.check import Attestation
@@ -23,7 +23,7 @@ def command(file: Path, as_json: bool) -> None:
     FILE is an artifact with its statement next to it, or the .intoto.jsonl itself. --json prints the
     statements as they are.
     """
-    from rocwright.cli.tell import print_json
+    from rocwheel.cli.tell import print_json
     from rocwright.provenance.check import read_statement, statements_of, told
     from rocwright.provenance.envelope import SUFFIX, read_envelopes
 

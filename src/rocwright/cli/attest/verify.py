@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rocwright.cli.common import json_option
+from rocwheel.cli.common import json_option
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -30,9 +30,9 @@ def command(file: Path, keys: tuple[Path, ...], statement: Path | None, as_json:
     """
     from dataclasses import asdict
 
+    from rocwheel.cli.tell import print_json
+    from rocwheel.errors import InputError
     from rocwright.cli.attest.show import tell
-    from rocwright.cli.tell import print_json
-    from rocwright.errors import InputError
     from rocwright.provenance.check import SAYS_NOT, statements_of, verify
     from rocwright.provenance.keys import own_public_key, public_key
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwright.cli.common import json_option
+from rocwheel.cli.common import json_option
 
 if TYPE_CHECKING:
     from rocwright.provenance.compare import Compared
@@ -30,7 +30,7 @@ def command(before: Path, after: Path, every: bool, as_json: bool) -> None:
     """
     from dataclasses import asdict
 
-    from rocwright.cli.tell import print_json
+    from rocwheel.cli.tell import print_json
     from rocwright.provenance.compare import compare
     from rocwright.provenance.documents import read_document
 

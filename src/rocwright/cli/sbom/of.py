@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from rocwright.cli.common import Asked, project_options, say, the_project
+from rocwheel.cli.common import say
+from rocwright.cli.common import Asked, project_options, the_project
 
 
 @click.command("of")

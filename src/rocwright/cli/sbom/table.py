@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import click
 
+from rocwheel.units import printable
 from rocwright.provenance.documents import Document, Part
-from rocwright.units import printable
 
 EXCLUDED = "excluded"
 
 
 def show(document: Document, *, every: bool) -> None:
     """What it is of, the edits, and the components; those needed to build alone are counted, or told too."""
-    from rocwright.cli.tell import print_table
+    from rocwheel.cli.tell import print_table
 
     click.echo(click.style(f"{document.subject} {document.version}".strip(), bold=True))
     for name, value in document.properties.items():

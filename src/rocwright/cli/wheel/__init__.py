@@ -1,25 +1,16 @@
-"""`rocwright wheel`: one file a verb, imported when the verb is used."""
+"""`rocwright wheel`: rocwheel's verbs, which here read SBOMs and go by the catalog's names."""
 
 from __future__ import annotations
 
 import click
 
-from rocwright.cli import Verbs
-
-VERBS = {
-    "inspect": "Every piece of GPU code in a wheel, library, folder or environment, by target.",
-    "runs-on": "Whether it runs on a GPU, and why: natively, generically, with an override, or not.",
-    "audit-override": "Is code for one target valid on another: kernel by kernel, from the machine code.",
-    "slim": "The same wheel, library or folder with only the machine code that the GPUs need.",
-    "split": "A wheel as a neutral one and one for each GPU target.",
-    "merge": "The pieces that split made, put together for all targets or some.",
-    "bundle": "A wheel that needs ROCm, with all of it that it needs inside.",
-    "normalise": "The same content as the same bytes: order, times, modes, compression, RECORD.",
-    "diff": "What differs between two wheels, from the name down to the kernel.",
-    "index": "A folder of wheels as a package index: pages, an object store, a server.",
-}
+from rocwheel.cli import PACKAGE, VERBS
+from rocwheel.cli.caller import use
+from rocwheel.cli.verbs import Verbs
 
 
-@click.group("wheel", cls=Verbs, verbs=VERBS, package="rocwright.cli.wheel")
-def command() -> None:
+@click.group("wheel", cls=Verbs, verbs=VERBS, package=PACKAGE)
+@click.pass_context
+def command(context: click.Context) -> None:
     """The machine code in wheels and libraries: see it, judge it, trim it, serve it."""
+    use(context, sboms="rocwright.cli.wheel.sboms", gpus="rocwright.api.gpus")

@@ -1,19 +1,20 @@
-"""The SBOMs inside wheels, as `wheel inspect` and `wheel diff` tell of them."""
+"""The SBOMs inside wheels, as `wheel inspect` and `wheel diff` tell of them (see rocwheel.cli.caller)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rocwright.errors import RocwrightError
-
-if TYPE_CHECKING:
-    from rocwright.provenance.compare import Compared
+from rocwheel.cli.caller import paths
+from rocwheel.errors import RocwrightError
 
 
 def sboms(wheel: Path) -> list[dict[str, Any]]:
     """Each SBOM in a wheel: its path, of what it is, how many components; of one that is none, why."""
-    if wheel.suffix != ".whl" or not wheel.is_file() or not _may_have_some(wheel):
+    if not paths(wheel):
+        # most wheels have none, and do without their reader
         return []
     from rocwright.provenance.documents import parse_document
     from rocwright.provenance.embed import sboms_in
@@ -37,36 +38,26 @@ def sboms(wheel: Path) -> list[dict[str, Any]]:
     return found
 
 
-def _may_have_some(wheel: Path) -> bool:
-    """Whether a file lies where SBOMs do (PEP 770): most wheels have none, and do without their reader."""
-    from rocwright.wheels.source import FileSource
-    from rocwright.wheels.zips import zip_members
-
-    try:
-        return any(".dist-info/sboms/" in member.path for member in zip_members(FileSource(wheel)))
-    except RocwrightError:
-        return False
-
-
-def lines(wheel: Path) -> list[str]:
-    """The same for people."""
-    return [
-        f"SBOM  {one['path']}: {one['wrong']}"
-        if one["wrong"]
-        else f"SBOM  {one['path']}: {one['components']:,} components, {one['edits']:,} edits "
+def line(sbom: dict[str, Any]) -> str:
+    """One of these for people."""
+    if sbom["wrong"]:
+        return f"SBOM  {sbom['path']}: {sbom['wrong']}"
+    return (
+        f"SBOM  {sbom['path']}: {sbom['components']:,} components, {sbom['edits']:,} edits "
         "(rocwright sbom shows them)"
-        for one in sboms(wheel)
-    ]
+    )
 
 
-def compared(before: Path, after: Path) -> Compared | None:
-    """What the SBOMs of two wheels differ in; None where one of them has none that can be read."""
+def compared(before: Path, after: Path, every: bool) -> tuple[dict[str, Any], Sequence[str]]:
+    """What the SBOMs of two wheels differ in, as data and as lines; nothing where one has none to be read."""
     if not (sboms(before) and sboms(after)):
-        return None
+        return {}, ()
+    from rocwright.cli.sbom.diff import lines
     from rocwright.provenance.compare import compare
     from rocwright.provenance.documents import read_document
 
     try:
-        return compare(read_document(before), read_document(after))
+        found = compare(read_document(before), read_document(after))
     except RocwrightError:
-        return None
+        return {}, ()
+    return asdict(found), list(lines(found, every))

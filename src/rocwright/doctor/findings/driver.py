@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
+from rocwheel.units import size
 from rocwright.catalog.load import Catalog
 from rocwright.diagnosis.facts import HostFacts
 from rocwright.doctor.findings.devices import named
 from rocwright.doctor.findings.model import Finding, Say, found, speaker
 from rocwright.machine.model import Gpu, Machine
-from rocwright.units import size
 
 HALF = 0.55
 """GTT of so much of the memory, or less, is the kernel's own choice, which is the half."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
+from rocwheel.model import Frozen
 from rocwright.diagnosis.facts import Concern, Grade, HostFacts
-from rocwright.model.base import Frozen
 
 ORDER: tuple[Grade, ...] = ("error", "warning", "note", "ok")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from rocwheel.units import size
 from rocwright.diagnosis.facts import Grade, HostFacts
 from rocwright.doctor.findings.model import Finding, Say, speaker
 from rocwright.doctor.needs import Need
 from rocwright.machine.model import FreeSpace, Machine, Memory
-from rocwright.units import size
 
 FEW_INODES = 200_000
 """A root file system with ROCm has some 60,000 files; a stack has a few of them and its own trees."""

@@ -15,9 +15,10 @@ from functools import cache
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
+from rocwheel.model import Frozen
+from rocwheel.toml.read import Reader
+from rocwright.catalog.folders import catalog_folders
 from rocwright.catalog.sizes import Size
-from rocwright.model.base import Frozen
-from rocwright.toml.read import Reader, catalog_folders
 
 FIFO = "/run/rocwright/tokens"
 """Where a sandbox has the fifo: in a folder that is the sandbox's own in every engine."""

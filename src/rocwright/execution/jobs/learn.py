@@ -21,10 +21,10 @@ from typing import Annotated
 from filelock import FileLock
 from pydantic import Field, ValidationError
 
+from rocwheel.files.atomic import write_atomic
+from rocwheel.model import Frozen
 from rocwright.execution.jobs.processes import Kind
-from rocwright.files.atomic import write_atomic
 from rocwright.home import Home
-from rocwright.model.base import Frozen
 
 MOST_WEIGHT = 512
 """Peaks that one sort remembers; with more, all of them count half."""

@@ -15,12 +15,13 @@ from typing import Annotated
 
 from pydantic import Field
 
-from rocwright.errors import RocwrightError
+from rocwheel.errors import RocwrightError
+from rocwheel.model import Frozen
+from rocwheel.processes import run as process
+from rocwheel.toml.read import Reader
+from rocwright.catalog.folders import catalog_folders
 from rocwright.execution.jobs.kernel import text
-from rocwright.model.base import Frozen
-from rocwright.processes import run as process
 from rocwright.sandbox import state
-from rocwright.toml.read import Reader, catalog_folders
 
 TABLE = "job_kinds.toml"
 

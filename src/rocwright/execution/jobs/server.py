@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Event, Lock, Thread
 
+from rocwheel.units import size
 from rocwright.execution.executor import Alone
 from rocwright.execution.jobs.circulation import WRITERS, Circulation
 from rocwright.execution.jobs.join import told_clients, told_to_share
@@ -27,7 +28,6 @@ from rocwright.execution.jobs.tokens import Tokens
 from rocwright.home import Home
 from rocwright.model.steps import Step
 from rocwright.sandbox import cgroup, reaper, state
-from rocwright.units import size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,18 @@
+"""LLVM's tools."""
+
+from __future__ import annotations
+
+import shutil
+
+from rocwheel_samples import MissingError
+
+LLVM = "19"
+"""The release whose clang, lld and LLVM tools the tests compile and compare with (see tools/prepare)."""
+
+
+def llvm(tool: str, release: str = LLVM) -> str:
+    """The path of one of LLVM's tools. Raises MissingError where it is not installed."""
+    found = shutil.which(f"{tool}-{release}") or shutil.which(f"/usr/lib/llvm-{release}/bin/{tool}")
+    if found is None:
+        raise MissingError(f"{tool}-{release} is not installed")
+    return found

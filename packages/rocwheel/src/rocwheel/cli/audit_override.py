@@ -1,0 +1,108 @@
+"""`rocwheel audit-override`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rocwheel.cli.common import complete_gpu, json_option
+
+if TYPE_CHECKING:
+    from rocwheel.wheels.audit.run import Advice, Report
+
+LONGEST_NAME = 60
+
+
+@click.command("audit-override")
+@click.argument("path", type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--code", required=True, shell_complete=complete_gpu, help="The target that the code is for: gfx1100."
+)
+@click.option(
+    "--on", required=True, shell_complete=complete_gpu, help="The target that it is to run on: gfx1151."
+)
+@click.option(
+    "--llvm",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="The folder of LLVM's tools; otherwise the newest here that knows both targets.",
+)
+@json_option
+@click.pass_context
+def command(context: click.Context, path: Path, code: str, on: str, llvm: Path | None, as_json: bool) -> None:
+    """Whether code in PATH for one target is valid on another, kernel by kernel, from the machine code.
+
+    Each kernel is disassembled as both and compared, with registers, memory, and what LLVM knows of faults
+    and differences of the hardware. Ends with 0 only where every kernel is safe, else with 12.
+    """
+    from rocwheel.cli.caller import gpus as known
+    from rocwheel.cli.tell import print_json
+    from rocwheel.errors import FailureClass
+    from rocwheel.wheels.audit.judge import AuditVerdict
+    from rocwheel.wheels.audit.run import advice, audit_override
+
+    code, on = known().code_target(code), known().code_target(on)
+    report = audit_override(path, code, on, llvm=llvm, tell=_progress if sys.stderr.isatty() else _silent)
+    told = advice(code, on)
+    if as_json:
+        print_json(_as_data(report, told))
+    else:
+        _show(report, told)
+    context.exit(0 if report.verdict is AuditVerdict.SAFE else FailureClass.CHECK.exit_code)
+
+
+def _silent(done: int, total: int) -> None:
+    pass
+
+
+def _progress(done: int, total: int) -> None:
+    click.echo(f"\r{done} of {total} code objects" + ("\n" if done == total else ""), err=True, nl=False)
+
+
+def _as_data(report: Report, told: Advice) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {
+        "code": report.code,
+        "on": report.on,
+        "verdict": report.verdict,
+        "kernels": dict(report.counts),
+        "llvm": {"path": str(report.llvm.path), "version": report.llvm.version},
+        "override": asdict(told),
+        "objects": [asdict(one) for one in report.objects],
+    }
+
+
+def _show(report: Report, told: Advice) -> None:
+    from rocwheel.cli.tell import print_table
+    from rocwheel.wheels.audit.judge import AuditVerdict
+
+    click.echo(f"code for {report.code} on {report.on}, read with LLVM {report.llvm.version}\n")
+    paths = dict.fromkeys(one.path for one in report.objects)
+    rows = []
+    for path in paths:
+        objects = [one for one in report.objects if one.path == path]
+        kernels = [kernel for one in objects for kernel in one.kernels]
+        counts = [sum(kernel.verdict is verdict for kernel in kernels) for verdict in AuditVerdict]
+        rows.append((path, *(f"{count:,}" for count in (len(objects), *counts))))
+    print_table(("file", "code objects", *AuditVerdict), rows, right=(1, 2, 3, 4))
+    for count, kernel, reason in report.reasons:
+        name = kernel.name if len(kernel.name) <= LONGEST_NAME else f"{kernel.name[:LONGEST_NAME]}..."
+        click.echo(
+            f"\n{reason.verdict}: {count:,} kernels ({reason.kind}), such as {name or 'a whole object'}"
+        )
+        click.echo(f"  {reason.text}")
+    click.echo()
+    if told.value and report.code != report.on:
+        click.echo(f"override  {told.variable}={told.value} makes a {report.on} pass for {report.code}")
+    if told.warning or told.tried:
+        tried = f"tried: {', '.join(told.tried)}" if told.tried else ""
+        click.echo(f"reported  {'; '.join(filter(None, (tried, told.warning)))}")
+    summary = {
+        AuditVerdict.SAFE: "every kernel is safe, as far as machine code tells; checked without a GPU",
+        AuditVerdict.NOT_SAFE: "some kernels are not safe",
+        AuditVerdict.NOT_CHECKED: "not every kernel could be checked",
+    }
+    click.echo(f"verdict   {report.verdict}: {summary[report.verdict]}")

@@ -1,0 +1,53 @@
+"""Options that several verbs share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from rocwheel.wheels.gpu_names import GpuNames
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def complete_gpu(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Shell completion with targets and, once something is typed, names of products and chips."""
+    from rocwheel.wheels.gpu_names import gpu_table
+
+    return completions(gpu_table().gpus, incomplete)
+
+
+def completions(gpus: Iterable[GpuNames], incomplete: str) -> list[CompletionItem]:
+    """The names of GPUs, and `auto`, that begin with what was typed.
+
+    Their words are joined by dashes, which need no quotes, and are in small letters where they are typed so.
+    """
+    from click.shell_completion import CompletionItem
+
+    known = tuple(gpus)
+    found = {one.target: ", ".join(one.products) for one in known} | {"auto": "the GPU of this machine"}
+    if incomplete:
+        for one in known:
+            for name in one.names:
+                joined = name.replace(" ", "-")
+                found.setdefault(joined.lower() if incomplete.islower() else joined, one.target)
+    return [
+        CompletionItem(name, help=told)
+        for name, told in found.items()
+        if name.lower().startswith(incomplete.lower())
+    ]
+
+
+def json_option(function: F) -> F:
+    """--json on every verb that reports."""
+    return click.option("--json", "as_json", is_flag=True, help="As JSON on standard output.")(function)
+
+
+def say(text: str) -> None:
+    """Progress on standard error."""
+    click.echo(text, err=True)

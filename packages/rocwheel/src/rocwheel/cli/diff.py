@@ -1,0 +1,45 @@
+"""`rocwheel diff`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rocwheel.cli.common import json_option
+
+_PATH = click.Path(exists=True, path_type=Path)
+
+
+@click.command("diff")
+@click.argument("before", type=_PATH)
+@click.argument("after", type=_PATH)
+@click.option("--all", "every", is_flag=True, help="List every name, however many there are.")
+@json_option
+def command(before: Path, after: Path, every: bool, as_json: bool) -> None:
+    """What differs between two wheels, from the name down to the kernel.
+
+    BEFORE and AFTER are wheels, unpacked wheels, or libraries. Exit code 0: installing one or the other makes
+    no difference; 1: it does; others are errors.
+    """
+    from dataclasses import asdict
+
+    from rocwheel.cli.caller import sboms
+    from rocwheel.cli.tell import print_json
+    from rocwheel.wheels.diff.text import lines, summary
+    from rocwheel.wheels.diff.wheels import diff
+
+    found = diff(before, after)
+    # an SBOM that differs is told by what it tells of, not only as a file
+    differ = any("/sboms/" in one.path for one in found.files)
+    bills, told = sboms().compared(before, after, every) if differ else ({}, ())
+    if as_json:
+        sbom = {"sbom": bills} if bills else {}
+        print_json({"same": found.same, "summary": summary(found), **asdict(found), **sbom})
+    else:
+        click.echo(click.style(summary(found), bold=True))
+        for line in lines(found, every=every):
+            click.echo(line)
+        for line in told:
+            click.echo(f"  SBOM: {line}")
+    raise SystemExit(0 if found.same else 1)

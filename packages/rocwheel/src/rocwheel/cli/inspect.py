@@ -1,0 +1,215 @@
+"""`rocwheel inspect`."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rocwheel.cli.common import json_option
+
+if TYPE_CHECKING:
+    from rocwheel.wheels.codeobjects import CodeObject
+    from rocwheel.wheels.inspection import Inspection, Library, TargetCode
+    from rocwheel.wheels.judge.model import Finding
+
+
+@click.command("inspect")
+@click.argument("path", type=click.Path(exists=True, path_type=Path))
+@click.option("--venv", is_flag=True, help="PATH is a Python environment: say who brought each file.")
+@click.option("--kernels", is_flag=True, help="Every kernel: registers, memory, wave size.")
+@click.option("--judge", is_flag=True, help="Judge the rest too: libraries, paths, tags, RECORD, leftovers.")
+@click.option("--svg", type=click.Path(dir_okay=False, path_type=Path), help="Draw what is in it, as SVG.")
+@click.option(
+    "--html", type=click.Path(dir_okay=False, path_type=Path), help="The same as a page, with tables."
+)
+@json_option
+@click.pass_context
+def command(
+    context: click.Context,
+    path: Path,
+    venv: bool,
+    kernels: bool,
+    judge: bool,
+    svg: Path | None,
+    html: Path | None,
+    as_json: bool,
+) -> None:
+    """Every piece of GPU code in PATH, by target.
+
+    PATH is a wheel, a .tar.gz (or .xz, .zst), a .deb, an OCI image layout, a folder, a static library, or one
+    library, DLL, program or code object. Nothing is unpacked to disk. With --judge, an error in what else is
+    there ends with exit code 12.
+    """
+    if kernels:
+        _kernels(path, as_json)
+        return
+    from rocwheel.cli.caller import sboms
+
+    found = _inspected(path, venv)
+    findings = _judged(path) if judge else []
+    if as_json:
+        _print_json(found, findings if judge else None, sboms().sboms(path))
+    else:
+        _tell(found)
+        for one in sboms().sboms(path):
+            click.echo(sboms().line(one))
+        if judge:
+            from rocwheel.cli.findings import print_findings
+
+            click.echo()
+            print_findings(findings)
+    if svg or html:
+        _draw(path, findings, svg, html)
+    if any(one.grade == "error" for one in findings):
+        from rocwheel.errors import CheckError
+
+        context.exit(CheckError.failure.exit_code)
+
+
+def _draw(path: Path, findings: list[Finding], svg: Path | None, html: Path | None) -> None:
+    from rocwheel.files.atomic import write_atomic
+    from rocwheel.wheels.picture import draw
+    from rocwheel.wheels.picture.anatomy import anatomy
+
+    found = anatomy(path)
+    drawn = {svg: draw.svg(found), html: draw.html(found, findings)}
+    for out, text in drawn.items():
+        if out is not None:
+            write_atomic(out, text)
+            click.echo(f"written: {out}", err=True)
+
+
+def _inspected(path: Path, venv: bool) -> Inspection:
+    if venv:
+        from rocwheel.wheels.environment import inspect_environment
+
+        return inspect_environment(path)
+    from rocwheel.wheels.inspection import inspect
+
+    return inspect(path)
+
+
+def _print_json(found: Inspection, findings: list[Finding] | None, bills: list[dict[str, Any]]) -> None:
+    from rocwheel.cli.findings import as_data
+    from rocwheel.cli.tell import print_json
+
+    told = found.as_dict() | {"sboms": bills}
+    print_json(told | ({} if findings is None else {"findings": as_data(findings)}))
+
+
+def _judged(path: Path) -> list[Finding]:
+    from rocwheel.cli.findings import judged
+
+    return judged(path)
+
+
+def _tell(found: Inspection) -> None:
+    from rocwheel.cli.tell import print_table
+
+    if found.loose:
+        print_table(
+            ("folder", "files of", "target", "files", "bytes"),
+            [(one.folder, one.kind, one.target, f"{one.count:,}", f"{one.size:,}") for one in found.loose],
+            right=(3, 4),
+        )
+        click.echo()
+    if not found.libraries:
+        click.echo(f"no {'other ' if found.loose else ''}GPU code in {found.path}")
+        return
+    rows = [row for library in found.libraries if library.kind != "code object" for row in _rows(library)]
+    rows += _lone(found)
+    print_table(("file", "target", "code objects", "bytes", ""), rows, right=(2, 3))
+    if len(found.libraries) > 1:
+        click.echo()
+        total = [("all files", *_cells(one)) for one in found.totals]
+        print_table(("", "target", "code objects", "bytes", ""), total, right=(2, 3))
+
+
+def _rows(library: Library) -> list[tuple[str, ...]]:
+    owner = f" ({library.distribution})" if library.distribution else ""
+    head = (f"{library.path}{owner}", "", "", f"{library.size:,}", _form(library))
+    return [head, *(("", *_cells(one)) for one in library.targets)]
+
+
+def _lone(found: Inspection) -> list[tuple[str, ...]]:
+    """Files that are one code object each, counted by folder, ending and target."""
+    from rocwheel.wheels.inspection import by_target
+
+    groups: dict[str, list[CodeObject]] = {}
+    for library in found.libraries:
+        if library.kind == "code object":
+            path = PurePosixPath(library.path)
+            owner = f" ({library.distribution})" if library.distribution else ""
+            groups.setdefault(f"{path.parent / ('*' + path.suffix)}{owner}", []).extend(library.code)
+    rows: list[tuple[str, ...]] = []
+    for name, code in groups.items():
+        alone = len(code) == 1
+        told = "a code object" if alone else f"{len(code):,} files, a code object each"
+        rows.append((code[0].path if alone else name, "", "", f"{sum(one.size for one in code):,}", told))
+        rows += [("", *_cells(one)) for one in by_target(code)]
+    return rows
+
+
+def _cells(one: TargetCode) -> tuple[str, str, str, str]:
+    covers = f"covers {', '.join(one.covers)}" if one.covers else ""
+    return one.target_id, f"{one.count:,}", f"{one.size:,}", covers
+
+
+def _form(library: Library) -> str:
+    told = []
+    for form in library.bundles:
+        bundles = f"{form.count:,} bundle{'s' if form.count > 1 else ''}"
+        if form.compression:
+            told.append(
+                f"{bundles}, {form.compression} (CCOB {form.version}): "
+                f"{form.size:,} bytes for {form.unpacked_size:,}"
+            )
+        else:
+            told.append(bundles)
+    if library.unreached:
+        told.append(f"{library.unreached:,} that no wrapper leads to")
+    return "; ".join(told)
+
+
+def _kernels(path: Path, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from rocwheel.cli.tell import print_json, print_table
+    from rocwheel.wheels.inspection import kernels_of
+
+    found = [(one, kernel) for one, kernels in kernels_of(path) for kernel in kernels]
+    if as_json:
+        print_json(
+            [
+                {
+                    "path": one.path,
+                    "index": one.index,
+                    "target": one.target_id,
+                    "abi": one.abi,
+                    **asdict(kernel),
+                }
+                for one, kernel in found
+            ]
+        )
+        return
+    print_table(
+        ("file", "target", "version", "VGPR", "AGPR", "SGPR", "LDS", "scratch", "wave", "kernel"),
+        [
+            (
+                one.path,
+                one.target_id,
+                str(one.abi),
+                str(kernel.vgprs),
+                str(kernel.agprs),
+                str(kernel.sgprs),
+                f"{kernel.lds:,}",
+                f"{kernel.scratch:,}",
+                str(kernel.wave),
+                kernel.name,
+            )
+            for one, kernel in found
+        ],
+        right=(2, 3, 4, 5, 6, 7, 8),
+    )

@@ -1,0 +1,37 @@
+"""`rocwheel merge`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rocwheel.cli.common import json_option
+
+
+@click.command("merge")
+@click.argument(
+    "wheels", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+@click.option(
+    "-o", "--out", type=click.Path(path_type=Path), default=Path(), help="A folder; without it, this one."
+)
+@json_option
+def command(wheels: tuple[Path, ...], out: Path, as_json: bool) -> None:
+    """The wheel that the pieces WHEELS make: a neutral one, and those of the targets that are wanted.
+
+    With all targets it is the wheel that was split; with some it is what `slim` makes of it.
+    """
+    from dataclasses import asdict
+
+    from rocwheel.cli.common import say
+    from rocwheel.cli.tell import print_json
+    from rocwheel.wheels.split.merge import merge_wheels
+
+    found = merge_wheels(wheels, out, tell=lambda name: say(f"  {name}"))
+    if as_json:
+        print_json(asdict(found))
+        return
+    click.echo(f"{found.path}   {found.size:,} bytes, for {', '.join(found.targets)}")
+    if found.exact:
+        click.echo("the same bytes as the wheel that was split, in its one form")

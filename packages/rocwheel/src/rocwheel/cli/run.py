@@ -1,0 +1,41 @@
+"""A command line from its start to its exit code: no failure of a user's ends in a traceback."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+
+import click
+
+from rocwheel.processes import startup
+
+
+def run(command: click.Command, failed: Callable[[Exception], int]) -> None:
+    """Run the command line; every failure ends with its class's exit code.
+
+    `failed` prints what no verb foresaw, and gives the exit code.
+    """
+    debug = "--debug" in sys.argv
+    # asked to end, it ends what it runs, as with Ctrl-C
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    startup.settle()
+    try:
+        code = command.main(standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except click.exceptions.Abort:
+        click.echo("stopped", err=True)
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    except Exception as error:
+        if debug:
+            raise
+        sys.exit(failed(error))

@@ -1,0 +1,111 @@
+"""`rocwheel slim`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rocwheel.cli.common import complete_gpu, json_option
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rocwheel.wheels.slim.report import Report
+    from rocwheel.wheels.slim.wish import Compress
+
+
+@click.command("slim")
+@click.argument("path", type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--gpu",
+    "gpus",
+    multiple=True,
+    required=True,
+    shell_complete=complete_gpu,
+    help='Such as gfx1151, gfx90a:xnack- or "RX 580"; more than once, or with commas; auto: those here.',
+)
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    help="The new file or folder; for a wheel also the folder to write it into. Without it: beside PATH.",
+)
+@click.option(
+    "--compress",
+    type=click.Choice(["keep", "none", "zlib", "zstd"]),
+    default="keep",
+    show_default=True,
+    help="How the code that stays is packed.",
+)
+@click.option("--strip", is_flag=True, help="Take out debug sections too.")
+@click.option("--allow-missing", is_flag=True, help="It is no error that code for a GPU is not there.")
+@json_option
+def command(
+    path: Path,
+    gpus: tuple[str, ...],
+    out: Path | None,
+    compress: Compress,
+    strip: bool,
+    allow_missing: bool,
+    as_json: bool,
+) -> None:
+    """PATH with only the machine code that the GPUs need: a wheel, a library or program, or a folder.
+
+    Code of other GPUs is taken out of the files, files of other GPUs are left out. Everything that loaded
+    before loads still. A wheel gets a version that says so, such as 1.22.2+gfx1151.
+    """
+    from dataclasses import asdict
+
+    from rocwheel.cli.caller import gpus as known
+    from rocwheel.cli.common import say
+    from rocwheel.cli.tell import print_json
+    from rocwheel.wheels.slim import slim
+    from rocwheel.wheels.write import epoch_from_environment
+
+    report = slim(
+        path,
+        known().code_targets(gpus),
+        out,
+        compress=compress,
+        strip=strip,
+        allow_missing=allow_missing,
+        epoch=epoch_from_environment(),
+        tell=lambda name: say(f"  {name}"),
+    )
+    if as_json:
+        print_json(asdict(report))
+    else:
+        _tell(report)
+
+
+MOST_ROWS = 20
+
+
+def _tell(report: Report) -> None:
+    from rocwheel.cli.tell import print_table
+
+    files = [one for one in report.changed if one.after]
+    print_table(
+        ("file", "bytes before", "after", "code kept", "code gone"),
+        [
+            (one.path, f"{one.before:,}", f"{one.after:,}", _targets(one.stayed), _targets(one.went))
+            for one in files[:MOST_ROWS]
+        ],
+        right=(1, 2),
+    )
+    if len(files) > MOST_ROWS:
+        click.echo(f"... and {len(files) - MOST_ROWS} more")
+    gone = [one for one in report.changed if not one.after]
+    if gone:
+        click.echo(f"{len(gone)} files of other GPUs left out, {sum(one.before for one in gone):,} bytes")
+    for name, why in report.left.items():
+        click.echo(f"{click.style('left', bold=True)}     {name}: {why}")
+    for name, missing in report.missing.items():
+        click.echo(f"{click.style('missing', bold=True)}  {name}: no code for {', '.join(missing)}")
+    click.echo(f"{report.out}   {report.before:,} -> {report.after:,} bytes")
+
+
+def _targets(code: Mapping[str, int]) -> str:
+    return ", ".join(sorted(code))

@@ -1,0 +1,27 @@
+"""`rocwheel targets`."""
+
+from __future__ import annotations
+
+import click
+
+from rocwheel.cli.common import complete_gpu, json_option
+
+
+@click.command("targets")
+@click.argument("name", required=False, shell_complete=complete_gpu)
+@json_option
+def command(name: str | None, as_json: bool) -> None:
+    """GPUs by any name (gfx1151, "RX 580", 780M, "Strix Halo", 1002:67df), and the ones in this machine."""
+    from dataclasses import asdict
+
+    from rocwheel.cli.tell import print_json, print_table
+    from rocwheel.wheels.asked import every_gpu, known_here
+    from rocwheel.wheels.gpu_names import find
+
+    chosen = find(name, every_gpu()) if name else every_gpu().gpus
+    here = known_here()
+    if as_json:
+        print_json({"here": here, "targets": [asdict(one) for one in chosen]})
+        return
+    print_table(("target", "products"), [(one.target, ", ".join(one.products)) for one in chosen])
+    click.echo(f"\nin this machine: {', '.join(here) or 'no AMD GPU found'}")

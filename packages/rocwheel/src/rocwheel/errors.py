@@ -1,0 +1,216 @@
+"""Every failure a user can meet: class, exit code, what happened, the likely cause, the next step."""
+
+from __future__ import annotations
+
+import errno
+from enum import StrEnum
+
+
+class FailureClass(StrEnum):
+    """The closed set of failure classes; each has one exit code, so that scripts can tell them apart."""
+
+    INPUT = "input"
+    CONFLICT = "conflict"
+    FETCH = "fetch"
+    PATCH = "patch"
+    COMPILE = "compile"
+    OUT_OF_MEMORY = "out of memory"
+    OUT_OF_DISK = "out of disk"
+    TIMEOUT = "time-out"
+    NETWORK = "network"
+    SANDBOX = "sandbox"
+    CHECK = "check"
+    INTERNAL = "internal"
+    INTERRUPTED = "interrupted"
+
+    @property
+    def exit_code(self) -> int:
+        """Exit status of the command that ends with this class."""
+        return _EXIT_CODES[self]
+
+
+_EXIT_CODES = {
+    FailureClass.INPUT: 2,
+    FailureClass.CONFLICT: 3,
+    FailureClass.FETCH: 4,
+    FailureClass.PATCH: 5,
+    FailureClass.COMPILE: 6,
+    FailureClass.OUT_OF_MEMORY: 7,
+    FailureClass.OUT_OF_DISK: 8,
+    FailureClass.TIMEOUT: 9,
+    FailureClass.NETWORK: 10,
+    FailureClass.SANDBOX: 11,
+    FailureClass.CHECK: 12,
+    FailureClass.INTERNAL: 70,
+    FailureClass.INTERRUPTED: 130,
+}
+
+
+class RocwrightError(Exception):
+    """A failure told as a friend would: `what` happened, the likely `cause`, what to do `next_step`.
+
+    `detail` holds lines worth seeing as they are (the first error of a log, a list of names).
+    `issue` names the known issue that explains it, `known` what that means, `mend` its remedy in words,
+    `heal` what `build --heal` would do about it, `no_heal` why it can do nothing.
+    Subclasses only fix the failure class; the command line prints the error and exits with its code.
+    """
+
+    failure = FailureClass.INTERNAL
+    again = False
+    """Whether the same command, run at once, can be expected to succeed."""
+    peak_memory: int | None = None
+    """The most memory, in bytes, that was taken until then, where it was measured."""
+
+    def __init__(
+        self, what: str, *, cause: str = "", next_step: str = "", detail: str = "", subject: str = ""
+    ) -> None:
+        super().__init__(what)
+        self.what = what
+        self.cause = cause
+        self.next_step = next_step
+        self.detail = detail
+        self.subject = subject
+        self.issue = self.known = self.mend = self.heal = self.no_heal = ""
+
+    def as_dict(self) -> dict[str, str]:
+        """The error for `--json` and for the report that a step leaves behind."""
+        return {
+            "class": self.failure.value,
+            "what": self.what,
+            "cause": self.cause,
+            "next": self.next_step,
+            "detail": self.detail,
+            "subject": self.subject,
+            "again": "yes" if self.again else "",
+            "issue": self.issue,
+            "known": self.known,
+            "mend": self.mend,
+            "heal": self.heal,
+            "no_heal": self.no_heal,
+        }
+
+
+class InputError(RocwrightError):
+    """Something that the user wrote or named is not right."""
+
+    failure = FailureClass.INPUT
+
+
+class ConflictError(RocwrightError):
+    """Constraints that cannot all hold."""
+
+    failure = FailureClass.CONFLICT
+
+
+class FetchError(RocwrightError):
+    """A source is not there, or is not what the lock says."""
+
+    failure = FailureClass.FETCH
+
+
+class PatchError(RocwrightError):
+    """An edit or patch does not apply, or changes nothing."""
+
+    failure = FailureClass.PATCH
+
+
+class CompileError(RocwrightError):
+    """A build command ended with a failure."""
+
+    failure = FailureClass.COMPILE
+
+
+class OutOfMemoryError(RocwrightError):
+    """A step was ended because it wanted more memory than it may have."""
+
+    failure = FailureClass.OUT_OF_MEMORY
+
+
+class OutOfDiskError(RocwrightError):
+    """No room on the disk."""
+
+    failure = FailureClass.OUT_OF_DISK
+
+
+class StepTimeoutError(RocwrightError):
+    """A step took longer than its limit."""
+
+    failure = FailureClass.TIMEOUT
+
+
+class NetworkError(RocwrightError):
+    """Nothing outside answers."""
+
+    failure = FailureClass.NETWORK
+
+
+class SandboxError(RocwrightError):
+    """No sandbox works, or the one chosen broke."""
+
+    failure = FailureClass.SANDBOX
+
+
+class CheckError(RocwrightError):
+    """An artifact is not what it should be."""
+
+    failure = FailureClass.CHECK
+
+
+class InternalError(RocwrightError):
+    """A fault of the program itself, or of its store."""
+
+    failure = FailureClass.INTERNAL
+
+
+class InterruptedByUser(RocwrightError):  # noqa: N818 - not an error of anybody's making
+    """Ctrl-C."""
+
+    failure = FailureClass.INTERRUPTED
+
+
+_BY_CLASS: dict[str, type[RocwrightError]] = {
+    kind.failure.value: kind for kind in RocwrightError.__subclasses__()
+}
+
+
+def from_dict(data: dict[str, str]) -> RocwrightError:
+    """The error that `as_dict` wrote, in the reading process."""
+    kind = _BY_CLASS.get(data.get("class", ""), InternalError)
+    error = kind(
+        data.get("what", "unknown failure"),
+        cause=data.get("cause", ""),
+        next_step=data.get("next", ""),
+        detail=data.get("detail", ""),
+        subject=data.get("subject", ""),
+    )
+    error.again = bool(data.get("again"))
+    error.issue, error.known, error.mend = (data.get(name, "") for name in ("issue", "known", "mend"))
+    return error
+
+
+def as_known(error: Exception, program: str = "rocwheel", frees: str = "") -> RocwrightError:
+    """Any failure as one that a user can read; what nobody foresaw is a fault of `program`.
+
+    `frees` says how to see what may go from a disk that is full.
+    """
+    match error:
+        case RocwrightError():
+            return error
+        case OSError() if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return OutOfDiskError(
+                "the disk is full",
+                cause=str(error),
+                next_step=f"free some disk space{f' ({frees})' if frees else ''}, then run again",
+            )
+        case PermissionError():
+            return InputError(
+                f"{error.filename} cannot be read or written",
+                cause=str(error),
+                next_step="check its permissions, or set ROCWRIGHT_HOME to a folder that you can write to",
+            )
+        case _:
+            return InternalError(
+                f"{type(error).__name__}: {error}",
+                cause=f"a fault of {program}",
+                next_step=f"run again with `{program} --debug ...` and report the output as a bug",
+            )

@@ -1,0 +1,1 @@
+"""Folders: listed without following a link, removed whole, made for a time."""

@@ -1,0 +1,99 @@
+"""Where tables of facts lie, and their files as plain data: as little as a quick verb may load."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import tomli
+
+from rocwheel.errors import InputError
+
+DATA = Path(__file__).parents[1] / "data"
+"""The tables that rocwheel carries."""
+
+OVERLAY = "ROCWRIGHT_CATALOG"
+"""The variable that names a folder of the user's own, laid over what is carried."""
+
+MOST_TOML_BYTES = 4 * 1024 * 1024
+MOST_TOML_DOTS = 16
+
+
+def overlay() -> tuple[Path, ...]:
+    """The folder of the user's own, where one is named. Raises InputError where that is no folder."""
+    named = os.environ.get(OVERLAY)
+    if not named:
+        return ()
+    folder = Path(named).absolute()
+    if not folder.is_dir():
+        raise InputError(
+            f"{OVERLAY} names {folder}, which is not a folder",
+            cause="it does not exist, or is a file",
+            next_step="create the folder, correct the variable, or unset it",
+        )
+    return (folder,)
+
+
+def data_folders() -> tuple[Path, ...]:
+    """The folders of the tables in use, the user's own first. Raises InputError where that is no folder."""
+    return *overlay(), DATA
+
+
+def holder(name: str, folders: Sequence[Path]) -> Path | None:
+    """The topmost folder that has the file or folder `name`, such as checks/torch/check.py.
+
+    Raises InputError where that leads out of the folder: a catalog says nothing of other files.
+    """
+    found = next((folder for folder in folders if (folder / name).exists()), None)
+    if found is not None and not (found / name).resolve().is_relative_to(found.resolve()):
+        raise InputError(
+            f"{name} points outside the catalog {found}",
+            cause="paths in a catalog may only name files in its own folder",
+            next_step="copy the file into the catalog's folder and use its path there",
+        )
+    return found
+
+
+def layers(name: str, folders: Sequence[Path]) -> list[Path]:
+    """Every file of that name, the lowest first. There must be one."""
+    found = [folder / name for folder in reversed(folders) if (folder / name).exists()]
+    return found or [folders[-1] / name]
+
+
+def read_toml(path: Path) -> dict[str, object]:
+    """A TOML file as data. Raises InputError where it is not there, too large, or not TOML."""
+    try:
+        if path.stat().st_size > MOST_TOML_BYTES:
+            raise InputError(
+                f"{path} is too large to be read",
+                cause=f"it has more than {MOST_TOML_BYTES // 1024} KiB, where such files have a few",
+                next_step="check that it is the right file",
+            )
+        text = path.read_text(encoding="utf-8")
+        # the parser takes time by the square of the parts of a name
+        if any(line.partition("=")[0].count(".") > MOST_TOML_DOTS for line in text.splitlines()):
+            raise InputError(
+                f"{path} has a name of too many parts",
+                cause=f"a key has more than {MOST_TOML_DOTS} dots",
+                next_step="shorten the dotted keys of the file",
+            )
+        return tomli.loads(text)
+    except FileNotFoundError as error:
+        raise InputError(
+            f"{path} does not exist", cause="no file has this name", next_step="check the path"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path} is not UTF-8 text", cause=str(error), next_step="save the file as UTF-8"
+        ) from error
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be read", cause=str(error), next_step="check its permissions"
+        ) from error
+    except (ValueError, RecursionError) as error:
+        # ValueError: not TOML, or a number with more digits than Python reads
+        cause = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise InputError(
+            f"{path} is not valid TOML", cause=cause, next_step="correct the line that is named"
+        ) from error

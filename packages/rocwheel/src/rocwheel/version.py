@@ -1,0 +1,3 @@
+"""The version, of rocwheel and of rocwright: the one place."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,177 @@
+"""What the catalog knows of machine code: features and limits of processors, and what they mean for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from rocwheel.model import Frozen
+from rocwheel.toml.read import Reader, data_folders, parse
+
+TABLE, PROCESSORS = "machine_code.toml", "isas.toml"
+
+
+def _check_pattern(text: str) -> str:
+    try:
+        re.compile(text.encode())
+    except re.error as error:
+        raise ValueError(f"{text!r} is no regular expression: {error}") from error
+    return text
+
+
+Pattern = Annotated[str, AfterValidator(_check_pattern)]
+Known = Annotated[str, Field(min_length=1)]
+
+
+class Rule(Frozen):
+    """Instructions: the beginnings of their names, and what their text holds. Without both, any code."""
+
+    code: tuple[Pattern, ...] = ()
+    operands: Pattern = ""
+    what: Known
+
+
+class Ask(Rule):
+    """Instructions that ask the card itself for something; `name` is what, in a word or two."""
+
+    name: Known
+
+
+class Feature(Rule):
+    """A feature of a processor that the disassembler does not show; the kinds are told in the table."""
+
+    name: Known
+    kind: Literal["hazard", "relied", "differs"]
+
+
+class Flow(Frozen):
+    """Instructions after which another than the next may come: branches to a place in the code, others."""
+
+    branches: Pattern
+    leaves: tuple[Pattern, ...]
+
+
+class Llvm(Frozen):
+    """Where LLVM's tools lie, which of its features only change the spelling, and what to install."""
+
+    folders: tuple[str, ...]
+    spelling: tuple[str, ...]
+    packages: str
+
+
+class Other(Frozen):
+    """Features that need no rule: told elsewhere, or only about speed."""
+
+    told: tuple[str, ...]
+    speed: tuple[str, ...]
+
+
+class Table(Frozen):
+    """machine_code.toml."""
+
+    llvm: Llvm
+    flow: Flow
+    asks: tuple[Ask, ...]
+    feature: tuple[Feature, ...]
+    other: Other
+    source: Annotated[tuple[Known, ...], Field(min_length=1)]
+
+
+class Registers(Frozen):
+    """Vector registers for waves of one size: `vgprs` in a unit, given out by the `granule`, `most` a wave.
+
+    `told` is how many one step of a kernel descriptor's number stands for.
+    """
+
+    vgprs: int
+    granule: Annotated[int, Field(gt=0)]
+    told: int
+    most: int
+
+
+class Isa(Frozen):
+    """Processors that machine code cannot tell apart, with their features and limits (see isas.toml)."""
+
+    names: tuple[str, ...]
+    features: frozenset[str]
+    lds: int
+    simds: Annotated[int, Field(gt=0)]
+    cu_simds: Annotated[int, Field(gt=0)]
+    waves: int
+    sgprs: int
+    scratch: int
+    wave32: Registers | None = None
+    wave64: Registers | None = None
+
+    def registers(self, wave: int) -> Registers | None:
+        """Those of waves of this size; None where the processor has no such waves."""
+        return {32: self.wave32, 64: self.wave64}.get(wave)
+
+
+class Processors(Frozen):
+    """isas.toml."""
+
+    isa: tuple[Isa, ...]
+    source: Annotated[tuple[Known, ...], Field(min_length=1)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Concern:
+    """Why code for one processor may not be valid on another that decodes it alike, where `rule` applies."""
+
+    name: str
+    text: str
+    rule: Rule
+
+    @property
+    def always(self) -> bool:
+        return not self.rule.code
+
+
+@cache
+def table() -> Table:
+    """The rules, of the topmost catalog that has them. Raises InputError where they are not sound."""
+    reader = Reader(data_folders())
+    path = reader.layers(TABLE)[-1]
+    return parse(Table, reader.data(path), path)
+
+
+@cache
+def isas() -> dict[str, Isa]:
+    """Every processor by its name, and by those of the user's own catalog. Raises InputError."""
+    reader = Reader(data_folders())
+    found: dict[str, Isa] = {}
+    for path in reader.layers(PROCESSORS):
+        for isa in parse(Processors, reader.data(path), path).isa:
+            found |= dict.fromkeys(isa.names, isa)
+    return found
+
+
+def concerns(code: str, on: str) -> list[Concern]:
+    """What to look for in code for the processor `code` that is to run on the processor `on`."""
+    return [*_of_features(code, on, isas()[code].features, isas()[on].features), *_asks()]
+
+
+def _of_features(code: str, on: str, code_has: frozenset[str], on_has: frozenset[str]) -> Iterator[Concern]:
+    for feature in table().feature:
+        here, there = feature.name in code_has, feature.name in on_has
+        match feature.kind:
+            case "hazard" if there and not here:
+                text = f"{on} needs a workaround that code for {code} may lack: {feature.what}"
+            case "relied" if here and not there:
+                text = f"code for {code} may rely on what {on} has not: {feature.what}"
+            case "differs" if here != there:
+                text = f"{code} and {on} are not the same here: {feature.what}"
+            case _:
+                continue
+        yield Concern(name=feature.name, text=f"{text} ({feature.name})", rule=feature)
+
+
+def _asks() -> Iterator[Concern]:
+    for rule in table().asks:
+        yield Concern(name=rule.name, text=f"what it does depends on the card: {rule.what}", rule=rule)

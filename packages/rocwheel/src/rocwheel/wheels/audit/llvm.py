@@ -1,0 +1,125 @@
+"""LLVM's disassembler: which one of this machine to use, and its listing of a code object."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import struct
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rocwheel.errors import CheckError, InputError
+from rocwheel.processes import run as process
+from rocwheel.wheels.audit.facts import table
+
+OBJDUMP = "llvm-objdump"
+TRIPLE = "amdgcn-amd-amdhsa"
+
+_VERSION = re.compile(r"version (\d+(?:\.\d+)*)")
+_NAME = re.compile(r"^\s+(\S+)\s+- ", re.MULTILINE)
+_UNKNOWN = "is not a recognized"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disassembler:
+    """An llvm-objdump, the processors that it knows, and the switches that make it write both alike."""
+
+    path: Path
+    version: str
+    processors: frozenset[str]
+    spelling: tuple[str, ...]
+
+    @contextmanager
+    def listing(self, code: Path, processor: str) -> Iterator[process.Reading]:
+        """The instructions of a code object as those of `processor`, as LLVM prints them."""
+        switches = [f"--mattr={','.join(f'+{one}' for one in self.spelling)}"] if self.spelling else []
+        argv: list[str | Path] = [
+            self.path,
+            "--disassemble",
+            "--disassemble-zeroes",
+            f"--mcpu={processor}",
+            *switches,
+            code,
+        ]
+        with process.reading(argv) as running:
+            yield running
+
+
+def check_listing(finished: process.Finished, subject: str) -> None:
+    """Raise CheckError where a listing did not end well, and is thus not whole."""
+    if not finished.ok or _UNKNOWN in finished.stderr:
+        raise CheckError(
+            f"{OBJDUMP} does not read {subject}",
+            cause="the code is damaged, or newer than this LLVM",
+            next_step="get the file again, or name a newer LLVM with --llvm",
+            detail=finished.stderr.strip()[-2000:],
+            subject=subject,
+        )
+
+
+def find_disassembler(processors: Sequence[str], folder: Path | None = None) -> Disassembler:
+    """The newest llvm-objdump here that knows all `processors`; only that in `folder`, where it is given.
+
+    Raises InputError that names what was found, and what to install, where there is none.
+    """
+    found = [_probed(path) for path in _places(folder)]
+    fitting = [one for one in found if one is not None and one.processors.issuperset(processors)]
+    if fitting:
+        return max(fitting, key=lambda one: tuple(map(int, one.version.split("."))))
+    seen = ", ".join(f"{one.path} ({one.version})" for one in found if one is not None)
+    raise InputError(
+        f"no {OBJDUMP} that knows {' and '.join(dict.fromkeys(processors))}",
+        cause=f"found: {seen}"
+        if seen
+        else f"looked in {folder or 'PATH, ' + ', '.join(table().llvm.folders)}",
+        next_step=f"install a newer LLVM ({table().llvm.packages}), or name its folder with --llvm",
+    )
+
+
+def _places(folder: Path | None) -> list[Path]:
+    if folder is not None:
+        folders = [folder, folder / "bin", folder / "llvm" / "bin"]
+    else:
+        on_path = [Path(one) for one in os.environ.get("PATH", "").split(os.pathsep) if one]
+        listed = (path for pattern in table().llvm.folders for path in Path("/").glob(pattern.lstrip("/")))
+        folders = [*on_path, *sorted(listed), *_of_hip()]
+    files = (one / OBJDUMP for one in folders)
+    return list(dict.fromkeys(file.resolve() for file in files if os.access(file, os.X_OK)))
+
+
+def _of_hip() -> list[Path]:
+    """Where the compiler of hipcc lies, as ROCm's own hipconfig tells."""
+    if shutil.which("hipconfig") is None:
+        return []
+    told = process.run(["hipconfig", "--hipclangpath"], timeout=60).stdout.strip()
+    return [Path(told)] if told else []
+
+
+def _probed(path: Path) -> Disassembler | None:
+    """What an llvm-objdump is and knows; None for one without AMD GPUs."""
+    version = _VERSION.search(process.run([path, "--version"], timeout=60).stdout)
+    if version is None:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        empty = Path(folder) / "empty"
+        empty.write_bytes(_EMPTY)
+        told = process.run(
+            [path, "-d", f"--triple={TRIPLE}", "--mcpu=help", "--mattr=help", empty], timeout=60
+        )
+    names = set(_NAME.findall(told.stdout + told.stderr))
+    return Disassembler(
+        path=path,
+        version=version[1],
+        processors=frozenset(names),
+        spelling=tuple(one for one in table().llvm.spelling if one in names),
+    )
+
+
+# An ELF header for AMD GPUs with nothing behind it: older LLVMs list what they know only beside a file.
+_EMPTY = struct.pack(
+    "<4s5B7xHHIQQQIHHHHHH", b"\x7fELF", 2, 1, 1, 64, 2, 3, 224, 1, 0, 0, 0, 0x2C, 64, 56, 0, 64, 0, 0
+)

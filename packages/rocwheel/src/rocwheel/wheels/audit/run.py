@@ -1,0 +1,168 @@
+"""A wheel, folder or file audited: every code object for one target, judged for another."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rocwheel.errors import InputError
+from rocwheel.wheels.audit.facts import isas
+from rocwheel.wheels.audit.judge import AuditVerdict, Judged, Question, Reason, judge
+from rocwheel.wheels.audit.llvm import Disassembler, find_disassembler
+from rocwheel.wheels.codeobjects import CodeObject, code_objects, read_code
+from rocwheel.wheels.overrides import the_overrides
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audited:
+    """A code object and its kernels, judged."""
+
+    path: str
+    index: int | None
+    target: str
+    size: int
+    kernels: tuple[Judged, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What was found: code for `code`, were it run `on` another target, read with `llvm`."""
+
+    code: str
+    on: str
+    llvm: Disassembler
+    objects: tuple[Audited, ...]
+
+    @property
+    def counts(self) -> Counter[AuditVerdict]:
+        """Kernels by verdict."""
+        return Counter(one.verdict for each in self.objects for one in each.kernels)
+
+    @property
+    def verdict(self) -> AuditVerdict:
+        """Safe only where every kernel is."""
+        found = self.counts
+        if found[AuditVerdict.NOT_SAFE]:
+            return AuditVerdict.NOT_SAFE
+        return (
+            AuditVerdict.NOT_CHECKED
+            if found[AuditVerdict.NOT_CHECKED] or not found[AuditVerdict.SAFE]
+            else AuditVerdict.SAFE
+        )
+
+    @property
+    def reasons(self) -> list[tuple[int, Judged, Reason]]:
+        """Each kind of reason, worst first: how many kernels have it, and one of them with its own."""
+        count: Counter[tuple[AuditVerdict, str]] = Counter()
+        first: dict[tuple[AuditVerdict, str], tuple[Judged, Reason]] = {}
+        for kernel in (one for each in self.objects for one in each.kernels):
+            kinds = {(reason.verdict, reason.kind): reason for reason in reversed(kernel.reasons)}
+            count.update(kinds.keys())
+            for key, reason in kinds.items():
+                first.setdefault(key, (kernel, reason))
+        order = sorted(count, key=lambda key: (key[0] is not AuditVerdict.NOT_SAFE, -count[key], key))
+        return [(count[key], *first[key]) for key in order]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """The variable and value that make a card pass for another, and what is known of cards that tried.
+
+    `value` is "" where none is known.
+    """
+
+    variable: str
+    value: str
+    tried: tuple[str, ...]
+    warning: str
+
+
+def advice(code: str, on: str) -> Advice:
+    """What would make a card of the target `on` take code for `code`, as far as is known."""
+    overrides = the_overrides()
+    passes_for, known = overrides.by_target.get(_name(code)), overrides.by_target.get(_name(on))
+    return Advice(
+        variable=overrides.variable,
+        value=passes_for.identity if passes_for else "",
+        tried=known.values if known else (),
+        warning=known.warning if known else "",
+    )
+
+
+def audit_override(
+    path: Path,
+    code: str,
+    on: str,
+    *,
+    llvm: Path | None = None,
+    tell: Callable[[int, int], object] = lambda done, total: None,
+) -> Report:
+    """Judge every kernel for the target `code` in `path` as if it ran on the target `on`.
+
+    Both may have modes: gfx90a:xnack-. `llvm` is the folder of LLVM's tools, else the newest here that knows
+    both. `tell` hears how many code objects are done, of how many. Raises InputError where a target is not
+    known, there is no code for it or no LLVM; CheckError where `path` is damaged.
+    """
+    for target in (code, on):
+        _check_known(target)
+    disassembler = find_disassembler([_name(code), _name(on)], llvm)
+    listed = code_objects(path)
+    total = sum(_is_for(one, code) for one in listed)
+    if total == 0:
+        raise _no_code(path, code, listed)
+    question = Question(code=_name(code), on=_name(on), modes=frozenset(on.split(":")[1:]))
+    judged: dict[bytes, tuple[Judged, ...]] = {}
+    objects: list[Audited] = []
+    for found, content in read_code(path, lambda one: _is_for(one, code)):
+        tell(len(objects), total)
+        digest = hashlib.sha256(content).digest()
+        if digest not in judged:
+            judged[digest] = tuple(judge(content, question, disassembler, _place(found)))
+        objects.append(
+            Audited(
+                path=found.path,
+                index=found.index,
+                target=found.target_id,
+                size=found.size,
+                kernels=judged[digest],
+            )
+        )
+    tell(total, total)
+    return Report(code=code, on=on, llvm=disassembler, objects=tuple(objects))
+
+
+def _is_for(one: CodeObject, code: str) -> bool:
+    """Whether a code object is for a target; without modes, in any mode."""
+    wanted = set(code.split(":")[1:])
+    return one.target == _name(code) and wanted.issubset(one.features)
+
+
+def _place(one: CodeObject) -> str:
+    return one.path if one.index is None else f"{one.path}, bundle {one.index}"
+
+
+def _name(target: str) -> str:
+    return target.partition(":")[0]
+
+
+def _check_known(target: str) -> None:
+    known = isas()
+    if _name(target) not in known:
+        raise InputError(
+            f"nothing is known of machine code for {target}",
+            cause=f"known: {', '.join(known)}",
+            next_step="check the name, or add it with tools/isas.py (see CONTRIBUTING.md)",
+        )
+
+
+def _no_code(path: Path, code: str, listed: Sequence[CodeObject]) -> InputError:
+    there = sorted({one.target_id for one in listed})
+    return InputError(
+        f"{path.name} holds no code for {code}",
+        cause=f"it holds code for {', '.join(there)}" if there else "it holds no GPU code",
+        next_step="name one of these with --code" if there else "check that it is the right file",
+        subject=str(path),
+    )

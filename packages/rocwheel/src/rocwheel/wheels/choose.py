@@ -1,0 +1,86 @@
+"""Which code is needed for the targets that are wanted, by LLVM's rules for target ids.
+
+Source: clang's documentation of the offload bundler ("Target ID", "Compatibility"): what leaves a
+feature open runs on either setting, a fixed one only on its own. A generic target runs on all that it covers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from rocwheel.errors import InputError
+from rocwheel.wheels.gpu_names import gpu_table, only_targets, target_id
+
+ANY_GPU = "amdgcnspirv"
+"""SPIR-V, which the runtime compiles for the GPU that it meets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A processor and the features that are fixed: gfx90a with ("sramecc+", "xnack-")."""
+
+    name: str
+    features: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return ":".join((self.name, *self.features))
+
+    @property
+    def in_version(self) -> str:
+        """As a local version may say it, which knows letters and digits only: gfx90a.xnackoff."""
+        words = {"+": "on", "-": "off"}
+        return ".".join((self.name.replace("-", "."), *(one[:-1] + words[one[-1]] for one in self.features)))
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Code for any of these processors, and the features that it fixes."""
+
+    names: Collection[str]
+    features: tuple[str, ...] = ()
+
+
+def targets(texts: Sequence[str], known: Collection[str]) -> tuple[Target, ...]:
+    """Targets as a command line names them (`gfx1151,gfx90a:xnack-`, `RX 580`), without repetition.
+
+    Raises InputError for a name that means none of those `known`, or several.
+    """
+    table = only_targets(gpu_table(), known)
+    found: dict[Target, None] = {}
+    for text in (part for whole in texts for part in whole.split(",")):
+        name, *features = target_id(text, table).split(":")
+        found[Target(name, tuple(features))] = None
+    if not found:
+        raise InputError("no GPU target is named", next_step="name one: --gpu gfx1151")
+    return tuple(found)
+
+
+def needed(
+    held: Sequence[Code], wanted: Sequence[Target], covered: Mapping[str, Collection[str]]
+) -> tuple[frozenset[int], tuple[Target, ...]]:
+    """The numbers of those in `held` that must stay, and the targets that none of them serves.
+
+    `covered` says which processors each generic target covers. Code for the processor itself is preferred to
+    generic code, and that to SPIR-V; all that fits stays, since the features of the GPU are not known.
+    """
+    kept: set[int] = set()
+    missing = []
+    for want in wanted:
+        fitting = [i for i, one in enumerate(held) if want.name in one.names and _runs(one, want)]
+        fitting = fitting or [
+            i
+            for i, one in enumerate(held)
+            if any(want.name in covered.get(name, ()) for name in one.names) and _runs(one, want)
+        ]
+        fitting = fitting or [i for i, one in enumerate(held) if ANY_GPU in one.names]
+        kept.update(fitting)
+        if not fitting:
+            missing.append(want)
+    return frozenset(kept), tuple(missing)
+
+
+def _runs(code: Code, on: Target) -> bool:
+    """Whether no feature that both fix is fixed differently."""
+    settings = {one[:-1]: one[-1] for one in on.features}
+    return all(settings.get(one[:-1], one[-1]) == one[-1] for one in code.features)

@@ -1,0 +1,109 @@
+"""GPU code of two files compared: code objects by target, then the kernels of those that differ."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rocwheel.wheels.codefile import CodeFile
+from rocwheel.wheels.codeobjects import code_objects, read_code
+from rocwheel.wheels.diff.model import CodeDifference, KernelChange, changes
+from rocwheel.wheels.gpu import is_gpu_elf, is_unnamed
+from rocwheel.wheels.kernels import Kernel, kernels_of
+
+NUMBERS = (
+    "vgprs",
+    "agprs",
+    "sgprs",
+    "vgpr_spills",
+    "sgpr_spills",
+    "lds",
+    "scratch",
+    "kernargs",
+    "wave",
+    "workgroup",
+)
+"""Fields of a kernel that are compared."""
+
+
+_Objects = defaultdict[str, Counter[str]]
+"""The digests of the code objects of each target, each as often as it is there."""
+
+
+@dataclass(slots=True)
+class _Kernels:
+    """Kernels by name, with the digests of their instructions; how many code objects do not tell theirs."""
+
+    named: dict[str, tuple[Kernel, str]] = field(default_factory=dict)
+    silent: int = 0
+
+
+def compare_code(before: Path | None, after: Path | None) -> tuple[CodeDifference, ...]:
+    """What the GPU code of two files differs in, by target; None where there is no such file.
+
+    Raises CheckError where code is damaged.
+    """
+    one, two = _objects(before), _objects(after)
+    targets = [target for target in sorted(one.keys() | two.keys()) if one[target] != two[target]]
+    was, now = _named(before, one, two), _named(after, two, one)
+    return tuple(_compare(target, (one[target], two[target]), was[target], now[target]) for target in targets)
+
+
+def _compare(
+    target: str, objects: tuple[Counter[str], Counter[str]], was: _Kernels, now: _Kernels
+) -> CodeDifference:
+    changed = []
+    for name in sorted(was.named.keys() & now.named.keys()):
+        (old, old_code), (new, new_code) = was.named[name], now.named[name]
+        numbers = changes(_numbers(old), _numbers(new))
+        if numbers or old_code != new_code:
+            changed.append(KernelChange(name=name, instructions=old_code != new_code, numbers=numbers))
+    before, after = objects
+    return CodeDifference(
+        target=target,
+        before=before.total(),
+        after=after.total(),
+        same=(before & after).total(),
+        silent=was.silent + now.silent,
+        removed=tuple(sorted(was.named.keys() - now.named.keys())),
+        added=tuple(sorted(now.named.keys() - was.named.keys())),
+        changed=tuple(changed),
+    )
+
+
+def _objects(path: Path | None) -> _Objects:
+    found: _Objects = defaultdict(Counter)
+    for one in code_objects(path, hashes=True) if path else ():
+        found[one.target_id][one.sha256] += 1
+    return found
+
+
+def _named(path: Path | None, own: _Objects, other: _Objects) -> defaultdict[str, _Kernels]:
+    """The kernels, by target, of the code objects that the other file does not have."""
+    found: defaultdict[str, _Kernels] = defaultdict(_Kernels)
+    differing = {target for target, digests in own.items() if digests.keys() - other[target].keys()}
+    if path is None or not differing:
+        return found
+    for one, code in read_code(path, lambda one: one.target_id in differing):
+        if hashlib.sha256(code).hexdigest() not in other[one.target_id]:
+            _add(found[one.target_id], code, f"{one.path} ({one.target_id})")
+    return found
+
+
+def _add(found: _Kernels, code: bytes, subject: str) -> None:
+    """The kernels of one code object; SPIR-V and version 2 do not tell them in the way of today."""
+    if not is_gpu_elf(code) or is_unnamed(code):
+        found.silent += 1
+        return
+    file = CodeFile(code, subject)
+    functions = {symbol.name: symbol for symbol in file.symbols if symbol.function}
+    for kernel in kernels_of(file):
+        symbol = functions.get(kernel.symbol.removesuffix(".kd"))
+        text = file.bytes_of(symbol, symbol.size) if symbol else b""
+        found.named[kernel.name] = kernel, hashlib.sha256(text).hexdigest()
+
+
+def _numbers(kernel: Kernel) -> dict[str, int]:
+    return {name.replace("_", " "): getattr(kernel, name) for name in NUMBERS}

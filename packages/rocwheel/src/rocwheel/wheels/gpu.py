@@ -1,0 +1,150 @@
+"""The GPU that an AMDGPU code object's header says it is for."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from rocwheel.errors import CheckError, InputError
+from rocwheel.toml.folders import data_folders, layers, read_toml
+from rocwheel.wheels.elf import MAGIC, Elf
+from rocwheel.wheels.source import Source
+
+HEADER_SIZE = 64
+
+_CLASS64, _LITTLE, _OSABI_AMDGPU_HSA, _EM_AMDGPU = 2, 1, 64, 224
+_MACH = 0xFF
+_SHT_NOTE, _ISA_VERSION = 7, 3
+_LARGEST_NOTES = 1024 * 1024
+_GENERIC_VERSION_SHIFT = 24
+
+# e_ident[EI_ABIVERSION]: 1 is code object version 3, 2 is 4, and so on (LLVM AMDGPUUsage, "Header").
+_ABI_V3, _ABI_V4 = 1, 2
+# Feature masks: (name, mask, value that says off, value that says on); any other says unsupported or either.
+_FEATURES_V3 = (("sramecc", 0x200, None, 0x200), ("xnack", 0x100, None, 0x100))
+_FEATURES_V4 = (("sramecc", 0xC00, 0x800, 0xC00), ("xnack", 0x300, 0x200, 0x300))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuHeader:
+    """What an AMDGPU ELF header says: `gfx90a`, with `("sramecc+", "xnack-")` where they are fixed.
+
+    `generic_version` is 0 but for generic targets; `abi` is the code object version, 3 and up.
+    """
+
+    target: str
+    features: tuple[str, ...]
+    generic_version: int
+    abi: int
+
+
+@cache
+def machines() -> Mapping[int, str]:
+    """Processor names by EF_AMDGPU_MACH value, from the catalog. Raises InputError where a table is wrong."""
+    found: dict[int, str] = {}
+    for path in layers("elf_machines.toml", data_folders()):
+        table = read_toml(path).get("machines")
+        if not isinstance(table, dict) or not all(isinstance(value, int) for value in table.values()):
+            raise InputError(
+                f"{path}: `machines` is no table of names and numbers",
+                next_step="write name = 0x... under it",
+            )
+        found |= {value: name for name, value in table.items()}
+    return found
+
+
+@cache
+def machines_of(word: str) -> frozenset[str]:
+    """The processors that a word of a path stands for: a name, or a family such as gfx115x."""
+    digits = word.lower().removeprefix("gfx").replace("x", "[0-9a-f]")
+    return frozenset(name for name in machines().values() if re.fullmatch(f"gfx{digits}", name))
+
+
+@cache
+def any_machine() -> str:
+    """A regular expression of any processor's name, the longest first: gfx90a68 is gfx90a with 0x68 units."""
+    return "|".join(map(re.escape, sorted(set(machines().values()), key=lambda name: (-len(name), name))))
+
+
+def is_gpu_elf(header: bytes) -> bool:
+    """Whether a file that begins with `header` is itself an AMDGPU ELF file."""
+    return header.startswith(MAGIC) and header[18:20] == _EM_AMDGPU.to_bytes(2, "little")
+
+
+def is_unnamed(header: bytes) -> bool:
+    """Whether it is code object version 2, as compilers wrote until 2020: its header names no GPU."""
+    return is_gpu_elf(header) and header[7] == _OSABI_AMDGPU_HSA and header[8] < _ABI_V3
+
+
+def gpu_of_notes(source: Source) -> str:
+    """The GPU that a code object of version 2 names in a note. Raises CheckError where there is none.
+
+    Source: LLVM AMDGPUUsage, "Code Object V2 Note Records", NT_AMD_HSA_ISA_VERSION.
+    """
+    for section in Elf(source).sections:
+        if section.kind != _SHT_NOTE or section.size > _LARGEST_NOTES:
+            continue
+        data = source.read_at(section.offset, section.size)
+        at = 0
+        while at + 12 <= len(data):
+            name_size, size, kind = struct.unpack_from("<III", data, at)
+            name_at = at + 12
+            at = name_at + -(-name_size // 4) * 4
+            note = data[at : at + size]
+            if data[name_at : name_at + name_size] == b"AMD\0" and kind == _ISA_VERSION and len(note) >= 16:
+                major, minor, stepping = struct.unpack_from("<III", note, 4)
+                return f"gfx{major}{minor:x}{stepping:x}"
+            at += -(-size // 4) * 4
+    raise _wrong(source.subject, "it is code object version 2, and no note names its GPU")
+
+
+def gpu_header(header: bytes, subject: str) -> GpuHeader:
+    """Read the first 64 bytes of an AMDGPU code object.
+
+    Raises CheckError where they are no such header, or name a machine that the catalog does not know.
+    Source of the layout: LLVM AMDGPUUsage, "ELF Code Object", "Header".
+    """
+    if len(header) < HEADER_SIZE or not header.startswith(MAGIC):
+        raise _wrong(subject, "it does not begin with an ELF header")
+    machine = int.from_bytes(header[18:20], "little")
+    if (header[4], header[5], machine) != (_CLASS64, _LITTLE, _EM_AMDGPU):
+        raise _wrong(subject, f"it is ELF for machine {machine}, not 64-bit AMDGPU ({_EM_AMDGPU})")
+    if header[7] != _OSABI_AMDGPU_HSA:
+        raise _wrong(subject, f"its OS ABI is {header[7]}, not AMDGPU HSA ({_OSABI_AMDGPU_HSA})")
+    abi = header[8]
+    if abi < _ABI_V3:
+        raise _wrong(subject, "it is code object version 2, whose header does not name the GPU")
+    (flags,) = struct.unpack_from("<I", header, 48)
+    mach = flags & _MACH
+    target = machines().get(mach)
+    if target is None:
+        raise CheckError(
+            f"the catalog does not know the GPU of a code object: EF_AMDGPU_MACH is {mach:#05x}",
+            cause="the target is newer than rocwright's table, or the file is damaged",
+            next_step="add the machine to catalog/data/elf_machines.toml",
+            subject=subject,
+        )
+    features = []
+    for name, mask, off, on in _FEATURES_V4 if abi >= _ABI_V4 else _FEATURES_V3:
+        if flags & mask == on:
+            features.append(f"{name}+")
+        elif flags & mask == off:
+            features.append(f"{name}-")
+    return GpuHeader(
+        target=target,
+        features=tuple(features),
+        generic_version=flags >> _GENERIC_VERSION_SHIFT,
+        abi=abi + 2,
+    )
+
+
+def _wrong(subject: str, why: str) -> CheckError:
+    return CheckError(
+        f"not a sound ELF file: {why}",
+        cause="the file is cut short, damaged, or not what its name says",
+        next_step="build it or get it again",
+        subject=subject,
+    )

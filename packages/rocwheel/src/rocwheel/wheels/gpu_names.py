@@ -1,0 +1,303 @@
+"""What people call an AMD GPU, and which processor they mean: the one matcher behind all that names a GPU.
+
+A name may be a target (gfx1151), a product ("RX 580", 7900XTX, "Ryzen AI Max+ 395"), a code name, a PCI id
+(1002:67df, 0x67df) or a family. Spaces, dashes, case, and words such as AMD, Radeon, Graphics do not matter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from functools import cache, lru_cache
+from pathlib import Path
+
+from rocwheel.errors import InputError
+from rocwheel.toml.folders import data_folders, layers, read_toml
+
+FILE = "gpu_names.toml"
+GPU_LISTS = ("products", "also", "codenames", "pci_ids")
+MAKER_LISTS = ("pci", "words", "names")
+AMD = "1002"
+"""AMD's PCI vendor id."""
+
+MOST_CHARACTERS = 100
+"""A longer text is no name of a GPU."""
+
+_MAKER = frozenset({"amd", "ati", "radeon", "instinct", "graphics", "gpu", "igpu", "apu", "series"})
+_GLUED = re.compile(r"^(?:amd|ati|radeon|instinct)+(?=.)|(?<=.)(?:graphics|series|igpu|gpu|apu)+$")
+_LINES = frozenset({"rx", "r9", "pro", "ai", "firepro", "embedded", "ryzen"})
+"""Product lines: the first words of a name, which people leave out (7900 XTX, MI50, W6800)."""
+
+_MARKS = re.compile(r"\((?:r|tm|c)\)|[®™©]")
+_ASIDE = re.compile(r"\([^()]*\)?")
+_WITH = re.compile(r"\bw/\s*|\bwith\s+")
+"""Between a processor and its graphics: "AMD RYZEN AI MAX+ 395 w/ Radeon 8060S"."""
+_PCI = re.compile(r"\[?(?:0x)?([0-9a-f]{4}):(?:0x)?([0-9a-f]{4})]?|0x([0-9a-f]{4})")
+_TEXT = re.compile(r"[\w\s\-+.,'()®™©]*")
+_FEATURES = re.compile(r"(.*?)((?::[a-z]+[+-])+)", re.DOTALL)
+_BARE = re.compile(r"[0-9][0-9a-f]{2,3}")
+_SHOWN, _MOST_TOLD = 3, 8
+
+Fits = Callable[[tuple[str, ...], tuple[str, ...]], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuNames:
+    """What one processor is called: `products` are shown with it, `also` are understood too.
+
+    `pci_ids` are such as 1002:67df; `families` are groups of processors that it belongs to.
+    """
+
+    target: str
+    products: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    codenames: tuple[str, ...] = ()
+    pci_ids: tuple[str, ...] = ()
+    families: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name in words."""
+        return (*self.products, *self.also, *self.codenames)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Maker:
+    """Another maker of GPUs: its PCI vendor ids, words that its names hold, and names without such a word."""
+
+    name: str
+    pci: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GpuTable:
+    """The processors that can be named, other makers of GPUs, and the command that `lists` the names."""
+
+    gpus: tuple[GpuNames, ...]
+    makers: tuple[Maker, ...] = ()
+    lists: str = "rocwheel targets"
+
+
+def find(text: str, table: GpuTable) -> tuple[GpuNames, ...]:
+    """The processors that `text` means: one or several. Raises InputError where it means none.
+
+    What it names exactly goes before what it only begins to name: "RX 6700" is not "RX 6700S", "strix" is
+    both Strix Point and Strix Halo.
+    """
+    if len(text) > MOST_CHARACTERS:
+        raise InputError(
+            f"unknown GPU target {text[:MOST_CHARACTERS]!r}...",
+            cause=f"a name of a GPU has at most {MOST_CHARACTERS} characters",
+            next_step=f"{table.lists} lists the names",
+        )
+    said = _WITH.split(text.strip().lower())[-1]
+    if pci := _PCI.fullmatch(said):
+        return _of_pci(text, pci[1] or AMD, pci[2] or pci[3], table)
+    key, words = (_key(said), _words(said)) if _TEXT.fullmatch(said) else ("", ())
+    for found in (
+        _where(table, lambda one: key == _key(one.target) or said in map(str.lower, one.families)),
+        _where(table, lambda one: bool(key) and any(key in _keys(name) for name in one.names)),
+        _where(table, lambda one: bool(_BARE.fullmatch(key)) and one.target == f"gfx{key}"),
+    ):
+        if found:
+            return found
+    if maker := _maker(key, words, table.makers):
+        raise _of_another(text, maker, table.lists)
+    found = _fitting(table, words, _among) or _fitting(table, words, _begin)
+    if found:
+        return found
+    raise _unknown(text, key, table)
+
+
+def find_one(text: str, table: GpuTable) -> GpuNames:
+    """The one processor that `text` means. Raises InputError for none, and for several, with their names."""
+    found = find(text, table)
+    if len(found) > 1:
+        words = {*_words(text)}
+        shown = [_shown(one, words) for one in found[:_MOST_TOLD]]
+        more = f"; and {len(found) - len(shown)} more" if len(found) > len(shown) else ""
+        told = ", ".join(one.target for one in found)
+        raise InputError(
+            f"{text.strip()!r} is more than one target: {told}",
+            cause=f"it may mean {'; '.join(shown)}{more}",
+            next_step=f"name the target, such as {found[0].target}; "
+            f"{table.lists} {found[0].target} says more of it",
+        )
+    return found[0]
+
+
+def target_id(text: str, table: GpuTable) -> str:
+    """`text` as LLVM's target id: "RX 580" is gfx803, "MI250X:xnack-" gfx90a:xnack-. Raises InputError."""
+    features = _FEATURES.fullmatch(text.strip())
+    if features is None or _PCI.fullmatch(text.strip().lower()):
+        return find_one(text, table).target
+    return ":".join((find_one(features[1], table).target, *sorted(features[2].split(":")[1:])))
+
+
+def _shown(gpu: GpuNames, words: set[str]) -> str:
+    """A target with the names that share a word with what was said, else with its first products."""
+    alike = sorted(gpu.names, key=lambda name: -len(words & {*_words(name)}))
+    more = ", ..." if len(alike) > _SHOWN else ""
+    return f"{gpu.target} ({', '.join(alike[:_SHOWN])}{more})" if alike else gpu.target
+
+
+def _fitting(table: GpuTable, words: tuple[str, ...], fits: Fits) -> tuple[GpuNames, ...]:
+    return _where(table, lambda one: any(fits(words, _words(name)) for name in one.names))
+
+
+def _where(table: GpuTable, fits: Callable[[GpuNames], bool]) -> tuple[GpuNames, ...]:
+    return tuple(one for one in table.gpus if fits(one))
+
+
+# names in words
+
+
+def _plain(text: str) -> str:
+    """Lower case, without marks such as (TM) and without what stands in parentheses."""
+    return _ASIDE.sub(" ", _MARKS.sub(" ", text.lower()))
+
+
+@lru_cache(4096)
+def _words(text: str) -> tuple[str, ...]:
+    """Letters and numbers apart, without words that tell no card from another: 7900XTX is 7900, xtx."""
+    words = re.findall(r"[a-z]+|[0-9]+", _plain(text))
+    return tuple(word for word in words if word not in _MAKER)
+
+
+def _key(text: str) -> str:
+    """All in one word: "AMD Radeon RX 580 Graphics" and amdradeonrx580 are rx580."""
+    return _GLUED.sub("", "".join(_words(text)))
+
+
+@lru_cache(4096)
+def _keys(name: str) -> frozenset[str]:
+    """The name in one word, also without the product lines that it begins with."""
+    words = [word for word in _plain(name).split() if word not in _MAKER]
+    found = {_key(name)}
+    while len(words) > 1 and words[0] in _LINES and not re.match(r"\d{1,2}\b", words[1]):
+        words = words[1:]
+        found.add(_key(" ".join(words)))
+    return frozenset(found)
+
+
+def _among(words: tuple[str, ...], name: tuple[str, ...]) -> bool:
+    return bool(words) and set(words) <= set(name)
+
+
+def _begin(words: tuple[str, ...], name: tuple[str, ...]) -> bool:
+    """Whether each word begins one of the name's; a number, or one or two letters, must be there whole."""
+    return bool(words) and all(
+        any(one.startswith(word) for one in name) if word.isalpha() and len(word) > 2 else word in name
+        for word in words
+    )
+
+
+# what is no AMD GPU, or none that is known
+
+
+def _of_pci(text: str, vendor: str, device: str, table: GpuTable) -> tuple[GpuNames, ...]:
+    if vendor != AMD:
+        made = next((one.name for one in table.makers if vendor in one.pci), f"PCI vendor {vendor}")
+        raise _of_another(text, made, table.lists)
+    found = _where(table, lambda one: f"{vendor}:{device}" in one.pci_ids)
+    if not found:
+        raise InputError(
+            f"unknown GPU target {text.strip()!r}",
+            cause=f"no GPU that is known has the PCI id {vendor}:{device}",
+            next_step=f"name it by its target, as {table.lists} lists them",
+        )
+    return found
+
+
+def _maker(key: str, words: tuple[str, ...], makers: Iterable[Maker]) -> str:
+    """The other maker whose GPU is named; "" where none is."""
+    for one in makers:
+        names = [_key(name) for name in one.names]
+        glued = (
+            rf"(?:{'|'.join(map(re.escape, one.words))})+(?:{'|'.join([*map(re.escape, names), '[0-9].*'])})"
+        )
+        if set(words) & set(one.words) or key in names or (one.words and re.fullmatch(glued, key)):
+            return one.name
+    return ""
+
+
+def _of_another(text: str, maker: str, lists: str) -> InputError:
+    return InputError(
+        f"{text.strip()!r} is a GPU of another maker: {maker}",
+        cause="ROCm runs on GPUs of AMD alone",
+        next_step=f"{lists} lists the GPUs that can be named",
+    )
+
+
+def _unknown(text: str, key: str, table: GpuTable) -> InputError:
+    known = {_key(name): (name, one) for one in reversed(table.gpus) for name in (*one.names, one.target)}
+    close = get_close_matches(key, known, n=4, cutoff=0.6)
+    near = [known[one] for one in sorted(close, key=lambda one: -_shared(key, one))]
+    told = [one.target if name == one.target else f"{name} ({one.target})" for name, one in near]
+    return InputError(
+        f"unknown GPU target {text.strip()!r}",
+        cause=f"near it: {', '.join(told)}"
+        if told
+        else "no target, product, code name, family or PCI id that is known is like it",
+        next_step=f"name one that is known, such as {near[0][1].target}; {table.lists} lists all"
+        if near
+        else f"{table.lists} lists all",
+    )
+
+
+def _shared(one: str, other: str) -> int:
+    """How many characters two words begin with alike."""
+    unlike = (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
+    return next(unlike, min(len(one), len(other)))
+
+
+# the data
+
+
+@cache
+def gpu_table() -> GpuTable:
+    """The GPUs whose names are carried, and other makers. Raises InputError where the file is wrong."""
+    gpus: dict[str, GpuNames] = {}
+    makers: dict[str, Maker] = {}
+    for path in layers(FILE, data_folders()):
+        data = read_toml(path)
+        for name, lists in _rows(path, data, "gpu", "target", GPU_LISTS):
+            gpus[name] = GpuNames(target=name, **lists)
+        for name, lists in _rows(path, data, "maker", "name", MAKER_LISTS):
+            makers[name] = Maker(name=name, **lists)
+    return GpuTable(tuple(gpus.values()), tuple(makers.values()))
+
+
+def only_targets(table: GpuTable, targets: Collection[str]) -> GpuTable:
+    """The table of these processors alone, also of those that have no names beside their own."""
+    gpus = tuple(one for one in table.gpus if one.target in targets)
+    return with_targets(replace(table, gpus=gpus), targets)
+
+
+def with_targets(table: GpuTable, targets: Iterable[str]) -> GpuTable:
+    """The table with processors that have no names beside their own."""
+    named = {one.target for one in table.gpus}
+    more = (GpuNames(target=name) for name in sorted({*targets} - named))
+    return replace(table, gpus=(*table.gpus, *more))
+
+
+def _rows(
+    path: Path, data: Mapping[str, object], kind: str, key: str, fields: Iterable[str]
+) -> Iterator[tuple[str, dict[str, tuple[str, ...]]]]:
+    """The rows [[kind]]: the name under `key`, and the lists of texts."""
+    rows = data.get(kind, [])
+    for number, row in enumerate(rows if isinstance(rows, list) else [rows]):
+        name = row.get(key) if isinstance(row, dict) else None
+        lists = {field: row.get(field, []) for field in fields} if isinstance(row, dict) else {}
+        texts = [text for one in lists.values() for text in (one if isinstance(one, list) else [None])]
+        if not isinstance(name, str) or not all(isinstance(text, str) for text in texts):
+            raise InputError(
+                f"{path}: {kind}.{number} does not say what a GPU is called",
+                cause=f"`{key}` is a text; {', '.join(fields)} are lists of texts",
+                next_step="correct that place",
+            )
+        yield name, {field: tuple(one) for field, one in lists.items()}

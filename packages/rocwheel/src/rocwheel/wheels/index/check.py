@@ -1,0 +1,199 @@
+"""Whether a written index is whole: every link leads to a file, which is what its page says."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from typing import Any
+from urllib.parse import unquote, urljoin, urlsplit
+
+from packaging.utils import canonicalize_name
+
+from rocwheel.errors import CheckError, InputError
+from rocwheel.wheels.index.examine import wheel_name
+from rocwheel.wheels.index.pages import METADATA
+from rocwheel.wheels.index.scan import MARKER
+from rocwheel.wheels.index.tree import Tree
+from rocwheel.wheels.index.write import HTML_NAME, JSON_NAME, simple
+
+_HERE = "http://index/"
+_ROWS = {"data-requires-python": "requires-python", "data-yanked": "yanked"}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Fault:
+    """Something wrong in a tree: the file that is wrong or says so, and what."""
+
+    place: str
+    what: str
+
+
+def check(tree: Tree, *, hashes: bool = True) -> list[Fault]:
+    """What is wrong; with `hashes` every wheel is read. Raises InputError where there is no index."""
+    data = tree.read(MARKER)
+    if data is None:
+        raise InputError(
+            f"there is no {MARKER}",
+            cause="no index was written there by rocwright",
+            next_step="name the place that `rocwheel index build` wrote to",
+        )
+    again = "rocwheel index build --all writes it anew"
+    try:
+        marker = json.loads(data)
+        views, whole = [str(one) for one in marker["views"]], marker["revision"] >= 0
+    except (ValueError, TypeError, LookupError):
+        return [Fault(MARKER, f"it is damaged; {again}")]
+    checking = _Checking(tree, hashes)
+    if not whole:
+        checking.say(MARKER, f"the index was not written to its end; {again}")
+    for view in ("", *views):
+        checking.view(view)
+    return checking.faults
+
+
+class _Checking:
+    """One pass over a tree; a file is read once, however many pages link to it."""
+
+    def __init__(self, tree: Tree, hashes: bool) -> None:
+        self.faults: list[Fault] = []
+        self._tree = tree
+        self._hashes = hashes
+        self._sums: dict[str, str] = {}
+        self._first: dict[str, dict[str, Mapping[str, Any]]] = {}
+        """The files of each project by name, as the pages of everything tell them."""
+
+    def say(self, place: str, what: str) -> None:
+        self.faults.append(Fault(place, what))
+
+    def view(self, view: str) -> None:
+        """The pages of a view, the empty one that of everything, and what lies beside them."""
+        folder = simple(view)
+        projects = [str(one.get("name", "")) for one in self._rows(folder, "projects")]
+        if [address for address, _, _ in self._links(folder)] != [f"{name}/" for name in projects]:
+            self.say(folder + HTML_NAME, "it lists other projects than its JSON form")
+        known = {folder + HTML_NAME, folder + JSON_NAME}
+        for name in projects:
+            if not name or canonicalize_name(name) != name or "/" in name:
+                self.say(folder + JSON_NAME, f"{name[:100]!r} is no normalised name")
+                continue
+            known |= {f"{folder}{name}/{HTML_NAME}", f"{folder}{name}/{JSON_NAME}"}
+            self._project(view, name, f"{folder}{name}/")
+        for key in sorted(set(self._tree.keys(folder.rstrip("/"))) - known):
+            self.say(key, "no page links to it")
+
+    def _project(self, view: str, project: str, folder: str) -> None:
+        files = {str(one.get("filename", "")): one for one in self._rows(folder, "files")}
+        if not view:
+            self._first[project] = files
+        for name, file in files.items():
+            if view and _without_url(self._first.get(project, {}).get(name, {})) != _without_url(file):
+                self.say(folder + JSON_NAME, f"{name[:200]}: /{simple('')} does not say the same of it")
+            for what in self._wrong(folder, project, name, file):
+                self.say(folder + JSON_NAME, f"{name[:200]}: {what}")
+        if [_of_link(*one) for one in self._links(folder)] != [_of_file(one) for one in files.values()]:
+            self.say(folder + HTML_NAME, "it says other things than its JSON form")
+
+    def _wrong(self, folder: str, project: str, name: str, file: Mapping[str, Any]) -> list[str]:
+        try:
+            found = [] if wheel_name(name)[0] == project else ["it is a wheel of another project"]
+        except CheckError as error:
+            return [error.what]
+        key = _key(folder, str(file.get("url", "")))
+        if key is None or key.rpartition("/")[2] != name:
+            return [*found, "its address leads out of the index, or to a file of another name"]
+        size = self._tree.size(key)
+        if size is None:
+            return [*found, f"{key} is not there"]
+        if size != file.get("size"):
+            found.append(f"{key} has {size:,} bytes, the page says {file.get('size')}")
+        elif self._hashes and self._sum(key) != _sha256(file.get("hashes")):
+            found.append(f"{key} has another sha256")
+        if self._sum(key + METADATA) != _sha256(file.get("core-metadata")):
+            found.append(f"{key + METADATA} is not there, or has another sha256")
+        return found
+
+    def _sum(self, key: str) -> str:
+        """A file's sha256, nothing where it is not there."""
+        if key not in self._sums:
+            digest = hashlib.sha256()
+            there = self._tree.size(key) is not None
+            for chunk in self._tree.chunks(key) if there else ():
+                digest.update(chunk)
+            self._sums[key] = digest.hexdigest() if there else ""
+        return self._sums[key]
+
+    def _rows(self, folder: str, field: str) -> list[Mapping[str, Any]]:
+        key = folder + JSON_NAME
+        try:
+            found = json.loads(self._tree.read(key) or b"")[field]
+        except (ValueError, TypeError, LookupError):
+            found = None
+        if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+            self.say(key, "it is damaged, or not there")
+            return []
+        return found
+
+    def _links(self, folder: str) -> list[tuple[str, dict[str, str], str]]:
+        parser = _Links()
+        parser.feed((self._tree.read(folder + HTML_NAME) or b"").decode(errors="replace"))
+        return parser.found
+
+
+class _Links(HTMLParser):
+    """The links of a page: address, the other attributes, text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str], str]] = []
+        self._inside = False
+
+    def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
+        self._inside = tag == "a"
+        if self._inside:
+            told = {name: value or "" for name, value in attrs}
+            self.found.append((told.pop("href", ""), told, ""))
+
+    def handle_data(self, data: str) -> None:
+        if self._inside:
+            address, told, text = self.found[-1]
+            self.found[-1] = (address, told, text + data)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = False
+
+
+def _key(folder: str, url: str) -> str | None:
+    """The file that an address on a page of `folder` leads to, None where that is none of this tree."""
+    try:
+        target = urljoin(_HERE + folder, url)
+        path = unquote(urlsplit(target).path)
+    except ValueError:
+        return None
+    inside = target.startswith(_HERE) and ".." not in path.split("/") and "\0" not in path
+    return path.removeprefix("/") if inside else None
+
+
+def _sha256(told: object) -> str:
+    return str(told.get("sha256", "?")) if isinstance(told, dict) else "?"
+
+
+def _without_url(file: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in file.items() if name != "url"}
+
+
+def _of_link(address: str, told: Mapping[str, str], text: str) -> tuple[str, ...]:
+    metadata = told.get("data-core-metadata", "")
+    return (text, address, metadata, *(told.get(name, "-") for name in _ROWS))
+
+
+def _of_file(file: Mapping[str, Any]) -> tuple[str, ...]:
+    rows = ["" if (value := file.get(name, "-")) is True else str(value) for name in _ROWS.values()]
+    return (
+        str(file.get("filename")),
+        f"{file.get('url')}#sha256={_sha256(file.get('hashes'))}",
+        f"sha256={_sha256(file.get('core-metadata'))}",
+        *rows,
+    )

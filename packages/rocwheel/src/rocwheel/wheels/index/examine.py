@@ -1,0 +1,240 @@
+"""One wheel of a folder: its hash, what its METADATA says, and for which GPUs it holds code."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from io import BufferedReader
+from pathlib import Path
+from typing import NamedTuple
+
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.version import InvalidVersion, Version
+
+from rocwheel.errors import CheckError, RocwrightError
+from rocwheel.wheels import zips
+from rocwheel.wheels.fatbin import fat_binary, may_hold_code
+from rocwheel.wheels.generic import covers
+from rocwheel.wheels.gpu import machines
+from rocwheel.wheels.members import HEAD
+from rocwheel.wheels.source import Budget, Held, Source
+
+MOST_METADATA = 4 * 1024**2
+"""Bytes of a METADATA file that are read; the largest on the public index are below 1 MiB."""
+
+WHOLE = 4 * 1024**2
+"""Wheels of at most so many bytes are read at once."""
+
+_METADATA = ".dist-info/METADATA"
+_FILENAME = re.compile(r"[A-Za-z0-9._+!~-]{1,250}\.whl", re.ASCII)
+_FIELD = re.compile(r"^(Name|Version|Requires-Python):[ \t]*(.*?)[ \t]*$", re.MULTILINE | re.IGNORECASE)
+
+
+class Seen(NamedTuple):
+    """A file as the folder shows it: what tells that it is still the same. `path` is seen from the folder."""
+
+    path: str
+    size: int
+    mtime_ns: int
+    inode: int
+
+
+class Span(NamedTuple):
+    """Where a member's data lie in a wheel, and how they are packed (a zip's method): offset and bytes."""
+
+    offset: int
+    packed: int
+    method: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wheel:
+    """A wheel of the index. `project` and `version` are normalised.
+
+    `targets` are those that it holds machine code for, None where it holds no GPU code at all. `metadata`
+    is where its METADATA lies.
+    """
+
+    seen: Seen
+    sha256: str
+    project: str
+    version: str
+    requires_python: str
+    metadata_sha256: str
+    metadata: Span
+    targets: tuple[str, ...] | None
+
+    @property
+    def filename(self) -> str:
+        return self.seen.path.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A file that is left out of the index, and why; `lasting` while the file stays as it is."""
+
+    path: str
+    what: str
+    lasting: bool = True
+
+
+class ChangedError(CheckError):
+    """A file is not the one any more that was seen."""
+
+
+def examine(folder: Path, seen: Seen) -> Wheel | Problem:
+    """Read one file. Never raises for what is wrong with the file itself."""
+    try:
+        return _examine(folder, seen)
+    except ChangedError as error:
+        return Problem(seen.path, error.what, lasting=False)
+    except RocwrightError as error:
+        return Problem(seen.path, error.what)
+    except OSError as error:
+        return Problem(seen.path, f"it cannot be read: {error.strerror or error}", lasting=False)
+    except Exception as error:  # one file that nobody foresaw must not keep the others out
+        return Problem(seen.path, f"rocwright fails on it: {type(error).__name__}: {error}", lasting=False)
+
+
+def open_as_seen(folder: Path, seen: Seen) -> BufferedReader:
+    """The file, provided that it is still the one that was seen, and no link. Raises CheckError, OSError."""
+    descriptor = os.open(folder / seen.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    file = os.fdopen(descriptor, "rb")
+    try:
+        _same(file, seen)
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def metadata(folder: Path, wheel: Wheel) -> bytes:
+    """The METADATA of a wheel that was examined. Raises CheckError where it is another by now, OSError."""
+    span = wheel.metadata
+    with open_as_seen(folder, wheel.seen) as file:
+        data = os.pread(file.fileno(), span.packed, span.offset)
+    if span.method == zips.DEFLATED:
+        try:
+            data = zlib.decompressobj(-zlib.MAX_WBITS).decompress(data, MOST_METADATA)
+        except zlib.error:
+            data = b""
+    if hashlib.sha256(data).hexdigest() != wheel.metadata_sha256:
+        raise ChangedError("it changed while it was read; the next look will see it")
+    return data
+
+
+def wheel_name(filename: str) -> tuple[str, str]:
+    """Project and version that a wheel's name tells, both normalised. Raises CheckError."""
+    if not _FILENAME.fullmatch(filename):
+        raise CheckError("its name is not that of a wheel: only letters, digits and . _ + ! ~ - may be in it")
+    try:
+        project, version, _, _ = parse_wheel_filename(filename)
+    except (InvalidWheelFilename, InvalidVersion) as error:
+        raise CheckError(f"its name is not that of a wheel: {error}") from error
+    return str(project), str(version)
+
+
+def _examine(folder: Path, seen: Seen) -> Wheel:
+    project, version = wheel_name(seen.path.rpartition("/")[2])
+    with open_as_seen(folder, seen) as file:
+        archive = _at_hand(file, seen)
+        digest = hashlib.sha256()
+        for chunk in archive.chunks(0, seen.size):
+            digest.update(chunk)
+        members = zips.zip_members(archive)
+        member = _metadata(members, project, version)
+        text = member.open(archive).read_at(0, member.size)
+        targets = _targets(archive, members)
+        _same(file, seen)
+    fields = _fields(text)
+    _agree(fields, project, version)
+    return Wheel(
+        seen=seen,
+        sha256=digest.hexdigest(),
+        project=project,
+        version=version,
+        requires_python=fields.get("requires-python", ""),
+        metadata_sha256=hashlib.sha256(text).hexdigest(),
+        metadata=Span(member.offset, member.packed_size, member.method),
+        targets=targets,
+    )
+
+
+class _Opened(Source):
+    """A file that is open already."""
+
+    def __init__(self, file: BufferedReader, seen: Seen) -> None:
+        super().__init__(seen.size, Budget.for_file(seen.size, seen.path), seen.path)
+        self._descriptor = file.fileno()
+
+    def _get(self, offset: int, count: int) -> bytes:
+        return os.pread(self._descriptor, count, offset)
+
+
+def _at_hand(file: BufferedReader, seen: Seen) -> Source:
+    """The file, in memory where it is small: many short reads of the disk take longer."""
+    return Held(file.read(seen.size), subject=seen.path) if seen.size <= WHOLE else _Opened(file, seen)
+
+
+def _same(file: BufferedReader, seen: Seen) -> None:
+    now = os.fstat(file.fileno())
+    told = (now.st_size, now.st_mtime_ns, now.st_ino)
+    if not stat.S_ISREG(now.st_mode) or told != (seen.size, seen.mtime_ns, seen.inode):
+        raise ChangedError("it changed while it was read; the next look will see it")
+
+
+def _metadata(members: Sequence[zips.ZipMember], project: str, version: str) -> zips.ZipMember:
+    found = [one for one in members if one.path.endswith(_METADATA) and one.path.count("/") == 1]
+    if len(found) != 1:
+        raise CheckError(f"it is no wheel: it has {'several' if found else 'no'} METADATA")
+    name, _, told = found[0].path.removesuffix(_METADATA).partition("-")
+    if canonicalize_name(name) != project or _version(told) != version:
+        raise CheckError(f"its folder {found[0].path[:200]!r} is of another project or version")
+    if found[0].size > MOST_METADATA:
+        raise CheckError(f"its METADATA has {found[0].size:,} bytes; at most {MOST_METADATA:,} are read")
+    return found[0]
+
+
+def _targets(archive: Source, members: Sequence[zips.ZipMember]) -> tuple[str, ...] | None:
+    """The targets of a wheel's code objects, with what generic ones cover; None where it holds none.
+
+    Names that no table of ours knows are left out: they become folders.
+    """
+    found: set[str] = set()
+    for member in members:
+        if may_hold_code(member.head(archive, HEAD)):
+            binary = fat_binary(member.open(archive))
+            if binary is not None:
+                found |= {binary.lone.target} if binary.lone else set()
+                found |= {one.target for bundle in binary.bundles for one in bundle.code}
+    found |= {name for one in found for name in covers(one)}
+    return tuple(sorted(found & set(machines().values()))) if found else None
+
+
+def _fields(text: bytes) -> dict[str, str]:
+    """The headers that an index needs; what follows the first empty line is the description."""
+    header = re.split(rb"\r?\n\r?\n", text, maxsplit=1)[0].decode("utf-8", "replace").replace("\r\n", "\n")
+    found: dict[str, str] = {}
+    for name, value in _FIELD.findall(header):
+        found.setdefault(name.lower(), "".join(sign for sign in value if sign.isprintable()))
+    return found
+
+
+def _agree(fields: dict[str, str], project: str, version: str) -> None:
+    name, told = fields.get("name", ""), fields.get("version", "")
+    if canonicalize_name(name) != project or _version(told) != version:
+        raise CheckError(f"its METADATA is of {name[:100]!r} {told[:100]!r}, its name says otherwise")
+
+
+@lru_cache(maxsize=4096)
+def _version(text: str) -> str:
+    try:
+        return str(Version(text))
+    except InvalidVersion:
+        return ""

@@ -1,0 +1,98 @@
+"""Which wheels lie in a folder, as its listing shows them: nothing is opened."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from rocwheel.errors import InputError
+from rocwheel.wheels.index.examine import Problem, Seen
+
+SUFFIX = ".whl"
+MARKER = ".rocwright-index.json"
+"""The file that says that a folder is a tree that an index was written to."""
+
+PAGES = "simple"
+"""The folder of pages, in an index's root and in that of each view."""
+
+YANKS = "yanked.toml"
+"""The file beside the wheels that says which releases are withdrawn."""
+
+MOST_DEEP = 32
+"""Folders within folders that are looked into."""
+
+
+def scan(folder: Path) -> tuple[list[Seen], list[Problem]]:
+    """The wheels at any depth, by path, and what is left out.
+
+    Hidden files are left out in silence, since they are being written, and so are links to what lies in the
+    folder anyway. Raises InputError where `folder` cannot be read.
+    """
+    seen: list[Seen] = []
+    problems: list[Problem] = []
+    root = folder.resolve()
+    try:
+        own = {PAGES} if (root / MARKER).exists() else set()
+        _walk(root, "", 0, own, seen, problems)
+    except OSError as error:
+        raise InputError(
+            f"cannot read {folder}: {error.strerror or error}",
+            cause="it is not there, is no folder, or this user may not read it",
+            next_step="check the path and its rights",
+            subject=str(folder),
+        ) from error
+    seen.sort()
+    return seen, sorted(problems, key=lambda one: one.path)
+
+
+def _walk(
+    root: Path, inside: str, depth: int, own: set[str], seen: list[Seen], problems: list[Problem]
+) -> None:
+    """Look into root/inside; folders named in `own` hold the pages of the index itself, at this depth."""
+    folders = []
+    with os.scandir(root / inside) as listing:
+        for entry in listing:
+            name = entry.name
+            if name.startswith("."):
+                continue
+            if name.endswith(SUFFIX):
+                path = inside + name
+                if not name.isprintable():
+                    problems.append(Problem(ascii(path), "its name holds signs that cannot be printed"))
+                    continue
+                found = entry.stat(follow_symlinks=False)
+                if stat.S_ISREG(found.st_mode):
+                    seen.append(Seen(path, found.st_size, found.st_mtime_ns, found.st_ino))
+                elif stat.S_ISLNK(found.st_mode):
+                    problems += _linked(root, path)
+                else:
+                    problems.append(Problem(path, "it is no regular file"))
+            elif entry.is_dir(follow_symlinks=False):
+                if name not in own:
+                    folders.append(inside + name + "/")
+            elif entry.is_symlink() and entry.is_dir():
+                problems += _linked(root, inside + name)
+    for path in folders:
+        if not path.isprintable():
+            problems.append(Problem(ascii(path), "its name holds signs that cannot be printed"))
+        elif depth == MOST_DEEP:
+            problems.append(Problem(path, f"it lies more than {MOST_DEEP} folders deep"))
+        elif not (root / path / MARKER).exists():
+            try:
+                # the pages of a view lie one folder deeper
+                _walk(root, path, depth + 1, own if depth == 0 else set(), seen, problems)
+            except OSError as error:
+                problems.append(Problem(path, f"it cannot be read: {error.strerror or error}"))
+
+
+def _linked(root: Path, path: str) -> Iterator[Problem]:
+    """What to say of a link."""
+    try:
+        to = (root / path).resolve(strict=True)
+    except (OSError, RuntimeError):
+        yield Problem(path, "it is a link to nothing")
+        return
+    if not to.is_relative_to(root):
+        yield Problem(path, "it is a link that leads out of the folder: put the file itself there")

@@ -1,0 +1,67 @@
+"""A file over HTTP, whole or in part."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Mapping
+from io import BufferedReader
+
+from anyio.to_thread import run_sync
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from rocwheel.wheels.index import http
+
+CHUNK = 256 * 1024
+"""Bytes of a file that are in memory for one client."""
+
+
+def sent(request: Request, file: BufferedReader, size: int, etag: str, more: Mapping[str, str]) -> Response:
+    """An open file, or the part of it that is asked for, or 304; it is closed at the end."""
+    headers = {"etag": etag, "accept-ranges": "bytes", **more}
+    if http.names(request.headers.get("if-none-match", ""), etag):
+        file.close()
+        return Response(status_code=304, headers=headers)
+    wanted = request.headers.get("range", "")
+    if request.headers.get("if-range", etag) != etag:
+        wanted = ""
+    try:
+        part = http.span(wanted, size)
+    except ValueError:
+        file.close()
+        return Response(status_code=416, headers=headers | {"content-range": f"bytes */{size}"})
+    begin, end = part or (0, size)
+    headers |= {"content-length": str(end - begin), "content-type": "application/octet-stream"}
+    if part:
+        headers["content-range"] = f"bytes {begin}-{end - 1}/{size}"
+    status = 206 if part else 200
+    if request.method == "HEAD":
+        file.close()
+        return Response(status_code=status, headers=headers)
+    return _Part(file, begin, end, status, headers)
+
+
+class _Part(StreamingResponse):
+    """Bytes `begin` to `end` of a file, which is closed at the end, whatever the client does."""
+
+    def __init__(
+        self, file: BufferedReader, begin: int, end: int, status: int, headers: Mapping[str, str]
+    ) -> None:
+        super().__init__(self._chunks(file, begin, end), status, headers)
+        self._file = file
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._file.close()
+
+    @staticmethod
+    async def _chunks(file: BufferedReader, begin: int, end: int) -> AsyncIterator[bytes]:
+        while begin < end:
+            data = await run_sync(os.pread, file.fileno(), min(CHUNK, end - begin), begin)
+            if not data:
+                raise OSError("the file became shorter")
+            begin += len(data)
+            yield data

@@ -1,0 +1,185 @@
+"""The files in a wheel, archive, package, image layout, folder, or one file alone: one after another.
+
+Nothing is unpacked to disk but single members of archives that can only be read forward (.tar.gz and the
+like, .deb), each in its turn into a temporary file without a name.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rocwheel.errors import InputError, RocwrightError
+from rocwheel.wheels.formats import AR_MAGIC, EMPTY_ZIP_MAGIC, IMAGE_MARK, TAR_HEAD, ZIP_MAGIC, is_tar
+from rocwheel.wheels.source import Budget, FileSource, Source, damaged
+
+if TYPE_CHECKING:
+    from tarfile import TarInfo
+
+    from rocwheel.wheels.zips import ZipMember
+
+HEAD = 64
+"""Bytes of a member that are there without opening it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One file of a container.
+
+    `path` is seen from the container; `mode` holds the permission bits, 0 where the container says nothing;
+    `head` is how it begins. A member of a wheel or folder can be opened at any time, one of another archive
+    until the next is asked for. `packed` says how it lies in a wheel, None elsewhere.
+    """
+
+    path: str
+    size: int
+    mode: int
+    head: bytes
+    packed: ZipMember | None = None
+    opener: Callable[[], Source] = field(repr=False, compare=False)
+
+    def open(self) -> Source:
+        """Its content, at random access. Raises CheckError where it is damaged."""
+        return self.opener()
+
+
+def members(path: Path, budget: Budget | None = None) -> Iterator[Member]:
+    """The regular files in `path`, or itself where it is no container. Links are left out.
+
+    Raises InputError where it cannot be read, CheckError where it is damaged or made to deceive.
+    """
+    try:
+        if path.is_dir():
+            is_image = (path / IMAGE_MARK).is_file()
+            yield from _in_image(path, budget) if is_image else _in_folder(path, budget)
+            return
+        if not path.is_file():
+            raise InputError(
+                f"{path} is no file or folder",
+                cause="it is not there, or is a device or socket",
+                next_step="check the path",
+                subject=str(path),
+            )
+        file = FileSource(path, budget)
+        head = file.read_at(0, min(TAR_HEAD, file.size))
+        if head.startswith((ZIP_MAGIC, EMPTY_ZIP_MAGIC)) or path.suffix == ".whl":
+            yield from _in_zip(file)
+        elif head.startswith(AR_MAGIC):
+            yield from _in_ar(file)
+        elif is_tar(head, path.name):
+            yield from _in_tar(file)
+        else:
+            yield _member(path.name, stat.S_IMODE(path.stat().st_mode), file)
+    except RocwrightError:
+        raise
+    except OSError as error:
+        raise InputError(
+            f"cannot read {path}: {error.strerror or error}",
+            cause="it is not there, is no file or folder, or this user may not read it",
+            next_step="check the path and its rights",
+            subject=str(path),
+        ) from error
+
+
+def _in_folder(folder: Path, budget: Budget | None) -> Iterator[Member]:
+    """In a fixed order. What a link names is listed where it lies, or lies outside."""
+    for parent, folders, names in os.walk(folder, onerror=_raise):
+        folders.sort()
+        for name in sorted(names):
+            file = Path(parent, name)
+            status = file.lstat()
+            if not stat.S_ISREG(status.st_mode):
+                continue
+            path = str(file.relative_to(folder))
+
+            def opener(file: Path = file, path: str = path) -> Source:
+                return FileSource(file, budget, path)
+
+            with file.open("rb", buffering=0) as opened:
+                head = opened.read(HEAD)
+            yield Member(
+                path=path,
+                size=status.st_size,
+                mode=stat.S_IMODE(status.st_mode),
+                head=head,
+                opener=opener,
+            )
+
+
+def _in_image(folder: Path, budget: Budget | None) -> Iterator[Member]:
+    from rocwheel.wheels.images import image_files
+
+    # one budget for all of it: a layer may be named by many images
+    sizes = (file.lstat().st_size for file in folder.rglob("*"))
+    budget = budget or Budget.for_file(sum(sizes), folder.name)
+
+    def opened(path: Path, name: str) -> FileSource:
+        return FileSource(path, budget, name)
+
+    for path, info, content in image_files(folder, opened):
+        yield _of_tar(path, info, content)
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def _in_zip(archive: Source) -> Iterator[Member]:
+    from rocwheel.wheels.zips import zip_members
+
+    for one in zip_members(archive):
+
+        def opener(one: ZipMember = one) -> Source:
+            return one.open(archive)
+
+        yield Member(
+            path=one.path,
+            size=one.size,
+            mode=one.mode,
+            head=one.head(archive, HEAD),
+            packed=one,
+            opener=opener,
+        )
+
+
+def _in_tar(archive: Source) -> Iterator[Member]:
+    from rocwheel.wheels.archives import tar_entries
+
+    for info, content in tar_entries(archive):
+        if content is not None:
+            yield _of_tar(info.name.removeprefix("./"), info, content)
+
+
+def _of_tar(path: str, info: TarInfo, content: Source) -> Member:
+    mode = stat.S_IMODE(info.mode)
+    return _member(path, mode, content)
+
+
+def _in_ar(archive: Source) -> Iterator[Member]:
+    """The files of a Debian package, or the objects of a static library."""
+    from rocwheel.wheels.archives import ar_members
+
+    for number, (name, content) in enumerate(ar_members(archive)):
+        if number == 0 and name == "debian-binary":
+            yield from _in_deb(archive)
+            return
+        yield _member(name, 0, content)
+
+
+def _in_deb(archive: Source) -> Iterator[Member]:
+    from rocwheel.wheels.archives import ar_members
+
+    for name, content in ar_members(archive):
+        if name.startswith("data.tar"):
+            yield from _in_tar(content)
+            return
+    raise damaged(archive.subject, "it is a Debian package without data.tar")
+
+
+def _member(path: str, mode: int, content: Source) -> Member:
+    head = content.read_at(0, min(HEAD, content.size))
+    return Member(path=path, size=content.size, mode=mode, head=head, opener=lambda: content)

@@ -1,0 +1,276 @@
+"""What a wheel says of itself: its file name, WHEEL, METADATA and RECORD, read, checked and changed.
+
+Sources: https://packaging.python.org/specifications/ (binary distribution format, recording installed
+projects, core metadata, version specifiers); METADATA and WHEEL are written as mail headers are.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import csv
+import io
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from packaging.tags import Tag, parse_tag
+from packaging.utils import InvalidName, InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.version import InvalidVersion, Version
+
+from rocwheel.errors import CheckError, InputError
+
+RECORD = "RECORD"
+SIGNATURES = ("RECORD.jws", "RECORD.p7s")
+DIST_INFO = ".dist-info"
+
+_OTHER_HASHES = ("sha384", "sha512", "sha3_256", "sha3_384", "sha3_512")
+"""Kinds that RECORD may have and that are not checked: nobody writes them."""
+
+_HEADER = re.compile(rb"([!-9;-~]+):[ \t]*(.*)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WheelName:
+    """The parts of a wheel's file name, each as it is written there."""
+
+    name: str
+    version: str
+    build: str
+    python: str
+    abi: str
+    platform: str
+
+    @property
+    def file_name(self) -> str:
+        parts = (self.name, self.version, self.build, self.python, self.abi, self.platform)
+        return "-".join(part for part in parts if part) + ".whl"
+
+    @property
+    def tags(self) -> frozenset[Tag]:
+        """Each combination of the compressed tags."""
+        return parse_tag(f"{self.python}-{self.abi}-{self.platform}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A line of RECORD: sha256 in hexadecimal and size in bytes, None where it does not say."""
+
+    path: str
+    sha256: str | None = None
+    size: int | None = None
+
+
+class Headers:
+    """WHEEL or METADATA: names and values in order, and every byte as it was except what is changed."""
+
+    def __init__(self, data: bytes) -> None:
+        self._lines = data.splitlines(keepends=True)
+        self._end = next((i for i, line in enumerate(self._lines) if not line.strip()), len(self._lines))
+
+    def all(self, name: str) -> list[str]:
+        """The values of a header, in order; continued lines joined."""
+        return [self._value(begin, end) for begin, end in self._found(name)]
+
+    def get(self, name: str) -> str:
+        """The first value of a header; "" where there is none."""
+        return next(iter(self.all(name)), "")
+
+    def names(self) -> list[str]:
+        """The headers' names, each once, as they are written and in order."""
+        found = (_HEADER.match(line) for line in self._lines[: self._end])
+        return list({match[1].decode().lower(): match[1].decode() for match in found if match}.values())
+
+    @property
+    def text(self) -> bytes:
+        """What follows the headers."""
+        return b"".join(self._lines[self._end + 1 :])
+
+    def replaced(self, name: str, values: Iterable[str]) -> Headers:
+        """The same with these values for a header, in the place of its first (else behind all others)."""
+        found = self._found(name)
+        at = found[0][0] if found else self._end
+        gone = {number for begin, end in found for number in range(begin, end)}
+        ending = b"\r\n" if self._lines and self._lines[0].endswith(b"\r\n") else b"\n"
+        written = [f"{name}: {value}".encode() + ending for value in values]
+        kept = [line if line.endswith((b"\n", b"\r")) else line + ending for line in self._lines[: self._end]]
+        before = [line for number, line in enumerate(kept[:at]) if number not in gone]
+        after = [line for number, line in enumerate(kept[at:], at) if number not in gone]
+        return Headers(b"".join([*before, *written, *after, *self._lines[self._end :]]))
+
+    def as_bytes(self) -> bytes:
+        return b"".join(self._lines)
+
+    def _found(self, name: str) -> list[tuple[int, int]]:
+        """Where each header of this name begins and ends, in lines."""
+        found = []
+        for number, line in enumerate(self._lines[: self._end]):
+            match = _HEADER.match(line)
+            if match and match[1].decode().lower() == name.lower():
+                end = number + 1
+                while end < self._end and self._lines[end][:1] in (b" ", b"\t"):
+                    end += 1
+                found.append((number, end))
+        return found
+
+    def _value(self, begin: int, end: int) -> str:
+        match = _HEADER.match(self._lines[begin])
+        assert match
+        parts = [match[2], *self._lines[begin + 1 : end]]
+        return "\n".join(part.decode(errors="replace").strip() for part in parts)
+
+
+def parse_name(file_name: str) -> WheelName:
+    """The parts of a wheel's file name. Raises InputError for one that pip would not take."""
+    try:
+        parse_wheel_filename(file_name)
+        parts = file_name.removesuffix(".whl").split("-")
+    except (InvalidWheelFilename, InvalidVersion, InvalidName) as error:
+        raise InputError(
+            f"{file_name} is no wheel's name",
+            cause=str(error),
+            next_step="name it NAME-VERSION-PYTHON-ABI-PLATFORM.whl, as it was built",
+        ) from error
+    name, version, *build, python, abi, platform = parts
+    return WheelName(
+        name=name, version=version, build="".join(build), python=python, abi=abi, platform=platform
+    )
+
+
+def dist_info_folder(paths: Iterable[str]) -> str:
+    """The one *.dist-info folder at the top of a wheel. Raises InputError where there is none, or more."""
+    found = {top for path in paths if (top := path.partition("/")[0]).endswith(DIST_INFO) and "/" in path}
+    if len(found) != 1:
+        raise InputError(
+            "no wheel: it has no *.dist-info folder"
+            if not found
+            else f"a wheel has one *.dist-info folder, this has {', '.join(sorted(found))[:300]}",
+            cause="it is another kind of file, or was not built whole",
+            next_step="give a file that pip would install",
+        )
+    return found.pop()
+
+
+def with_local(version: str, label: str) -> str:
+    """The version with `label` added to its local part: 2.8+rocm6 and slim give 2.8+rocm6.slim.
+
+    Source: PEP 440, local version identifiers. Raises InputError where that is no version.
+    """
+    try:
+        known = Version(version)
+        local = ".".join(part for part in (known.local, label) if part)
+        return str(Version(f"{known.public}+{local}"))
+    except InvalidVersion as error:
+        raise InputError(
+            f"{version!r} with {label!r} is no version",
+            cause="a local version has letters, digits and dots only",
+            next_step="name another",
+        ) from error
+
+
+def record_bytes(rows: Iterable[Row]) -> bytes:
+    """RECORD as a wheel holds it."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    for row in rows:
+        coded = "" if row.sha256 is None else f"sha256={_coded(row.sha256)}"
+        writer.writerow((row.path, coded, "" if row.size is None else row.size))
+    return text.getvalue().encode()
+
+
+def read_record(data: bytes) -> list[Row]:
+    """The lines of RECORD. Raises CheckError where it is damaged or uses a hash weaker than sha256."""
+    try:
+        lines = list(csv.reader(io.StringIO(data.decode(), newline="")))
+        return [_row(line) for line in lines if line]
+    except (ValueError, csv.Error, binascii.Error) as error:
+        raise CheckError(
+            "RECORD cannot be read",
+            cause=str(error),
+            next_step="rocwheel normalise writes it anew",
+        ) from error
+
+
+def record_contradictions(rows: Iterable[Row], content: Mapping[str, Row]) -> list[str]:
+    """What RECORD says that is not so; `content` has the row of each file as it is."""
+    told: set[str] = set()
+    problems = []
+    for row in rows:
+        if row.path in told:
+            problems.append(f"RECORD names {row.path} twice")
+        told.add(row.path)
+        real = content.get(row.path)
+        if real is None:
+            problems.append(f"RECORD names {row.path}, which is not there")
+        elif row.sha256 not in (None, real.sha256) or row.size not in (None, real.size):
+            problems.append(f"RECORD has another sha256 or size of {row.path} than the file")
+    return problems
+
+
+def record_gaps(rows: Iterable[Row], content: Mapping[str, Row], folder: str) -> list[str]:
+    """What RECORD should say and does not; `folder` is the wheel's *.dist-info."""
+    free = {f"{folder}/{name}" for name in (RECORD, *SIGNATURES)}
+    told = {row.path: row for row in rows}
+    missing = [f"{path} is not in RECORD" for path in sorted(content.keys() - told.keys() - free)]
+    bare = [path for path, row in told.items() if row.sha256 is None and path not in free]
+    return missing + [f"RECORD has no sha256 of {path}" for path in bare]
+
+
+def name_problems(name: WheelName, folder: str, wheel: Headers, metadata: Headers) -> list[str]:
+    """Where file name, *.dist-info, WHEEL and METADATA of a wheel contradict one another."""
+    problems = []
+    said, _, version = folder.removesuffix(DIST_INFO).rpartition("-")
+    for where, this, that in (
+        (folder, said, name.name),
+        ("METADATA", metadata.get("Name"), name.name),
+    ):
+        if canonicalize_name(this) != canonicalize_name(that):
+            problems.append(f"{where} names {this or 'nothing'}, the file name {that}")
+    for where, told in ((folder, version), ("METADATA", metadata.get("Version"))):
+        if not _same_version(told, name.version):
+            problems.append(f"{where} has version {told or '(none)'}, the file name {name.version}")
+    tags = frozenset(tag for text in wheel.all("Tag") for tag in parse_tag(text))
+    if tags != name.tags:
+        differ = ", ".join(sorted(map(str, tags ^ name.tags)))
+        problems.append(f"WHEEL and the file name differ in the tags {differ}")
+    if wheel.get("Root-Is-Purelib").lower() not in ("true", "false"):
+        problems.append("WHEEL does not say whether Root-Is-Purelib")
+    if not wheel.get("Wheel-Version").startswith("1."):
+        problems.append(f"WHEEL has Wheel-Version {wheel.get('Wheel-Version') or '(none)'}; known is 1.0")
+    return problems
+
+
+def moved(path: str, folder: str, version: str) -> str:
+    """Where a file lies when the wheel has another version; `folder` is its *.dist-info of now."""
+    name = folder.removesuffix(DIST_INFO).rpartition("-")[0]
+    top, slash, rest = path.partition("/")
+    data = folder.removesuffix(DIST_INFO) + ".data"
+    if top in (folder, data) and slash:
+        return f"{name}-{version}{DIST_INFO if top == folder else '.data'}/{rest}"
+    return path
+
+
+def _same_version(one: str, other: str) -> bool:
+    try:
+        return Version(one) == Version(other.replace("_", "-"))
+    except InvalidVersion:
+        return one == other
+
+
+def _row(line: list[str]) -> Row:
+    if len(line) != 3:
+        raise ValueError(f"a line has {len(line)} fields: {','.join(line)[:200]}")
+    path, coded, size = line
+    if not coded:
+        return Row(path=path, size=int(size) if size else None)
+    kind, _, digest = coded.partition("=")
+    if kind in _OTHER_HASHES:
+        return Row(path=path, size=int(size) if size else None)
+    if kind != "sha256":
+        raise ValueError(f"{path} has a hash of the kind {kind[:40]}, which RECORD may not have")
+    raw = base64.b64decode(digest + "=" * (-len(digest) % 4), altchars=b"-_", validate=True)
+    return Row(path=path, sha256=raw.hex(), size=int(size) if size else None)
+
+
+def _coded(sha256: str) -> str:
+    return base64.urlsafe_b64encode(bytes.fromhex(sha256)).rstrip(b"=").decode()

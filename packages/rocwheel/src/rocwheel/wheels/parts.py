@@ -1,0 +1,102 @@
+"""A file put together from parts of others, read without being written anywhere."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from rocwheel.errors import CheckError
+from rocwheel.wheels.source import CHUNK, Budget, Held, Source
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """`size` bytes of `source` from `offset`; without a source they are zeros."""
+
+    source: Source | None
+    offset: int
+    size: int
+
+    def read(self, skip: int, count: int) -> bytes:
+        """So many of the bytes, from `skip` on."""
+        if self.source is None:
+            return bytes(count)
+        return self.source.read_at(self.offset + skip, count)
+
+
+def whole(source: Source) -> Part:
+    return Part(source, 0, source.size)
+
+
+def held(content: bytes) -> Part:
+    return whole(Held(content))
+
+
+def zeros(count: int) -> Part:
+    return Part(None, 0, count)
+
+
+class Joined(Source):
+    """Parts one behind another; itself a source."""
+
+    def __init__(self, parts: Sequence[Part], subject: str = "") -> None:
+        self._parts = [part for part in parts if part.size]
+        self._ends = list(accumulate(part.size for part in self._parts))
+        size = self._ends[-1] if self._ends else 0
+        super().__init__(size, Budget.for_file(size, subject), subject)
+
+    @property
+    def parts(self) -> Sequence[Part]:
+        """What it is made of, one behind another."""
+        return self._parts
+
+    def _get(self, offset: int, count: int) -> bytes:
+        found = []
+        index = bisect_right(self._ends, offset)
+        while count:
+            part = self._parts[index]
+            skip = offset - (self._ends[index] - part.size)
+            data = part.read(skip, min(count, part.size - skip))
+            found.append(data)
+            offset += len(data)
+            count -= len(data)
+            index += 1
+        return found[0] if len(found) == 1 else b"".join(found)
+
+
+def pieces(source: Source) -> Iterator[bytes]:
+    """All of it, a MiB at a time."""
+    for offset in range(0, source.size, CHUNK):
+        yield source.read_at(offset, min(CHUNK, source.size - offset))
+
+
+def replaced(source: Source, edits: Mapping[int, Sequence[Part]]) -> Joined:
+    """`source` with other parts in the place of as many of its bytes.
+
+    Raises CheckError where two edits overlap, as they do where a file's tables lie over one another.
+    """
+    parts: list[Part] = []
+    position = 0
+    for offset, content in sorted(edits.items(), key=lambda item: item[0]):
+        if offset < position:
+            raise CheckError(
+                f"two things that must change lie over one another at byte {offset:,}",
+                cause="the file's tables are damaged, or made to deceive",
+                next_step="build it or get it again",
+                subject=source.subject,
+            )
+        parts += [Part(source, position, offset - position), *content]
+        position = offset + sum(part.size for part in content)
+    return Joined([*parts, Part(source, position, source.size - position)], source.subject)
+
+
+def without(source: Source, spans: Sequence[tuple[int, int]]) -> Joined:
+    """`source` without the bytes `begin` to `end` of each span; the spans must not overlap."""
+    parts = []
+    position = 0
+    for begin, end in sorted(spans):
+        parts.append(Part(source, position, begin - position))
+        position = end
+    return Joined([*parts, Part(source, position, source.size - position)], source.subject)

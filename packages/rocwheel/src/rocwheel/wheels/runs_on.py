@@ -1,0 +1,240 @@
+"""Whether what a wheel holds runs on a GPU: a verdict and its reason for each library and set of kernels."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path, PurePosixPath
+
+from rocwheel.wheels.choose import ANY_GPU, Code, Target, needed
+from rocwheel.wheels.codeobjects import fat_binaries
+from rocwheel.wheels.fatbin import FatBinary
+from rocwheel.wheels.generic import generic_targets
+from rocwheel.wheels.loose import Kind, kinds, loose
+from rocwheel.wheels.members import members
+from rocwheel.wheels.overrides import Overrides, the_overrides
+
+
+class RunsOn(StrEnum):
+    """How code runs on a GPU, from best to worst."""
+
+    NATIVE = "native"
+    GENERIC = "by a generic target"
+    COMPILED = "compiled when it is loaded"
+    SLOWER = "slower"
+    OVERRIDE = "only with an override"
+    NO = "not at all"
+
+    @property
+    def runs(self) -> bool:
+        """Whether it runs as it is, on a machine where nothing was set."""
+        return self not in (RunsOn.OVERRIDE, RunsOn.NO)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """The verdict on `path`: a library or program, or a folder of kernels that a library loads.
+
+    `through` is the target whose code would run, `setting` the environment that an override needs.
+    """
+
+    path: str
+    verdict: RunsOn
+    reason: str
+    through: str = ""
+    setting: Mapping[str, str] | None = None
+
+
+def runs_on(path: Path, gpu: Target, overrides: Overrides | None = None) -> list[Judged]:
+    """The verdicts on everything in `path` (as `members` takes it) that holds GPU code; none where none does.
+
+    `overrides` are the known ways to make the GPU pass for another, those in use if not given.
+    Raises InputError where `path` cannot be read, CheckError where something in it is damaged.
+    """
+    overrides = overrides or the_overrides()
+    judged = [
+        _library(member.path, _held(binary), gpu, overrides)
+        for member, _, binary in fat_binaries(path)
+        if loose(member.path) is None
+    ]
+    return [*judged, *_folders((member.path for member in members(path)), gpu, overrides)]
+
+
+def worst(judged: Iterable[Judged]) -> RunsOn:
+    """The verdict on all of them together; native where there are none."""
+    order = list(RunsOn)
+    return max((one.verdict for one in judged), key=order.index, default=RunsOn.NATIVE)
+
+
+def _held(binary: FatBinary) -> list[list[Code]]:
+    """What each bundle of a file holds code for; a file that is one code object is like one bundle."""
+    if binary.lone is not None:
+        return [[Code((binary.lone.target,), binary.lone.features)]]
+    return [
+        [Code((one.target,), one.features) for one in bundle.code] for bundle in binary.bundles if bundle.code
+    ]
+
+
+def _library(path: str, bundles: Sequence[Sequence[Code]], gpu: Target, overrides: Overrides) -> Judged:
+    ways = [_way(held, gpu) for held in bundles]
+    lacking = sum(way is None for way in ways)
+    count = f"{len(bundles):,} {'fat binary' if len(bundles) == 1 else 'fat binaries'}"
+    if not lacking:
+        verdict = max((way for way in ways if way is not None), key=list(RunsOn).index, default=RunsOn.NATIVE)
+        return Judged(
+            path=path, verdict=verdict, reason=_reason(verdict, bundles, gpu, count), through=gpu.name
+        )
+    held = _targets(bundles)
+    part = "" if lacking == len(bundles) else f"{lacking:,} of "
+    lack = f"{part}{count} without code for {gpu}; there is code for {', '.join(held) or 'no GPU'}"
+    for one in _overrides(gpu, overrides):
+        # with an override, all code is looked for under the other name
+        if all(_way(each, one.passes_for) is not None for each in bundles):
+            does = f"{one.told} makes it run code for {one.passes_for}"
+            return one.judged(path, f"{lack}. {does}; {one.advice}")
+    return Judged(path=path, verdict=RunsOn.NO, reason=lack)
+
+
+def _way(held: Sequence[Code], gpu: Target) -> RunsOn | None:
+    """How one bundle runs on a GPU without an override; None where it does not."""
+    kept, missing = needed(held, (gpu,), generic_targets())
+    if missing:
+        return None
+    names = {name for number in kept for name in held[number].names}
+    if gpu.name in names:
+        return RunsOn.NATIVE
+    return RunsOn.COMPILED if names == {ANY_GPU} else RunsOn.GENERIC
+
+
+def _reason(verdict: RunsOn, bundles: Sequence[Sequence[Code]], gpu: Target, count: str) -> str:
+    held = _targets(bundles)
+    match verdict:
+        case RunsOn.NATIVE:
+            mine = [one for one in held if one.partition(":")[0] == gpu.name]
+            return f"{count} with code for {', '.join(mine)}"
+        case RunsOn.GENERIC:
+            through = [name for name in held if gpu.name in generic_targets().get(name, ())]
+            return f"{count}, some of them by {', '.join(through)}, which covers {gpu.name}"
+        case _:
+            return f"{count}, some of them as SPIR-V, which the runtime compiles for {gpu.name}"
+
+
+def _targets(bundles: Iterable[Sequence[Code]]) -> list[str]:
+    return sorted({":".join((name, *one.features)) for held in bundles for one in held for name in one.names})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Override:
+    """A target that a GPU was made to pass for, and how; `known` is what was seen to go wrong."""
+
+    gpu: Target
+    passes_for: Target
+    setting: Mapping[str, str]
+    known: str
+
+    @property
+    def told(self) -> str:
+        return " ".join(f"{name}={value}" for name, value in self.setting.items())
+
+    @property
+    def advice(self) -> str:
+        ask = f"`rocwheel audit-override --code {self.passes_for} --on {self.gpu.name}` compares"
+        return f"{ask}. Known: {self.known}" if self.known else ask
+
+    def judged(self, path: str, reason: str) -> Judged:
+        return Judged(
+            path=path,
+            verdict=RunsOn.OVERRIDE,
+            reason=reason,
+            through=self.passes_for.name,
+            setting=self.setting,
+        )
+
+
+def _overrides(gpu: Target, overrides: Overrides) -> Iterator[_Override]:
+    mine = overrides.by_target.get(gpu.name)
+    for name in mine.spoof if mine else ():
+        if (other := overrides.by_target.get(name)) and mine:
+            setting = {overrides.variable: other.identity}
+            yield _Override(gpu=gpu, passes_for=Target(name), setting=setting, known=mine.warning)
+
+
+def _folders(paths: Iterable[str], gpu: Target, overrides: Overrides) -> Iterator[Judged]:
+    """The verdict on each folder of loose kernels, of each kind."""
+    known = {kind.name: kind for kind in kinds()}
+    folders: dict[tuple[str, str], list[str]] = {}
+    for path in paths:
+        if (found := loose(path)) is not None:
+            folders.setdefault((_folder(path, known[found.kind]), found.kind), []).append(path)
+    for (folder, name), inside in sorted(folders.items()):
+        yield _set_of_kernels(folder, known[name], inside, gpu, overrides)
+
+
+def _folder(path: str, kind: Kind) -> str:
+    """Where a kind of loose file lies: the folder, or that which holds the folders named by target."""
+    parts = PurePosixPath(path).parts
+    named = [number for number, part in enumerate(parts[:-1]) if "gfx" in part]
+    return "/".join(parts[: named[0]] if named else parts[:-1])
+
+
+def _set_of_kernels(
+    folder: str, kind: Kind, paths: Sequence[str], gpu: Target, overrides: Overrides
+) -> Judged:
+    by_target: dict[str, list[str]] = {}
+    for path in paths:
+        found = loose(path)
+        for target in found.targets if found else ():
+            by_target.setdefault(target, []).append(path)
+    mine = [*by_target.get(gpu.name, ()), *(p for name in _generic(gpu) for p in by_target.get(name, ()))]
+    if not mine:
+        return _no_kernels(folder, kind, by_target, gpu, overrides)
+    slow = _slow_operations(kind, by_target, gpu)
+    if slow:
+        told = ", ".join(slow)
+        return Judged(
+            path=folder,
+            verdict=RunsOn.SLOWER,
+            reason=f"{kind.name}: {_files(mine)} for {gpu.name}, but only fallback kernels for {told}, "
+            "where other GPUs have tuned ones",
+            through=gpu.name,
+        )
+    return Judged(
+        path=folder,
+        verdict=RunsOn.NATIVE,
+        reason=f"{kind.name}: {_files(mine)} for {gpu.name}",
+        through=gpu.name,
+    )
+
+
+def _no_kernels(
+    folder: str, kind: Kind, by_target: Mapping[str, Sequence[str]], gpu: Target, overrides: Overrides
+) -> Judged:
+    lack = (
+        f"{kind.name}: no file for {gpu.name} among those for {', '.join(sorted(by_target))}; {kind.missing}"
+    )
+    if not kind.needed:
+        return Judged(path=folder, verdict=RunsOn.SLOWER, reason=lack)
+    for one in _overrides(gpu, overrides):
+        if one.passes_for.name in by_target:
+            return one.judged(
+                folder, f"{lack}. {one.told} makes it use those of {one.passes_for}; {one.advice}"
+            )
+    return Judged(path=folder, verdict=RunsOn.NO, reason=lack)
+
+
+def _slow_operations(kind: Kind, by_target: Mapping[str, Sequence[str]], gpu: Target) -> list[str]:
+    """Operations for which other targets have files of their own and this one only fallbacks, in words."""
+    tuned = {target: set(kind.tuned_for(paths)) for target, paths in by_target.items()}
+    mine = tuned.get(gpu.name, set())
+    count = Counter(operation for target, found in tuned.items() if target != gpu.name for operation in found)
+    return sorted(kind.operations.get(one, one) or "every operation" for one in count if one not in mine)
+
+
+def _generic(gpu: Target) -> list[str]:
+    return [name for name, covered in generic_targets().items() if gpu.name in covered]
+
+
+def _files(paths: Sequence[str]) -> str:
+    return f"{len(paths):,} {'file' if len(paths) == 1 else 'files'}"

@@ -1,0 +1,59 @@
+"""The same wheel, library or folder with only the GPU code that is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rocwheel.errors import InputError
+from rocwheel.wheels.choose import Target, targets
+from rocwheel.wheels.generic import generic_targets
+from rocwheel.wheels.gpu import machines
+from rocwheel.wheels.slim.folder import slim_file, slim_folder
+from rocwheel.wheels.slim.report import Report
+from rocwheel.wheels.slim.wheel import SUFFIX, slim_wheel
+from rocwheel.wheels.slim.wish import Compress, Wish
+
+
+def slim(
+    path: Path,
+    gpus: Sequence[str],
+    out: Path | None = None,
+    *,
+    compress: Compress = "keep",
+    strip: bool = False,
+    allow_missing: bool = False,
+    epoch: int,
+    tell: Callable[[str], None] = lambda text: None,
+) -> Report:
+    """Write `path` without the code that none of `gpus` (gfx1151, gfx90a:xnack-) needs, whole or not at all.
+
+    To `out`, a file or (for a wheel) a folder; without it, beside `path` under a name that tells the targets.
+    Raises InputError for targets that are none and for an `out` that is there already; CheckError where code
+    for a wanted target is missing (unless `allow_missing`), where nothing would change, or where something
+    is damaged. `epoch`: the time of files in a wheel, in seconds since 1970.
+    """
+    known = frozenset(machines().values())
+    wish = Wish(
+        targets=targets(gpus, known),
+        covered=generic_targets(),
+        compress=compress,
+        strip=strip,
+        allow_missing=allow_missing,
+    )
+    if path.suffix == SUFFIX:
+        return slim_wheel(path, out or path.parent, wish, known=known, epoch=epoch, tell=tell)
+    target = out or path.with_name(_named(path, wish.targets))
+    if target.exists() or target.is_symlink():
+        raise InputError(
+            f"{target} is there already",
+            cause="what is there is not replaced, the input least of all",
+            next_step="-o with a name that is free",
+        )
+    return (slim_folder if path.is_dir() else slim_file)(path, target, wish, tell)
+
+
+def _named(path: Path, wanted: Sequence[Target]) -> str:
+    """liba.so.1 and gfx1151 give liba.gfx1151.so.1."""
+    stem, dot, rest = path.name.partition(".")
+    return ".".join([stem, *(target.in_version for target in wanted)]) + dot + rest

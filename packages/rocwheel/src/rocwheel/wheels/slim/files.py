@@ -1,0 +1,72 @@
+"""Files that are for certain GPUs as a whole: which of them stay for the targets that are wanted."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from rocwheel.errors import CheckError
+from rocwheel.wheels.choose import Code, Target, needed
+from rocwheel.wheels.gpu import HEADER_SIZE, gpu_header, is_gpu_elf, is_unnamed
+from rocwheel.wheels.slim.wish import Wish
+
+PREFIX = "gfx"
+"""What every target's name begins with."""
+
+CODE = "code object"
+"""The kind of a file that is known by what it holds, not by its path."""
+
+
+def other_files(
+    heads: Iterable[tuple[str, bytes]], wish: Wish
+) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:
+    """Of files (path, first 64 bytes), those for other GPUs only, with their kind; and the folders in which
+    code for a wanted target is missing, with the targets.
+
+    Raises CheckError where files that a library cannot do without are there for other GPUs and not for a
+    wanted one, unless the wish allows it.
+    """
+    groups: dict[tuple[str, str, bool], list[tuple[str, Code]]] = defaultdict(list)
+    for path, head in heads:
+        if what := _what(path, head):
+            folder = path.rpartition("/")[0]
+            groups[folder, what.name, what.needed].append((path, what.code))
+    gone: dict[str, str] = {}
+    missing: dict[str, tuple[str, ...]] = {}
+    for (folder, kind, is_needed), found in groups.items():
+        kept, lacking = needed([code for _, code in found], wish.targets, wish.covered)
+        gone |= {path: kind for i, (path, _) in enumerate(found) if i not in kept}
+        if lacking and is_needed:
+            missing[folder] = tuple(map(str, lacking))
+            if not wish.allow_missing:
+                raise _without(folder, kind, lacking)
+    return gone, missing
+
+
+class _Kind(NamedTuple):
+    name: str
+    code: Code
+    needed: bool
+
+
+def _what(path: str, head: bytes) -> _Kind | None:
+    if PREFIX in path:
+        from rocwheel.wheels.loose import loose  # loads pydantic, which most wheels can do without
+
+        if found := loose(path):
+            return _Kind(found.kind, Code(found.targets, found.features), found.needed)
+    if not is_gpu_elf(head) or is_unnamed(head) or len(head) < HEADER_SIZE:
+        return None
+    header = gpu_header(head, path)
+    return _Kind(CODE, Code({header.target}, header.features), needed=True)
+
+
+def _without(folder: str, kind: str, missing: Sequence[Target]) -> CheckError:
+    names = ", ".join(map(str, missing))
+    return CheckError(
+        f"{folder or 'the folder'} has files of {kind} for other GPUs and none for {names}",
+        cause="it was not built for this GPU",
+        next_step="--allow-missing leaves it so; rocwheel runs-on says which code may do",
+        subject=folder,
+    )

@@ -1,0 +1,131 @@
+"""One program or library with only the GPU code that is needed."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rocwheel.wheels.choose import Code, Target, needed
+from rocwheel.wheels.elf import Elf
+from rocwheel.wheels.fatbin import BUNDLES, fat_binary
+from rocwheel.wheels.offload import Bundle, Compression
+from rocwheel.wheels.parts import Joined, Part, whole, zeros
+from rocwheel.wheels.scratch import Scratch
+from rocwheel.wheels.slim.bundles import rebuilt
+from rocwheel.wheels.slim.place import aligned
+from rocwheel.wheels.slim.relink import Renewed, debug_sections, relinked
+from rocwheel.wheels.slim.wish import Wish, tell_missing
+from rocwheel.wheels.source import Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slimmed:
+    """A file's new content, with the bytes of code that stayed and that went, by target."""
+
+    content: Source
+    stayed: Mapping[str, int]
+    went: Mapping[str, int]
+    missing: tuple[str, ...] = ()
+    """Wanted targets that not every bundle has code for."""
+
+    debug: int = 0
+    """Bytes of debug sections that went."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Decided:
+    """What becomes of the bundles of one file, in their order."""
+
+    renewed: list[Renewed]
+    changed: bool
+    stayed: Counter[str]
+    went: Counter[str]
+    missing: tuple[str, ...]
+
+
+def slim_library(source: Source, wish: Wish, results: Scratch) -> Slimmed | None:
+    """The library without the code that `wish` has no need for; None where nothing of it would change.
+
+    Raises CheckError where a bundle has no code for a wanted target, and where the file cannot be changed
+    without breaking what loads it. What is not in the library itself is in `results`.
+    """
+    fat = fat_binary(source)
+    file = Elf(source)
+    dropped = debug_sections(file) if wish.strip else []
+    decided = _decide(source, fat.bundles if fat else (), wish, results)
+    if not decided.changed and not dropped:
+        return None
+    places = sorted((one.offset, one.index) for one in file.named(BUNDLES) if one.size)
+    sections = defaultdict(list)
+    for one in decided.renewed:
+        _, index = places[bisect_right(places, (one.offset, len(file.sections))) - 1]
+        sections[index].append(one)
+    debug = sum(one.size for one in dropped)
+    return _slimmed(relinked(file, sections, dropped), decided, debug)
+
+
+def slim_bundles(source: Source, wish: Wish, results: Scratch) -> Slimmed | None:
+    """The same for a file that is nothing but bundles."""
+    fat = fat_binary(source)
+    assert fat is not None  # it begins as a bundle
+    decided = _decide(source, fat.bundles, wish, results)
+    if not decided.changed:
+        return None
+    parts: list[Part] = []
+    position = 0
+    for one in decided.renewed:
+        padding = -position % aligned(one.offset)
+        parts += [zeros(padding), whole(one.content)]
+        position += padding + one.content.size
+    return _slimmed(Joined(parts, source.subject), decided, 0)
+
+
+def _decide(source: Source, bundles: Sequence[Bundle], wish: Wish, results: Scratch) -> _Decided:
+    chosen = [_choose(one, wish) for one in bundles]
+    missing = tell_missing([lacking for _, lacking in chosen], wish, source.subject)
+    renewed = []
+    stayed: Counter[str] = Counter()
+    went: Counter[str] = Counter()
+    changed = False
+    for one, (kept, _) in zip(bundles, chosen, strict=True):
+        packing = _packing(one, wish)
+        changed = changed or len(kept) < len(one.entries) or packing != one.compression
+        content = rebuilt(source, one, kept, packing, results)
+        renewed.append(Renewed(offset=one.offset, content=content))
+        for number, entry in enumerate(one.entries):
+            if entry.target:
+                (stayed if number in kept else went)[entry.target_id] += entry.size
+    return _Decided(renewed=renewed, changed=changed, stayed=stayed, went=went, missing=missing)
+
+
+def _slimmed(content: Source, decided: _Decided, debug: int) -> Slimmed:
+    return Slimmed(
+        content=content,
+        stayed=dict(decided.stayed),
+        went=dict(decided.went),
+        missing=decided.missing,
+        debug=debug,
+    )
+
+
+def _choose(bundle: Bundle, wish: Wish) -> tuple[frozenset[int], tuple[Target, ...]]:
+    """Numbers of the entries that stay, the host's among them, and the targets without code."""
+    code = {i: Code({one.target}, one.features) for i, one in enumerate(bundle.entries) if one.target}
+    host = frozenset(range(len(bundle.entries))) - code.keys()
+    if not code:
+        return host, ()
+    numbers = list(code)
+    kept, missing = needed(list(code.values()), wish.targets, wish.covered)
+    return host | {numbers[i] for i in kept}, missing
+
+
+def _packing(bundle: Bundle, wish: Wish) -> Compression:
+    match wish.compress:
+        case "keep":
+            return bundle.compression
+        case "none":
+            return ""
+        case _:
+            return wish.compress

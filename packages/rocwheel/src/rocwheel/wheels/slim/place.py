@@ -1,0 +1,84 @@
+"""Where bundles come to lie within the addresses that they had, and which pages are then free."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rocwheel.errors import CheckError
+from rocwheel.wheels.offload import ALIGNMENT
+from rocwheel.wheels.parts import Part, whole, zeros
+from rocwheel.wheels.slim.cut import PAGE, Span
+from rocwheel.wheels.source import Source
+
+Filling = Mapping[int, Source]
+"""What lies at which address; in the order of the addresses."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moving:
+    """A bundle: its address, and what it is to be; `fixed` where nothing is known that points to it."""
+
+    address: int
+    content: Source
+    fixed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Region:
+    """The addresses of one section; `last` where nothing of its segment lies behind them."""
+
+    begin: int
+    end: int
+    last: bool
+
+
+def together(region: Region, bundles: Sequence[Moving], subject: str) -> dict[int, Source]:
+    """The bundles moved together, in their order, each as aligned as it was.
+
+    Raises CheckError where they need more room than there was.
+    """
+    found: dict[int, Source] = {}
+    position = region.begin
+    for one in bundles:
+        address = one.address if one.fixed else position + -position % aligned(one.address)
+        end = address + one.content.size
+        if address < position or end > region.end:
+            raise CheckError(
+                "the code does not fit into the place where it was",
+                cause="it is packed less well than before, and addresses of what lies behind it must stay",
+                next_step="--compress keep, or zstd",
+                subject=subject,
+            )
+        found[address] = one.content
+        position = end
+    return found
+
+
+def aligned(address: int) -> int:
+    """The alignment of something at this address, as far as it can be told."""
+    return min(address & -address or ALIGNMENT, ALIGNMENT)
+
+
+def end_of(region: Region, filling: Filling) -> int:
+    """Where the last of what is there ends."""
+    return max((address + content.size for address, content in filling.items()), default=region.begin)
+
+
+def hole(region: Region, begin: int) -> Span | None:
+    """What can go of a region from `begin` on: whole pages, or all of it at the end of a segment."""
+    if not region.last:
+        begin, stop = begin + -begin % PAGE, region.end - region.end % PAGE
+    else:
+        stop = region.end
+    return (begin, stop) if stop - begin >= PAGE else None
+
+
+def filled(region: Region, filling: Filling) -> list[Part]:
+    """The region's bytes, zeros where nothing lies."""
+    parts = []
+    position = region.begin
+    for address, content in filling.items():
+        parts += [zeros(address - position), whole(content)]
+        position = address + content.size
+    return [*parts, zeros(region.end - position)]

@@ -1,0 +1,107 @@
+"""A library unpacked in one pass, of which code that is not needed is let go as it comes by.
+
+A plain bundle begins on a page and says in its head where its code objects lie, so that most of a large
+library need not be kept. Whoever reads what was let go gets it nevertheless: all is unpacked again.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Iterator
+
+from rocwheel.errors import CheckError
+from rocwheel.wheels.choose import Code, needed
+from rocwheel.wheels.gpu import HEADER_SIZE
+from rocwheel.wheels.offload import ALIGNMENT, LONGEST_ID, MAGIC, MOST_ENTRIES, parse_entry_id
+from rocwheel.wheels.parts import Joined, Part
+from rocwheel.wheels.scratch import Scratch
+from rocwheel.wheels.slim.cut import Span
+from rocwheel.wheels.slim.wish import Wish
+from rocwheel.wheels.source import Source
+
+_ROW = struct.Struct("<QQQ")
+
+
+def skimmed(
+    unpack: Callable[[], Iterable[bytes]], size: int, wish: Wish, aside: Scratch, subject: str
+) -> Joined:
+    """The `size` bytes that `unpack` gives, as often as it is called; what is kept of them is in `aside`."""
+    again = _Again(unpack, size, aside, subject)
+    parts: list[Part] = []
+    position = 0
+    unneeded: list[Span] = []
+    for piece in unpack():
+        unneeded += _unneeded(piece, position, wish)
+        at = 0
+        while at < len(piece):
+            while unneeded and unneeded[0][1] <= position + at:
+                del unneeded[0]
+            begin, end = (one - position for one in unneeded[0]) if unneeded else (len(piece), 0)
+            if begin <= at:
+                count = min(end, len(piece)) - at
+                parts.append(Part(again, position + at, count))
+            else:
+                count = min(begin, len(piece)) - at
+                parts.append(aside.put([piece[at : at + count]]))
+            at += count
+        position += len(piece)
+    return Joined(parts, subject)
+
+
+class _Again(Source):
+    """All of it, unpacked when it is asked for."""
+
+    def __init__(
+        self, unpack: Callable[[], Iterable[bytes]], size: int, aside: Scratch, subject: str
+    ) -> None:
+        super().__init__(size, aside.budget, subject)
+        self._unpack = unpack
+        self._aside = aside
+        self._whole: Part | None = None
+
+    def _get(self, offset: int, count: int) -> bytes:
+        if self._whole is None:
+            self._whole = self._aside.put(self._unpack())
+        return self._whole.read(offset, count)
+
+
+def _unneeded(piece: bytes, position: int, wish: Wish) -> Iterator[Span]:
+    """Code objects of the bundles that begin in a piece, without their heads, that `wish` does not need."""
+    first = -position % ALIGNMENT
+    page = -1
+    begins = piece[first::ALIGNMENT]  # of each page; to look through all of it takes as long as to inflate it
+    while (page := begins.find(MAGIC[:1], page + 1)) >= 0:
+        at = first + page * ALIGNMENT
+        if not piece.startswith(MAGIC, at):
+            continue
+        rows = _rows(piece, at)
+        kept, _ = needed([code for code, _, _ in rows], wish.targets, wish.covered)
+        for number, (_, offset, size) in enumerate(rows):
+            if number not in kept and size > HEADER_SIZE:
+                yield position + at + offset + HEADER_SIZE, position + at + offset + size
+
+
+def _rows(piece: bytes, at: int) -> list[tuple[Code, int, int]]:
+    """Code, offset and size of a bundle's entries; none where its head is not whole, or in disorder."""
+    found: list[tuple[Code, int, int]] = []
+    end = at + len(MAGIC) + 8
+    (count,) = struct.unpack("<Q", piece[end - 8 : end].ljust(8, b"\0"))
+    if count > MOST_ENTRIES:
+        return []
+    last = 0
+    for _ in range(count):
+        if end + _ROW.size > len(piece):
+            return []
+        offset, size, length = _ROW.unpack_from(piece, end)
+        name = piece[end + _ROW.size : end + _ROW.size + length]
+        if length > LONGEST_ID or len(name) < length or offset < last:
+            return []
+        try:
+            parsed = parse_entry_id(name.decode("ascii", errors="replace"), "")
+        except CheckError:
+            return []
+        if parsed:
+            found.append((Code({parsed[0]}, parsed[1]), offset, size))
+        last = offset + size
+        end += _ROW.size + length
+    return found

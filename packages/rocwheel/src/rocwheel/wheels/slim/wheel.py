@@ -1,0 +1,106 @@
+"""A wheel with only the GPU code that is needed, in a version that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from rocwheel.errors import InputError
+from rocwheel.wheels.archive import open_wheel
+from rocwheel.wheels.choose import Target
+from rocwheel.wheels.metadata import parse_name, with_local
+from rocwheel.wheels.parts import pieces
+from rocwheel.wheels.retitle import named, retitled
+from rocwheel.wheels.scratch import MIB, Scratch, scratch
+from rocwheel.wheels.slim.report import Report
+from rocwheel.wheels.slim.skim import skimmed
+from rocwheel.wheels.slim.wish import Wish
+from rocwheel.wheels.slim.work import HEAD, Candidate, work_through
+from rocwheel.wheels.source import Source
+from rocwheel.wheels.write import File, write_wheel
+
+SUFFIX = ".whl"
+
+ONE_LIBRARY, RESULTS = 1024 * MIB, 64 * MIB
+"""What is held in memory of the library in work, and of all new contents; more of it is put on disk."""
+
+
+def slim_wheel(
+    path: Path,
+    out: Path,
+    wish: Wish,
+    *,
+    known: Collection[str],
+    epoch: int,
+    tell: Callable[[str], None] = lambda text: None,
+) -> Report:
+    """Write the slimmed wheel `path` into the folder `out`, or to `out` where that ends as its new name does.
+
+    `known` are the names of all targets, `epoch` the time of the files within, in seconds since 1970. Raises
+    InputError for what is no wheel and for a false name in `out`; CheckError as work_through does.
+    """
+    name = parse_name(path.name)
+    version = slim_version(name.version, wish.targets, known)
+    new_name = named(name, version)
+    target = out if out.suffix == SUFFIX else out / new_name
+    if target.name != new_name:
+        raise InputError(
+            f"the slimmed wheel is called {new_name}",
+            cause=f"{target.name} would contradict what it says of itself, and pip refuses that",
+            next_step=f"-o {target.parent}",
+        )
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        open_wheel(path) as files,
+        scratch(target.parent, ONE_LIBRARY) as aside,
+        scratch(target.parent, RESULTS) as results,
+    ):
+        candidates = [
+            Candidate(path=one.path, size=one.size, head=_head(one), open=partial(_unpack, one, wish, aside))
+            for one in files
+        ]
+        work = work_through(candidates, wish, results, settle=partial(_keep, results), tell=tell)
+        slimmed = [
+            replace(one, content=work.made[one.path]) if one.path in work.made else one
+            for one in files
+            if one.path not in work.gone
+        ]
+        tell(target.name)
+        write_wheel(target, retitled(slimmed, version), epoch=epoch, copy=True)
+    return Report(
+        out=target,
+        version=version,
+        before=path.stat().st_size,
+        after=target.stat().st_size,
+        changed=tuple(work.changed),
+        left=work.left,
+        missing=work.missing,
+    )
+
+
+def slim_version(version: str, targets: Sequence[Target], known: Collection[str]) -> str:
+    """The version with a local part that names the targets, in the place of those of an earlier slimming.
+
+    1.22.2 gives 1.22.2+gfx1151, 2.8.0+rocm6.4 gives 2.8.0+rocm6.4.gfx1151.
+    """
+    public, _, local = version.partition("+")
+    before = [part for part in local.replace("_", ".").replace("-", ".").split(".") if part not in known]
+    label = ".".join([*filter(None, before), *(target.in_version for target in targets)])
+    return with_local(public, label)
+
+
+def _head(file: File) -> bytes:
+    return next(iter(file.pieces()), b"")[:HEAD]
+
+
+def _unpack(file: File, wish: Wish, aside: Scratch) -> Source:
+    """A member in the place of the one before it."""
+    aside.forget()
+    return skimmed(file.pieces, file.size, wish, aside, file.path)
+
+
+def _keep(results: Scratch, content: Source) -> Source:
+    part = results.put(pieces(content))
+    return results.window(part.offset, part.size)

@@ -1,0 +1,112 @@
+"""Files made smaller, one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from rocwheel.errors import CheckError
+from rocwheel.wheels import elf, offload
+from rocwheel.wheels.fatbin import BUNDLES
+from rocwheel.wheels.gpu import is_gpu_elf
+from rocwheel.wheels.offload import is_bundle
+from rocwheel.wheels.scratch import Scratch
+from rocwheel.wheels.slim.files import other_files
+from rocwheel.wheels.slim.library import Slimmed, slim_bundles, slim_library
+from rocwheel.wheels.slim.report import Changed
+from rocwheel.wheels.slim.wish import Wish
+from rocwheel.wheels.source import Source
+
+HEAD = 64
+"""Bytes of a file that say what it is."""
+
+_PE_MAGIC, _PE_SECTION, _PE_TABLES = b"MZ", b".hip_fat", 8192
+_MAGICS = (elf.MAGIC, offload.MAGIC, offload.COMPRESSED_MAGIC, _PE_MAGIC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A file: its path, size, first HEAD bytes, and how its content is opened."""
+
+    path: str
+    size: int
+    head: bytes
+    open: Callable[[], Source]
+
+
+@dataclass(slots=True, kw_only=True)
+class Work:
+    """What becomes of the files: `made` holds new contents by path; the rest is told in the report."""
+
+    made: dict[str, Source] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
+    changed: list[Changed] = field(default_factory=list)
+    missing: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    left: dict[str, str] = field(default_factory=dict)
+
+
+def work_through(
+    files: Sequence[Candidate],
+    wish: Wish,
+    results: Scratch,
+    *,
+    settle: Callable[[Source], Source] = lambda content: content,
+    tell: Callable[[str], None] = lambda text: None,
+) -> Work:
+    """Make every file smaller that can be.
+
+    `settle` is given each new content before the next file is opened, and gives what can still be read then;
+    `tell` is told of each file that is looked into. Raises CheckError where code for a wanted target is
+    missing, where a file is damaged, and where nothing at all would change.
+    """
+    work = Work()
+    gone, work.missing = other_files(((one.path, one.head) for one in files), wish)
+    for one in files:
+        if one.path in gone:
+            work.gone.add(one.path)
+            work.changed.append(Changed(path=one.path, before=one.size, after=0, why=gone[one.path]))
+            continue
+        if is_gpu_elf(one.head) or not one.head.startswith(_MAGICS):
+            continue
+        tell(one.path)
+        source = one.open()
+        slim = slim_bundles if is_bundle(one.head) else slim_library
+        if reason := _reason_to_leave(source):
+            work.left[one.path] = reason
+        elif not one.head.startswith(_PE_MAGIC) and (found := slim(source, wish, results)):
+            _note(work, one, found, settle)
+    if not work.changed:
+        raise CheckError(
+            "nothing would be smaller",
+            cause=f"there is no code for other GPUs than {', '.join(map(str, wish.targets))} that could go",
+            next_step="take it as it is; rocwheel inspect shows what it holds",
+        )
+    return work
+
+
+def _note(work: Work, one: Candidate, found: Slimmed, settle: Callable[[Source], Source]) -> None:
+    work.made[one.path] = settle(found.content)
+    if found.missing:
+        work.missing[one.path] = found.missing
+    work.changed.append(
+        Changed(
+            path=one.path,
+            before=one.size,
+            after=found.content.size,
+            stayed=found.stayed,
+            went=found.went,
+            debug=found.debug,
+        )
+    )
+
+
+def _reason_to_leave(source: Source) -> str:
+    """Why the GPU code in a file is left as it is; "" where there is none, or it can go."""
+    begin = source.read_at(0, min(source.size, _PE_TABLES))
+    if begin.startswith(_PE_MAGIC) and _PE_SECTION in begin:
+        return "code in Windows libraries is not taken out"
+    if begin.startswith(elf.MAGIC):
+        file = elf.Elf(source)
+        if file.kind == elf.RELOCATABLE and file.named(BUNDLES):
+            return "code in object files is not taken out"
+    return ""

@@ -1,0 +1,277 @@
+"""Bytes at random access, read in bounded memory and work: of a file, of memory, of deflated data."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from collections import OrderedDict
+from collections.abc import Iterator
+from pathlib import Path
+
+from rocwheel.errors import CheckError
+
+CHUNK = 1024 * 1024
+"""Bytes read at a time."""
+
+CALL_COST = 4096
+"""What one read costs a budget beside its bytes, so that many small reads are bounded too."""
+
+ALLOWANCE = 1024**3
+MOST_UNPACKED = 128
+"""Work granted to any file, in bytes, and the work granted for each of its bytes."""
+
+BLOCK = 256 * 1024
+BLOCKS_KEPT = 64
+"""What is kept of inflated data: the blocks that came last."""
+
+PAGE = 4096
+KEPT = {b"\x7fELF": 64, b"__CL": PAGE, b"CCOB": 64}
+"""What is kept besides, of pages that begin so: these many bytes. ELF headers and the heads of bundles."""
+
+MOST_PAGES = 200_000
+
+_FIRST_BYTES = re.compile(b"[" + b"".join(re.escape(magic[:1]) for magic in KEPT) + b"]")
+
+
+class Budget:
+    """Work that a reader may still do, in bytes; a real file needs far less than `for_file` gives."""
+
+    def __init__(self, limit: int, subject: str) -> None:
+        self.left = limit
+        self._subject = subject
+
+    @classmethod
+    def for_file(cls, size: int, subject: str) -> Budget:
+        """Enough for a file of `size` bytes that unpacks to many times as much."""
+        return cls(ALLOWANCE + MOST_UNPACKED * size, subject)
+
+    def grant(self, size: int) -> None:
+        """More work, for another file of `size` bytes that is there on disk."""
+        self.left += MOST_UNPACKED * size
+
+    def spend(self, count: int) -> None:
+        """Raises CheckError where nothing is left."""
+        self.left -= count + CALL_COST
+        if self.left < 0:
+            raise CheckError(
+                "reading takes far more work than a file of this size should",
+                cause="the file is damaged, or made to unpack without end",
+                next_step="get the file again from where it was built",
+                subject=self._subject,
+            )
+
+
+class Source(io.RawIOBase):
+    """`size` bytes that can be read at any place; a raw binary file for those who want one."""
+
+    def __init__(self, size: int, budget: Budget, subject: str) -> None:
+        super().__init__()
+        self.size = size
+        self.budget = budget
+        self.subject = subject
+        self._position = 0
+
+    def read_at(self, offset: int, count: int) -> bytes:
+        """Exactly `count` bytes from `offset` on. Raises CheckError where there are not so many."""
+        if offset < 0 or count < 0 or offset + count > self.size:
+            raise cut_short(self.subject, f"bytes {offset:,} to {offset + count:,} of {self.size:,}")
+        self.budget.spend(count)
+        data = self._get(offset, count)
+        if len(data) != count:
+            raise cut_short(self.subject, f"it ends at byte {offset + len(data):,}, not at {self.size:,}")
+        return data
+
+    def chunks(self, offset: int, count: int) -> Iterator[bytes]:
+        """The same, a MiB at a time."""
+        for at in range(offset, offset + count, CHUNK):
+            yield self.read_at(at, min(CHUNK, offset + count - at))
+
+    def window(self, offset: int, size: int) -> Source:
+        """`size` of these bytes, from `offset` on, as a source. Raises CheckError where they lie outside."""
+        if offset < 0 or size < 0 or offset + size > self.size:
+            raise cut_short(self.subject, f"bytes {offset:,} to {offset + size:,} of {self.size:,}")
+        return Window(self, offset, size)
+
+    def _get(self, offset: int, count: int) -> bytes:
+        raise NotImplementedError
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        data = self.read_at(self._position, max(0, min(len(buffer), self.size - self._position)))
+        buffer[: len(data)] = data
+        self._position += len(data)
+        return len(data)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self.size}[whence]
+        self._position = max(0, base + offset)
+        return self._position
+
+    def tell(self) -> int:
+        return self._position
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+
+class FileSource(Source):
+    """A file on disk. Read, not mapped: a file that shrinks meanwhile is an error and not a dead process."""
+
+    def __init__(self, path: Path, budget: Budget | None = None, subject: str = "") -> None:
+        self._file = path.open("rb", buffering=0)
+        size = os.fstat(self._file.fileno()).st_size
+        subject = subject or path.name
+        super().__init__(size, budget or Budget.for_file(size, subject), subject)
+
+    def _get(self, offset: int, count: int) -> bytes:
+        data = os.pread(self._file.fileno(), count, offset)
+        while len(data) < count and (
+            more := os.pread(self._file.fileno(), count - len(data), offset + len(data))
+        ):
+            data += more
+        return data
+
+
+class Held(Source):
+    """Bytes in memory."""
+
+    def __init__(self, data: bytes, budget: Budget | None = None, subject: str = "") -> None:
+        super().__init__(len(data), budget or Budget.for_file(len(data), subject), subject)
+        self._data = data
+
+    def _get(self, offset: int, count: int) -> bytes:
+        return self._data[offset : offset + count]
+
+
+class Window(Source):
+    """A part of another source."""
+
+    def __init__(self, whole: Source, offset: int, size: int, subject: str = "") -> None:
+        super().__init__(size, whole.budget, subject or whole.subject)
+        self._whole = whole
+        self._offset = offset
+
+    def _get(self, offset: int, count: int) -> bytes:
+        return self._whole.read_at(self._offset + offset, count)
+
+
+class Inflated(Source):
+    """Deflated data, inflated from the beginning as far as is asked for; going far back begins anew.
+
+    An ELF file's section table lies at its end. What is looked for after that, the heads of bundles and of
+    code objects, lies at the beginning of pages, so those are kept as they go by: a library is read in one
+    pass and a few MiB of memory, whatever its size. `size` and `crc` are what the archive claims; data that
+    differ raise CheckError.
+    """
+
+    def __init__(self, packed: Source, size: int, crc: int, subject: str) -> None:
+        super().__init__(size, packed.budget, subject)
+        from isal import isal_zlib
+
+        self._zlib = isal_zlib
+        self._packed = packed
+        self._crc = crc
+        self._blocks: OrderedDict[int, bytes] = OrderedDict()
+        self._pages: dict[int, bytes] = {}
+        self._restart()
+
+    def _restart(self) -> None:
+        self._inflate = self._zlib.decompressobj(-15)
+        self._packed_position = 0
+        self._next = 0
+        self._sum = 0
+
+    def _get(self, offset: int, count: int) -> bytes:
+        page, skip = offset - offset % PAGE, offset % PAGE
+        if (kept := self._pages.get(page)) is not None and skip + count <= len(kept):
+            return kept[skip : skip + count]
+        parts = []
+        end = offset + count
+        while offset < end:
+            number, skip = divmod(offset, BLOCK)
+            part = self._block(number)[skip : skip + end - offset]
+            parts.append(part)
+            offset += len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _block(self, number: int) -> bytes:
+        if number in self._blocks:
+            return self._blocks[number]
+        if number < self._next:
+            self._restart()
+        while self._next <= number:
+            data = self._inflate_block(min(BLOCK, self.size - self._next * BLOCK))
+            self._keep(data)
+            self._blocks[self._next] = data
+            self._next += 1
+            if len(self._blocks) > BLOCKS_KEPT:
+                self._blocks.popitem(last=False)
+        return data
+
+    def _inflate_block(self, size: int) -> bytes:
+        """The next `size` bytes."""
+        data = self._inflate_some(size)
+        if len(data) < size:
+            parts = [data]
+            while size > (held := sum(map(len, parts))):
+                part = self._inflate_some(size - held)
+                if not part:
+                    raise cut_short(self.subject, f"it inflates to less than {self.size:,} bytes")
+                parts.append(part)
+            data = b"".join(parts)
+        self.budget.spend(len(data))
+        self._sum = self._zlib.crc32(data, self._sum)
+        if self._next * BLOCK + size == self.size:
+            self._check_end()
+        return data
+
+    def _inflate_some(self, most: int) -> bytes:
+        """At most so many bytes; none at the end."""
+        while not self._inflate.eof:
+            packed = self._inflate.unconsumed_tail or self._take_packed()
+            try:
+                data = self._inflate.decompress(packed, most)
+            except Exception as error:  # IsalError, which has no type
+                raise damaged(self.subject, f"it does not inflate: {error}") from error
+            if data:
+                return bytes(data)
+            if not packed:
+                raise cut_short(self.subject, "its deflated data end early")
+        return b""
+
+    def _take_packed(self) -> bytes:
+        count = min(BLOCK, self._packed.size - self._packed_position)
+        data = self._packed.read_at(self._packed_position, count)
+        self._packed_position += count
+        return data
+
+    def _check_end(self) -> None:
+        if self._inflate_some(1):
+            raise damaged(self.subject, f"it inflates to more than {self.size:,} bytes")
+        if self._sum != self._crc:
+            raise damaged(self.subject, "its checksum (CRC-32) is not that of its content")
+
+    def _keep(self, data: bytes) -> None:
+        """Keep the beginnings of pages that begin as KEPT says."""
+        for match in _FIRST_BYTES.finditer(data[::PAGE]):
+            at = match.start() * PAGE
+            count = KEPT.get(data[at : at + 4])
+            if count is not None and len(self._pages) < MOST_PAGES:
+                self._pages[self._next * BLOCK + at] = data[at : at + count]
+
+
+def cut_short(subject: str, why: str) -> CheckError:
+    return damaged(subject, f"it is cut short: {why}")
+
+
+def damaged(subject: str, why: str) -> CheckError:
+    """What a file that cannot be read raises."""
+    return CheckError(
+        f"{subject or 'the file'} cannot be read: {why}",
+        cause="the file is damaged or cut short, or its tables lie",
+        next_step="build it or get it again",
+        subject=subject,
+    )

@@ -1,0 +1,274 @@
+"""One file with bundles taken apart into what is no GPU code and the code objects, and put together again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rocwheel.errors import CheckError
+from rocwheel.wheels import offload
+from rocwheel.wheels.elf import Elf
+from rocwheel.wheels.fatbin import BUNDLES, FatBinary
+from rocwheel.wheels.parts import Joined, Part, held, pieces, whole, zeros
+from rocwheel.wheels.scratch import Scratch
+from rocwheel.wheels.slim.bundles import alignment, packed, plain
+from rocwheel.wheels.slim.library import slim_library
+from rocwheel.wheels.slim.relink import Renewed, relinked
+from rocwheel.wheels.slim.wish import Wish
+from rocwheel.wheels.source import Source
+from rocwheel.wheels.split.manifest import KEPT_HEAD, Bundle, Entry, Library, Span
+
+_NOTHING = Wish(targets=(), covered={}, allow_missing=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Apart:
+    """A library without GPU code, its bytes that are in neither, and its code by bundle and entry id."""
+
+    library: Library
+    neutral: Source
+    kept: Source
+    code: Mapping[tuple[int, str], Source]
+
+
+def take_apart(source: Source, fat: FatBinary, path: str, kept: str, results: Scratch) -> Apart | None:
+    """The pieces of a library; None where it has no code. `kept` is where the bytes that stay will lie.
+
+    Raises CheckError where the library cannot be changed without breaking what loads it.
+    """
+    slim = slim_library(source, _NOTHING, results)
+    if slim is None:
+        return None
+    _check_hosts(fat, path)
+    part = results.put(pieces(slim.content))
+    code = dict(_code(source, fat, results))
+    gone = sorted(_gone(fat.bundles))
+    spans = list(_spans(source.size, gone, sorted(_origins(slim.content, source))))
+    digest = hashlib.sha256()
+    for piece in pieces(source):
+        digest.update(piece)
+    return Apart(
+        library=Library(
+            path=path,
+            size=source.size,
+            sha256=digest.hexdigest(),
+            kept=kept,
+            spans=tuple(spans),
+            bundles=tuple(_told(index, one, code) for index, one in enumerate(fat.bundles)),
+        ),
+        neutral=results.window(part.offset, part.size),
+        kept=Joined(
+            [held(KEPT_HEAD), *(Part(source, one.offset, one.size) for one in spans if one.at is None)]
+        ),
+        code=code,
+    )
+
+
+def is_exact(library: Library) -> bool:
+    """Whether all pieces together give the original's bytes; else code comes to lie there packed anew."""
+    return not any(bundle.compression for bundle in library.bundles)
+
+
+def put_together(
+    library: Library,
+    neutral: Source,
+    kept: Source,
+    code: Mapping[tuple[int, str], Source],
+    results: Scratch,
+) -> Source:
+    """The library with the code that there is, as slim would have made it of the original.
+
+    With all of it, and bundles that are not compressed, it is the original, to the byte.
+    Raises CheckError where the pieces do not fit together.
+    """
+    original = _original(library, neutral, kept, code)
+    if is_exact(library) and _all_there(library, code):
+        return original
+    file = Elf(original)
+    sections: dict[int, list[Renewed]] = defaultdict(list)
+    for index, bundle in enumerate(library.bundles):
+        content = _bundle(original, index, bundle, code, results)
+        sections[_section(file, bundle, library)].append(Renewed(offset=bundle.offset, content=content))
+    return relinked(file, sections, [])
+
+
+def _check_hosts(fat: FatBinary, path: str) -> None:
+    for bundle in fat.bundles:
+        if bundle.compression and any(one.size for one in bundle.entries if not one.target):
+            raise CheckError(
+                f"{path} has a compressed bundle with content for the host",
+                cause="it was put together by hand; compilers leave that empty",
+                next_step="rocwheel slim can make it smaller",
+                subject=path,
+            )
+
+
+def _code(source: Source, fat: FatBinary, results: Scratch) -> Iterator[tuple[tuple[int, str], Source]]:
+    for index, bundle in enumerate(fat.bundles):
+        if not bundle.compression:
+            for entry in bundle.code:
+                yield (index, entry.id), source.window(bundle.offset + entry.offset, entry.size)
+            continue
+        for entry, content in offload.contents(source, bundle):
+            part = results.put([content])
+            yield (index, entry.id), results.window(part.offset, part.size)
+
+
+def _told(index: int, bundle: offload.Bundle, code: Mapping[tuple[int, str], Source]) -> Bundle:
+    return Bundle(
+        offset=bundle.offset,
+        size=bundle.size,
+        compression=bundle.compression,
+        version=bundle.version,
+        entries=tuple(
+            Entry(
+                id=one.id,
+                target=one.target,
+                offset=one.offset,
+                size=one.size,
+                sha256=_sha256(code[index, one.id]) if one.target else "",
+            )
+            for one in bundle.entries
+        ),
+    )
+
+
+def _sha256(source: Source) -> str:
+    digest = hashlib.sha256()
+    for piece in pieces(source):
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def _gone(bundles: Sequence[offload.Bundle]) -> Iterator[tuple[int, int]]:
+    """Begin and end of what lies in other wheels."""
+    for bundle in bundles:
+        if bundle.compression:
+            yield bundle.offset, bundle.end
+            continue
+        for entry in bundle.code:
+            yield bundle.offset + entry.offset, bundle.offset + entry.offset + entry.size
+
+
+def _origins(content: Source, source: Source, at: int = 0) -> Iterator[tuple[int, int, int]]:
+    """Offset in `source`, offset in `content` and size of all that the one has of the other."""
+    if not isinstance(content, Joined):
+        return
+    for part in content.parts:
+        if part.source is source:
+            yield part.offset, at, part.size
+        elif part.source is not None:
+            end = part.offset + part.size
+            for there, here, size in _origins(part.source, source):
+                begin, stop = max(here, part.offset), min(here + size, end)
+                if begin < stop:
+                    yield there + begin - here, at + begin - part.offset, stop - begin
+        at += part.size
+
+
+def _spans(
+    size: int, gone: Sequence[tuple[int, int]], origins: Sequence[tuple[int, int, int]]
+) -> Iterator[Span]:
+    """All bytes of the original but those that are gone, each from the neutral file where that has it."""
+    position = 0
+    known = iter([*origins, (size, 0, 0)])
+    there, here, length = next(known)
+    for begin, end in [*gone, (size, size)]:
+        while position < begin:
+            while there + length <= position and there < size:
+                there, here, length = next(known)
+            if there > position:
+                stop = min(there, begin)
+                yield Span(offset=position, size=stop - position)
+            else:
+                stop = min(there + length, begin)
+                yield Span(offset=position, size=stop - position, at=here + position - there)
+            position = stop
+        position = max(position, end)
+
+
+def _original(
+    library: Library, neutral: Source, kept: Source, code: Mapping[tuple[int, str], Source]
+) -> Joined:
+    """The original's layout; zeros where code is that is not there, and where it was packed."""
+    parts = sorted([*_frame(library, neutral, kept), *_places(library, code)], key=lambda one: one[0])
+    position = 0
+    for offset, part in parts:
+        if offset != position:
+            raise _unfit(library)
+        position += part.size
+    if position != library.size:
+        raise _unfit(library)
+    return Joined([part for _, part in parts], library.path)
+
+
+def _frame(library: Library, neutral: Source, kept: Source) -> Iterator[tuple[int, Part]]:
+    """What is no GPU code, and where it lies in the original."""
+    position = len(KEPT_HEAD)
+    for span in library.spans:
+        if span.at is None:
+            yield span.offset, whole(kept.window(position, span.size))
+            position += span.size
+        else:
+            yield span.offset, whole(neutral.window(span.at, span.size))
+
+
+def _places(library: Library, code: Mapping[tuple[int, str], Source]) -> Iterator[tuple[int, Part]]:
+    """Where code lies in the original."""
+    for index, bundle in enumerate(library.bundles):
+        if bundle.compression:
+            yield bundle.offset, zeros(bundle.size)
+            continue
+        for entry in bundle.entries:
+            if entry.target:
+                there = code.get((index, entry.id))
+                yield bundle.offset + entry.offset, whole(there) if there else zeros(entry.size)
+
+
+def _bundle(
+    original: Source, index: int, bundle: Bundle, code: Mapping[tuple[int, str], Source], results: Scratch
+) -> Source:
+    """The bundle with the entries that there are, packed as it was."""
+    there = [one for one in bundle.entries if not one.target or (index, one.id) in code]
+    if not bundle.compression and len(there) == len(bundle.entries):
+        return original.window(bundle.offset, bundle.size)
+    entries = [
+        (
+            one.id,
+            whole(code[index, one.id])
+            if one.target
+            else Part(original, bundle.offset + one.offset, one.size),
+        )
+        for one in there
+    ]
+    content = plain(entries, alignment([one.offset for one in bundle.entries]))
+    return packed(content, bundle.compression, bundle.version, results) if bundle.compression else content
+
+
+def _all_there(library: Library, code: Mapping[tuple[int, str], Source]) -> bool:
+    return all(
+        (index, one.id) in code
+        for index, bundle in enumerate(library.bundles)
+        for one in bundle.entries
+        if one.target
+    )
+
+
+def _section(file: Elf, bundle: Bundle, library: Library) -> int:
+    """The number of the section in which the bundle lies."""
+    end = bundle.offset + bundle.size
+    for one in file.named(BUNDLES):
+        if one.offset <= bundle.offset and end <= one.offset + one.size:
+            return one.index
+    raise _unfit(library)
+
+
+def _unfit(library: Library) -> CheckError:
+    return CheckError(
+        f"the pieces of {library.path} do not fit together",
+        cause="the neutral wheel is damaged, or was changed",
+        next_step="get the pieces again, or split the wheel again",
+        subject=library.path,
+    )

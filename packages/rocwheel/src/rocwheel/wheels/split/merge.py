@@ -1,0 +1,220 @@
+"""The pieces of a wheel put together again, for all targets or for some."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rocwheel.errors import CheckError, InputError
+from rocwheel.wheels.archive import open_wheel
+from rocwheel.wheels.choose import Target
+from rocwheel.wheels.gpu import machines
+from rocwheel.wheels.metadata import RECORD, Row, dist_info_folder, parse_name
+from rocwheel.wheels.retitle import named, retitled
+from rocwheel.wheels.scratch import Scratch, scratch
+from rocwheel.wheels.slim.wheel import slim_version
+from rocwheel.wheels.source import Source
+from rocwheel.wheels.split.library import is_exact, put_together
+from rocwheel.wheels.split.manifest import (
+    LARGEST,
+    NAME,
+    Library,
+    Neutral,
+    code_path,
+    identity,
+    read_code,
+    read_neutral,
+)
+from rocwheel.wheels.split.wheel import code_folder
+from rocwheel.wheels.write import File, write_wheel
+
+_OWN = NAME.removesuffix(".json")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merged:
+    """The wheel that was written, and for which targets; `exact`: it is the original in its one form."""
+
+    path: Path
+    size: int
+    targets: tuple[str, ...]
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Given:
+    """The pieces: the neutral wheel's manifest, folder and files, and the files of the others by target."""
+
+    manifest: Neutral
+    folder: str
+    neutral: Mapping[str, File]
+    code: Mapping[str, Mapping[str, File]]
+
+
+def merge_wheels(
+    paths: Sequence[Path], out: Path, *, tell: Callable[[str], None] = lambda text: None
+) -> Merged:
+    """Write the wheel that the pieces `paths` make into the folder `out`, or to `out`.
+
+    With the wheels of all targets it is the original one in its one form, to the byte, unless bundles were
+    compressed; with some it is what slim makes of it. `tell` gets the name of each library.
+    Raises InputError for pieces that do not belong together, CheckError for such that were changed.
+    """
+    with ExitStack() as stack:
+        given = _given([(path, stack.enter_context(open_wheel(path))) for path in paths])
+        manifest = given.manifest
+        every = set(manifest.targets) == given.code.keys()
+        name = parse_name(manifest.wheel)
+        version = name.version
+        if not every:
+            version = slim_version(
+                version, [Target(one) for one in sorted(given.code)], set(machines().values())
+            )
+        new_name = named(name, version)
+        target = out if out.suffix == ".whl" else out / new_name
+        if target.name != new_name:
+            raise InputError(
+                f"the merged wheel is called {new_name}",
+                cause=f"{target.name} would contradict what it says of itself, and pip refuses that",
+                next_step=f"-o {target.parent}",
+            )
+        target.parent.mkdir(parents=True, exist_ok=True)
+        results = stack.enter_context(scratch(target.parent))
+        files = list(_files(given, results, tell))
+        exact = every and all(map(is_exact, manifest.libraries))
+        write_wheel(
+            target,
+            files if every else retitled(files, version),
+            epoch=manifest.epoch,
+            approve=_as_it_was(manifest) if exact else None,
+        )
+    return Merged(path=target, size=target.stat().st_size, targets=tuple(sorted(given.code)), exact=exact)
+
+
+def _given(wheels: Sequence[tuple[Path, Sequence[File]]]) -> _Given:
+    """The pieces told apart, and seen to be of one wheel. Raises InputError where they are not."""
+    neutral: list[tuple[Path, Neutral, str, dict[str, File]]] = []
+    code: dict[str, tuple[Path, str, dict[str, File]]] = {}
+    for path, files in wheels:
+        by_path = {file.path: file for file in files}
+        folder = dist_info_folder(by_path)
+        manifest = _manifest(path, by_path.get(f"{folder}/{NAME}"))
+        if f"{folder}/{_OWN}/METADATA" in by_path:
+            neutral.append((path, read_neutral(manifest, str(path)), folder, by_path))
+            continue
+        told = read_code(manifest, str(path))
+        if told.target in code:
+            raise InputError(
+                f"two wheels are for {told.target}",
+                cause="one was given twice, or they are of two builds",
+                next_step=f"leave out {path} or {code[told.target][0]}",
+            )
+        code[told.target] = path, told.record, by_path
+    if len(neutral) != 1 or not code:
+        raise InputError(
+            f"{len(neutral)} neutral wheels and {len(code)} with code were given",
+            cause="one neutral wheel and at least one with code make a wheel",
+            next_step="name those that `rocwheel split` wrote for one wheel",
+        )
+    ((_, manifest_read, folder, files_of_neutral),) = neutral
+    for target, (path, record, _) in code.items():
+        if record != manifest_read.record or target not in manifest_read.targets:
+            raise InputError(
+                f"{path.name} is no piece of {manifest_read.wheel}",
+                cause="it was split off another build",
+                next_step="give the pieces of one wheel",
+            )
+    return _Given(
+        manifest=manifest_read,
+        folder=folder,
+        neutral=files_of_neutral,
+        code={target: files for target, (_, _, files) in code.items()},
+    )
+
+
+def _manifest(path: Path, file: File | None) -> bytes:
+    if file is None or file.size > LARGEST:
+        raise InputError(
+            f"{path.name} is no piece of a wheel",
+            cause=f"it has no {NAME}",
+            next_step="rocwheel split makes pieces",
+        )
+    return file.read()
+
+
+def _files(given: _Given, results: Scratch, tell: Callable[[str], None]) -> Iterator[File]:
+    """The files of the merged wheel, under the original version."""
+    manifest, own = given.manifest, given.folder
+    libraries = {library.path: library for library in manifest.libraries}
+    data = tuple(folder.removesuffix(".dist-info") + ".data/" for folder in (own, manifest.folder))
+    for path, file in given.neutral.items():
+        if path == f"{own}/METADATA":
+            original = given.neutral[f"{own}/{_OWN}/METADATA"]
+            yield replace(original, path=f"{manifest.folder}/METADATA")
+        elif path.startswith(f"{own}/{_OWN}/") or path in (f"{own}/{NAME}", f"{own}/{RECORD}"):
+            continue
+        elif path.startswith(f"{own}/"):
+            yield replace(file, path=f"{manifest.folder}/{path.removeprefix(f'{own}/')}")
+        else:
+            real = data[1] + path.removeprefix(data[0]) if path.startswith(data[0]) else path
+            content = file.content
+            if real in libraries:
+                tell(real)
+                content = _library(given, libraries[real], file, results)
+            yield replace(file, path=real, content=content)
+    for one in manifest.whole:
+        if one.target in given.code:
+            yield _there(given.code[one.target], one.path, one.target)
+
+
+def _library(given: _Given, library: Library, neutral: File, results: Scratch) -> Source:
+    kept = given.neutral.get(_moved(library.kept, given))
+    if kept is None:
+        raise _changed(library.kept)
+    name = parse_name(given.manifest.wheel)
+    code = {}
+    for index, bundle in enumerate(library.bundles):
+        for entry in bundle.entries:
+            files = given.code.get(entry.target)
+            if files is None:
+                continue
+            path = code_path(code_folder(name, entry.target), library.path, index, entry.id)
+            file = _there(files, path, entry.target)
+            if (row := file.row()).sha256 != entry.sha256 or row.size != entry.size:
+                raise _changed(path)
+            code[index, entry.id] = _kept(file, results)
+    return put_together(library, _kept(neutral, results), _kept(kept, results), code, results)
+
+
+def _moved(path: str, given: _Given) -> str:
+    return given.folder + path.removeprefix(given.manifest.folder)
+
+
+def _kept(file: File, results: Scratch) -> Source:
+    part = results.put(file.pieces())
+    return results.window(part.offset, part.size)
+
+
+def _there(files: Mapping[str, File], path: str, target: str) -> File:
+    found = files.get(path)
+    if found is None:
+        raise _changed(f"{path}, of the wheel for {target},")
+    return found
+
+
+def _as_it_was(manifest: Neutral) -> Callable[[Sequence[Row]], None]:
+    def approve(rows: Sequence[Row]) -> None:
+        if identity(rows) != manifest.record:
+            raise _changed(manifest.wheel)
+
+    return approve
+
+
+def _changed(what: str) -> CheckError:
+    return CheckError(
+        f"{what} is not what was split",
+        cause="one of the pieces is damaged, or was changed",
+        next_step="get the pieces again, or split the wheel again",
+    )

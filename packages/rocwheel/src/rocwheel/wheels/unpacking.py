@@ -1,0 +1,121 @@
+"""The plain bundle within a compressed one, unpacked forward and in bounded memory as it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import IO, TYPE_CHECKING, Protocol, cast
+
+from rocwheel.errors import CheckError
+from rocwheel.wheels.source import CHUNK, Source
+
+if TYPE_CHECKING:
+    import hashlib
+
+LARGEST_WINDOW = 1 << 27
+"""Bytes of memory that a zstd frame may ask for."""
+
+
+class Unpacking:
+    """Bytes of the plain bundle of `size` bytes that is packed in `packed`.
+
+    `padded` says that other bytes may follow the packed data; `hashes` that their hash will be checked.
+    """
+
+    def __init__(self, packed: Source, compression: str, size: int, *, padded: bool, hashes: bool) -> None:
+        self._stream = _Inflating(packed) if compression == "zlib" else _unpacking_zstd(packed)
+        self._size = size
+        self._padded = padded
+        self._budget = packed.budget
+        self._subject = packed.subject
+        self._md5 = _md5() if hashes else None
+        self._position = 0
+
+    def read_at(self, offset: int, count: int) -> bytes:
+        """Exactly so many bytes; `offset` lies not before the end of what was read."""
+        self._skip(offset - self._position)
+        data = b"".join(self._read(count))
+        if len(data) != count:
+            raise unsound(self._subject, "a bundle is cut short")
+        return data
+
+    def finish(self, expected_hash: int | None) -> None:
+        """Raises CheckError where there is more or less than the header says, or its hash is another."""
+        self._skip(self._size - self._position)
+        if not self._padded and self._some(1):
+            raise self._wrong_size()
+        if self._md5 is not None and int.from_bytes(self._md5.digest()[:8], "little") != expected_hash:
+            raise unsound(self._subject, "a compressed bundle's hash is not that of what it holds")
+
+    def _skip(self, count: int) -> None:
+        if sum(map(len, self._read(count))) != count:
+            raise self._wrong_size()
+
+    def _read(self, count: int) -> Iterator[bytes]:
+        while count and (data := self._some(count)):
+            count -= len(data)
+            yield data
+
+    def _some(self, most: int) -> bytes:
+        try:
+            data = self._stream.read(min(most, CHUNK))
+        except CheckError:
+            raise
+        except Exception as error:  # zlib.error, ZstdError
+            raise unsound(self._subject, f"a compressed bundle does not unpack: {error}") from error
+        self._budget.spend(len(data))
+        self._position += len(data)
+        if self._md5 is not None:
+            self._md5.update(data)
+        return data
+
+    def _wrong_size(self) -> CheckError:
+        return unsound(self._subject, f"a compressed bundle does not unpack to {self._size:,} bytes")
+
+
+def _md5() -> hashlib._Hash:
+    import hashlib
+
+    return hashlib.md5(usedforsecurity=False)
+
+
+class _Stream(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+class _Inflating:
+    """zlib data, unpacked as they are read, never more at a time than is asked for."""
+
+    def __init__(self, packed: Source) -> None:
+        import zlib
+
+        self._packed = packed
+        self._inflate = zlib.decompressobj()
+
+    def read(self, size: int, /) -> bytes:
+        while not self._inflate.eof:
+            packed = self._inflate.unconsumed_tail or self._packed.read(CHUNK)
+            data = self._inflate.decompress(packed, size)
+            if data:
+                return data
+            if not packed:
+                break
+        return b""
+
+
+def _unpacking_zstd(packed: Source) -> _Stream:
+    """zstd data, unpacked as they are read; a frame may ask for so much memory."""
+    import zstandard
+
+    return zstandard.ZstdDecompressor(max_window_size=LARGEST_WINDOW).stream_reader(
+        cast("IO[bytes]", packed), read_size=CHUNK
+    )
+
+
+def unsound(subject: str, why: str) -> CheckError:
+    """The error for what is no sound bundle."""
+    return CheckError(
+        f"not a sound offload bundle: {why}",
+        cause="the file is cut short, damaged, or written by a compiler that rocwright does not know",
+        next_step="build it or get it again",
+        subject=subject,
+    )

@@ -1,0 +1,58 @@
+"""Processes that end with the one that started them."""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rocwheel_samples.reused_pids import lives
+
+CHILD = """
+import time
+from rocwheel.processes import parent
+parent.{call}
+print('ready', flush=True)
+time.sleep(600)
+"""
+PARENT = """
+import subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdout=subprocess.PIPE)
+child.stdout.readline()
+print(child.pid, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("call", ["die_with_parent()", "stop_with(__import__('os').getppid())"])
+def test_a_child_ends_when_its_parent_is_killed(call: str) -> None:
+    words = [sys.executable, "-c", PARENT, CHILD.format(call=call)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        descriptor = os.pidfd_open(pid := int(running.stdout.readline()))
+        assert Path(f"/proc/{pid}").exists()
+        running.kill()
+        running.wait()
+        assert select.select([descriptor], [], [], 20)[0], "it lives on"
+        os.close(descriptor)
+
+
+def test_one_whose_parent_ended_before_it_could_ask_stops_at_once() -> None:
+    """Another process has adopted it by then: the number that it was told is not its parent's."""
+    words = [sys.executable, "-c", CHILD.format(call="stop_with(999999999)")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert done.returncode != 0
+    assert "ready" not in done.stdout
+
+
+def test_one_whose_parent_lives_goes_on() -> None:
+    words = [sys.executable, "-c", CHILD.format(call=f"stop_with({os.getpid()})")]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == b"ready\n"
+        assert lives(running)
+        running.kill()

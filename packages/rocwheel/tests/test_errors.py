@@ -1,0 +1,51 @@
+"""Failure classes: a closed set, each with an exit code of its own."""
+
+from __future__ import annotations
+
+import pytest
+
+from rocwheel import errors
+from rocwheel.errors import FailureClass, InternalError, OutOfDiskError, RocwrightError, as_known, from_dict
+
+KINDS = RocwrightError.__subclasses__()
+
+
+def test_every_class_has_an_exit_code_of_its_own() -> None:
+    codes = [one.exit_code for one in FailureClass]
+    assert len(set(codes)) == len(codes)
+    assert all(0 < code < 256 for code in codes)
+
+
+def test_every_class_has_an_error() -> None:
+    named = {
+        kind.failure
+        for kind in vars(errors).values()
+        if isinstance(kind, type) and issubclass(kind, RocwrightError)
+    }
+    assert named == set(FailureClass)
+
+
+@pytest.mark.parametrize("failure", FailureClass)
+def test_an_error_comes_back_from_another_process_as_it_was(failure: FailureClass) -> None:
+    data = {"class": failure.value, "what": "w", "cause": "c", "next": "n", "detail": "d", "subject": "s"}
+    error = from_dict(data)
+    assert error.failure is failure
+    told = error.as_dict()
+    assert data.items() <= told.items()
+    assert from_dict(told).as_dict() == told
+
+
+@pytest.mark.parametrize("data", [{}, {"class": "unheard of"}, {"what": "x"}])
+def test_an_error_that_cannot_be_read_is_a_fault_of_the_program(data: dict[str, str]) -> None:
+    assert isinstance(from_dict(data), InternalError)
+
+
+def test_a_full_disk_is_known_by_its_number() -> None:
+    assert isinstance(as_known(OSError(28, "No space left on device")), OutOfDiskError)
+
+
+def test_what_nobody_foresaw_is_told_as_a_fault_of_the_program() -> None:
+    told = as_known(ZeroDivisionError("division by zero"))
+    assert isinstance(told, InternalError)
+    assert "ZeroDivisionError" in told.what
+    assert "rocwheel --debug" in told.next_step

@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocwheel.units import printable
+
+
+@given(st.text())
+def test_nothing_is_left_that_a_terminal_obeys_and_nothing_else_goes(text: str) -> None:
+    found = printable(text)
+    assert found.isprintable()
+    assert len(found) == len(text)
+    assert all(one in (was, "\N{REPLACEMENT CHARACTER}") for one, was in zip(found, text, strict=True))
+
+
+def test_plain_text_stays_and_what_is_kept_does() -> None:
+    assert (
+        printable("grüße\x1b[31m\tx\n")
+        == "grüße\N{REPLACEMENT CHARACTER}[31m\N{REPLACEMENT CHARACTER}x\N{REPLACEMENT CHARACTER}"
+    )
+    assert printable("a\tb\n", keep="\t") == "a\tb\N{REPLACEMENT CHARACTER}"

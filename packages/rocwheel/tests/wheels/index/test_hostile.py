@@ -1,0 +1,206 @@
+"""Files that are not what they say: told, left out, and harmless."""
+
+from __future__ import annotations
+
+import os
+import struct
+import warnings
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rocwheel.errors import CheckError
+from rocwheel.home import Home
+from rocwheel.wheels.index.examine import MOST_METADATA, Problem, Seen, examine, wheel_name
+from rocwheel_samples.fatbin import entry_id, gpu_elf, plain_bundle
+from rocwheel_samples.index_making import anchors, index, make_wheel, page
+
+NAME = "bad-1.0-py3-none-any.whl"
+
+
+def problem(folder: Path, name: str = NAME) -> str:
+    """Why a file is left out."""
+    told = (folder / name).stat(follow_symlinks=False)
+    found = examine(folder, Seen(name, told.st_size, told.st_mtime_ns, told.st_ino))
+    assert isinstance(found, Problem)
+    return found.what
+
+
+def _end(count: int, size: int) -> bytes:
+    """The end of a zip, whose directory would lie at its beginning."""
+    return b"PK\5\6" + struct.pack("<4H2LH", 0, 0, count, count, size, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        pytest.param(b"", "no directory", id="empty"),
+        pytest.param(b"<html>404</html>", "no directory", id="html"),
+        pytest.param(_end(0, 0), "no METADATA", id="empty zip"),
+        pytest.param(_end(0, 0) + b"more", "follows its end", id="more behind"),
+        pytest.param(_end(1, 46), "does not lie before its end", id="directory outside"),
+        pytest.param(bytes(46) + _end(1, 46), "damaged", id="no directory there"),
+        pytest.param(_end(65535, 0), "cut short", id="no members"),
+    ],
+)
+def test_what_is_no_wheel_is_left_out(tmp_path: Path, data: bytes, says: str) -> None:
+    (tmp_path / NAME).write_bytes(data)
+    assert says in problem(tmp_path)
+
+
+def test_the_good_are_listed_beside_the_bad(tmp_path: Path, home: Home) -> None:
+    folder = tmp_path / "wheels"
+    make_wheel(folder, "good")
+    (folder / NAME).write_bytes(b"no zip")
+    (folder / "nonsense.whl").write_bytes(b"")
+    look, _ = index(folder, home)
+    assert [one.path for one in look.problems] == [NAME, "nonsense.whl"]
+    assert [one["name"] for one in page(folder)["projects"]] == ["good"]
+    again, _ = index(folder, home)
+    assert (again.read, again.problems) == (0, look.problems)
+
+
+def test_a_wheel_under_another_name_is_left_out(tmp_path: Path) -> None:
+    make_wheel(tmp_path, "good").rename(tmp_path / NAME)
+    assert "another project" in problem(tmp_path)
+
+
+def test_metadata_of_another_project_is_left_out(tmp_path: Path) -> None:
+    make_wheel(tmp_path, "bad", metadata=b"Metadata-Version: 2.1\nName: good\nVersion: 1.0\n\n")
+    assert "its name says otherwise" in problem(tmp_path)
+
+
+def test_what_stands_in_the_description_is_no_header(tmp_path: Path) -> None:
+    make_wheel(tmp_path, "bad", metadata=b"Metadata-Version: 2.1\n\nName: bad\nVersion: 1.0\n")
+    assert "its name says otherwise" in problem(tmp_path)
+
+
+def test_huge_metadata_is_not_unpacked(tmp_path: Path) -> None:
+    make_wheel(tmp_path, "bad", metadata=b"Name: bad\nVersion: 1.0\n\n" + bytes(MOST_METADATA))
+    assert "at most" in problem(tmp_path)
+
+
+def test_metadata_that_is_more_than_it_says_is_not_believed(tmp_path: Path) -> None:
+    path = make_wheel(tmp_path, "bad", metadata=b"Name: bad\nVersion: 1.0\n\n" + bytes(100_000))
+    data = path.read_bytes()
+    path.write_bytes(data.replace(struct.pack("<L", 100_024), struct.pack("<L", 50)))
+    assert "inflates to more" in problem(tmp_path)
+
+
+def test_two_members_of_one_name_are_not_believed(tmp_path: Path) -> None:
+    path = make_wheel(tmp_path, "bad")
+    with warnings.catch_warnings(), zipfile.ZipFile(path, "a") as archive:
+        warnings.simplefilter("ignore")
+        archive.writestr("bad-1.0.dist-info/METADATA", "Name: other\nVersion: 1.0\n")
+    assert "twice" in problem(tmp_path)
+
+
+def test_a_name_that_differs_where_it_lies_is_not_believed(tmp_path: Path) -> None:
+    path = make_wheel(tmp_path, "bad")
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"bad-1.0.dist-info/METADATA", b"bad-1.0.dist-info/METADATX", 1))
+    assert "contradict" in problem(tmp_path)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.binary(max_size=300), st.integers(0, 2000), st.integers(0, 2000))
+def test_any_damage_is_told_and_never_crashes(tmp_path: Path, noise: bytes, begin: int, length: int) -> None:
+    data = make_wheel(tmp_path / "good", "bad", targets=("gfx1100",)).read_bytes()
+    (tmp_path / NAME).write_bytes(data[:begin] + noise + data[begin + length :])
+    told = (tmp_path / NAME).stat()
+    found = examine(tmp_path, Seen(NAME, told.st_size, told.st_mtime_ns, told.st_ino))
+    assert not isinstance(found, Problem) or "rocwright fails" not in found.what
+
+
+@given(st.text(max_size=60))
+def test_a_name_is_a_wheels_or_an_error(text: str) -> None:
+    try:
+        project, version = wheel_name(text + ".whl")
+    except CheckError:
+        return
+    assert project == project.lower()
+    assert not {"/", "<", '"', "&", " "} & set(project + version)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "<script>alert(1)</script>-1.0-py3-none-any.whl".replace("/", "%2f"),
+        'bad-1.0-"onclick=x"-none-any.whl',
+        "bad-1.0-py3-none-any#sha256=00.whl",
+        "bad-1.0-..%2f..-none-any.whl",
+        "b\N{CYRILLIC SMALL LETTER A}d-1.0-py3-none-any.whl",
+        "bad-not.a.version-py3-none-any.whl",
+        "bad-1.0.whl",
+        "bad" * 90 + "-1.0-py3-none-any.whl",
+    ],
+)
+def test_tricks_in_names_are_told(name: str) -> None:
+    with pytest.raises(CheckError, match="name is not that of a wheel"):
+        wheel_name(name)
+
+
+def test_names_that_cannot_be_printed_are_told_so_that_they_can(tmp_path: Path, home: Home) -> None:
+    folder = tmp_path / "wheels"
+    make_wheel(folder, "good")
+    (folder / "bad\x1b[31m-1.0-py3-none-any.whl").write_bytes(b"")
+    Path(os.fsdecode(os.fsencode(folder) + b"/bad\xff-1.0-py3-none-any.whl")).write_bytes(b"")
+    look, _ = index(folder, home)
+    assert [one.path.isprintable() and one.path.isascii() for one in look.problems] == [True, True]
+
+
+def test_links_out_of_the_folder_are_not_followed(tmp_path: Path, home: Home) -> None:
+    folder = tmp_path / "wheels"
+    make_wheel(folder, "good")
+    secret = make_wheel(tmp_path / "secret", "secret")
+    (folder / secret.name).symlink_to(secret)
+    (folder / "more").symlink_to(secret.parent)
+    (folder / "lost-1.0-py3-none-any.whl").symlink_to("nowhere")
+    (folder / "again-1.0-py3-none-any.whl").symlink_to("good-1.0-py3-none-any.whl")
+    look, _ = index(folder, home)
+    assert look.listed == 1
+    assert {one.path: "out of the folder" in one.what for one in look.problems} == {
+        secret.name: True,
+        "more": True,
+        "lost-1.0-py3-none-any.whl": False,
+    }
+
+
+def test_a_pipe_is_no_wheel(tmp_path: Path, home: Home) -> None:
+    folder = tmp_path / "wheels"
+    make_wheel(folder, "good")
+    os.mkfifo(folder / NAME)
+    (look, _) = index(folder, home)
+    assert [one.what for one in look.problems] == ["it is no regular file"]
+
+
+def test_two_files_of_one_name_list_one(tmp_path: Path, home: Home) -> None:
+    folder = tmp_path / "wheels"
+    make_wheel(folder / "a", "good")
+    make_wheel(folder / "b", "good", files={"more": b"more"})
+    make_wheel(folder / "c", "good").write_bytes((folder / "a/good-1.0-py3-none-any.whl").read_bytes())
+    look, _ = index(folder, home)
+    assert [one.path for one in look.problems] == ["b/good-1.0-py3-none-any.whl"]
+    assert [one["url"] for one in page(folder, "good")["files"]] == ["../../a/good-1.0-py3-none-any.whl"]
+
+
+def test_requires_python_is_escaped(tmp_path: Path, home: Home) -> None:
+    folder = tmp_path / "wheels"
+    make_wheel(folder, "good", requires='>=3"><script>alert(1)</script>')
+    index(folder, home)
+    html = (folder / "simple/good/index.html").read_text()
+    assert "<script>" not in html
+    ((_, told, _),) = anchors(html)
+    assert told["data-requires-python"] == page(folder, "good")["files"][0]["requires-python"]
+
+
+def test_code_that_lies_about_its_target_makes_no_view(tmp_path: Path, home: Home) -> None:
+    folder = tmp_path / "wheels"
+    bundle = plain_bundle([(entry_id("simple"), gpu_elf(0x36))])
+    make_wheel(folder, "good", files={"good/code.hipfb": bundle})
+    look, _ = index(folder, home)
+    assert len(look.problems) == 1
+    assert {path.name for path in folder.iterdir() if path.is_dir()} == {"simple"}

@@ -1,0 +1,254 @@
+"""A folder of wheels as static pages."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from rocwheel.errors import InputError
+from rocwheel.home import Home
+from rocwheel.wheels.index.yanks import unyank, yank
+from rocwheel_samples.index_making import anchors, index, make_wheel, names, page
+
+
+@pytest.fixture
+def wheels(tmp_path: Path) -> Path:
+    """Two projects without GPU code, and one with a wheel for each of two GPUs."""
+    folder = tmp_path / "wheels"
+    make_wheel(folder, "plain")
+    make_wheel(folder / "deeper", "Other_Name", "2.0")
+    make_wheel(folder, "kernels", "1.0+one", targets=("gfx1030",))
+    make_wheel(folder, "kernels", "1.0+two", targets=("gfx1100", "gfx1151"))
+    return folder
+
+
+def test_a_page_tells_hash_size_time_python_and_metadata_of_each_wheel(wheels: Path, home: Home) -> None:
+    path = wheels / "plain-1.0-py3-none-any.whl"
+    os.utime(path, ns=(0, 1_600_000_000_123_456_789))
+    index(wheels, home)
+    found = page(wheels, "plain")
+    metadata = (wheels / "plain-1.0-py3-none-any.whl.metadata").read_bytes()
+    assert metadata.startswith(b"Metadata-Version: 2.1\nName: plain\n")
+    told = {"sha256": hashlib.sha256(metadata).hexdigest()}
+    assert found == {
+        "meta": {"api-version": "1.1"},
+        "name": "plain",
+        "versions": ["1.0"],
+        "files": [
+            {
+                "filename": path.name,
+                "url": "../../plain-1.0-py3-none-any.whl",
+                "hashes": {"sha256": hashlib.sha256(path.read_bytes()).hexdigest()},
+                "size": path.stat().st_size,
+                "upload-time": "2020-09-13T12:26:40.123456Z",
+                "core-metadata": told,
+                "dist-info-metadata": told,
+                "requires-python": ">=3.9",
+            }
+        ],
+    }
+
+
+def test_html_says_the_same_as_json(wheels: Path, home: Home) -> None:
+    yank(wheels, "kernels", "1.0+one", 'it "computes" <nonsense>')
+    index(wheels, home)
+    links = anchors((wheels / "simple/kernels/index.html").read_text())
+    files = page(wheels, "kernels")["files"]
+    assert len(links) == len(files) == 2
+    for (address, told, text), file in zip(links, files, strict=True):
+        assert address == f"{file['url']}#sha256={file['hashes']['sha256']}"
+        assert text == file["filename"]
+        assert told["data-requires-python"] == file["requires-python"]
+        assert told["data-core-metadata"] == f"sha256={file['core-metadata']['sha256']}"
+        assert told["data-dist-info-metadata"] == told["data-core-metadata"]
+        assert told.get("data-yanked") == file.get("yanked")
+    assert files[0]["yanked"] == 'it "computes" <nonsense>'
+
+
+def test_projects_have_normalised_names_on_the_page_of_all(wheels: Path, home: Home) -> None:
+    index(wheels, home)
+    assert [one["name"] for one in page(wheels)["projects"]] == ["kernels", "other-name", "plain"]
+    assert names(wheels, "other-name") == ["Other_Name-2.0-py3-none-any.whl"]
+    assert page(wheels, "other-name")["files"][0]["url"].startswith("../../deeper/")
+
+
+def test_a_view_holds_the_wheels_for_its_gpu_and_those_without_gpu_code(wheels: Path, home: Home) -> None:
+    index(wheels, home)
+    assert names(wheels, "kernels", "gfx1151") == ["kernels-1.0+two-py3-none-any.whl"]
+    assert names(wheels, "kernels", "gfx1030") == ["kernels-1.0+one-py3-none-any.whl"]
+    assert names(wheels, "plain", "gfx1151") == names(wheels, "plain")
+    assert not (wheels / "gfx803").exists()
+    link = page(wheels, "kernels", "gfx1151")["files"][0]["url"]
+    assert link == "../../../kernels-1.0%2Btwo-py3-none-any.whl"
+
+
+def test_code_for_a_generic_target_is_for_all_that_it_covers(wheels: Path, home: Home) -> None:
+    make_wheel(wheels, "kernels", "1.0+generic", targets=("gfx11-generic",))
+    index(wheels, home)
+    generic = "kernels-1.0+generic-py3-none-any.whl"
+    assert names(wheels, "kernels", "gfx1151") == [generic, "kernels-1.0+two-py3-none-any.whl"]
+    for view in ("gfx11-generic", "gfx1103"):
+        assert names(wheels, "kernels", view) == [generic]
+    assert generic not in names(wheels, "kernels", "gfx1030")
+
+
+def test_only_pages_that_change_are_written_again(wheels: Path, home: Home) -> None:
+    index(wheels, home)
+    before = {path: path.stat().st_ino for path in wheels.rglob("*") if path.is_file()}
+    assert index(wheels, home)[1].pages == 0
+    make_wheel(wheels, "plain", "1.1")
+    look, written = index(wheels, home)
+    assert (look.read, look.gone) == (1, 0)
+    changed = {path for path, inode in before.items() if path.stat().st_ino != inode}
+    views = ("", "gfx1030", "gfx1100", "gfx1151")
+    pages = {
+        wheels / view / "simple/plain" / name for view in views for name in ("index.html", "index.v1_json")
+    }
+    assert changed == pages | {wheels / ".rocwright-index.json"}
+    assert written.pages == len(pages) + 1  # and the metadata of the new wheel
+
+
+def test_what_is_taken_away_goes_from_the_pages_with_its_views(wheels: Path, home: Home) -> None:
+    index(wheels, home)
+    (wheels / "kernels-1.0+one-py3-none-any.whl").unlink()
+    (wheels / "deeper/Other_Name-2.0-py3-none-any.whl").unlink()
+    index(wheels, home)
+    assert names(wheels, "kernels") == ["kernels-1.0+two-py3-none-any.whl"]
+    assert [one["name"] for one in page(wheels)["projects"]] == ["kernels", "plain"]
+    assert not (wheels / "gfx1030").exists()
+    assert not (wheels / "simple/other-name").exists()
+    assert not list(wheels.rglob("*+one*.metadata"))
+
+
+def test_a_wheel_that_is_replaced_has_its_new_hash(wheels: Path, home: Home, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    index(wheels, home, str(out))
+    old = page(out, "plain")["files"][0]
+    path = make_wheel(wheels, "plain", files={"more.py": b"pass\n"})
+    index(wheels, home, str(out))
+    new = page(out, "plain")["files"][0]
+    assert new["hashes"]["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest() != old["hashes"]["sha256"]
+    assert (out / "simple/plain" / new["url"]).read_bytes() == path.read_bytes()
+    assert not (out / "simple/plain" / old["url"]).exists()
+
+
+def test_another_folder_gets_the_wheels_too(wheels: Path, home: Home, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert index(wheels, home, str(out))[1].wheels == 4
+    for view in ("", "gfx1151"):
+        for file in page(out, "kernels", view)["files"]:
+            place = out / view / "simple/kernels" / file["url"].replace("%2B", "+")
+            assert hashlib.sha256(place.read_bytes()).hexdigest() == file["hashes"]["sha256"]
+            metadata = place.with_name(place.name + ".metadata").read_bytes()
+            assert hashlib.sha256(metadata).hexdigest() == file["core-metadata"]["sha256"]
+    assert not (wheels / "simple").exists()
+
+
+def test_a_tree_within_the_folder_is_not_taken_for_wheels(wheels: Path, home: Home) -> None:
+    index(wheels, home, str(wheels / "out"))
+    look, written = index(wheels, home, str(wheels / "out"))
+    assert (look.listed, look.read, written.pages) == (4, 0, 0)
+
+
+def test_a_lost_cache_writes_nothing_anew_but_the_marker(wheels: Path, home: Home, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    index(wheels, home, str(out))
+    (wheels / "plain-1.0-py3-none-any.whl").unlink()
+    index(wheels, home, str(out))
+    make_wheel(wheels, "fresh")
+    shutil.rmtree(home.path / "indexes")
+    (wheels / "kernels-1.0+one-py3-none-any.whl").unlink()
+    look, written = index(wheels, home, str(out))
+    assert look.read == 3
+    assert written.wheels == 1
+    assert not (out / "gfx1030").exists()
+    assert names(out, "kernels") == ["kernels-1.0+two-py3-none-any.whl"]
+    assert len(list((out / "files").iterdir())) == 3
+
+
+def test_a_damaged_cache_is_begun_anew(wheels: Path, home: Home) -> None:
+    index(wheels, home)
+    (database,) = (home.path / "indexes").glob("*.sqlite")
+    database.write_bytes(b"no database" * 1000)
+    look, written = index(wheels, home)
+    assert (look.read, written.pages) == (4, 0)
+
+
+def test_a_tree_written_in_part_is_written_to_the_end(wheels: Path, home: Home) -> None:
+    index(wheels, home)
+    marker = wheels / ".rocwright-index.json"
+    make_wheel(wheels, "plain", "1.1")
+    before = marker.read_text()
+    index(wheels, home)
+    whole = {path: path.read_bytes() for path in wheels.rglob("*.*_*")}
+    # as a kill before the end leaves it: pages of before, a cache that knows the wheel already
+    marker.write_text(before)
+    shutil.rmtree(wheels / "simple/plain")
+    index(wheels, home)
+    assert {path: path.read_bytes() for path in wheels.rglob("*.*_*")} == whole
+
+
+def test_a_tree_that_was_left_at_once_is_still_known_as_ours(wheels: Path, home: Home) -> None:
+    index(wheels, home)
+    marker = wheels / ".rocwright-index.json"
+    marker.write_text(json.dumps(json.loads(marker.read_text()) | {"revision": -1}))
+    (wheels / "simple/plain/index.html").unlink()
+    assert index(wheels, home)[1].pages == 1
+
+
+def test_pages_of_others_are_not_written_over(wheels: Path, home: Home) -> None:
+    (wheels / "simple/plain").mkdir(parents=True)
+    (wheels / "simple/plain/index.html").write_text("mine")
+    with pytest.raises(InputError, match="simple/ is there already"):
+        index(wheels, home)
+    assert (wheels / "simple/plain/index.html").read_text() == "mine"
+
+
+def test_a_link_where_pages_belong_is_not_followed(wheels: Path, home: Home, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (wheels / "simple").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match="leads out"):
+        index(wheels, home)
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_a_yank_is_on_the_pages_until_it_is_taken_back(wheels: Path, home: Home) -> None:
+    (wheels / "yanked.toml").write_text("# why: see the log\n")
+    yank(wheels, "Other.Name", "2", "")
+    index(wheels, home)
+    assert page(wheels, "other-name")["files"][0]["yanked"] is True
+    assert 'data-yanked=""' in (wheels / "simple/other-name/index.html").read_text()
+    unyank(wheels, "other-name", "2.0")
+    index(wheels, home)
+    assert "yanked" not in page(wheels, "other-name")["files"][0]
+    assert (wheels / "yanked.toml").read_text().startswith("# why: see the log\n")
+
+
+def test_a_yank_of_nothing_is_told(wheels: Path, home: Home) -> None:
+    yank(wheels, "plain", "9.9", "gone wrong")
+    (problem,) = index(wheels, home)[0].problems
+    assert "plain 9.9" in problem.what
+
+
+def test_many_new_wheels_are_read_by_several_processes(tmp_path: Path, home: Home) -> None:
+    folder = tmp_path / "many"
+    for number in range(260):
+        make_wheel(folder, f"p{number % 26}", f"1.{number}")
+    look, written = index(folder, home)
+    assert (look.listed, look.problems) == (260, ())
+    assert written.pages == 260 + 2 * 27
+    assert len(names(folder, "p7")) == 10
+
+
+def test_a_second_look_reads_only_what_changed(wheels: Path, home: Home) -> None:
+    index(wheels, home)
+    path = wheels / "plain-1.0-py3-none-any.whl"
+    os.utime(path, ns=(time.time_ns(), path.stat().st_mtime_ns + 1))
+    look, _ = index(wheels, home)
+    assert (look.read, look.gone, look.listed) == (1, 1, 4)

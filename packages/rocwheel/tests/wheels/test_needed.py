@@ -1,0 +1,139 @@
+"""What ELF libraries need, on libraries compiled here and on damaged ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rocwheel.errors import CheckError
+from rocwheel.wheels.needed import (
+    Library,
+    Linkage,
+    Search,
+    closure,
+    inside_folders,
+    linkage_of,
+    of_system,
+    origin_folders,
+)
+from rocwheel_samples.fake_rocm import compile_library
+
+
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """a needs b, b needs c in a folder that only b names."""
+    folder = tmp_path_factory.mktemp("libraries")
+    c = compile_library(folder / "deep" / "libc_.so.3", "int c(void) { return 3; }", soname="libc_.so.3")
+    b = compile_library(
+        folder / "libb.so.2",
+        "int c(void); int b(void) { return c(); }",
+        soname="libb.so.2",
+        needs=(c,),
+        flags=("-Wl,-rpath,$ORIGIN/deep",),
+    )
+    compile_library(
+        folder / "liba.so",
+        'int b(void); int puts(const char *); int a(void) { puts(""); return b(); }',
+        needs=(b,),
+        flags=(f"-Wl,-rpath-link,{c.parent}", "-Wl,--disable-new-dtags,-rpath,/opt/rocm/lib:$ORIGIN"),
+    )
+    return folder
+
+
+def test_a_library_says_its_name_what_it_needs_and_where_it_looks(libraries: Path) -> None:
+    a, b = linkage_of(libraries / "liba.so"), linkage_of(libraries / "libb.so.2")
+    assert a is not None
+    assert b is not None
+    assert (a.soname, a.rpath, a.runpath) == ("", ("/opt/rocm/lib", "$ORIGIN"), ())
+    assert (b.soname, b.needed[0], b.search_path) == ("libb.so.2", "libc_.so.3", ("$ORIGIN/deep",))
+    assert "libb.so.2" in a.needed
+    assert any(version.startswith("GLIBC_") for version in a.versions["libc.so.6"])
+    assert a.machine == b.machine
+
+
+def test_what_is_no_elf_file_or_an_object_file_needs_nothing(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("text")
+    assert linkage_of(tmp_path / "text") is None
+
+
+def test_the_closure_follows_each_librarys_own_folders(libraries: Path) -> None:
+    a = linkage_of(libraries / "liba.so")
+    assert a is not None
+    told = closure({"liba.so": a}, Search([libraries]), stays=lambda name: False)
+    assert {name: one.path.name for name, one in told.found.items()} == {
+        "libb.so.2": "libb.so.2",
+        "libc_.so.3": "libc_.so.3",
+    }
+    assert told.wanted_by["libc_.so.3"] == ("libb.so.2",)
+    assert told.missing == ()
+
+
+def test_what_is_not_there_is_missing_and_what_stays_is_not_followed(libraries: Path) -> None:
+    a = linkage_of(libraries / "liba.so")
+    assert a is not None
+    told = closure({"liba.so": a}, Search([]), stays=lambda name: False)
+    assert told.missing == ("libb.so.2",)
+    told = closure({"liba.so": a}, Search([libraries]), stays=lambda name: name == "libb.so.2")
+    assert (dict(told.found), told.missing) == ({}, ())
+
+
+def test_a_path_in_the_place_of_a_name_leads_nowhere(libraries: Path) -> None:
+    hostile = Linkage(needed=(f"{libraries}/libb.so.2", "../libb.so.2"), machine=62)
+    told = closure({"x": hostile}, Search([libraries / "deep", libraries]), stays=lambda name: False)
+    assert (dict(told.found), len(told.missing)) == ({}, 2)
+    named = Library(name="x", path=Path("/a/libx.so"), linkage=Linkage(soname="../../etc/x"))
+    assert named.file_name == "libx.so"
+
+
+def test_a_library_for_another_machine_is_passed_over(libraries: Path, tmp_path: Path) -> None:
+    other = bytearray((libraries / "libb.so.2").read_bytes())
+    other[18:20] = (183).to_bytes(2, "little")
+    (tmp_path / "libb.so.2").write_bytes(other)
+    a = linkage_of(libraries / "liba.so")
+    assert a is not None
+    told = closure({"liba.so": a}, Search([tmp_path, libraries]), stays=lambda name: False)
+    assert told.found["libb.so.2"].path == libraries / "libb.so.2"
+
+
+def test_the_policys_libraries_and_the_dynamic_linker_are_the_systems() -> None:
+    assert all(map(of_system, ("libc.so.6", "libstdc++.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2")))
+    assert not any(map(of_system, ("libnuma.so.1", "libamdhip64.so.6", "libdrm.so.2")))
+
+
+@pytest.mark.parametrize(
+    ("folder", "found"),
+    [
+        ("$ORIGIN", ["a/b"]),
+        ("${ORIGIN}/../lib", ["a/lib"]),
+        ("$ORIGIN/../..", [""]),
+        ("$ORIGIN/../../../a", []),
+        ("$ORIGINAL/x", []),
+        ("/opt/rocm/lib", []),
+        ("lib", []),
+        ("$ORIGIN/$LIB", []),
+    ],
+)
+def test_folders_of_an_rpath_that_lie_in_the_wheel(folder: str, found: list[str]) -> None:
+    assert list(inside_folders([folder], "a/b/lib.so")) == found
+
+
+def test_origin_is_the_librarys_folder(tmp_path: Path) -> None:
+    assert origin_folders(["$ORIGIN/x", "/y", "z", "$LIB"], tmp_path) == (tmp_path / "x", Path("/y"))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(at=st.integers(0, 5000), data=st.binary(min_size=1, max_size=8), end=st.none() | st.integers(0, 20000))
+def test_a_damaged_library_is_refused_or_read_never_more(
+    libraries: Path, tmp_path: Path, at: int, data: bytes, end: int | None
+) -> None:
+    damaged = bytearray((libraries / "liba.so").read_bytes())
+    damaged[at : at + len(data)] = data
+    path = tmp_path / "damaged.so"
+    path.write_bytes(damaged[:end])
+    try:
+        linkage_of(path)
+    except CheckError as error:
+        assert error.next_step

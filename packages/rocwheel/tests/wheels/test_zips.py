@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import io
+import struct
+import warnings
+import zipfile
+from collections.abc import Callable
+
+import pytest
+
+from rocwheel.errors import CheckError
+from rocwheel.wheels import source, zips
+from rocwheel.wheels.source import BLOCK, Budget, Held
+from rocwheel.wheels.zips import zip_members
+
+FILES = {"a.txt": b"text" * 999, "b/c.bin": bytes(range(256)) * 4, "empty": b""}
+
+
+class Unseekable(io.BytesIO):
+    """Written to as to a pipe: sizes come behind the data."""
+
+    def seekable(self) -> bool:
+        return False
+
+    def tell(self) -> int:
+        raise OSError
+
+
+def written(files: dict[str, bytes] = FILES, *, out: io.BytesIO | None = None, zip64: bool = False) -> bytes:
+    out = out or io.BytesIO()
+    with warnings.catch_warnings(), zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        warnings.simplefilter("ignore")
+        for name, content in files.items():
+            info = zipfile.ZipInfo(name)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            with archive.open(info, "w", force_zip64=zip64) as member:
+                member.write(content)
+    return out.getvalue()
+
+
+def read(content: bytes) -> dict[str, bytes]:
+    archive = Held(content, subject="x.whl")
+    found = {}
+    for member in zip_members(archive):
+        opened = member.open(archive)
+        found[member.path] = opened.read_at(0, opened.size)
+        assert found[member.path].startswith(member.head(archive, 64))
+    return found
+
+
+def patched(content: bytes, magic: bytes, offset: int, layout: str, value: int, *, nth: int = 0) -> bytes:
+    """With one field of the nth record that begins with `magic` set."""
+    at = -1
+    for _ in range(nth + 1):
+        at = content.index(magic, at + 1)
+    edited = bytearray(content)
+    struct.pack_into(layout, edited, at + offset, value)
+    return bytes(edited)
+
+
+LOCAL, CENTRAL, END = b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [written(), written(out=Unseekable()), written(zip64=True), written({})],
+    ids=["plain", "streamed", "zip64", "empty"],
+)
+def test_a_sound_zip_is_read_as_zipfile_reads_it(content: bytes) -> None:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        assert read(content) == {name: archive.read(name) for name in archive.namelist()}
+
+
+def test_a_folder_is_no_member_and_modes_are_kept() -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.mkdir("a")
+        info = zipfile.ZipInfo("a/run")
+        info.external_attr = 0o100755 << 16
+        archive.writestr(info, "x")
+    (member,) = zip_members(Held(out.getvalue()))
+    assert (member.path, member.mode) == ("a/run", 0o755)
+
+
+@pytest.mark.parametrize(
+    "name", ["/etc/x", "../x", "a/../../x", "a//b", "./a", "a\\b", "C:x", "a\nb", "a/./b"]
+)
+def test_names_that_are_no_plain_paths_are_refused(name: str) -> None:
+    with pytest.raises(CheckError, match="no plain path"):
+        read(written({name: b"x"}))
+
+
+def test_a_link_is_refused() -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        info = zipfile.ZipInfo("x")
+        info.external_attr = 0o120777 << 16
+        archive.writestr(info, "/etc/passwd")
+    with pytest.raises(CheckError, match="link"):
+        read(out.getvalue())
+
+
+def test_a_name_that_comes_twice_is_refused() -> None:
+    twice = written({"a": b"1", "b": b"2"}).replace(b"b", b"a")
+    with pytest.raises(CheckError, match="twice"):
+        read(twice)
+
+
+def second_at_first(content: bytes) -> bytes:
+    """Both rows of the directory name one member's place, under two names."""
+    return patched(content, CENTRAL, 42, "<I", 0, nth=1)
+
+
+@pytest.mark.parametrize(
+    ("edit", "says"),
+    [
+        (lambda one: patched(one, LOCAL, 18, "<I", 7), "contradict"),
+        (lambda one: patched(one, LOCAL, 14, "<I", 7), "contradict"),
+        (lambda one: patched(one, LOCAL, 8, "<H", 0), "contradict"),
+        (lambda one: one.replace(b"a.txt", b"z.txt", 1), "contradict"),
+        (second_at_first, "contradict"),
+        (lambda one: patched(one, CENTRAL, 8, "<H", 1), "encrypted"),
+        (lambda one: patched(one, CENTRAL, 20, "<I", 1 << 30), "contradict"),
+        (lambda one: patched(one, CENTRAL, 42, "<I", 1 << 30), "outside"),
+        (lambda one: patched(one, CENTRAL, 42, "<I", 0xFFFFFFFF), "zip64 field is missing"),
+        (lambda one: patched(one, END, 8, "<H", 9), "several parts"),
+        (lambda one: patched(patched(one, END, 8, "<H", 2), END, 10, "<H", 2), "more than it counts"),
+        (lambda one: patched(patched(one, END, 8, "<H", 9), END, 10, "<H", 9), "cut short"),
+        (lambda one: patched(one, END, 16, "<I", 1), "before its end"),
+        (lambda one: b"before" + one, "before its end"),
+        (lambda one: one + b"behind", "follows its end"),
+        (lambda one: one[:-1], "no directory"),
+    ],
+    ids=range(16),
+)
+def test_a_directory_that_lies_is_refused(edit: Callable[[bytes], bytes], says: str) -> None:
+    with pytest.raises(CheckError, match=says):
+        read(edit(written()))
+
+
+def test_members_that_overlap_are_refused() -> None:
+    inner = written({"x": b"1"})
+    local = inner[: inner.index(CENTRAL)]
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr("outer", local)
+    content = out.getvalue()
+    # a second row of the directory for the zip that is stored within the first member
+    begin = content.index(CENTRAL)
+    row = bytearray(inner[inner.index(CENTRAL) : inner.index(END)])
+    struct.pack_into("<I", row, 42, content.index(LOCAL, 1))
+    rows = content[begin : content.index(END)] + bytes(row)
+    end = struct.pack("<4sHHHHIIH", END, 0, 0, 2, 2, len(rows), begin, 0)
+    with pytest.raises(CheckError, match="overlap"):
+        read(content[:begin] + rows + end)
+
+
+def test_more_members_than_any_wheel_has_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zips, "MOST_MEMBERS", 2)
+    with pytest.raises(CheckError, match="claims 3 members"):
+        read(written())
+
+
+def both(content: bytes, offset: int, value: int) -> bytes:
+    """With a field that the member and the directory have, in both."""
+    return patched(patched(content, LOCAL, offset, "<I", value), CENTRAL, offset + 2, "<I", value)
+
+
+@pytest.mark.parametrize(
+    ("offset", "value", "says"),
+    [(14, 1, "checksum"), (22, 5000, "less than|end early"), (22, 3, "more than"), (18, 9, "end early")],
+    ids=["crc", "less", "more", "packed"],
+)
+def test_content_that_is_not_what_the_directory_says_is_refused(offset: int, value: int, says: str) -> None:
+    with pytest.raises(CheckError, match=says):
+        read(both(written({"a": b"text" * 999}), offset, value))
+
+
+def test_a_member_packed_in_another_way_is_refused_when_it_is_read() -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("a", b"text" * 99)
+    with pytest.raises(CheckError, match="method 14"):
+        read(out.getvalue())
+
+
+def test_inflated_data_are_read_at_any_place_and_what_begins_a_page_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(source, "BLOCKS_KEPT", 2)
+    content = bytearray(8 * BLOCK)
+    for page in range(0, len(content), 5 * 4096):
+        content[page : page + 70] = b"\x7fELF" + page.to_bytes(8, "little") + bytes(range(58))
+    for at in range(1, 9):
+        content[-at] = at
+    archive = Held(written({"a": bytes(content)}))
+    (member,) = zip_members(archive)
+    opened = member.open(archive)
+    assert opened.read_at(len(content) - 8, 8) == bytes(range(8, 0, -1))
+    spent = Budget(1 << 40, "x")
+    opened.budget = spent
+    before = spent.left
+    for page in reversed(range(0, len(content), 5 * 4096)):
+        assert opened.read_at(page, 64) == content[page : page + 64]
+    assert before - spent.left < BLOCK * 4
+    for begin, size in ((0, 70), (BLOCK - 9, 3 * BLOCK), (100, 5), (0, len(content))):
+        assert opened.read_at(begin, size) == content[begin : begin + size]
+    with pytest.raises(CheckError, match="cut short"):
+        opened.read_at(len(content) - 3, 4)

@@ -1,0 +1,15 @@
+"""Where the catalog lies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rocwheel.toml.folders import overlay
+
+DATA = Path(__file__).parent / "data"
+"""The catalog that rocwright carries; the tables that wheels need lie with rocwheel."""
+
+
+def catalog_folders() -> tuple[Path, ...]:
+    """The folders of the catalog in use, the user's own first. Raises InputError where that is no folder."""
+    return *overlay(), DATA
