@@ -13,7 +13,10 @@ from pathlib import Path
 
 from rocwheel_samples import MissingError
 from rocwright.bases.roots import remove_tree
-from rocwright.sources.image import machine_architecture
+from rocwright.machine.architecture import host_architecture
+from rocwright.sources.image import ARCHITECTURES
+
+HOST = host_architecture()
 
 
 @dataclass
@@ -43,7 +46,7 @@ class Registry:
 
         container = buildah("from", "scratch")
         buildah("add", "--quiet", container, root, "/")
-        buildah("config", "--arch", architecture or machine_architecture(), container)
+        buildah("config", "--arch", architecture or ARCHITECTURES[HOST], container)
         if env:
             buildah("config", "--env", env, container)
         digest = self.folder / "digest"

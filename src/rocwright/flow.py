@@ -21,6 +21,7 @@ from rocwright.records.model import Artifact as Made
 from rocwright.records.model import Run
 from rocwright.resolve.files import read_lock, write_lock
 from rocwright.resolve.model import Lock
+from rocwright.resolve.validate import check_runs_here
 
 ROUNDS = 3
 """How often a build plans anew after it found something damaged in the store."""
@@ -38,7 +39,14 @@ def lock(project: Project, on_line: Callable[[str], None], *, forget: bool = Fal
     base, release = check_request(project.request, project.catalog)
     before = lock_before(project, on_line)
     with NetworkUpstream(
-        base, release, project.catalog, project.store, project.home, on_line, before
+        base,
+        release,
+        project.catalog,
+        project.store,
+        project.home,
+        on_line,
+        before,
+        architecture=project.request.architecture,
     ) as outside:
         had = before.remedies if before is not None and not forget else ()
         # the lock that a trial would be undone to is not this one
@@ -71,7 +79,9 @@ def lock_again(project: Project, locked: Lock, on_line: Callable[[str], None]) -
 
     base, release = check_request(locked.request, project.catalog)
     ours = (project.catalog, project.store, project.home, on_line, locked)
-    with NetworkUpstream(base, release, *ours, keep=True) as outside:
+    with NetworkUpstream(
+        base, release, *ours, keep=True, architecture=locked.request.architecture
+    ) as outside:
         return make_lock(
             locked.request, project.catalog, outside, on_line, remedies=locked.remedies, keep=locked
         )
@@ -139,6 +149,7 @@ def build(
     from rocwright.provenance.keys import chosen
     from rocwright.provenance.layout import lay_out
 
+    check_runs_here(locked.request)
     if locked.pending:
         raise InputError(
             f"the lock of {project.request.stack} is incomplete: some hashes could not be looked up "

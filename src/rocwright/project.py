@@ -52,7 +52,9 @@ class Project:
     def plan_path(self, name: str) -> Path:
         """Where a plan is kept whose outputs no clean-up takes: the last one, or that of a channel."""
         request = self.row or self.request
-        which = sha256_bytes(canonical_json([request.gpu, request.provider, request.extra]))[:8]
+        told = [request.gpu, request.provider, request.extra]
+        told += [request.other_architecture] if request.other_architecture else []
+        which = sha256_bytes(canonical_json(told))[:8]
         if self.row is not None and request.versions:
             which = sha256_bytes(canonical_json([request.gpu, request.variant]))[:8]
         words = (request.stack, request.base.replace(":", "-"), which, name)
@@ -75,7 +77,7 @@ def project_of(request: Request, folder: Path, home: Home | None = None) -> Proj
     """A project without a project file: its lock is kept in the home folder."""
     home = home or Home.default()
     words = [request.stack, request.base.replace(":", "-"), *request.gpu]
-    if request.provider or request.extra or request.versions:
+    if request.provider or request.extra or request.versions or request.other_architecture:
         words.append(sha256_bytes(canonical_json(request.model_dump()))[:8])
     name = "-".join(words)
     return Project(

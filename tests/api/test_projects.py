@@ -10,6 +10,8 @@ import pytest
 from rocwheel.errors import InputError
 from rocwright import api
 from rocwright.catalog.load import the_catalog
+from rocwright.machine.architecture import host_architecture
+from rocwright.model.architecture import Architecture
 from rocwright.plan.decide import State
 from rocwright.resolve.shipped import rows
 
@@ -26,6 +28,14 @@ def test_the_base_where_none_is_named_is_that_of_the_row_for_the_gpu() -> None:
         assert api.request(stack.name, row.gpu).base == first.base
     several = api.request("gfx-smoke", ["gfx803", "gfx1151"])
     assert several.base == the_catalog().stack("gfx-smoke").bases[0]
+
+
+def test_the_architecture_where_none_is_named_is_that_of_this_machine() -> None:
+    assert api.request("gfx-smoke", "gfx803").architecture is host_architecture()
+    asked = api.project("gfx-smoke", "gfx803", architecture="aarch64").request
+    assert asked.architecture is Architecture.AARCH64
+    with pytest.raises(InputError, match="'sparc' is not an architecture"):
+        api.request("gfx-smoke", "gfx803", architecture="sparc")
 
 
 @pytest.mark.parametrize(

@@ -7,17 +7,23 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests.conftest import Command
 
-from rocwheel.errors import InputError
+from rocwheel.errors import FailureClass, InputError
 from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import load_catalog, the_catalog
 from rocwright.cli import cli
 from rocwright.cli.lock import command as lock_command
 from rocwright.cli.stacks import as_markdown
 from rocwright.home import Home
+from rocwright.machine.architecture import host_architecture
+from rocwright.model.architecture import Architecture
+from rocwright.plan.make import make_plan
 from rocwright.project import project_of
-from rocwright.resolve.files import change_request, read_request
+from rocwright.resolve.files import change_request, read_request, write_lock
+from rocwright.resolve.lock import make_lock
 from rocwright.resolve.model import Request
+from rocwright.resolve.upstream import OfflineUpstream
 from rocwright.verify.standing import standings
 
 PROJECT = """\
@@ -91,3 +97,54 @@ def test_the_table_in_the_documentation_is_what_the_command_says() -> None:
     assert as_markdown(standings(load_catalog(DATA))) in page.read_text(), (
         "rocwright stacks --markdown, with an empty ROCWRIGHT_HOME, writes the table"
     )
+
+
+def other_architecture() -> Architecture:
+    """One that this machine is not."""
+    return next(one for one in Architecture if one is not host_architecture())
+
+
+def test_arch_goes_into_the_project_file_and_this_machines_is_left_out(
+    tmp_path: Path, rocwright: Command
+) -> None:
+    other = other_architecture()
+    words = ("init", "--stack", "llama-vulkan", "--gpu", "gfx1151", "--base", "debian:sid", "--force")
+    path = tmp_path / "project" / "rocwright.toml"
+    assert rocwright(*words, "--arch", other).returncode == 0
+    assert f'architecture = "{other}"' in path.read_text()
+    assert read_request(path).architecture is other
+    assert rocwright(*words).returncode == 0
+    assert "architecture" not in path.read_text()
+
+
+def test_a_stack_for_another_architecture_is_planned_here_and_not_built(
+    home: Home, tmp_path: Path, rocwright: Command
+) -> None:
+    other = other_architecture()
+    request = Request(stack="llama-vulkan", gpu=("gfx1151",), base="debian:sid", architecture=other)
+    words = ("llama-vulkan", "--gpu", "gfx1151", "--base", "debian:sid", "--arch", other)
+    made = make_lock(request, load_catalog(DATA), OfflineUpstream(other), lambda _: None)
+    write_lock(project_of(request, tmp_path, home).lock_path, made)
+    planned = rocwright("plan", *words, "--json")
+    assert planned.returncode == 0, planned.stderr
+    keys = [step.key for step in make_plan(made, load_catalog(DATA)).steps]
+    assert [one["key"] for one in json.loads(planned.stdout)] == keys
+    built = rocwright("build", *words)
+    assert built.returncode == FailureClass.INPUT.exit_code
+    assert f"llama-vulkan for {other} is not built on this machine" in built.stderr
+
+
+def test_an_architecture_that_a_base_has_not_is_refused_with_what_it_has(rocwright: Command) -> None:
+    done = rocwright(
+        "init", "--stack", "rocm", "--gpu", "gfx1103", "--base", "arch:2025-10-28", "--arch", "aarch64"
+    )
+    assert done.returncode == FailureClass.INPUT.exit_code
+    assert "the base arch is not there for aarch64" in done.stderr
+    told = " ".join(done.stderr.split())
+    assert "--arch x86_64, or one of the bases that rocm has for it: ubuntu:24.04" in told
+
+
+def test_an_architecture_that_nobody_knows_is_a_mistake_of_usage(rocwright: Command) -> None:
+    done = rocwright("plan", "llama-vulkan", "--arch", "sparc")
+    assert done.returncode == 2
+    assert "x86_64" in done.stderr

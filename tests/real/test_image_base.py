@@ -30,14 +30,17 @@ from rocwright.execution.progress import PlainProgress
 from rocwright.execution.scheduler import Options
 from rocwright.export.write import carried_sources, export
 from rocwright.home import Home
+from rocwright.machine.architecture import host_architecture
 from rocwright.model.steps import ImageOrigin, Input, OutputSpec, RunAction, Step
 from rocwright.project import Project
 from rocwright.resolve.model import Request
 from rocwright.resolve.network import NetworkUpstream
 from rocwright.sandbox import cgroup
-from rocwright.sources.image import Reference, find_digest, machine_architecture, pull
+from rocwright.sources.image import ARCHITECTURES, Reference, find_digest, pull
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output
+
+HOST = host_architecture()
 
 pytestmark = pytest.mark.real
 
@@ -73,10 +76,10 @@ def test_an_image_is_pulled_by_the_digest_that_its_tag_names(
     registry: Registry, small: Path, tmp_path: Path
 ) -> None:
     digest = registry.push("1", small, env="GREETING=hello")
-    assert find_digest(Reference(NAME, "1"), tmp_path / "find") == digest
-    assert find_digest(Reference(NAME, digest=digest), tmp_path / "find") == digest
-    pulled = pull(ImageOrigin(reference=f"{NAME}:1", digest=digest), tmp_path / "pull")
-    again = pull(ImageOrigin(reference=f"{NAME}:1", digest=digest), tmp_path / "again")
+    assert find_digest(Reference(NAME, "1"), tmp_path / "find", HOST) == digest
+    assert find_digest(Reference(NAME, digest=digest), tmp_path / "find", HOST) == digest
+    pulled = pull(ImageOrigin(reference=f"{NAME}:1", digest=digest), tmp_path / "pull", HOST)
+    again = pull(ImageOrigin(reference=f"{NAME}:1", digest=digest), tmp_path / "again", HOST)
     assert pulled.pin == again.pin
     assert pulled.config.env["GREETING"] == "hello"
     assert [path.name for path in (tmp_path / "pull").iterdir()] == [pulled.pin.filename]
@@ -86,11 +89,11 @@ def test_a_tag_that_moved_changes_nothing_of_what_is_locked(
     registry: Registry, small: Path, tmp_path: Path, store: LocalStore
 ) -> None:
     old = registry.push("moving", small)
-    pinned = pull(ImageOrigin(reference=f"{NAME}:moving", digest=old), tmp_path / "pull").pin
+    pinned = pull(ImageOrigin(reference=f"{NAME}:moving", digest=old), tmp_path / "pull", HOST).pin
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "file").write_text("another image\n")
     new = registry.push("moving", tmp_path / "other")
-    assert find_digest(Reference(NAME, "moving"), tmp_path / "find") == new != old
+    assert find_digest(Reference(NAME, "moving"), tmp_path / "find", HOST) == new != old
     fetch([pinned], store, tmp_path / "apt", tmp_path / "scratch", print)
     assert store.verified(pinned.sha256)
 
@@ -115,16 +118,16 @@ def test_what_is_not_as_the_digest_says_is_refused_and_nothing_is_kept(
     data[at] = ord("0") if data[at] != ord("0") else ord("1")
     blob.write_bytes(data)
     with pytest.raises((FetchError, NetworkError)) as caught:
-        pull(ImageOrigin(reference=f"{NAME}:1", digest=digest), tmp_path / "pull")
+        pull(ImageOrigin(reference=f"{NAME}:1", digest=digest), tmp_path / "pull", HOST)
     assert isinstance(caught.value, FetchError), caught.value.as_dict()
     assert list((tmp_path / "pull").iterdir()) == []
 
 
 def test_a_digest_and_a_tag_that_are_not_there_are_told(registry: Registry, tmp_path: Path) -> None:
     with pytest.raises(FetchError, match="has no image"):
-        pull(ImageOrigin(reference=f"{NAME}:1", digest=f"sha256:{'0' * 64}"), tmp_path / "pull")
+        pull(ImageOrigin(reference=f"{NAME}:1", digest=f"sha256:{'0' * 64}"), tmp_path / "pull", HOST)
     with pytest.raises(FetchError, match="has no image"):
-        find_digest(Reference(NAME, "absent"), tmp_path / "find")
+        find_digest(Reference(NAME, "absent"), tmp_path / "find", HOST)
 
 
 def test_a_registry_that_does_not_answer_is_the_networks(
@@ -132,13 +135,13 @@ def test_a_registry_that_does_not_answer_is_the_networks(
 ) -> None:
     monkeypatch.setenv("ROCWRIGHT_MIRRORS", "registry.example/=http://127.0.0.1:9/")
     with pytest.raises(NetworkError, match="does not answer"):
-        find_digest(Reference(NAME, "1"), tmp_path / "find")
+        find_digest(Reference(NAME, "1"), tmp_path / "find", HOST)
 
 
 def test_an_image_of_another_machine_is_refused(registry: Registry, small: Path, tmp_path: Path) -> None:
     digest = registry.push("s390x", small, architecture="s390x")
     with pytest.raises(FetchError, match=r"is for s390x|is not for"):
-        pull(ImageOrigin(reference=f"{NAME}:s390x", digest=digest), tmp_path / "pull")
+        pull(ImageOrigin(reference=f"{NAME}:s390x", digest=digest), tmp_path / "pull", HOST)
     assert list((tmp_path / "pull").iterdir()) == []
 
 
@@ -147,12 +150,12 @@ def test_of_an_image_for_several_machines_this_ones_is_locked(
 ) -> None:
     other = registry.push("of-other", small, architecture="s390x")
     own = registry.push("of-own", small)
-    both = put_index(registry, "both", {"s390x": other, machine_architecture(): own})
+    both = put_index(registry, "both", {"s390x": other, ARCHITECTURES[HOST]: own})
     neither = put_index(registry, "neither", {"s390x": other})
-    assert find_digest(Reference(NAME, "both"), tmp_path / "find") == own
-    assert find_digest(Reference(NAME, digest=both), tmp_path / "find") == own
+    assert find_digest(Reference(NAME, "both"), tmp_path / "find", HOST) == own
+    assert find_digest(Reference(NAME, digest=both), tmp_path / "find", HOST) == own
     with pytest.raises(FetchError, match="is not for"):
-        find_digest(Reference(NAME, digest=neither), tmp_path / "find")
+        find_digest(Reference(NAME, digest=neither), tmp_path / "find", HOST)
 
 
 def put_index(registry: Registry, tag: str, digests: dict[str, str]) -> str:
@@ -193,7 +196,7 @@ def debian(registry: Registry, tmp_path_factory: pytest.TempPathFactory) -> str:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     config: dict[str, object] = {
-        "architecture": machine_architecture(),
+        "architecture": ARCHITECTURES[HOST],
         "config": {"Env": ["GREETING=hello"]},
         # builders count the layers in it
         "history": [{"created": "2025-01-01T00:00:00Z", "created_by": "mmdebstrap"}],

@@ -21,13 +21,16 @@ from rocwright.catalog.model import Base, BaseRelease
 from rocwright.execution.exec_step import execute
 from rocwright.execution.fetch import fetch
 from rocwright.home import Home
+from rocwright.machine.architecture import host_architecture
 from rocwright.plan.make import _root_steps
 from rocwright.resolve.difference import name_and_version
 from rocwright.resolve.network import NetworkUpstream
-from rocwright.sources.image import machine_architecture
+from rocwright.sources.image import ARCHITECTURES
 from rocwright.sources.package_lists import newest
 from rocwright.store.local import LocalStore
 from rocwright.watch.packages import lists_of, newer
+
+HOST = host_architecture()
 
 pytestmark = pytest.mark.real
 
@@ -109,7 +112,7 @@ def image(registry: Registry, outside: Outside, tmp_path_factory: pytest.TempPat
     run("tar", "-C", root, "--numeric-owner", "--exclude=./dev/*", "-cf", packed, ".")
     registry.push_saved(
         "managers",
-        save(folder, packed.read_bytes(), config={"architecture": machine_architecture(), "config": {}}),
+        save(folder, packed.read_bytes(), config={"architecture": ARCHITECTURES[HOST], "config": {}}),
     )
     remove_tree(folder)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import builtin_catalog, load_edits
 from rocwright.execution.fetch import fetch
 from rocwright.home import Home
+from rocwright.machine.architecture import host_architecture
 from rocwright.model.edits import Edit
 from rocwright.patching.check import check_tree
 from rocwright.patching.edits import EditOutcome, State, apply_edits
@@ -43,7 +43,7 @@ Apt = Callable[[str, Path], str]
 def apt(sources_home: Home) -> Apt:
     """Unpack upstream's tarball of a source package into a folder; gives the version."""
     base = builtin_catalog().bases["debian"]
-    archive = DebianArchive(sources_home.apt, SUITE, base.architecture[platform.machine()])
+    archive = DebianArchive(sources_home.apt, SUITE, base.architecture[host_architecture()])
     archive.refresh()
     store = LocalStore(sources_home.store)
 

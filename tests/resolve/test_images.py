@@ -16,14 +16,17 @@ from rocwright.catalog.load import Catalog, builtin_catalog
 from rocwright.catalog.model import Base, BaseRelease
 from rocwright.catalog.place import ImagePlace
 from rocwright.home import Home
+from rocwright.machine.architecture import host_architecture
 from rocwright.model.steps import BaseAction, ImageOrigin, PackageOrigin
 from rocwright.resolve.images import lock_image
 from rocwright.resolve.model import Lock
 from rocwright.resolve.network import NetworkUpstream
 from rocwright.sources import skopeo
-from rocwright.sources.image import ARCHITECTURES, machine_architecture
+from rocwright.sources.image import ARCHITECTURES
 from rocwright.sources.skopeo import ImageLocation
 from rocwright.store.local import LocalStore
+
+HOST = host_architecture()
 
 ONE, TWO = (f"sha256:{digit * 64}" for digit in "12")
 NAME = "registry.example/tiny"
@@ -51,7 +54,7 @@ def registry(tiny_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
     plain = zstandard.ZstdDecompressor().stream_reader(tiny_root.open("rb")).read()
     config: dict[str, object] = {
-        "architecture": machine_architecture(),
+        "architecture": ARCHITECTURES[HOST],
         "config": {"Env": ["GREETING=hello"]},
     }
     found = Registry(save(tmp_path, plain, config=config))
@@ -145,14 +148,14 @@ def test_all_roots_of_a_lock_are_of_one_pull_and_nothing_is_left_open(
 def test_an_image_whose_root_is_in_the_store_is_not_pulled_again(
     registry: Registry, store: LocalStore, home: Home
 ) -> None:
-    first = lock_image(f"{NAME}:1", "", store, home, print)
-    again = lock_image(f"{NAME}:other", "", store, home, print)
+    first = lock_image(f"{NAME}:1", "", store, home, print, HOST)
+    again = lock_image(f"{NAME}:other", "", store, home, print, HOST)
     assert registry.pulls == 1
     assert (again.pin.sha256, again.env) == (first.pin.sha256, first.env)
     assert again.pin.origin == ImageOrigin(reference=f"{NAME}:other", digest=ONE)
     [noted] = home.images.iterdir()
     noted.write_text("damaged")
-    assert lock_image(f"{NAME}:1", "", store, home, print) == first
+    assert lock_image(f"{NAME}:1", "", store, home, print, HOST) == first
     assert registry.pulls == 2
 
 

@@ -27,6 +27,7 @@ class Asked(OfflineUpstream):
     """Notes what is asked for."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.asked: list[str] = []
 
     def root(self, role: Role, base: Base, release: BaseRelease, wanted: tuple[str, ...]) -> LockedRoot:

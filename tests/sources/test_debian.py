@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.making import deb
 
 from rocwheel.errors import FetchError, InputError
+from rocwright.machine.architecture import host_architecture
 from rocwright.model.steps import DebianOrigin, FilePin
 from rocwright.sources.debian import DebianArchive, parse_stanzas, upstream_version
 from rocwright.sources.pins import check_pin
@@ -197,3 +198,11 @@ def test_a_source_package_is_found_with_the_hashes_of_its_files(
 @pytest.mark.real
 def test_the_version_that_a_base_provides_is_upstreams(trixie: DebianArchive) -> None:
     assert trixie.package_version("python3-torch") == "2.6.0"
+
+
+@pytest.mark.real
+def test_the_archive_is_read_for_another_architecture_than_this_machines(tmp_path: Path) -> None:
+    other = DebianArchive(tmp_path, "trixie", "arm64" if host_architecture() == "x86_64" else "amd64")
+    other.refresh()
+    [hello] = [one for one in other.resolve(["hello"]) if one.filename.startswith("hello_")]
+    assert hello.filename.endswith(f"_{other.architecture}.deb")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import platform
 import stat
 from collections.abc import Callable
 from hashlib import sha256
@@ -13,6 +12,8 @@ import pytest
 from tests.sources.test_layers import layer, save
 
 from rocwheel.errors import FetchError, InputError, NetworkError, OutOfDiskError, RocwrightError
+from rocwright.machine.architecture import host_architecture
+from rocwright.model.architecture import Architecture
 from rocwright.model.steps import ImageOrigin
 from rocwright.sources import skopeo
 from rocwright.sources.image import (
@@ -20,7 +21,6 @@ from rocwright.sources.image import (
     Reference,
     choose_digest,
     find_digest,
-    machine_architecture,
     pull,
 )
 
@@ -83,7 +83,8 @@ def test_a_name_that_is_short_or_odd_is_refused(text: str) -> None:
 
 # what skopeo is asked
 
-MACHINE = machine_architecture()
+HOST = host_architecture()
+MACHINE = ARCHITECTURES[HOST]
 PLACE = "registry.example/team/x"
 
 
@@ -92,7 +93,7 @@ def test_without_skopeo_it_is_named_as_what_to_install(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InputError, match="skopeo is not installed") as caught:
-        pull(ORIGIN, tmp_path / "pull")
+        pull(ORIGIN, tmp_path / "pull", HOST)
     assert "apt-get install skopeo" in caught.value.next_step
     assert list((tmp_path / "pull").iterdir()) == []
 
@@ -107,7 +108,7 @@ def saves(tmp_path: Path) -> str:
 
 def test_it_pulls_by_digest_alone_into_a_folder_of_ours(stand_in: Skopeo, tmp_path: Path) -> None:
     log = stand_in(saves(tmp_path))
-    found = pull(ORIGIN, tmp_path / "pull")
+    found = pull(ORIGIN, tmp_path / "pull", HOST)
     folder = tmp_path / "pull" / f"x-{'1' * 16}.pull"
     assert asked(log) == [
         f"--override-os linux --override-arch {MACHINE} --tmpdir {folder} copy --quiet --remove-signatures "
@@ -122,7 +123,7 @@ def test_a_mirror_is_where_it_is_asked_for_and_its_own_name_is_what_is_pinned(
 ) -> None:
     log = stand_in(saves(tmp_path))
     monkeypatch.setenv("ROCWRIGHT_MIRRORS", "registry.example/=http://localhost:5000/mirror/")
-    found = pull(ORIGIN, tmp_path / "pull")
+    found = pull(ORIGIN, tmp_path / "pull", HOST)
     [line] = asked(log)
     assert f"--src-tls-verify=false docker://localhost:5000/mirror/team/x@{DIGEST}" in line
     assert found.pin.origin == ORIGIN
@@ -130,7 +131,7 @@ def test_a_mirror_is_where_it_is_asked_for_and_its_own_name_is_what_is_pinned(
 
 def test_plain_http_is_never_asked_for_unless_a_mirror_says_so(stand_in: Skopeo, tmp_path: Path) -> None:
     log = stand_in(saves(tmp_path))
-    pull(ORIGIN, tmp_path / "pull")
+    pull(ORIGIN, tmp_path / "pull", HOST)
     assert "tls-verify" not in log.read_text()
 
 
@@ -140,7 +141,7 @@ def test_a_mirror_with_a_login_is_refused_before_any_command_line_has_it(
     log = stand_in(saves(tmp_path))
     monkeypatch.setenv("ROCWRIGHT_MIRRORS", "registry.example/=https://ada:hunter2@localhost:5000/")
     with pytest.raises(InputError, match="contains a login") as caught:
-        pull(ORIGIN, tmp_path / "pull")
+        pull(ORIGIN, tmp_path / "pull", HOST)
     assert "hunter2" not in str(caught.value.as_dict())
     assert asked(log) == []
 
@@ -148,7 +149,7 @@ def test_a_mirror_with_a_login_is_refused_before_any_command_line_has_it(
 def test_a_folder_cannot_stand_in_for_a_registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROCWRIGHT_MIRRORS", "registry.example/=/srv/images/")
     with pytest.raises(InputError, match="a folder cannot replace the registry"):
-        find_digest(REFERENCE, tmp_path / "find")
+        find_digest(REFERENCE, tmp_path / "find", HOST)
 
 
 # digests
@@ -166,25 +167,25 @@ def test_the_digest_of_one_manifest_is_that_of_its_bytes(stand_in: Skopeo, tmp_p
     text = '{"schemaVersion": 2}'
     stand_in(f"printf '%s' '{text}'")
     digest = f"sha256:{sha256(text.encode()).hexdigest()}"
-    assert find_digest(REFERENCE, tmp_path / "find") == digest
+    assert find_digest(REFERENCE, tmp_path / "find", HOST) == digest
 
 
 def test_of_a_list_of_manifests_the_one_for_this_machine_is_taken(stand_in: Skopeo, tmp_path: Path) -> None:
     stand_in(f"echo '{manifest('s390x', MACHINE)}'")
-    assert find_digest(REFERENCE, tmp_path / "find") == OTHER
+    assert find_digest(REFERENCE, tmp_path / "find", HOST) == OTHER
 
 
 def test_a_list_without_this_machine_says_which_there_are(stand_in: Skopeo, tmp_path: Path) -> None:
     stand_in(f"echo '{manifest('s390x', 'mips64le')}'")
     with pytest.raises(FetchError, match=f"is not for {MACHINE} machines") as caught:
-        find_digest(REFERENCE, tmp_path / "find")
+        find_digest(REFERENCE, tmp_path / "find", HOST)
     assert caught.value.cause == "it is there for mips64le, s390x"
 
 
 def test_a_manifest_that_is_not_what_its_digest_says_is_refused(stand_in: Skopeo, tmp_path: Path) -> None:
     stand_in("echo '{}'")
     with pytest.raises(FetchError, match="does not match the digest"):
-        find_digest(Reference(PLACE, digest=DIGEST), tmp_path / "find")
+        find_digest(Reference(PLACE, digest=DIGEST), tmp_path / "find", HOST)
 
 
 @pytest.mark.parametrize(
@@ -193,12 +194,11 @@ def test_a_manifest_that_is_not_what_its_digest_says_is_refused(stand_in: Skopeo
 def test_what_is_no_manifest_is_a_failure_of_the_image(text: str, stand_in: Skopeo, tmp_path: Path) -> None:
     stand_in(f"echo '{text}'")
     with pytest.raises(FetchError):
-        find_digest(REFERENCE, tmp_path / "find")
+        find_digest(REFERENCE, tmp_path / "find", HOST)
 
 
 def test_the_machines_of_images_are_known_by_their_name() -> None:
-    assert ARCHITECTURES["x86_64"] == "amd64"
-    assert machine_architecture() == ARCHITECTURES.get(platform.machine(), platform.machine())
+    assert ARCHITECTURES == {Architecture.X86_64: "amd64", Architecture.AARCH64: "arm64"}
 
 
 # which digest is locked
@@ -219,7 +219,7 @@ def test_what_is_known_is_locked_and_a_tag_that_moved_on_is_told(
 ) -> None:
     lines: list[str] = []
     monkeypatch.setattr(skopeo, "digest", lambda place, _folder: place.digest or tag)
-    found = choose_digest(Reference.parse(text), known, tmp_path / "find", lines.append)
+    found = choose_digest(Reference.parse(text), known, tmp_path / "find", HOST, lines.append)
     assert found == chosen
     assert told in "".join(lines) if told else lines == []
 
@@ -254,7 +254,7 @@ def test_what_skopeo_says_has_a_class_and_a_next_step_and_nothing_is_kept(
     (tmp_path / "said").write_text(said)
     stand_in(f"cat {tmp_path}/said >&2; exit 1")
     with pytest.raises(kind, match=what) as caught:
-        pull(ORIGIN, tmp_path / "pull")
+        pull(ORIGIN, tmp_path / "pull", HOST)
     assert caught.value.next_step
     assert said[:20] in caught.value.cause
     assert list((tmp_path / "pull").iterdir()) == []
@@ -264,7 +264,7 @@ def test_an_image_for_another_machine_is_refused(stand_in: Skopeo, tmp_path: Pat
     saved = save(tmp_path, layer(("a", "f:1")), config={"architecture": "s390x"})
     stand_in(f'for word; do :; done; cp {saved} "${{word#docker-archive:}}"')
     with pytest.raises(FetchError, match="is for s390x") as caught:
-        pull(ORIGIN, tmp_path / "pull")
+        pull(ORIGIN, tmp_path / "pull", HOST)
     assert MACHINE in caught.value.cause
     assert list((tmp_path / "pull").iterdir()) == []
 
@@ -276,6 +276,6 @@ def test_what_skopeo_notes_by_itself_stays_in_the_folder_of_the_pull(
         f'echo "$XDG_DATA_HOME $TMPDIR" > {tmp_path}/seen; mkdir -p "$XDG_DATA_HOME"; touch "$TMPDIR/big"\n'
     )
     stand_in(script + saves(tmp_path))
-    pulled = pull(ORIGIN, tmp_path / "pull")
+    pulled = pull(ORIGIN, tmp_path / "pull", HOST)
     assert all(Path(one).is_relative_to(tmp_path / "pull") for one in (tmp_path / "seen").read_text().split())
     assert list((tmp_path / "pull").iterdir()) == [pulled.path]

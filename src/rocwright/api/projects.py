@@ -42,16 +42,19 @@ def request(
     provider: str = "",
     extra: Sequence[str] = (),
     versions: Mapping[str, str] | None = None,
+    architecture: str = "",
     say: Say = silent,
 ) -> Request:
     """What is asked for: a stack, for GPUs by any of their names, on a base such as debian:sid.
 
     No GPU, or "auto", is the one of this machine, or gfx1151 where there is none; no base is that of the
     stack's first row for them, else the stack's first. `provider` says where ROCm comes from, `extra` adds
-    optional components, `versions` pins components: a version, or "@" and a commit. Raises InputError for a
-    stack or a GPU that is not known.
+    optional components, `versions` pins components: a version, or "@" and a commit. No `architecture`
+    (x86_64, aarch64) is that of this machine. Raises InputError for a stack, GPU or architecture that is not
+    known.
     """
     from rocwright.catalog.load import the_catalog
+    from rocwright.machine.architecture import architecture_named
     from rocwright.resolve.model import Request
 
     known = the_catalog().stack(stack)
@@ -63,6 +66,7 @@ def request(
         provider=provider,
         extra=tuple(extra),
         versions=dict(versions or {}),
+        architecture=architecture_named(architecture),
     )
 
 
@@ -76,6 +80,7 @@ def project(
     provider: str = "",
     extra: Sequence[str] = (),
     versions: Mapping[str, str] | None = None,
+    architecture: str = "",
     say: Say = silent,
 ) -> Project:
     """A project: what is asked for, and where its lock and its artifacts lie.
@@ -93,7 +98,16 @@ def project(
         state.make_private()
     if not stack:
         return project_in(place, state)
-    asked = request(stack, gpu, base, provider=provider, extra=extra, versions=versions, say=say)
+    asked = request(
+        stack,
+        gpu,
+        base,
+        provider=provider,
+        extra=extra,
+        versions=versions,
+        architecture=architecture,
+        say=say,
+    )
     return project_of(asked, place, state)
 
 

@@ -14,6 +14,7 @@ from rocwheel.model import Frozen
 from rocwright.catalog.address import Download
 from rocwright.catalog.place import Place
 from rocwright.catalog.sizes import Size
+from rocwright.model.architecture import Architecture
 from rocwright.model.edits import Edit
 from rocwright.model.steps import OutputSpec
 from rocwright.model.versions import version_in
@@ -149,7 +150,8 @@ class Component(Frozen):
     files that the commands find in $IN/downloads. `notes` is the address of a release's notes ("{version}" is
     filled in). `uses` maps components to ranges: an archive that is built
     in the same lock, because somebody asked for it, is an input then; its own `setup` are the shell commands
-    that make it be found, before those of who takes it in.
+    that make it be found, before those of who takes it in. `architectures` are those that it is there for,
+    all where none is named.
     """
 
     name: str
@@ -164,6 +166,7 @@ class Component(Frozen):
     resources: Resources = Resources()
     env: Env = {}
     guard: tuple[str, ...] = ()
+    architectures: tuple[Architecture, ...] = ()
     uses: dict[str, str] = {}
     setup: tuple[str, ...] = ()
     prepare: tuple[str, ...] = ()
@@ -315,7 +318,8 @@ class Base(Frozen):
     `packages` are names of system packages that differ here from what they are for its package manager;
     `compiler_reads` are globs of files that compilers read without telling the compiler cache; `env` is what
     every build on it sees ("{path}" is where programs are looked for otherwise); `minimal` are the packages
-    that a root starts from where its package manager makes it from nothing.
+    that a root starts from where its package manager makes it from nothing. `architecture` are the
+    architectures that it is there for, with its own names for them.
     """
 
     name: str
@@ -323,7 +327,7 @@ class Base(Frozen):
     manager: str
     made: Literal["packages", "image"]
     release: tuple[BaseRelease, ...]
-    architecture: dict[str, str]
+    architecture: dict[Architecture, str]
     common: tuple[str, ...] = ()
     compiler_reads: tuple[str, ...] = ()
     env: dict[str, str] = {}

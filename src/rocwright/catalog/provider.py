@@ -11,6 +11,7 @@ from packaging.version import Version
 from rocwheel.errors import InputError
 from rocwheel.model import Frozen
 from rocwright.catalog.address import Address
+from rocwright.model.architecture import Architecture
 from rocwright.model.versions import version_in
 
 ProviderKind = Literal["packages", "wheels", "archive", "source"]
@@ -21,8 +22,13 @@ Releases = Literal["final", "rc", "a"]
 """Final releases, or pre-releases by Python's words for them: candidates, nightly builds."""
 
 
+EVERYWHERE = (Architecture.X86_64,)
+"""Where ROCm is taken to be without a word about it."""
+
+
 class Serves(Frozen):
-    """Targets that a provider serves, in a range of ROCm's versions, on some bases (none named: on all).
+    """Targets that a provider serves, in a range of ROCm's versions, on some bases (none named: on all) and
+    architectures.
 
     `rebuilt` are the libraries that must be built for the target, because the provider's have no code for it.
     """
@@ -30,6 +36,7 @@ class Serves(Frozen):
     versions: str = ""
     targets: tuple[str, ...]
     bases: tuple[str, ...] = ()
+    architectures: tuple[Architecture, ...] = EVERYWHERE
     rebuilt: tuple[str, ...] = ()
     source: str
     confidence: str = ""
@@ -115,11 +122,14 @@ class Provider(Frozen):
         families = dict.fromkeys(self.family[target] for target in targets)
         return tuple(Address(url=at.format(version=version, family=one)) for one in families)
 
-    def evidence(self, target: str, version: str, base: str) -> Serves | None:
+    def evidence(
+        self, target: str, version: str, base: str, architecture: Architecture = Architecture.X86_64
+    ) -> Serves | None:
         """What says that this version serves the target on the base, or None where nothing does."""
         name, _, _ = base.partition(":")
         for one in self.serves:
             here = not one.bases or base in one.bases or name in one.bases
+            here = here and architecture in one.architectures
             if target in one.targets and here and version_in(version, one.versions):
                 return one
         return None

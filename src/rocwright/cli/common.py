@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from rocwheel.cli.common import completions, say
+from rocwright.model.architecture import Architecture
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -86,6 +87,7 @@ class Asked:
     provider: str
     extra: tuple[str, ...]
     versions: dict[str, str]
+    architecture: str | None = None
 
     @property
     def names_a_stack(self) -> bool:
@@ -96,6 +98,7 @@ class Asked:
         words = ["rocwright", verb, *([self.stack] if self.stack else [])]
         words += [word for gpu in self.gpus for word in ("--gpu", gpu)]
         words += ["--base", self.base] if self.base else []
+        words += ["--arch", self.architecture] if self.architecture else []
         words += ["--provider", self.provider] if self.provider else []
         words += [word for name in self.extra for word in ("--with", name)]
         pins = (f"{name}{'' if to.startswith('@') else '='}{to}" for name, to in self.versions.items())
@@ -104,8 +107,23 @@ class Asked:
     @property
     def changes(self) -> dict[str, Any]:
         """What is asked for beside the stack, the GPUs and the base."""
-        named = {"provider": self.provider, "extra": self.extra, "versions": self.versions}
+        named = {
+            "provider": self.provider,
+            "extra": self.extra,
+            "versions": self.versions,
+            "architecture": self.architecture,
+        }
         return {name: value for name, value in named.items() if value}
+
+
+def arch_option(function: F) -> F:
+    """--arch on every verb that takes a base."""
+    return click.option(
+        "--arch",
+        "architecture",
+        type=click.Choice([one.value for one in Architecture]),
+        help="The processor to build for; otherwise this machine's.",
+    )(function)
 
 
 def project_options(function: F) -> F:
@@ -117,13 +135,20 @@ def project_options(function: F) -> F:
         stack: str | None,
         gpus: tuple[str, ...],
         base: str | None,
+        architecture: str | None,
         provider: str,
         extra: tuple[str, ...],
         sets: tuple[str, ...],
         **rest: Any,
     ) -> Any:
         asked = Asked(
-            stack=stack, gpus=gpus, base=base, provider=provider, extra=extra, versions=_versions(sets)
+            stack=stack,
+            gpus=gpus,
+            base=base,
+            architecture=architecture,
+            provider=provider,
+            extra=extra,
+            versions=_versions(sets),
         )
         return function(*args, asked=asked, **rest)
 
@@ -139,6 +164,7 @@ def project_options(function: F) -> F:
         click.option(
             "--provider", default="", shell_complete=complete("provider"), help="Where ROCm comes from."
         ),
+        arch_option,
         click.option("--base", help="Such as debian:sid.", shell_complete=complete("base")),
         click.option(
             "--gpu",

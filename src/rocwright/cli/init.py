@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from rocwheel.cli.common import say
-from rocwright.cli.common import complete, complete_gpu
+from rocwright.cli.common import arch_option, complete, complete_gpu
 
 
 @click.command("init")
@@ -20,8 +20,11 @@ from rocwright.cli.common import complete, complete_gpu
     help='Such as gfx1151 or "RX 580"; or auto.',
 )
 @click.option("--base", shell_complete=complete("base"), help="Such as debian:sid.")
+@arch_option
 @click.option("--force", is_flag=True, help="Overwrite an existing rocwright.toml.")
-def command(stack: str, gpus: tuple[str, ...], base: str | None, force: bool) -> None:
+def command(
+    stack: str, gpus: tuple[str, ...], base: str | None, architecture: str | None, force: bool
+) -> None:
     """Write rocwright.toml: this stack, for these GPUs, on this base."""
     from rocwheel.errors import InputError
     from rocwright import api
@@ -29,7 +32,7 @@ def command(stack: str, gpus: tuple[str, ...], base: str | None, force: bool) ->
     from rocwright.resolve.files import PROJECT, write_request
     from rocwright.resolve.validate import check_request
 
-    request = api.request(stack, gpus, base or "", say=say)
+    request = api.request(stack, gpus, base or "", architecture=architecture or "", say=say)
     check_request(request, the_catalog())
     path = Path.cwd() / PROJECT
     if path.exists() and not force:

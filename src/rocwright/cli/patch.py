@@ -79,21 +79,21 @@ def _given(source: Path, edits: tuple[Edit, ...], targets: tuple[str, ...], vers
 
 
 def _from_places(component: str, versions: list[str], targets: tuple[str, ...]) -> list[Column]:
-    import platform
 
     from rocwheel.errors import FetchError, NetworkError, PatchError
     from rocwright.catalog.load import the_catalog
     from rocwright.catalog_lint.trees import Shelf, wanted_trees, why_not
     from rocwright.home import Home
+    from rocwright.machine.architecture import host_architecture
     from rocwright.patching.check import Column, check_tree
 
     catalog = the_catalog()
     found = catalog.component(component)
     bases = [base for base in catalog.bases.values() if base.made == "packages"]
     suites = [release.name for base in bases for release in base.release]
-    machine = platform.machine()
+    machine = host_architecture()
     architecture = next(
-        (base.architecture[machine] for base in bases if machine in base.architecture), machine
+        (base.architecture[machine] for base in bases if machine in base.architecture), str(machine)
     )
     shelf = Shelf(Home.default(), catalog.source, architecture, say)
     columns = []

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from textwrap import wrap
 
 from rocwright.catalog.load import Catalog
+from rocwright.catalog.provider import EVERYWHERE
 from rocwright.catalog.target import Quirk, Target, TheRock
 
 WIDTH = 12
@@ -68,6 +69,7 @@ def _providers(target: Target, catalog: Catalog) -> Iterator[str]:
         for one in provider.serves:
             if target.name in one.targets:
                 where = f" on {', '.join(one.bases)}" if one.bases else ""
+                where += f" for {' and '.join(one.architectures)}" if one.architectures != EVERYWHERE else ""
                 rebuilt = f", with {', '.join(one.rebuilt)} built for it" if one.rebuilt else ""
                 yield f"{provider.name} {one.versions or 'any version'}{where}{rebuilt}  [{one.source}]"
 

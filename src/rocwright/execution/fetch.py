@@ -11,6 +11,7 @@ from rocwheel.errors import FetchError
 from rocwheel.toml.read import holder
 from rocwright.bases.image import fetch_packages
 from rocwright.catalog.folders import catalog_folders
+from rocwright.machine.architecture import host_architecture
 from rocwright.model.steps import (
     ArchiveOrigin,
     BuiltinOrigin,
@@ -59,7 +60,7 @@ def fetch(
                 _carried(pin, store)
                 continue
             case ImageOrigin():
-                image.pull(pin.origin, scratch)
+                image.pull(pin.origin, scratch, host_architecture())
             case PackageOrigin():
                 of_images.append(pin)
                 continue

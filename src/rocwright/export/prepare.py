@@ -153,7 +153,7 @@ def _python_lines(subject: Subject) -> Iterator[str]:
     lock = subject.lock
     python = lock.python.version if lock.python is not None else lock.provided.get("python", "")
     _, release = subject.catalog.base(lock.request.base)
-    machine = next(iter(subject.catalog.base(lock.request.base)[0].architecture))
+    machine = lock.request.architecture
     for folder, part in subject.packages:
         if not (part.files or part.pending):
             continue

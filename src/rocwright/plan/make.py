@@ -52,6 +52,9 @@ AS_PUBLISHED = ("image", "file")
 DOWNLOADS = "downloads"
 """What the commands of a recipe find its downloads under, in $IN."""
 
+ARCHITECTURE = "{architecture}"
+"""What stands in a recipe's commands for the architecture asked for."""
+
 TREE_OUTPUT = OutputSpec(name="tree", pattern="tree.tar")
 PACK_TREE = (
     "tar --sort=name --mtime=@$SOURCE_DATE_EPOCH --owner=0 --group=0 --numeric-owner --format=posix "
@@ -265,6 +268,7 @@ class _Maker:
             ),
             actions_for(self.lock, component.name),
         )
+        commands = tuple(one.replace(ARCHITECTURE, self.lock.request.architecture) for one in commands)
         # as the recipe has it for all GPUs, and for those asked for where that is something else
         written = environment_of(component, locked, self.lock, self.base.env, self.present, TARGETS)
         env = written

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from rocwheel.errors import ConflictError
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Base, BaseRelease, Component, Provided
-from rocwright.catalog.provider import KINDS, Provider
+from rocwright.catalog.provider import EVERYWHERE, KINDS, Provider
 from rocwright.resolve.aliases import PYTHON as PYTHON
 from rocwright.resolve.aliases import ROCM as ROCM
 from rocwright.resolve.aliases import catalog_for, version_pins
@@ -84,6 +84,8 @@ def choose(
     chosen = solve(catalog, wanted, pins, candidates, request.gpu, held, prefer)
     provided = {name: one.version for name, one in chosen.items() if one.provided}
     built = [name for name in chosen if name not in provided and catalog.component(name).kind != "tool"]
+    for name in built:
+        _check_is_there(catalog.component(name), request)
     return Choice(
         base=base,
         release=release,
@@ -116,24 +118,39 @@ def choose_provider(
     found = {name: versions(one) for name, one in catalog.providers.items()}
     serving = [one for one in catalog.providers.values() if found[one.name] or _builds(one, request, catalog)]
     serving.sort(key=lambda one: KINDS.index(one.kind))
-    rows = (one for one in catalog.stack(request.stack).row if one.base == request.base)
-    named = request.provider or next((one.provider for one in rows if one.gpu in request.gpu), "")
+    # rows are of x86_64
+    rows = () if request.other_architecture else catalog.stack(request.stack).row
+    here = (one.provider for one in rows if one.base == request.base and one.gpu in request.gpu)
+    named = request.provider or next(here, "")
     if (named and catalog.provider(named) not in serving) or not serving:
-        others = [one.name for one in serving]
+        others, other = [one.name for one in serving], request.other_architecture
+        nobody, instead = "the catalog has no provider that does", "choose another base"
+        if other:
+            nobody = f"no fact of the catalog says that there is ROCm for {other} on {request.base}"
+            instead = f"--arch {EVERYWHERE[0]}, or a stack that needs no ROCm"
         raise ConflictError(
             f"{f'{named} has no ROCm for' if named else 'no provider of ROCm serves'} "
-            f"{', '.join(request.gpu)} on {request.base}",
-            cause=f"these have: {', '.join(others)}" if others else "the catalog has no provider that does",
-            next_step=f'provider = "{others[0]}" in rocwright.toml' if others else "choose another base",
+            f"{', '.join(request.gpu)} on {request.base}{other and f' for {other}'}",
+            cause=f"these have: {', '.join(others)}" if others else nobody,
+            next_step=f'provider = "{others[0]}" in rocwright.toml' if others else instead,
         )
     provider = catalog.provider(named) if named else serving[0]
     return provider, found[provider.name]
 
 
+def _check_is_there(component: Component, request: Request) -> None:
+    if component.architectures and request.architecture not in component.architectures:
+        raise ConflictError(
+            f"{component.name} is not there for {request.architecture}",
+            cause=f"its recipe is for {' and '.join(component.architectures)}",
+            next_step=f"--arch {component.architectures[0]}, or leave it out",
+        )
+
+
 def _serves(provider: Provider, version: str, request: Request) -> bool:
     if not provider.serves:
-        return True
-    return all(provider.evidence(gpu, version, request.base) for gpu in request.gpu)
+        return request.architecture in EVERYWHERE
+    return all(provider.evidence(gpu, version, request.base, request.architecture) for gpu in request.gpu)
 
 
 def _builds(provider: Provider, request: Request, catalog: Catalog) -> bool:

@@ -12,6 +12,7 @@ from rocwheel.files.atomic import write_atomic
 from rocwheel.model import SUM, Frozen, opened, sealed
 from rocwheel.toml.read import parse, read_toml
 from rocwright.catalog.load import the_catalog
+from rocwright.machine.architecture import host, host_architecture
 from rocwright.model.steps import FilePin
 from rocwright.resolve.gpus import with_gpus
 from rocwright.resolve.model import LOCK_SCHEMA, Lock, Request
@@ -42,7 +43,10 @@ def read_project(path: Path) -> ProjectFile:
             next_step="rocwright init --stack llama-vulkan --gpu gfx1151 --base debian:sid, "
             "or name a stack: rocwright build STACK --gpu GPU --base BASE",
         )
-    said = parse(ProjectFile, read_toml(path), path)
+    data = read_toml(path)
+    if "architecture" not in data:
+        data["architecture"] = host_architecture()
+    said = parse(ProjectFile, data, path)
     try:
         return with_gpus(said, the_catalog())
     except InputError as error:
@@ -59,6 +63,8 @@ def write_request(path: Path, request: Request) -> None:
     document["stack"] = request.stack
     document["gpu"] = list(request.gpu)
     document["base"] = request.base
+    if request.architecture is not host():
+        document["architecture"] = request.architecture.value
     if request.provider:
         document["provider"] = request.provider
     if request.extra:

@@ -9,12 +9,14 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from rocwheel.errors import ConflictError, FetchError
+from rocwheel.errors import ConflictError, FetchError, InputError
 from rocwheel.files.atomic import write_atomic
 from rocwheel.model import Frozen
 from rocwright.bases.image import Packages, packages_of
 from rocwright.catalog.model import Base, BaseRelease, PackageManager
 from rocwright.home import Home
+from rocwright.machine.architecture import described, host
+from rocwright.model.architecture import Architecture
 from rocwright.model.steps import FilePin, ImageOrigin, PackageOrigin
 from rocwright.resolve.model import LockedRoot, Role
 from rocwright.sources.debian import upstream_version
@@ -35,19 +37,26 @@ class KeptImage(Frozen):
 
 
 def lock_image(
-    reference: str, known: str, store: Store, home: Home, on_line: Callable[[str], None]
+    reference: str,
+    known: str,
+    store: Store,
+    home: Home,
+    on_line: Callable[[str], None],
+    architecture: Architecture,
 ) -> KeptImage:
-    """The image that a reference names, by the `known` digest where there is one, pulled if need be.
+    """The image that a reference names for an architecture, by the `known` digest where there is one; it is
+    pulled if need be.
 
     Raises FetchError, NetworkError.
     """
     on_line(f"lock: the image {reference}")
     scratch = home.work / "image"
-    digest = choose_digest(Reference.parse(reference), known, scratch / "digest", on_line)
+    wanted = Reference.parse(reference)
+    digest = choose_digest(wanted, known, scratch / "digest", architecture, on_line)
     noted = home.images / f"{digest.removeprefix('sha256:')}.json"
     kept = _noted(noted, store)
     if kept is None:
-        pulled = pull(ImageOrigin(reference=reference, digest=digest), scratch / "pull")
+        pulled = pull(ImageOrigin(reference=reference, digest=digest), scratch / "pull", architecture)
         store.put_file(pulled.path, move=True)
         kept = KeptImage(pin=pulled.pin, env=dict(pulled.config.env))
         write_atomic(noted, kept.model_dump_json())
@@ -78,7 +87,10 @@ class ImageRoots:
         home: Home,
         on_line: Callable[[str], None],
         known: str = "",
+        *,
+        architecture: Architecture,
     ) -> None:
+        self.architecture = architecture
         self.base, self.release, self.manager = base, release, manager
         self.store, self.home, self.on_line = store, home, on_line
         self.known = release.digest or known
@@ -123,9 +135,21 @@ class ImageRoots:
         return self.packages().choose(wanted, self.store)
 
     def image(self) -> KeptImage:
-        """The image of the release, in the store. Raises FetchError, NetworkError."""
+        """The image of the release, in the store.
+
+        Raises FetchError, NetworkError, InputError where its package manager cannot run on this machine.
+        """
         if self._image is None:
-            self._image = lock_image(self.release.image, self.known, self.store, self.home, self.on_line)
+            if self.architecture is not host():
+                raise InputError(
+                    f"{self.base.name}:{self.release.name} for {self.architecture} cannot be locked here",
+                    cause=f"its own {self.manager.name} chooses the packages, which runs on "
+                    f"{self.architecture}; this machine is {described()}",
+                    next_step=f"rocwright lock on a machine that is {self.architecture}",
+                )
+            self._image = lock_image(
+                self.release.image, self.known, self.store, self.home, self.on_line, self.architecture
+            )
         return self._image
 
     def version(self, package: str) -> str:

@@ -42,6 +42,7 @@ def make_lock(
     What the lock `keep` has stays as it is, where it fits: only what must change is asked for outside.
     Raises InputError, ConflictError, FetchError.
     """
+    assert outside.architecture is request.architecture
     catalog = catalog_for(request, catalog)
     prefer = versions_in(keep) if keep is not None else {}
     settled = keep is not None and not any(root.pending for root in keep.roots)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from rocwheel.files.atomic import sha256_bytes
 from rocwheel.model import Frozen
 from rocwright.catalog.mend import Mend, Name
 from rocwright.catalog.place import PlaceKind
+from rocwright.model.architecture import Architecture
 from rocwright.model.steps import FilePin, Word
 from rocwright.resolve.row import row_name
 
@@ -23,7 +24,8 @@ class Request(Frozen):
     """`rocwright.toml`: this stack, for these GPUs, on this base.
 
     `provider` says where ROCm comes from, `extra` adds optional components of the stack, `versions` pins
-    components: a version, or "@" and a commit.
+    components: a version, or "@" and a commit. Where none is named, `architecture` is that of this
+    machine in a project file and on a command line, and x86_64 in what was kept before there was a choice.
     """
 
     stack: str
@@ -32,6 +34,20 @@ class Request(Frozen):
     provider: str = ""
     extra: tuple[str, ...] = ()
     versions: dict[str, str] = {}
+    architecture: Architecture = Architecture.X86_64
+
+    @model_serializer(mode="wrap")
+    def _said(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """x86_64 is not said: what was asked for before there was a choice keeps its text and digest."""
+        said: dict[str, Any] = handler(self)
+        if self.architecture is Architecture.X86_64:
+            said.pop("architecture", None)
+        return said
+
+    @property
+    def other_architecture(self) -> str:
+        """The architecture where it is not x86_64, else ""."""
+        return "" if self.architecture is Architecture.X86_64 else self.architecture
 
     @property
     def variant(self) -> str:
@@ -44,12 +60,13 @@ class Request(Frozen):
             for name, pin in self.versions.items()
         )
         extra = sorted({f"+{name}" for name in self.extra})
-        return " ".join(word for word in (self.provider, *extra, *pins) if word)
+        return " ".join(word for word in (self.provider, *extra, *pins, self.other_architecture) if word)
 
     @property
     def words(self) -> list[str]:
         """How it is said on the command line, behind a verb."""
         words = [self.stack, "--base", self.base, *(word for gpu in self.gpu for word in ("--gpu", gpu))]
+        words += ["--arch", self.architecture] if self.other_architecture else []
         words += ["--provider", self.provider] if self.provider else []
         words += [word for name in self.extra for word in ("--with", name)]
         for name, pin in self.versions.items():

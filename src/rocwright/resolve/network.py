@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Self
@@ -14,6 +13,7 @@ from rocwright.catalog.model import Base, BaseRelease, Component, Provided
 from rocwright.catalog.place import ImagePlace, Place
 from rocwright.catalog.provider import Provider
 from rocwright.home import Home
+from rocwright.model.architecture import Architecture
 from rocwright.model.steps import ArchiveOrigin, FilePin, IndexOrigin
 from rocwright.resolve.choose import INSTALLER
 from rocwright.resolve.images import ImageRoots, lock_image
@@ -26,7 +26,7 @@ from rocwright.resolve.model import (
     LockedSdist,
     Role,
 )
-from rocwright.resolve.upstream import OfflineUpstream, architecture
+from rocwright.resolve.upstream import OfflineUpstream
 from rocwright.sources import index, web
 from rocwright.sources.debian import DebianArchive
 from rocwright.sources.places import Reach, describe, locate
@@ -52,7 +52,9 @@ class NetworkUpstream:
         *,
         keep: bool = False,
         until: datetime | None = None,
+        architecture: Architecture = Architecture.X86_64,
     ) -> None:
+        self.architecture = architecture
         self.base, self.release = base, release
         self.store, self.home, self.on_line = store, home, on_line
         self.before, self.until = before, until
@@ -66,7 +68,14 @@ class NetworkUpstream:
         )
         self._archives: dict[str, DebianArchive] = {}
         self.images = ImageRoots(
-            base, release, catalog.manager(base), store, home, on_line, known=self._known_root()
+            base,
+            release,
+            catalog.manager(base),
+            store,
+            home,
+            on_line,
+            known=self._known_root(),
+            architecture=architecture,
         )
 
     def __enter__(self) -> Self:
@@ -85,7 +94,7 @@ class NetworkUpstream:
         components = self.before.components if self.before is not None else ()
         same = (one.commit for one in components if one.place == describe(place))
         known = place.digest or next(same, "")
-        return lock_image(place.image, known, self.store, self.home, self.on_line).pin
+        return lock_image(place.image, known, self.store, self.home, self.on_line, self.architecture).pin
 
     def archive(self, suite: str = "") -> DebianArchive:
         """The archive of a suite, or of the base's own release, refreshed at its first use.
@@ -100,7 +109,7 @@ class NetworkUpstream:
                 next_step="name another source in the recipe",
             )
         if name not in self._archives:
-            archive = DebianArchive(self.home.apt, name, architecture(self.base))
+            archive = DebianArchive(self.home.apt, name, self.base.architecture[self.architecture])
             self.on_line(f"lock: package lists of {name}")
             archive.refresh()
             self._archives[name] = archive
@@ -113,13 +122,15 @@ class NetworkUpstream:
 
     def root(self, role: Role, base: Base, release: BaseRelease, wanted: tuple[str, ...]) -> LockedRoot:
         if base.made == "image":
-            return self.images.root(role, architecture(base), wanted, self._packages_kept(role))
+            return self.images.root(
+                role, base.architecture[self.architecture], wanted, self._packages_kept(role)
+            )
         return LockedRoot(
             role=role,
             base=base.name,
             manager=base.manager,
             suite=release.name,
-            architecture=architecture(base),
+            architecture=base.architecture[self.architecture],
             wanted=wanted,
             packages=self.archive().resolve(wanted, self._packages_kept(role)),
         )
@@ -155,7 +166,6 @@ class NetworkUpstream:
 
     def _resolve(self, wanted: tuple[str, ...], python: str) -> index.Resolved:
         """The packages that answer, in the versions of the lock that is kept, if that is possible."""
-        machine = platform.machine()
         had = self.kept.python if self.kept is not None else None
         kept = (
             {
@@ -169,12 +179,14 @@ class NetworkUpstream:
         )
         if kept:
             try:
-                return index.resolve(wanted, python, machine, self.store, kept=kept, until=self.until)
+                return index.resolve(
+                    wanted, python, self.architecture, self.store, kept=kept, until=self.until
+                )
             except ConflictError:
                 self.on_line(
                     "lock: some locked Python packages no longer fit: resolving all Python packages again"
                 )
-        return index.resolve(wanted, python, machine, self.store, until=self.until)
+        return index.resolve(wanted, python, self.architecture, self.store, until=self.until)
 
     def _sdist(self, found: index.FoundSdist, python: str) -> LockedSdist:
         """What builds a source distribution, exactly. Raises ConflictError where that is one itself."""
@@ -182,7 +194,7 @@ class NetworkUpstream:
         name = found.pin.origin.project
         wanted = tuple(sorted({*found.build, INSTALLER}))
         self.on_line(f"lock: {name} has no wheel; packages that build one: {', '.join(wanted)}")
-        built_by = index.resolve(wanted, python, platform.machine(), self.store, until=self.until)
+        built_by = index.resolve(wanted, python, self.architecture, self.store, until=self.until)
         if built_by.sdists:
             deeper = ", ".join(one.pin.filename for one in built_by.sdists)
             raise ConflictError(
@@ -200,7 +212,7 @@ class NetworkUpstream:
         )
 
     def rocm(self, provider: Provider, version: str, targets: tuple[str, ...]) -> LockedProvider:
-        named = OfflineUpstream().rocm(provider, version, targets)
+        named = OfflineUpstream(self.architecture).rocm(provider, version, targets)
         if provider.kind == "archive":
             files = tuple(map(self._file, provider.archives(version, targets)))
             return named.model_copy(update={"files": files, "pending": ""})
@@ -209,7 +221,7 @@ class NetworkUpstream:
         self.on_line(f"lock: ROCm {version} from {provider.name}")
         python = self.release.python
         endpoint = provider.shelf_of(version).index
-        found = index.resolve(named.wanted, python, platform.machine(), self.store, endpoint=endpoint)
+        found = index.resolve(named.wanted, python, self.architecture, self.store, endpoint=endpoint)
         sdists = tuple(self._sdist(sdist, python) for sdist in found.sdists)
         return named.model_copy(update={"files": found.wheels, "sdists": sdists, "pending": ""})
 

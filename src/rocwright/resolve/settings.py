@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from rocwheel.model import Frozen
+from rocwright.model.architecture import Architecture
 from rocwright.resolve.model import Request
 
 Take = Literal["patch", "stable", "all"]
@@ -46,11 +47,12 @@ class MatrixRows(Frozen):
     provider: str = ""
     extra: tuple[str, ...] = ()
     versions: dict[str, str] = {}
+    architecture: Architecture | None = None
 
-    @property
-    def rows(self) -> tuple[Request, ...]:
-        """What is asked for in each row."""
+    def rows(self, architecture: Architecture) -> tuple[Request, ...]:
+        """What is asked for in each row, for an architecture where they name none."""
         rest = {"provider": self.provider, "extra": self.extra, "versions": self.versions}
+        rest["architecture"] = self.architecture or architecture
         return tuple(
             Request.model_validate({"stack": stack, "gpu": (gpu,), "base": base} | rest)
             for stack, gpu, base in product(self.stack, self.gpu, self.base)
@@ -82,7 +84,7 @@ class ProjectFile(Request):
     @property
     def rows(self) -> tuple[Request, ...]:
         """The rows of the matrix, each once; where there is none, what is asked for itself."""
-        found = [row for one in self.matrix for row in one.rows]
+        found = [row for one in self.matrix for row in one.rows(self.architecture)]
         return tuple({row.name: row for row in found}.values()) or (self.request,)
 
     @property

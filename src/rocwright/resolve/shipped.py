@@ -48,6 +48,8 @@ def shipped_lock(catalog: Catalog, request: Request) -> Lock | None:
         if stack.name != request.stack or (row.gpu,) != request.gpu or row.base != request.base:
             continue
         meant = request_of(stack, row)
+        if request.architecture is not meant.architecture:
+            continue
         same = request.provider in ("", meant.provider) and request.versions in ({}, meant.versions)
         held = holder(name_of(meant), catalog.folders)
         if same and not request.extra and held is not None:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Sequence
 from typing import Protocol
 
-from rocwheel.errors import InputError
 from rocwright.catalog.model import Base, BaseRelease, Component, Provided
 from rocwright.catalog.place import GitPlace, ImagePlace, Place
 from rocwright.catalog.provider import Provider
+from rocwright.model.architecture import Architecture
 from rocwright.resolve.model import LockedComponent, LockedProvider, LockedPython, LockedRoot, Role
 from rocwright.sources.places import describe, kind_of
 
 
 class Upstream(Protocol):
-    """Where exact versions, hashes and digests come from. Each answer raises NetworkError or FetchError."""
+    """Where exact versions, hashes and digests come from, for one architecture.
+
+    Each answer raises NetworkError or FetchError.
+    """
+
+    @property
+    def architecture(self) -> Architecture: ...
 
     def package_version(self, package: Provided) -> str:
         """The version of a component that the base brings along in a package."""
@@ -33,20 +38,11 @@ class Upstream(Protocol):
         """The exact files of a provider of ROCm; none where it is the base's packages or a recipe."""
 
 
-def architecture(base: Base) -> str:
-    """The base's name for this machine's architecture. Raises InputError where it has none."""
-    machine = platform.machine()
-    if machine not in base.architecture:
-        raise InputError(
-            f"{base.name} has no recipe for {machine} machines",
-            cause=f"known: {', '.join(base.architecture)}",
-            next_step="use another machine",
-        )
-    return base.architecture[machine]
-
-
 class OfflineUpstream:
     """Nothing outside is asked: commits and digests are the catalog's; what a network tells is pending."""
+
+    def __init__(self, architecture: Architecture = Architecture.X86_64) -> None:
+        self.architecture = architecture
 
     def package_version(self, package: Provided) -> str:
         return package.version
@@ -59,7 +55,7 @@ class OfflineUpstream:
             base=base.name,
             manager=base.manager,
             suite=release.name,
-            architecture=next(iter(base.architecture.values())),
+            architecture=base.architecture[self.architecture],
             wanted=wanted,
             image=image,
             pending=f"{what}, and the digest of {release.image}" if image and not release.digest else what,

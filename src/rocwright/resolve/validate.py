@@ -9,6 +9,7 @@ from rocwright.catalog.address import filename_of
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.mend import AddPackages
 from rocwright.catalog.model import Base, BaseRelease, Component
+from rocwright.machine.architecture import described, host
 from rocwright.model.steps import ArchiveOrigin
 from rocwright.resolve.aliases import catalog_for
 from rocwright.resolve.model import Lock, LockedProvider, Remedy, Request, Role
@@ -33,7 +34,27 @@ def check_request(request: Request, catalog: Catalog) -> tuple[Base, BaseRelease
                 cause=f"it supports {', '.join(stack.targets)}",
                 next_step="choose another stack: rocwright stacks lists them with their GPUs",
             )
+    if request.architecture not in base.architecture:
+        others = [one for one in stack.bases if request.architecture in catalog.base(one)[0].architecture]
+        have = " and ".join(base.architecture)
+        raise InputError(
+            f"the base {base.name} is not there for {request.architecture}",
+            cause=f"the catalog knows it for {have}",
+            next_step=f"--arch {next(iter(base.architecture))}"
+            + (f", or one of the bases that {stack.name} has for it: {', '.join(others)}" if others else ""),
+        )
     return base, release
+
+
+def check_runs_here(request: Request) -> None:
+    """Raise InputError where what is asked for is for machines of another architecture than this one."""
+    if request.architecture is not host():
+        raise InputError(
+            f"{request.stack} for {request.architecture} is not built on this machine",
+            cause=f"its steps run programs for {request.architecture}; this machine is {described()}",
+            next_step=f"build it on a machine that is {request.architecture}"
+            + (f", or for this one: --arch {here}" if (here := host()) else ""),
+        )
 
 
 def wanted_packages(

@@ -100,6 +100,7 @@ class DebianArchive:
                 "--simulate",
                 "--mode=root",
                 "--variant=custom",
+                "--skip=check/qemu",  # lists are read for another architecture too: nothing of it is run
                 f"--architectures={self.architecture}",
                 f"--components={','.join(self.components)}",
                 '--aptopt=Acquire::Check-Valid-Until "false"',

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -13,14 +12,15 @@ from pathlib import Path
 
 from rocwheel.errors import FetchError, InputError
 from rocwheel.files.atomic import sha256_file
+from rocwright.model.architecture import Architecture
 from rocwright.model.steps import FilePin, ImageOrigin
 from rocwright.sources import skopeo
 from rocwright.sources.layers import ImageConfig, pack_layers
 from rocwright.sources.mirrors import mirrors
 from rocwright.sources.skopeo import LOOK_SECONDS, ImageLocation
 
-ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "ppc64le": "ppc64le", "riscv64": "riscv64"}
-"""Machines by the kernel's name -> by the name that images use (OCI image specification: GOARCH)."""
+ARCHITECTURES = {Architecture.X86_64: "amd64", Architecture.AARCH64: "arm64"}
+"""Architectures by the name that images use (OCI image specification: GOARCH)."""
 
 _NAME = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _HOST = r"[A-Za-z0-9][A-Za-z0-9-]*"
@@ -63,25 +63,24 @@ class Pulled:
     config: ImageConfig
 
 
-def machine_architecture() -> str:
-    """This machine's architecture by the name that images use."""
-    return ARCHITECTURES.get(platform.machine(), platform.machine())
+def find_digest(
+    reference: Reference, folder: Path, architecture: Architecture, seconds: float = LOOK_SECONDS
+) -> str:
+    """The digest of the manifest that a reference names for an architecture.
 
-
-def find_digest(reference: Reference, folder: Path, seconds: float = LOOK_SECONDS) -> str:
-    """The digest of the manifest that a reference names for this machine's architecture.
-
-    Raises NetworkError without an answer, FetchError where there is no such image, or none for this
-    architecture, InputError where skopeo is not installed. `folder` is made for it, and removed.
+    Raises NetworkError without an answer, FetchError where there is no such image, or none for it,
+    InputError where skopeo is not installed. `folder` is made for it, and removed.
     """
     with _made(folder):
-        return skopeo.digest(_place(reference, machine_architecture(), seconds), folder)
+        return skopeo.digest(_place(reference, architecture, seconds), folder)
 
 
-def find_created(reference: Reference, folder: Path, seconds: float) -> datetime | None:
+def find_created(
+    reference: Reference, folder: Path, architecture: Architecture, seconds: float
+) -> datetime | None:
     """When an image was made, where it says so. Raises as above."""
     with _made(folder):
-        told = skopeo.created(_place(reference, machine_architecture(), seconds), folder)
+        told = skopeo.created(_place(reference, architecture, seconds), folder)
     try:
         return datetime.fromisoformat(told.replace("Z", "+00:00")[:19] + "+00:00") if told else None
     except ValueError:
@@ -89,9 +88,9 @@ def find_created(reference: Reference, folder: Path, seconds: float) -> datetime
 
 
 def find_tags(reference: Reference, folder: Path, seconds: float) -> tuple[str, ...]:
-    """The tags of an image's name. Raises as above."""
+    """The tags of an image's name, the same for every architecture. Raises as above."""
     with _made(folder):
-        return skopeo.tags(_place(reference, machine_architecture(), seconds), folder)
+        return skopeo.tags(_place(reference, Architecture.X86_64, seconds), folder)
 
 
 @contextmanager
@@ -103,15 +102,14 @@ def _made(folder: Path) -> Iterator[None]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def pull(origin: ImageOrigin, folder: Path) -> Pulled:
-    """Pull an image by its digest and pack its root file system into `folder`.
+def pull(origin: ImageOrigin, folder: Path, architecture: Architecture) -> Pulled:
+    """Pull an image of an architecture by its digest and pack its root file system into `folder`.
 
     skopeo checks everything that comes against the digest, and what is packed is checked against the
     image's own list of layers. Raises NetworkError, and FetchError where anything is not what the digest
     says; then nothing is kept.
     """
     reference = Reference.parse(origin.reference)
-    architecture = machine_architecture()
     name = f"{reference.name.rpartition('/')[2]}-{origin.digest.removeprefix('sha256:')[:16]}"
     scratch = folder / f"{name}.pull"
     shutil.rmtree(scratch, ignore_errors=True)
@@ -121,11 +119,11 @@ def pull(origin: ImageOrigin, folder: Path) -> Pulled:
         place = _place(Reference(reference.name, digest=origin.digest), architecture)
         skopeo.save(place, scratch / "image.tar", scratch)
         config = pack_layers(scratch / "image.tar", target, scratch, str(reference))
-        if config.architecture != architecture:
+        if config.architecture != ARCHITECTURES[architecture]:
             raise FetchError(
                 f"the image {reference} is for {config.architecture or 'no architecture that it names'}",
-                cause=f"this machine is {architecture}",
-                next_step="rocwright lock on a machine like this one, or name another image",
+                cause=f"one for {ARCHITECTURES[architecture]} is needed",
+                next_step="rocwright lock anew, or name another image",
                 subject=str(reference),
             )
     except BaseException:
@@ -137,19 +135,25 @@ def pull(origin: ImageOrigin, folder: Path) -> Pulled:
     return Pulled(pin=pin, path=target, config=config)
 
 
-def choose_digest(reference: Reference, known: str, folder: Path, on_line: Callable[[str], None]) -> str:
+def choose_digest(
+    reference: Reference,
+    known: str,
+    folder: Path,
+    architecture: Architecture,
+    on_line: Callable[[str], None],
+) -> str:
     """The digest to lock: the one that is `known` for this reference, else what its tag names now.
 
     Says so where the tag has moved on from what is known. Raises what `find_digest` raises.
     """
     fixed = reference.digest or known
     if not fixed:
-        return find_digest(reference, folder)
-    chosen = find_digest(Reference(reference.name, digest=fixed), folder)
+        return find_digest(reference, folder, architecture)
+    chosen = find_digest(Reference(reference.name, digest=fixed), folder, architecture)
     if not reference.tag:
         return chosen
     try:
-        now = find_digest(Reference(reference.name, reference.tag), folder)
+        now = find_digest(Reference(reference.name, reference.tag), folder, architecture)
     except FetchError as error:
         on_line(f"lock: the tag {reference.name}:{reference.tag} cannot be seen: {error.what}")
         return chosen
@@ -160,7 +164,7 @@ def choose_digest(reference: Reference, known: str, folder: Path, on_line: Calla
     return chosen
 
 
-def _place(reference: Reference, architecture: str, seconds: float = LOOK_SECONDS) -> ImageLocation:
+def _place(reference: Reference, architecture: Architecture, seconds: float = LOOK_SECONDS) -> ImageLocation:
     name = mirrors().at(reference.name)
     plain = name.startswith("http://")
     name = name.removeprefix("http://").removeprefix("https://")
@@ -181,6 +185,6 @@ def _place(reference: Reference, architecture: str, seconds: float = LOOK_SECOND
         tag=reference.tag,
         digest=reference.digest,
         plain_http=plain,
-        architecture=architecture,
+        architecture=ARCHITECTURES[architecture],
         seconds=seconds,
     )

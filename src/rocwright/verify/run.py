@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import shlex
 import time
 from collections.abc import Callable, Sequence
@@ -23,6 +22,7 @@ from rocwright.execution.options import Options
 from rocwright.execution.progress import PlainProgress, Progress
 from rocwright.execution.runs import LogFile, UnderWay, log_name
 from rocwright.farm.executors import run_steps
+from rocwright.machine.architecture import described
 from rocwright.model.step_environment import EPOCH
 from rocwright.model.steps import Plan
 from rocwright.plan.decide import State, decide
@@ -213,7 +213,7 @@ class _Bench:
             artifact=self.artifact.filename,
             sha256=self.artifact.sha256,
             when=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            machine=f"{platform.machine()} Linux {platform.release()}",
+            machine=described(),
             engine=engine,
         )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +16,7 @@ from rocwright import __version__
 from rocwright.catalog.target import Target
 from rocwright.execution.runs import LogFile, log_name
 from rocwright.home import Home
+from rocwright.machine.architecture import described
 from rocwright.records.ended import me
 from rocwright.records.model import SUITE, Finding, Outcome, Run, StepRun, new_run_id, now, with_failure
 from rocwright.records.recorder import RunRecorder
@@ -138,7 +138,7 @@ def _finding(python: str, name: str, ok: bool, detail: str, device: str, *, abse
         device=device,
         artifact=python,
         when=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        machine=f"{platform.machine()} Linux {platform.release()}",
+        machine=described(),
         engine="host",
     )
 

@@ -122,7 +122,7 @@ class UpdateChecker:
         """What tells the day of what is new, where that is not known yet."""
         asks = [each.asks for group in self._newer(lock, one, answer) for each in group if each.day is None]
         if isinstance(one.question, Image) and isinstance(answer, str) and answer != one.commit:
-            asks.append(ImageDay(one.question.reference, answer))
+            asks.append(ImageDay(one.question.reference, answer, one.question.architecture))
         yield from (each for each in asks if each is not None and str(each) not in self.memory.days)
 
     def _newer(self, lock: Lock, one: Watched, answer: Answer) -> list[tuple[Candidate, ...]]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from rocwheel.errors import FetchError, InputError
 from rocwright.catalog.load import the_catalog
 from rocwright.home import Home
+from rocwright.machine.architecture import host_architecture
 from rocwright.project import Project, project_in, project_of
 from rocwright.resolve.files import PROJECT, change_request, read_lock, read_project, write_lock
 from rocwright.resolve.gpus import target_named
@@ -49,14 +50,16 @@ def _requests(name: str, gpu: str, base: str) -> list[Request]:
     rows = [one for one in stack.row if gpu in ("", one.gpu) and base in ("", one.base)]
     if rows:
         row = rows[0]
-        return [Request(stack=name, gpu=(row.gpu,), base=row.base), request_of(stack, row)]
+        asked = Request(stack=name, gpu=(row.gpu,), base=row.base, architecture=host_architecture())
+        return [asked, request_of(stack, row)]
     if not gpu:
         raise InputError(
             f"no GPU given for {name}",
             cause="no [[matrix]] row of it names one",
             next_step=f"rocwright watch {name} --gpu gfx1151 --base {base or stack.bases[0]}",
         )
-    return [Request(stack=name, gpu=(gpu,), base=base or stack.bases[0])]
+    base = base or stack.bases[0]
+    return [Request(stack=name, gpu=(gpu,), base=base, architecture=host_architecture())]
 
 
 def _lock_there(project: Project) -> Lock:
@@ -120,7 +123,15 @@ def _bumped(
     until = datetime.now(UTC) - timedelta(days=settings.cool_down) if settings.cool_down else None
     known = before if not take.roots else None
     with NetworkUpstream(
-        base, release, project.catalog, project.store, project.home, on_line, known, until=until
+        base,
+        release,
+        project.catalog,
+        project.store,
+        project.home,
+        on_line,
+        known,
+        until=until,
+        architecture=project.request.architecture,
     ) as outside:
         made = make_candidate(before, project.catalog, take, report.news, outside, on_line)
     return replace(made, silent=tuple(f"{one.source}: {one.cause or one.what}" for one in report.silent))

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import ClassVar
 
 from rocwright.catalog.model import ListForm
+from rocwright.model.architecture import Architecture
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,11 @@ class Image(Said):
 
     words = "image {reference}"
     reference: str
+    architecture: Architecture = Architecture.X86_64
+
+    def __str__(self) -> str:
+        on = "" if self.architecture is Architecture.X86_64 else f" for {self.architecture}"
+        return f"{super().__str__()}{on}"
 
 
 @dataclass(frozen=True)
@@ -60,6 +66,7 @@ class ImageDay(Said):
     words = "the day of {reference}@{digest:.19}"
     reference: str
     digest: str
+    architecture: Architecture = Architecture.X86_64
 
 
 @dataclass(frozen=True)

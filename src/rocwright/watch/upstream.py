@@ -70,10 +70,15 @@ class Upstream:
                 endpoint = index.at(question.index) if question.index else self._index.result()
                 return index.published(question.name, endpoint, self.seconds)
             case Image():
-                return find_digest(Reference.parse(question.reference), self._folder(), seconds=self.seconds)
+                return find_digest(
+                    Reference.parse(question.reference),
+                    self._folder(),
+                    question.architecture,
+                    seconds=self.seconds,
+                )
             case ImageDay():
-                name = Reference.parse(question.reference).name
-                return find_created(Reference(name, digest=question.digest), self._folder(), self.seconds)
+                image = Reference(Reference.parse(question.reference).name, digest=question.digest)
+                return find_created(image, self._folder(), question.architecture, self.seconds)
             case ImageTags():
                 return find_tags(Reference.parse(question.reference), self._folder(), self.seconds)
             case PackageSet():
