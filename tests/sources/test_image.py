@@ -92,7 +92,7 @@ def test_without_skopeo_it_is_named_as_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(InputError, match="skopeo is not installed") as caught:
+    with pytest.raises(InputError, match="skopeo, which pulls images, is not installed") as caught:
         pull(ORIGIN, tmp_path / "pull", HOST)
     assert "apt-get install skopeo" in caught.value.next_step
     assert list((tmp_path / "pull").iterdir()) == []
@@ -179,7 +179,7 @@ def test_a_list_without_this_machine_says_which_there_are(stand_in: Skopeo, tmp_
     stand_in(f"echo '{manifest('s390x', 'mips64le')}'")
     with pytest.raises(FetchError, match=f"is not for {MACHINE} machines") as caught:
         find_digest(REFERENCE, tmp_path / "find", HOST)
-    assert caught.value.cause == "it is there for mips64le, s390x"
+    assert caught.value.cause == "it exists for mips64le, s390x"
 
 
 def test_a_manifest_that_is_not_what_its_digest_says_is_refused(stand_in: Skopeo, tmp_path: Path) -> None:
@@ -233,8 +233,8 @@ REFUSALS: list[tuple[str, type[RocwrightError], str]] = [
     ("tls: failed to verify certificate: x509: unknown authority", NetworkError, "does not answer"),
     ("reading manifest 1 in x: manifest unknown: manifest unknown", FetchError, "has no image"),
     ("Error response from daemon: manifest for x:1 not found", FetchError, "has no image"),
-    ("unauthorized: authentication required", FetchError, "does not give"),
-    ("requested access to the resource is denied", FetchError, "does not give"),
+    ("unauthorized: authentication required", FetchError, "refuses access to"),
+    ("requested access to the resource is denied", FetchError, "refuses access to"),
     ("reading JSON file /run/x/auth.json: permission denied", FetchError, "could not pull"),
     ("Digest did not match, expected sha256:1, got sha256:2", FetchError, "does not match the digest"),
     ("filesystem layer verification failed for digest sha256:1", FetchError, "does not match the digest"),
