@@ -30,6 +30,7 @@ from benchmarks.rows import (
     records,
     roots,
     start,
+    start_wheel,
     store,
     watch,
     web,
@@ -45,6 +46,7 @@ from rocwheel_samples import MissingError
 
 ROWS: Mapping[str, Callable[[int | None], Sequence[Measured]]] = {
     "help": start.measure,
+    "rocwheel": start_wheel.measure,
     "doctor": doctor.measure,
     "plan": plan.measure,
     "store": store.measure,
@@ -78,6 +80,7 @@ ORDER = (
     "noop",
     "recipe-line",
     "help",
+    "rocwheel",
     "doctor",
     "plan",
     "store",

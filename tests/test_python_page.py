@@ -21,7 +21,7 @@ from rocwright.resolve.files import read_lock
 
 DOCS = Path(__file__).parents[1] / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-NAMED = re.compile(r"`(rocwright(?:\.\w+)+)\(")
+NAMED = re.compile(r"`(rocw(?:right|heel)(?:\.\w+)+)\(")
 
 
 def blocks() -> list[tuple[str, str]]:
@@ -42,9 +42,13 @@ def test_there_are_pages_for_python() -> None:
 
 
 @pytest.mark.parametrize(("page", "text"), blocks())
-def test_what_a_block_takes_from_rocwright_is_there(page: str, text: str) -> None:
+def test_what_a_block_imports_is_there(page: str, text: str) -> None:
     for node in ast.walk(ast.parse(text, page)):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("rocwright"):
+        if (
+            isinstance(node, ast.ImportFrom)
+            and node.module
+            and node.module.startswith(("rocwright", "rocwheel"))
+        ):
             for alias in node.names:
                 assert pkgutil.resolve_name(f"{node.module}:{alias.name}") is not None
 

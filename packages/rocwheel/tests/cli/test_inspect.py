@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from rocwheel.cli import VERBS
 from rocwheel.cli.inspect import command
 from rocwheel_samples.fatbin import entry_id, fatbin, gpu_elf, host_elf, plain_bundle, write_wheel
 
@@ -53,6 +55,21 @@ def test_the_same_is_there_as_json(wheel: Path) -> None:
 def test_a_file_without_gpu_code_is_told_so(tmp_path: Path) -> None:
     (tmp_path / "x.so").write_bytes(host_elf(b"x", name=b".text"))
     assert shown(tmp_path / "x.so").startswith("no GPU code in ")
+
+
+def test_help_loads_the_names_of_the_verbs_alone() -> None:
+    program = (
+        "import sys; from rocwheel.cli import cli; cli(['--help'], standalone_mode=False);"
+        "print({one for one in sys.modules if one.startswith('rocwheel.')})"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = ast.literal_eval(done.stdout.splitlines()[-1])
+    assert {one for one in loaded if not one.startswith("rocwheel.cli")} == {
+        "rocwheel.processes",
+        "rocwheel.processes.startup",
+        "rocwheel.version",
+    }
+    assert not {one for one in loaded if one.removeprefix("rocwheel.cli.") in VERBS}
 
 
 def test_what_need_not_be_loaded_is_not(wheel: Path, tmp_path: Path) -> None:
