@@ -38,6 +38,12 @@ def test_tokens_go_in_and_come_out_and_nothing_waits(tokens: Tokens) -> None:
     assert (tokens.take(3), tokens.take(9), tokens.take(1)) == (3, 2, 0)
 
 
+def test_no_tokens_or_fewer_are_none(tokens: Tokens) -> None:
+    tokens.put(1)
+    assert [tokens.put(0), tokens.put(-2), tokens.take(0), tokens.take(-2)] == [0, 0, 0, 0]
+    assert tokens.held() == 1
+
+
 def test_any_user_of_the_sandbox_can_open_it_and_nothing_is_left_of_it(tmp_path: Path) -> None:
     (tmp_path / NAME).write_text("left over")
     tokens = Tokens.create(tmp_path)
