@@ -96,7 +96,7 @@ def lock_before(project: Project, on_line: Callable[[str], None]) -> Lock | None
     except RocwrightError as error:
         aside = project.lock_path.with_name(f"{project.lock_path.name}.damaged")
         shutil.copyfile(project.lock_path, aside)
-        on_line(f"lock: {error.what}; its remedies are dropped, a copy is at {aside}")
+        on_line(f"lock: {error.message}; its remedies are dropped, a copy is at {aside}")
         return None
 
 
@@ -226,7 +226,7 @@ def _build(
         outcome.steps += told.steps
         outcome.failures = told.failures
         write_atomic(project.last_plan, plan.model_dump_json(by_alias=True))
-        if not any(error.again for _, error in told.failures):
+        if not any(error.retryable for _, error in told.failures):
             break
         progress.say("something in the store was damaged: it was moved aside and is made again")
     cached = sum(one.state is State.CACHED for one in decisions)

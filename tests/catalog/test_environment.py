@@ -77,7 +77,7 @@ def test_a_recipe_that_brings_an_override_into_builds_is_refused(tmp_path: Path,
     (tmp_path / "components" / "gfx-smoke.toml").write_text(changed)
     with pytest.raises(InputError, match="in the environment of a build") as caught:
         load_catalog(tmp_path, DATA)
-    assert "gfx-smoke.toml" in caught.value.what
+    assert "gfx-smoke.toml" in caught.value.message
 
 
 @pytest.mark.parametrize(

@@ -63,8 +63,8 @@ def test_a_repository_that_does_not_answer_is_asked_once_and_says_why(shelf: She
         with pytest.raises((FetchError, NetworkError)) as caught, shelf.tree("hello", one):
             pass
         told.append(caught.value)
-    assert "does not answer" not in told[0].what
-    assert "does not answer" in told[1].what
+    assert "does not answer" not in told[0].message
+    assert "does not answer" in told[1].message
     assert why_not(told[0])
     assert why_not(told[0]) in why_not(told[1])
     assert all(isinstance(one, Wanted) for one in wanted)

@@ -108,7 +108,7 @@ def test_a_bundle_of_this_machine_has_the_last_failure_without_the_users_token(
         file = packed.extractfile("doctor/failure.json")
         assert file is not None
         [step] = json.load(file)["failed"]
-    assert step["error"]["what"] == "the weights are not there"
+    assert step["error"]["message"] == "the weights are not there"
     assert step["error"]["cause"] == "get /x?key [secret]"
 
 

@@ -83,7 +83,7 @@ def test_a_row_is_promoted_by_hand_and_never_without_evidence(
 
     digest = put(home, pinned, "run-1", said="built")
     error = json.loads(rocwright("promote", PINNED, "--to", "candidate", "--json").stdout)["error"]
-    assert error["what"] == f"{PINNED} is not promoted to candidate"
+    assert error["message"] == f"{PINNED} is not promoted to candidate"
     assert "the channel needs 'checked without a GPU'" in error["cause"]
     assert error["next"] == build
     assert "no lock with evidence" in refused(ROW)[0], "the other row has none"

@@ -45,7 +45,7 @@ def test_where_nothing_failed_nothing_is_told_and_nothing_is_made(tmp_path: Path
 def test_records_that_cannot_be_read_are_told_and_do_not_end_the_report(home: Home) -> None:
     run(home, "failed")
     home.records.write_bytes(b"no database" * 1000)
-    assert last_failure(home)["unreadable"]["what"]
+    assert last_failure(home)["unreadable"]["message"]
 
 
 def test_versions_name_rocwright_and_each_library_that_it_requires() -> None:

@@ -73,7 +73,7 @@ def test_a_step_that_leaves_what_is_no_plain_file_fails_by_name(
     before = blobs(workshop)
     with pytest.raises(SandboxError) as failed:
         workshop.run(step)
-    assert failed.value.what.startswith(told)
+    assert failed.value.message.startswith(told)
     assert failed.value.failure.value == "sandbox"
     assert failed.value.next_step
     assert blobs(workshop) == before
@@ -95,8 +95,8 @@ def test_an_output_with_an_odd_name_is_told_in_plain_letters(workshop: Workshop)
     step = workshop.step("touch \"$OUT/$(printf 'a\\033[2J\\nb')\"", output="a*")
     with pytest.raises(SandboxError) as failed:
         workshop.run(step)
-    assert failed.value.what.isprintable()
-    assert "\\x1b[2J\\nb" in failed.value.what
+    assert failed.value.message.isprintable()
+    assert "\\x1b[2J\\nb" in failed.value.message
 
 
 def test_an_output_of_two_names_cannot_be_changed_by_the_other(workshop: Workshop) -> None:
@@ -179,4 +179,4 @@ def test_ten_thousand_outputs_are_told_in_a_short_message(left: Untrusted, tmp_p
         (left.folder / f"{number}.whl").touch()
     with pytest.raises(RocwrightError) as failed:
         collect(left, [OutputSpec(name="a", pattern="*.whl")], tmp_path / "taken")
-    assert len(f"{failed.value.what}{failed.value.cause}{failed.value.detail}") < 1000
+    assert len(f"{failed.value.message}{failed.value.cause}{failed.value.detail}") < 1000

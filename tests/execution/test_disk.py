@@ -81,8 +81,8 @@ def test_before_a_disk_is_full_all_that_writes_there_is_stopped_in_order(
     assert outcomes(told) == {"large": "failed", "other": "failed", "later": "skipped"}
     errors = dict(told.failures)
     assert {one.failure for one in errors.values()} == {FailureClass.OUT_OF_DISK}
-    assert "stopped before the disk of" in errors["large"].what
-    assert "of 300.0 MiB are left" in errors["large"].what
+    assert "stopped before the disk of" in errors["large"].message
+    assert "of 300.0 MiB are left" in errors["large"].message
     assert "and was known to need 2.00 GiB; its folder is removed" in errors["large"].cause
     assert errors["large"].cause.startswith("this step had written")
     assert errors["other"].cause.startswith("large had written"), "the one that did not fill it is not blamed"

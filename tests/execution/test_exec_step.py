@@ -77,7 +77,7 @@ def test_a_failed_step_begins_anew_the_next_time(workshop: Workshop, tmp_path: P
     for _ in range(2):
         with pytest.raises(CompileError) as caught:
             workshop.run(step)
-        assert "status 1" in caught.value.what
+        assert "status 1" in caught.value.message
         assert len(list(workshop.home.work.glob("*/build/src/left-over"))) == 1
 
 
@@ -293,7 +293,7 @@ def test_a_guard_that_fails_stops_a_step_before_its_commands(with_python: Worksh
     step = with_python.step("echo compiling", "touch $OUT/result", guard=("torch",))
     with pytest.raises(CheckError) as caught:
         with_python.run(step)
-    assert caught.value.what == "torch cannot be found"
+    assert caught.value.message == "torch cannot be found"
     assert caught.value.next_step
     assert "compiling" not in with_python.lines
 
@@ -490,7 +490,7 @@ def test_a_step_that_is_asked_to_end_is_told_as_stopped(workshop: Workshop, tmp_
         running.terminate()
         assert running.wait(30) == InterruptedByUser("").failure.exit_code
     error = json.loads((tmp_path / "report").read_text())["error"]
-    assert (error["class"], error["what"]) == ("interrupted", "stopped")
+    assert (error["class"], error["message"]) == ("interrupted", "stopped")
 
 
 def test_a_step_that_wanted_too_many_processes_is_told_so() -> None:
@@ -498,4 +498,6 @@ def test_a_step_that_wanted_too_many_processes_is_told_so() -> None:
     outcome = Outcome(ended=Ended.TOO_MANY_PROCESSES, code=9, seconds=1)
     error = cut_short(outcome, job, ["sh: Cannot fork"])
     assert isinstance(error, SandboxError)
-    assert "more than 300 processes" in error.what and error.detail == "sh: Cannot fork" and error.next_step
+    assert (
+        "more than 300 processes" in error.message and error.detail == "sh: Cannot fork" and error.next_step
+    )

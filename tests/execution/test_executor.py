@@ -107,7 +107,7 @@ def test_a_step_that_was_lost_with_its_machine_is_tried_again(workshop: Workshop
     assert [one.outcome for one in told.steps] == ["again", "again", "built"]
     assert told.failures == []
     assert [one.attempt for one in executor.ran] == [1, 2, 3]
-    assert told.steps[0].error["what"] == "the step was lost with node-7, at attempt 1"
+    assert told.steps[0].error["message"] == "the step was lost with node-7, at attempt 1"
 
 
 def test_a_step_that_is_lost_three_times_has_failed(workshop: Workshop, tmp_path: Path) -> None:

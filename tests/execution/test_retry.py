@@ -62,10 +62,10 @@ def test_where_one_process_alone_was_too_large_there_is_no_second_try() -> None:
     tries, alone = Tries(), Alone(Kind.COMPILE, 2**29, 2**29 + 2**20)
     assert not tries.grant(failed(8), SHORT, alone)
     told = tries.told(failed(8), SHORT, alone)
-    assert told.what == "a single process needs more memory than the whole build may use"
+    assert told.message == "a single process needs more memory than the whole build may use"
     assert "a single process (compile) had taken 512.0 MiB of at most 513.0 MiB" in told.cause
     assert "raise --memory" in told.next_step
-    assert told.no_heal
+    assert told.remedy_unavailable
     assert "--jobs" not in told.next_step + told.mend
 
 

@@ -189,7 +189,7 @@ def test_a_step_that_is_killed_is_told_as_killed_and_not_kept(
     killer.wait()
     assert outcomes(told) == {"hello": "failed"}
     [(_, error)] = told.failures
-    assert "killed" in error.what
+    assert "killed" in error.message
     assert error.failure is FailureClass.INTERRUPTED
     assert ("so that is uncertain" if elsewhere else "say that it did not") in error.cause
     assert workshop.store.record(step.key) is None
@@ -376,7 +376,7 @@ def test_a_step_that_runs_out_of_memory_twice_has_failed_and_tells_of_both(
     told, _ = run_in(small_room, workshop, [step], tmp_path)
     assert [(one.outcome, one.jobs) for one in told.steps] == [("again", 1), ("failed", 1)]
     [(_, error)] = told.failures
-    assert (error.failure, error.what) == (FailureClass.OUT_OF_MEMORY, "the step ran out of memory twice")
+    assert (error.failure, error.message) == (FailureClass.OUT_OF_MEMORY, "the step ran out of memory twice")
     assert error.cause.startswith("first 1 job and at most ")
     assert "; then, alone, 1 job and at most " in error.cause
     assert error.next_step.startswith("use a machine with more memory, raise --memory")

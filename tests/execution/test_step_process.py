@@ -80,4 +80,4 @@ def test_a_step_that_is_asked_to_end_leaves_that_it_was_stopped(workshop: Worksh
     assert running.wait(30) == InterruptedByUser("").failure.exit_code
     running.stdout.close()
     error = json.loads((tmp_path / "report").read_text())["error"]
-    assert (error["class"], error["what"]) == ("interrupted", "stopped")
+    assert (error["class"], error["message"]) == ("interrupted", "stopped")

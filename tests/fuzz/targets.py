@@ -238,7 +238,7 @@ def call(target: str, data: bytes) -> None:
     try:
         TARGETS[target](data[:LARGEST])
     except (CheckError, InputError) as error:
-        assert error.what and error.cause and error.next_step
+        assert error.message and error.cause and error.next_step
 
 
 def call_any(data: bytes) -> None:

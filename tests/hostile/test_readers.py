@@ -109,8 +109,8 @@ def test_an_output_that_is_no_file_is_refused_by_name(shop: Workshop, secret: Pa
         shop.run(step)
     error = caught.value
     assert error.failure in (FailureClass.SANDBOX, FailureClass.INPUT), error
-    assert "hostile" in f"{error.what} {error.cause}"
-    assert "result" in f"{error.what} {error.cause}"
+    assert "hostile" in f"{error.message} {error.cause}"
+    assert "result" in f"{error.message} {error.cause}"
     assert error.next_step
     assert SECRET not in str(error.as_dict())
     assert shop.store.record(step.key) is None
@@ -127,7 +127,7 @@ def test_a_name_that_writes_on_the_terminal_is_refused_and_shown_plainly(
         shop.run(step)
     error = caught.value
     assert error.failure in (FailureClass.SANDBOX, FailureClass.INPUT), error
-    assert f"{error.what} {error.cause}".isprintable(), error
+    assert f"{error.message} {error.cause}".isprintable(), error
     assert shop.store.record(step.key) is None
     untouched(shop, secret, before)
 
@@ -145,8 +145,8 @@ def test_what_lies_beside_the_outputs_does_no_harm_to_any_reader(
     error = caught.value
     if not fails:
         assert error.failure is FailureClass.SANDBOX, error
-        assert "hostile left" in error.what
-        assert "ccache.log" in error.what
+        assert "hostile left" in error.message
+        assert "ccache.log" in error.message
     assert error.failure in (FailureClass.SANDBOX, FailureClass.COMPILE), error
     assert shop.store.record(step.key) is None
     untouched(shop, secret, before)

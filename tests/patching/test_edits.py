@@ -202,7 +202,7 @@ def test_a_file_of_two_encodings_or_other_line_ends_is_refused(tree: Path, data:
     ]
     with pytest.raises(PatchError) as caught:
         apply_edits(tree, edits, "hello")
-    assert what in f"{caught.value.what} {caught.value.cause}"
+    assert what in f"{caught.value.message} {caught.value.cause}"
     assert caught.value.next_step
     assert (tree / "README").read_bytes() == data
     assert (tree / "src/a.c").read_text() == LINES

@@ -137,31 +137,31 @@ def test_a_changed_file_is_refused(file: Path) -> None:
     file.write_bytes(b"an artifacT")
     error = refused(file, data)
     assert isinstance(error, CheckError)
-    assert "is not the file that was signed" in error.what
+    assert "is not the file that was signed" in error.message
 
 
 def test_a_statement_of_another_file_is_refused(file: Path) -> None:
     error = refused(file, line(saying("0" * 64, name="other.whl")))
-    assert "the statement is for another file than file.whl" in error.what
+    assert "the statement is for another file than file.whl" in error.message
     assert "other.whl" in error.cause
 
 
 def test_another_key_is_refused(file: Path) -> None:
     error = refused(file, line(saying(sha256_file(file)), BOB))
     assert isinstance(error, CheckError)
-    assert "signed with another key" in error.what
+    assert "signed with another key" in error.message
     assert BOB.public_key.keyid[:16] in error.cause
 
 
 def test_a_key_id_that_is_borrowed_does_not_help(file: Path) -> None:
     data = json.loads(line(saying(sha256_file(file)), BOB))
     data["signatures"][0]["keyid"] = ALICE.public_key.keyid
-    assert "the signature is invalid" in refused(file, json.dumps(data).encode()).what
+    assert "the signature is invalid" in refused(file, json.dumps(data).encode()).message
 
 
 def test_an_unsigned_statement_is_refused(file: Path) -> None:
     error = refused(file, line(saying(sha256_file(file)), None))
-    assert "is not signed" in error.what
+    assert "is not signed" in error.message
     bare = refused(file, saying(sha256_file(file)))
     assert "it has no signature" in bare.cause
 
@@ -173,13 +173,13 @@ def test_a_byte_changed_anywhere_in_it_is_refused(file: Path, part: str) -> None
     raw = bytearray(base64.b64decode(row[part]))
     raw[len(raw) // 2] ^= 1
     row[part] = base64.b64encode(raw).decode()
-    assert "the signature is invalid" in refused(file, json.dumps(data).encode()).what
+    assert "the signature is invalid" in refused(file, json.dumps(data).encode()).message
 
 
 def test_a_signed_statement_of_another_kind_is_refused(file: Path) -> None:
     error = refused(file, line(saying(sha256_file(file), predicateType="https://spdx.dev/Document")))
     assert isinstance(error, CheckError)
-    assert "does not say how a file was built" in error.what
+    assert "does not say how a file was built" in error.message
     assert "https://spdx.dev/Document" in error.cause
     other = envelope.Signed(payload=saying(sha256_file(file)), payload_type="text/plain")
     signature = ALICE.sign(envelope.pae(other.payload, other.payload_type))

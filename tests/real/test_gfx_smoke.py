@@ -120,7 +120,7 @@ def test_its_wheel_is_installed_with_its_sbom_and_its_statement_is_right_until_a
     copy.write_bytes(raw)
     wrong = json.loads(rocwright(home, folder, *words, check=False))
     assert wrong["error"]["class"] == "check"
-    assert "is not the file that was signed" in wrong["error"]["what"]
+    assert "is not the file that was signed" in wrong["error"]["message"]
 
 
 @pytest.fixture
@@ -395,7 +395,7 @@ def test_kills_moved_tags_and_upstreams_that_are_down(home: Home, upstream: Upst
         process.stderr.readline()
         os.killpg(process.pid, signal.SIGSTOP)
         refused = json.loads(rocwright(home, matrix.folder, "cycle", "--json", check=False))
-        assert "running already" in refused["error"]["what"]
+        assert "running already" in refused["error"]["message"]
     # killed when it has said so many lines: chosen once and for all, over what a cycle of three rows says
     for lines in random.Random(20).sample(range(2, 14), 3):
         with matrix.running() as process:

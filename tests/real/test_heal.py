@@ -66,7 +66,7 @@ def test_compilers_that_want_more_memory_than_there_is_are_run_with_fewer_at_onc
     read_compilers(home)
     failure = case.fails()
     assert (failure["class"], failure["issue"]) == ("out of memory", "killed")
-    assert "ran out of memory twice" in failure["what"]
+    assert "ran out of memory twice" in failure["message"]
     # this machine has learnt from it and would go on with one job; another knows what the lock says
     forget_jobs(home)
     read_compilers(home)
@@ -106,10 +106,10 @@ def test_a_compiler_that_alone_is_larger_than_all_there_is_is_told_at_once(
     case.forget()
     read_compilers(home)
     failure = case.fails()
-    assert failure["what"] == "a single process needs more memory than the whole build may use"
+    assert failure["message"] == "a single process needs more memory than the whole build may use"
     assert failure["tries"] == 1
     assert "of at most 200.0 MiB" in failure["cause"]
-    assert (failure["heal"], failure["no_heal"]) == (
+    assert (failure["heal"], failure["remedy_unavailable"]) == (
         "",
         "fewer jobs do not give a single process more memory",
     )

@@ -112,4 +112,6 @@ def _outcome(one: Subject, built: Ended, verified: Ended) -> tuple[str, str]:
 
 def _first(ended: Ended) -> str:
     errors = [ended.told.get("error", {}), *ended.told.get("failures", [])]
-    return next((f"{one['class']}: {one['what']}" for one in errors if one.get("what")), ended.said[-100:])
+    return next(
+        (f"{one['class']}: {one['message']}" for one in errors if one.get("message")), ended.said[-100:]
+    )

@@ -194,7 +194,7 @@ def test_names_that_are_not_known_are_refused_with_those_that_are(change: dict[s
     request = lock_of("gfx-smoke").request.model_copy(update=change)
     with pytest.raises(InputError) as caught:
         check_request(request, builtin_catalog())
-    assert str(next(iter(change.values()))).strip("(),'") in caught.value.what
+    assert str(next(iter(change.values()))).strip("(),'") in caught.value.message
     assert caught.value.cause
     assert caught.value.next_step
 

@@ -222,7 +222,7 @@ def test_a_folder_is_opened_by_its_path_and_by_its_url(
 def test_a_scheme_that_is_not_known_is_refused_with_those_that_are() -> None:
     with pytest.raises(InputError) as caught:
         open_store("s3://bucket/store")
-    assert caught.value.what == "unsupported store URL: s3://"
+    assert caught.value.message == "unsupported store URL: s3://"
     assert "file://" in caught.value.cause
     assert "file://" in caught.value.next_step
 

@@ -54,7 +54,7 @@ def test_what_is_no_plain_file_is_refused_by_name_and_step(
     make(left.folder / "log")
     with pytest.raises(SandboxError) as refused:
         left.read_bytes("log")
-    said = f"{refused.value.what}; {refused.value.cause}"
+    said = f"{refused.value.message}; {refused.value.cause}"
     assert told in said
     assert "torch left" in said
     assert "log" in said
@@ -137,8 +137,8 @@ def test_control_characters_of_a_name_do_not_reach_the_message(left: Untrusted) 
     os.mkfifo(os.fsencode(left.folder) + b"/" + name.encode(errors="surrogateescape"))
     with pytest.raises(SandboxError) as refused:
         left.read_bytes(name)
-    assert refused.value.what.isprintable()
-    assert "\\x1b[2Jlog\\n\\udcff" in refused.value.what
+    assert refused.value.message.isprintable()
+    assert "\\x1b[2Jlog\\n\\udcff" in refused.value.message
 
 
 @given(st.text(alphabet=st.characters(codec=None)))
@@ -304,7 +304,7 @@ def test_a_refusal_tells_where_and_what_to_do(left: Untrusted) -> None:
     make_fifo(left.folder / "log")
     with pytest.raises(SandboxError) as refused:
         left.open("log")
-    assert refused.value.what == "torch left a FIFO as log that rocwright refuses to open"
+    assert refused.value.message == "torch left a FIFO as log that rocwright refuses to open"
     assert refused.value.cause == f"only regular files are read; in {left.folder}"
     assert "torch" in refused.value.next_step
     assert refused.value.subject == "torch"

@@ -124,7 +124,7 @@ def test_a_file_with_an_odd_name_is_not_taken(left: Untrusted, tmp_path: Path, n
     Path(left.folder, name).write_text("wheel")
     with pytest.raises(SandboxError, match="torch left a file as ") as refused:
         left.take(name, tmp_path / "taken")
-    assert refused.value.what.isprintable()
+    assert refused.value.message.isprintable()
     assert "control characters" in refused.value.cause
     assert not (tmp_path / "taken").exists()
 

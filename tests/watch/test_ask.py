@@ -56,7 +56,7 @@ def test_what_took_long_last_time_begins_and_what_an_answer_leads_to_is_asked_on
     assert sorted(begun) == ["a", "b", "c", "odd"]
     error = found[File("odd")].error
     assert isinstance(error, NetworkError)
-    assert "cannot be understood" in error.what
+    assert "cannot be understood" in error.message
 
 
 def test_another_version_of_what_the_base_brings_along_is_told_with_what_it_moves(field: Field) -> None:

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from rocwheel import errors
-from rocwheel.errors import FailureClass, InternalError, OutOfDiskError, RocwrightError, as_known, from_dict
+from rocwheel.errors import (
+    FailureClass,
+    InternalError,
+    OutOfDiskError,
+    RocwrightError,
+    as_known,
+    current_names,
+    from_dict,
+)
 
 KINDS = RocwrightError.__subclasses__()
 
@@ -27,7 +35,7 @@ def test_every_class_has_an_error() -> None:
 
 @pytest.mark.parametrize("failure", FailureClass)
 def test_an_error_comes_back_from_another_process_as_it_was(failure: FailureClass) -> None:
-    data = {"class": failure.value, "what": "w", "cause": "c", "next": "n", "detail": "d", "subject": "s"}
+    data = {"class": failure.value, "message": "w", "cause": "c", "next": "n", "detail": "d", "subject": "s"}
     error = from_dict(data)
     assert error.failure is failure
     told = error.as_dict()
@@ -35,7 +43,14 @@ def test_an_error_comes_back_from_another_process_as_it_was(failure: FailureClas
     assert from_dict(told).as_dict() == told
 
 
-@pytest.mark.parametrize("data", [{}, {"class": "unheard of"}, {"what": "x"}])
+def test_an_error_that_was_kept_under_the_names_of_before_still_reads() -> None:
+    old = {"class": "compile", "what": "w", "again": "yes", "known": "k", "issue": "i", "no_heal": "n"}
+    error = from_dict(old)
+    assert (error.message, error.retryable, error.issue, error.known_issue) == ("w", True, "i", "k")
+    assert current_names(old)["remedy_unavailable"] == "n"
+
+
+@pytest.mark.parametrize("data", [{}, {"class": "unheard of"}, {"message": "x"}])
 def test_an_error_that_cannot_be_read_is_a_fault_of_the_program(data: dict[str, str]) -> None:
     assert isinstance(from_dict(data), InternalError)
 
@@ -47,5 +62,5 @@ def test_a_full_disk_is_known_by_its_number() -> None:
 def test_what_nobody_foresaw_is_told_as_a_fault_of_the_program() -> None:
     told = as_known(ZeroDivisionError("division by zero"))
     assert isinstance(told, InternalError)
-    assert "ZeroDivisionError" in told.what
+    assert "ZeroDivisionError" in told.message
     assert "rocwheel --debug" in told.next_step

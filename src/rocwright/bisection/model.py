@@ -39,7 +39,7 @@ class Failure(Frozen):
             step=step,
             failure=error.failure.value,
             issue=error.issue,
-            what=error.what,
+            what=error.message,
             first=error.cause,
             detail=error.detail,
         )

@@ -161,7 +161,7 @@ class _Search:
         try:
             history = History(after.url, self.folder / f"{name}.git")
         except NetworkError as error:
-            return told.model_copy(update={"why_not": f"{error.what}: {error.cause}"})
+            return told.model_copy(update={"why_not": f"{error.message}: {error.cause}"})
         try:
 
             def ask(commit: str) -> Answer:
@@ -177,7 +177,7 @@ class _Search:
         except RocwrightError as error:
             if isinstance(error, InputError):
                 raise
-            return told.model_copy(update={"why_not": f"{error.what}: {error.cause}"})
+            return told.model_copy(update={"why_not": f"{error.message}: {error.cause}"})
         finally:
             history.remove()
 

@@ -121,7 +121,7 @@ class Bench:
         try:
             told = self.run(lock, failure.step)
         except (InputError, PatchError) as error:
-            return Try(changes=changes, answer=Answer.SKIP, built=False, says=error.what)
+            return Try(changes=changes, answer=Answer.SKIP, built=False, says=error.message)
         seconds = round(time.monotonic() - begun, 1)
         if told.failure is None:
             return Try(changes=changes, answer=Answer.GOOD, built=told.built, seconds=seconds)

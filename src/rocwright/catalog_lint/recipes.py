@@ -244,7 +244,7 @@ def _stack(stack: Stack, catalog: Catalog) -> Found:
         try:
             base, _ = catalog.base(name)
         except InputError as error:
-            yield "bases", error.what
+            yield "bases", error.message
             continue
         for component in components:
             if component in catalog.components:
@@ -282,7 +282,7 @@ def _packages(component: Component, base: Base, catalog: Catalog) -> Found:
             try:
                 catalog.system_packages(base, [name])
             except InputError as error:
-                yield "bases", f"{component.name} needs it: {error.what}"
+                yield "bases", f"{component.name} needs it: {error.message}"
 
 
 def _watchlist(reader: Reader, catalog: Catalog) -> None:

@@ -125,5 +125,5 @@ class Shelf:
 def why_not(error: RocwrightError) -> str:
     """Why a tree could not be had, in a line."""
     if error.detail:
-        return error.detail.splitlines()[0].removeprefix("- ").partition(": ")[2] or error.what
-    return f"{error.what}: {error.cause}".rstrip(": ")
+        return error.detail.splitlines()[0].removeprefix("- ").partition(": ")[2] or error.message
+    return f"{error.message}: {error.cause}".rstrip(": ")

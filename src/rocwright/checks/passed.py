@@ -87,9 +87,9 @@ class Passed:
             with named(self.store, self.outputs[component]) as path:
                 return look_at(check, path, self.lock.request.gpu, self.catalog)
         except RocwrightError as error:
-            if error.again:
+            if error.retryable:
                 raise
-            return [Seen(check.name, False, f"{error.what}: {error.cause}")]
+            return [Seen(check.name, False, f"{error.message}: {error.cause}")]
 
     def _key(self, component: str, check: Check) -> str:
         """The sha256 over the check, the program that it runs, what it is run on, and for which GPUs."""

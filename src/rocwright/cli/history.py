@@ -134,7 +134,9 @@ def _show_one(run: Run, findings: list[Finding], logs: str) -> None:
                     one.outcome or one.state,
                     duration(one.seconds),
                     size(one.peak_memory) if one.peak_memory else "",
-                    ": ".join(text for text in (one.failure, one.issue or one.error.get("what", "")) if text),
+                    ": ".join(
+                        text for text in (one.failure, one.issue or one.error.get("message", "")) if text
+                    ),
                 )
                 for one in run.steps
             ],

@@ -16,7 +16,7 @@ def _mends(error: RocwrightError) -> tuple[tuple[str, str], ...]:
     """What mends it: by a machine where it can, and by hand."""
     if error.heal:
         return ("fix", f"rocwright build --heal   {error.heal}"), ("or", error.mend)
-    return ("fix", error.mend), ("heal", error.no_heal)
+    return ("fix", error.mend), ("heal", error.remedy_unavailable)
 
 
 def tell_any(error: Exception, *, as_json: bool = False) -> int:

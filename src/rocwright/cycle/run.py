@@ -135,7 +135,7 @@ class RowRun:
             # what the store has of it by now is not built again; upstream may have moved on by the next time
             if not self.wheel.only_look:
                 self.row.drop_trial()
-            why = "\n".join(filter(None, (f"{error.what}: {error.cause}", *error.detail.splitlines()[:2])))
+            why = "\n".join(filter(None, (f"{error.message}: {error.cause}", *error.detail.splitlines()[:2])))
             return RowTold(request=self.row.request, state="not tried", why=why)
 
     def _told(self) -> RowTold:
@@ -193,7 +193,7 @@ class RowRun:
                 raise error
         if built.failures:
             name, error = built.failures[0]
-            return self._failed(kept, candidate, changes, f"{name}: {error.what}: {error.cause}")
+            return self._failed(kept, candidate, changes, f"{name}: {error.message}: {error.cause}")
         findings = verify(project, candidate, options.engine, self.say, progress, origin=self.origin)
         wrong = [one for one in findings if not one.ok]
         if wrong:
@@ -223,7 +223,7 @@ class RowRun:
         except RocwrightError as error:
             if error.failure is FailureClass.INTERRUPTED:
                 raise
-            return Culprit(says=(f"not found: {error.what}", error.cause), report="")
+            return Culprit(says=(f"not found: {error.message}", error.cause), report="")
         page = write_report(report, good, bad, self.row.folder / "failed")
         return Culprit(says=tuple(tell(report)), report=str(page))
 

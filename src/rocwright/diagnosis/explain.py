@@ -84,7 +84,7 @@ def add_known(error: RocwrightError, found: Diagnosis) -> None:
     """Tell the known issue that explains an error: what it means, its cause, its remedy."""
     if found.cause is not None:
         issue = found.cause.issue
-        error.issue, error.known, error.mend = issue.name, issue.means, issue.remedy
+        error.issue, error.known_issue, error.mend = issue.name, issue.means, issue.remedy
         error.cause = issue.cause
 
 
@@ -101,7 +101,7 @@ def issue_of(error: RocwrightError) -> Issue | None:
 def first_line(error: RocwrightError) -> str:
     """What an error looks like, in a line: the first one that is worth seeing."""
     lines = [line.strip() for line in error.detail.splitlines() if line.strip()]
-    return lines[0] if lines else error.what
+    return lines[0] if lines else error.message
 
 
 def where_of(step: Step) -> Where:
@@ -124,10 +124,10 @@ def explain(error: RocwrightError, where: Where) -> None:
     """Look into what an error tells of a program's output, where nothing is known of it yet."""
     issue = issue_of(error)
     if issue is not None and issue.ended:
-        error.issue, error.known, error.mend = issue.name, issue.means, issue.remedy
+        error.issue, error.known_issue, error.mend = issue.name, issue.means, issue.remedy
     if error.failure not in _TOLD_BY_LOGS or error.issue or not (error.detail or error.cause):
         return
     watch = Watch(lambda: where)
-    for line in f"{error.what}\n{error.detail}\n{error.cause}".splitlines():
+    for line in f"{error.message}\n{error.detail}\n{error.cause}".splitlines():
         watch.line(line)
     add_known(error, watch.told())

@@ -79,7 +79,9 @@ def examine(
     except RocwrightError as error:
         why = f"{error.cause}: earlier builds on this machine are not counted below"
         findings.append(
-            Finding(name="records", grade="warning", what=error.what, why=why, mend="rocwright records check")
+            Finding(
+                name="records", grade="warning", what=error.message, why=why, mend="rocwright records check"
+            )
         )
     findings.sort(key=lambda one: ORDER.index(one.grade))
     seen = [*shipped_evidence(catalog), *(local_evidence(home, cells) if home else ())]

@@ -73,7 +73,7 @@ class Tries:
             subject=error.subject,
         )
         both.peak_memory = error.peak_memory
-        both.issue, both.known, both.mend = error.issue, error.known, error.mend
+        both.issue, both.known_issue, both.mend = error.issue, error.known_issue, error.mend
         return both
 
 
@@ -91,8 +91,8 @@ def _too_large(error: RocwrightError, alone: Alone) -> OutOfMemoryError:
         subject=error.subject,
     )
     found.peak_memory = error.peak_memory
-    found.issue, found.known = error.issue, error.known
-    found.no_heal = "fewer jobs do not give a single process more memory"
+    found.issue, found.known_issue = error.issue, error.known_issue
+    found.remedy_unavailable = "fewer jobs do not give a single process more memory"
     return found
 
 

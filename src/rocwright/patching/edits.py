@@ -106,7 +106,7 @@ def judge(edit: Edit, draft: Draft) -> EditOutcome:
         return EditOutcome(
             edit=edit,
             state=State.REFUSED,
-            what=error.what,
+            what=error.message,
             cause=error.cause,
             near=error.detail,
             next_step=error.next_step,

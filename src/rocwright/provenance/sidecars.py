@@ -194,7 +194,7 @@ def _put(stored: Path, step: Step, document: bytes, target: Path, say: Callable[
             with_sbom(stored, document, target)
             return
         except (InputError, CheckError) as error:
-            say(f"{target.name}: no SBOM was embedded: {error.what}")
+            say(f"{target.name}: no SBOM was embedded: {error.message}")
     with tempfile.TemporaryDirectory(prefix=f".{target.name[:40]}.", dir=target.parent) as folder:
         copy = Path(folder) / "file"
         shutil.copyfile(stored, copy)

@@ -6,8 +6,11 @@ import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal, NamedTuple, get_args
+from typing import Annotated, Literal, NamedTuple, get_args
 
+from pydantic import AfterValidator
+
+from rocwheel.errors import current_names
 from rocwheel.model import Frozen
 
 State = Literal["queued", "running", "ended"]
@@ -39,7 +42,7 @@ class StepRun(Frozen):
     outcome: str
     seconds: float = 0
     log: str = ""
-    error: dict[str, str] = {}
+    error: Annotated[dict[str, str], AfterValidator(current_names)] = {}
     engine: str = ""
     jobs: int = 0
     memory: int | None = None

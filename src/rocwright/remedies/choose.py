@@ -143,7 +143,7 @@ def _packages(action: AddPackages, lock: Lock, catalog: Catalog) -> str:
     try:
         names = catalog.system_packages(catalog.base(lock.request.base)[0], action.names)
     except InputError as error:
-        return error.what
+        return error.message
     return "builds already have them" if set(names) <= set(root.wanted) else ""
 
 

@@ -54,4 +54,7 @@ def add_offers(project: Project, locked: Lock, built: Built) -> None:
     failures = dict(built.failures)
     found = offers(locked, built, project.catalog, lambda one: make_plan(one, project.catalog))
     for name, offer in found:
-        failures[name].heal, failures[name].no_heal = offered(offer.remedy), refusal(offer.remedy, offer.why)
+        failures[name].heal, failures[name].remedy_unavailable = (
+            offered(offer.remedy),
+            refusal(offer.remedy, offer.why),
+        )

@@ -97,7 +97,7 @@ def _again(remedy: Remedy) -> RocwrightError:
         next_step="rocwright heal --explain shows what was tried",
         detail=remedy.failed,
     )
-    error.issue, error.known = remedy.issue, remedy.why
+    error.issue, error.known_issue = remedy.issue, remedy.why
     return error
 
 
@@ -115,7 +115,7 @@ def offers(
     for name, error in built.failures:
         issue = issue_of(error)
         # a failure may say by itself why nothing can be done
-        if issue is not None and issue.mend and name in steps and not error.no_heal:
+        if issue is not None and issue.mend and name in steps and not error.remedy_unavailable:
             case = Case(
                 issue=issue,
                 step=steps[name],
@@ -166,11 +166,11 @@ def _with_next(lock: Lock, built: Built, world: HealContext) -> Lock:
             lock = _taken(lock, remedy, world)
             anew = anew or relocks(remedy.action)
         except RocwrightError as failure:
-            world.say(f"heal: {remedy.issue}: cannot be applied: {failure.what} ({failure.cause})")
+            world.say(f"heal: {remedy.issue}: cannot be applied: {failure.message} ({failure.cause})")
             if failure.failure is FailureClass.NETWORK:
-                silent = f"it needs the network, and {failure.what}"
+                silent = f"it needs the network, and {failure.message}"
             else:
-                told = f"no lock with it can be made: {failure.what}"
+                told = f"no lock with it can be made: {failure.message}"
                 lock = added(lock, remedy.model_copy(update={"outcome": "useless", "told": told}))
             waiting.insert(0, name)
     return lock

@@ -71,5 +71,5 @@ def _before_it(remedy: Remedy, went: Went) -> tuple[str, str] | None:
     of = {one.name: one.component for one in went.plan.steps}
     for name, error in went.failed.items():
         if of.get(name) == remedy.component and error.failure not in MACHINES:
-            return "useless", f"{name} failed with it: {error.what}"
+            return "useless", f"{name} failed with it: {error.message}"
     return None

@@ -33,7 +33,7 @@ def differences(before: Path, after: Path, filename: str) -> Iterator[str]:
                 one, two = one / filename, two / filename
             found = diff(one, two)
         except RocwrightError as error:
-            yield f"it cannot be examined: {error.what}"
+            yield f"it cannot be examined: {error.message}"
             return
     yield summary(found)
     told = list(lines(found))

@@ -29,7 +29,7 @@ class Docker:
         try:
             return ask_version("docker", "version", "--format", "{{.Server.Version}}")
         except SandboxError as error:
-            if "not installed" in error.what:
+            if "not installed" in error.message:
                 raise
             raise SandboxError(
                 "docker does not answer",

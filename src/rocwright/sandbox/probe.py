@@ -72,7 +72,7 @@ def probe(engine: Engine) -> Probe:
         reason = _try(engine)
         broken = bool(reason)
     except RocwrightError as error:
-        reason = "; ".join(part for part in (error.what, error.cause) if part)
+        reason = "; ".join(part for part in (error.message, error.cause) if part)
     seconds = round(time.monotonic() - begun, 3)
     return Probe(
         engine=engine.name, ok=not reason, version=version, reason=reason, seconds=seconds, broken=broken

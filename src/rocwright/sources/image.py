@@ -155,7 +155,7 @@ def choose_digest(
     try:
         now = find_digest(Reference(reference.name, reference.tag), folder, architecture)
     except FetchError as error:
-        on_line(f"lock: the tag {reference.name}:{reference.tag} cannot be seen: {error.what}")
+        on_line(f"lock: the tag {reference.name}:{reference.tag} cannot be seen: {error.message}")
         return chosen
     if now != chosen:
         on_line(

@@ -87,7 +87,7 @@ def locate(name: str, version: str, places: Sequence[Place], reach: Reach) -> Lo
 
 def _why(error: NetworkError | FetchError) -> str:
     # that a place cannot be reached is said by its cause already
-    return error.cause if isinstance(error, NetworkError) else f"{error.what} ({error.cause})"
+    return error.cause if isinstance(error, NetworkError) else f"{error.message} ({error.cause})"
 
 
 def kind_of(place: Place) -> PlaceKind:

@@ -237,7 +237,7 @@ class _Bench:
         try:
             form = form_of(path, epoch=EPOCH)
         except RocwrightError as error:
-            return self.finding(check, "one form", False, f"{error.what}: {error.detail}", "")
+            return self.finding(check, "one form", False, f"{error.message}: {error.detail}", "")
         return self.finding(check, "one form", True, f"sha256 {form.sha256}", "")
 
     def script(self, check: Check) -> list[Finding]:

@@ -64,7 +64,7 @@ def _standing(catalog: Catalog, stack: Stack, row: Row, seen: Iterable[Evidence]
         lock = shipped_lock(catalog, request_of(stack, row))
         steps = len(make_plan(lock, catalog).steps) if lock else 0
     except RocwrightError as error:
-        problem = f"{error.what}: {error.cause}"
+        problem = f"{error.message}: {error.cause}"
     return Standing(
         stack=stack.name,
         gpu=row.gpu,

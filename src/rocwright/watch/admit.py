@@ -112,7 +112,7 @@ def rule(error: ConflictError | InputError) -> str:
     """Why there is no answer, in a line."""
     lines = [line.removeprefix("- ") for line in error.detail.splitlines()]
     told = "; ".join(lines[:SHOWN]) + (f"; and {len(lines) - SHOWN} more" if len(lines) > SHOWN else "")
-    return told or f"{error.what}: {error.cause}"
+    return told or f"{error.message}: {error.cause}"
 
 
 def _package(lock: Lock, name: str, version: str) -> Admission:

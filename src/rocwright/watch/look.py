@@ -311,6 +311,6 @@ def _silent(
             source=str(question),
             names=tuple(dict.fromkeys(one.name for _, one in asked[question])),
             failure=error.failure.value,
-            what=error.what,
+            what=error.message,
             cause=error.cause,
         )

@@ -76,7 +76,7 @@ class Doing:
         try:
             target = api.target(gpu).name
         except RocwrightError as error:
-            raise HTTPException(400, f"{error.what}: {error.cause}; {error.next_step}") from error
+            raise HTTPException(400, f"{error.message}: {error.cause}; {error.next_step}") from error
         return await self._put(
             Asked(stack=stack, gpu=(target,), base=base), False, "heal" in fields, session.name
         )
@@ -118,7 +118,7 @@ class Doing:
                 )
             )
         except RocwrightError as error:
-            raise HTTPException(409, f"{error.what}: {error.cause}; {error.next_step}") from error
+            raise HTTPException(409, f"{error.message}: {error.cause}; {error.next_step}") from error
         return RedirectResponse(str(request.url_for("cell").include_query_params(**place._asdict())), 303)
 
     async def _put(self, wanted: Asked, own: bool, heal: bool, by: str) -> Response:

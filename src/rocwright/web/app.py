@@ -159,7 +159,7 @@ class _Gate:
     async def failed(self, request: Request, error: Exception) -> Response:
         """The records, or the disk, do not answer."""
         assert isinstance(error, RocwrightError)
-        says = f"{error.what}: {error.cause}" if error.cause else error.what
+        says = f"{error.message}: {error.cause}" if error.cause else error.message
         return self.pages.page(request, "told.html", 503, code=503, says=says)
 
 

@@ -143,7 +143,7 @@ class Artifacts:
                     named.symlink_to(self._file(made))
                 return draw.svg(replace(anatomy(named), packed=made.size))
             except (RocwrightError, tarfile.TarError) as error:
-                what = error.what if isinstance(error, RocwrightError) else str(error)
+                what = error.message if isinstance(error, RocwrightError) else str(error)
                 raise HTTPException(404, f"it cannot be drawn: {what}") from error
 
     async def file(self, request: Request) -> Response:

@@ -94,7 +94,7 @@ class Cells:
         try:
             target = api.target(gpu).name
         except RocwrightError as error:
-            raise HTTPException(404, f"{error.what}: {error.cause}") from error
+            raise HTTPException(404, f"{error.message}: {error.cause}") from error
         if target == gpu:
             raise HTTPException(404, "there is no record for that GPU")
         return RedirectResponse(str(request.url_for("gpu", gpu=target)), 303)

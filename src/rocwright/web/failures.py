@@ -102,7 +102,7 @@ def _begin(records: Records, cell: Cell) -> Begin:
             first = run
     newest = records.run(cell.run)
     error = next((one.error for one in newest.steps if one.outcome == "failed"), {}) if newest else {}
-    says = error.get("cause") or error.get("what", "")
+    says = error.get("cause") or error.get("message", "")
     if first is None:
         return Begin(cell.at, says, good)
     return Begin(first.started, says, good, tuple(_changes(good, first)) if good else ())

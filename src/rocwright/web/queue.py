@@ -198,7 +198,7 @@ class Queue:
             what = next(
                 (line for line in says.splitlines() if line.startswith("error")), says.splitlines()[-1]
             )
-            error = {"class": "input", "what": what, "detail": says}
+            error = {"class": "input", "message": what, "detail": says}
             step = StepRun(name="build", key="", outcome="failed", error=error)
             run = run.model_copy(update={"steps": (step,), "failure": "input"})
         self.records.put(run)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Mapping
 from enum import StrEnum
 
 
@@ -47,46 +48,46 @@ _EXIT_CODES = {
 
 
 class RocwrightError(Exception):
-    """A failure told as a friend would: `what` happened, the likely `cause`, what to do `next_step`.
+    """A failure that a user can act on: `message` says what happened, `cause` why, `next_step` what to do.
 
     `detail` holds lines worth seeing as they are (the first error of a log, a list of names).
-    `issue` names the known issue that explains it, `known` what that means, `mend` its remedy in words,
-    `heal` what `build --heal` would do about it, `no_heal` why it can do nothing.
+    `issue` names the known issue that explains it, `known_issue` says what that means, `mend` is its remedy
+    in words, `heal` what `build --heal` would do about it, `remedy_unavailable` why it can do nothing.
     Subclasses only fix the failure class; the command line prints the error and exits with its code.
     """
 
     failure = FailureClass.INTERNAL
-    again = False
+    retryable = False
     """Whether the same command, run at once, can be expected to succeed."""
     peak_memory: int | None = None
     """The most memory, in bytes, that was taken until then, where it was measured."""
 
     def __init__(
-        self, what: str, *, cause: str = "", next_step: str = "", detail: str = "", subject: str = ""
+        self, message: str, *, cause: str = "", next_step: str = "", detail: str = "", subject: str = ""
     ) -> None:
-        super().__init__(what)
-        self.what = what
+        super().__init__(message)
+        self.message = message
         self.cause = cause
         self.next_step = next_step
         self.detail = detail
         self.subject = subject
-        self.issue = self.known = self.mend = self.heal = self.no_heal = ""
+        self.issue = self.known_issue = self.mend = self.heal = self.remedy_unavailable = ""
 
     def as_dict(self) -> dict[str, str]:
         """The error for `--json` and for the report that a step leaves behind."""
         return {
             "class": self.failure.value,
-            "what": self.what,
+            "message": self.message,
             "cause": self.cause,
             "next": self.next_step,
             "detail": self.detail,
             "subject": self.subject,
-            "again": "yes" if self.again else "",
+            "retryable": "yes" if self.retryable else "",
             "issue": self.issue,
-            "known": self.known,
+            "known_issue": self.known_issue,
             "mend": self.mend,
             "heal": self.heal,
-            "no_heal": self.no_heal,
+            "remedy_unavailable": self.remedy_unavailable,
         }
 
 
@@ -173,18 +174,34 @@ _BY_CLASS: dict[str, type[RocwrightError]] = {
 }
 
 
+_RENAMED = {
+    "what": "message",
+    "again": "retryable",
+    "known": "known_issue",
+    "no_heal": "remedy_unavailable",
+}
+
+
+def current_names(data: Mapping[str, str]) -> dict[str, str]:
+    """What `as_dict` wrote, with the names of today: records and reports of before have older ones."""
+    return {_RENAMED.get(name, name): value for name, value in data.items()}
+
+
 def from_dict(data: dict[str, str]) -> RocwrightError:
     """The error that `as_dict` wrote, in the reading process."""
+    data = current_names(data)
     kind = _BY_CLASS.get(data.get("class", ""), InternalError)
     error = kind(
-        data.get("what", "unknown failure"),
+        data.get("message", "unknown failure"),
         cause=data.get("cause", ""),
         next_step=data.get("next", ""),
         detail=data.get("detail", ""),
         subject=data.get("subject", ""),
     )
-    error.again = bool(data.get("again"))
-    error.issue, error.known, error.mend = (data.get(name, "") for name in ("issue", "known", "mend"))
+    error.retryable = bool(data.get("retryable"))
+    error.issue, error.known_issue, error.mend = (
+        data.get(name, "") for name in ("issue", "known_issue", "mend")
+    )
     return error
 
 

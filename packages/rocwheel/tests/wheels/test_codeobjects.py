@@ -406,7 +406,7 @@ def test_no_damage_raises_anything_but_our_errors(
     try:
         code_objects(path)
     except (CheckError, InputError) as error:
-        assert error.what and error.cause and error.next_step
+        assert error.message and error.cause and error.next_step
 
 
 @same_folder

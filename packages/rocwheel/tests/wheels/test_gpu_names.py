@@ -94,7 +94,7 @@ def test_any_text_means_a_target_or_is_refused_in_words(text: str) -> None:
         assert name in {one.target for one in TABLE.gpus}
         assert all(re.fullmatch(r"[a-z]+[+-]", one) for one in features)
     except InputError as error:
-        assert error.what
+        assert error.message
         assert error.cause
         assert error.next_step
 
@@ -165,7 +165,7 @@ def test_a_pci_id_that_is_unknown_and_a_text_that_is_too_long_say_so() -> None:
     assert "no GPU that is known has the PCI id 1002:ffff" in caught.value.cause
     with pytest.raises(InputError) as caught:
         find("RX 580" * 100_000, TABLE)
-    assert len(caught.value.what) < 200
+    assert len(caught.value.message) < 200
 
 
 @pytest.mark.parametrize("text", ["strix", "RX 5800 XT", "RTX 4090", "nothing like it"])

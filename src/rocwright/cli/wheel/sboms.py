@@ -30,7 +30,7 @@ def sboms(wheel: Path) -> list[dict[str, Any]]:
         try:
             document = parse_document(data, path)
         except RocwrightError as error:
-            row["wrong"] = f"{error.what}: {error.cause}"
+            row["wrong"] = f"{error.message}: {error.cause}"
         else:
             row["of"] = f"{document.subject} {document.version}".strip()
             row |= {"components": len(document.parts), "edits": len(document.edits)}

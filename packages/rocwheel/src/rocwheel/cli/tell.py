@@ -14,10 +14,10 @@ from rocwheel.errors import RocwrightError
 def tell(error: RocwrightError, subject: str = "", more: Sequence[tuple[str, str]] = ()) -> None:
     """Print an error: class, what, detail, cause, `more` rows of a label and a text, next step."""
     head = click.style(f"error[{error.failure.value}]", fg="red", bold=True)
-    click.echo(f"{head} {f'{subject}: ' if subject else ''}{error.what}", err=True)
+    click.echo(f"{head} {f'{subject}: ' if subject else ''}{error.message}", err=True)
     for line in error.detail.splitlines():
         click.echo(f"  {line}", err=True)
-    known = f"{error.issue}: {error.known}" if error.issue else ""
+    known = f"{error.issue}: {error.known_issue}" if error.issue else ""
     for label, text in (("known", known), ("cause", error.cause), *more, ("next", error.next_step)):
         if text:
             click.echo(f"  {click.style(f'{label:<5}', bold=True)}  {text}", err=True)

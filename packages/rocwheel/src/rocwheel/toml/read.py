@@ -63,7 +63,7 @@ class Reader:
         try:
             self.texts[path] = read_toml(path)
         except InputError as error:
-            what = error.what.removeprefix(f"{path} ")
+            what = error.message.removeprefix(f"{path} ")
             self.fault(path, "", f"{what}: {error.cause}" if error.cause else what, error)
             self.texts[path] = {}
         return self.texts[path]

@@ -147,7 +147,7 @@ def test_a_store_that_does_not_answer_is_told_without_what_is_secret(
     monkeypatch.setattr("rocwheel.wheels.index.objects.RETRIES", 0)
     with pytest.raises(NetworkError) as error:
         index(wheels, home, "s3://bucket/place")
-    assert "s3://bucket/place" in error.value.what
+    assert "s3://bucket/place" in error.value.message
     assert "hunter" not in str(error.value.as_dict())
     done = CliRunner().invoke(cli, ["index", "build", str(wheels), "--out", "s3://bucket/place"])
     assert "hunter" not in done.output + repr(done.exception)

@@ -66,7 +66,7 @@ def test_what_patchelf_cannot_change_is_an_error_with_its_words(tmp_path: Path) 
     path.write_bytes(b"no ELF file")
     with pytest.raises(CheckError) as caught:
         patchelf.apply(Edit(place="lib/no.so", rpath=()), path, tmp_path / "out")
-    assert "lib/no.so" in caught.value.what
+    assert "lib/no.so" in caught.value.message
     assert caught.value.cause
 
 

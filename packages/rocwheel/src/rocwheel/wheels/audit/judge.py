@@ -66,7 +66,7 @@ def judge(code: bytes, question: Question, disassembler: Disassembler, subject: 
         file = CodeFile(code, subject)
         kernels = kernels_of(file)
     except CheckError as error:
-        return [_unchecked("damaged", error.what)]
+        return [_unchecked("damaged", error.message)]
     if strange := _strange(file):
         return [_unchecked("damaged", strange)]
     if not kernels:
@@ -77,7 +77,7 @@ def judge(code: bytes, question: Question, disassembler: Disassembler, subject: 
     try:
         _compare(code, question, disassembler, comparison, subject)
     except CheckError as error:
-        return [_unchecked("not read", error.what)]
+        return [_unchecked("not read", error.message)]
     general = [*_of_modes(file, question), *_of_features(watched)]
     called = [*_of_calls(_not_kernels(comparison, kernels), watched)]
     return [_judged(kernel, question, comparison, called, general) for kernel in kernels]

@@ -100,7 +100,7 @@ class _Checking:
         try:
             found = [] if wheel_name(name)[0] == project else ["it is a wheel of another project"]
         except CheckError as error:
-            return [error.what]
+            return [error.message]
         key = _key(folder, str(file.get("url", "")))
         if key is None or key.rpartition("/")[2] != name:
             return [*found, "its address leads out of the index, or to a file of another name"]

@@ -93,9 +93,9 @@ def examine(folder: Path, seen: Seen) -> Wheel | Problem:
     try:
         return _examine(folder, seen)
     except ChangedError as error:
-        return Problem(seen.path, error.what, lasting=False)
+        return Problem(seen.path, error.message, lasting=False)
     except RocwrightError as error:
-        return Problem(seen.path, error.what)
+        return Problem(seen.path, error.message)
     except OSError as error:
         return Problem(seen.path, f"it cannot be read: {error.strerror or error}", lasting=False)
     except Exception as error:  # one file that nobody foresaw must not keep the others out

@@ -105,7 +105,9 @@ def _is_binary(member: Member) -> bool:
 
 
 def _unreadable(path: str, error: CheckError) -> Finding:
-    return Finding(grade=Grade.ERROR, kind="damaged", path=path, what=error.what, next_step=error.next_step)
+    return Finding(
+        grade=Grade.ERROR, kind="damaged", path=path, what=error.message, next_step=error.next_step
+    )
 
 
 def _requirement(text: str) -> str:

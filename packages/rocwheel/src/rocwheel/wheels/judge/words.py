@@ -35,7 +35,7 @@ def word_findings(
         rows = read_record(texts.get("RECORD", b""))
         problems = [*record_contradictions(rows, content), *record_gaps(rows, content, folder)]
     except (CheckError, InputError) as error:
-        problems = [f"{error.what}: {error.cause}"]
+        problems = [f"{error.message}: {error.cause}"]
     for what in problems[:MOST_SHOWN]:
         yield _error("RECORD", "", what)
     if len(problems) > MOST_SHOWN:
