@@ -227,9 +227,9 @@ def test_a_base_of_an_image_is_locked_fetched_and_made_without_a_network(
     assert root.env["GREETING"] == "hello"
     assert [pin.filename.partition("_")[0] for pin in root.packages[1:]] == [PACKAGE]
 
-    from rocwright.plan.make import _root_steps
+    from rocwright.plan.roots import root_steps
 
-    packages, made = _root_steps(root, catalog)
+    packages, made = root_steps(root, catalog)
     other = LocalStore(tmp_path / "other")
     digests = []
     for where in (store, other):

@@ -22,7 +22,7 @@ from rocwright.execution.exec_step import execute
 from rocwright.execution.fetch import fetch
 from rocwright.home import Home
 from rocwright.machine.architecture import host_architecture
-from rocwright.plan.make import _root_steps
+from rocwright.plan.roots import root_steps
 from rocwright.resolve.difference import name_and_version
 from rocwright.resolve.network import NetworkUpstream
 from rocwright.sources.image import ARCHITECTURES
@@ -190,7 +190,7 @@ def test_a_base_is_locked_fetched_and_made_by_its_own_package_manager(
         ("tool", "3-1")
     }
 
-    packages, made = _root_steps(root, catalog)
+    packages, made = root_steps(root, catalog)
     digests = []
     for where in (store, LocalStore(tmp_path / "other")):
         for step in (packages, made):

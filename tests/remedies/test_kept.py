@@ -29,7 +29,8 @@ from tests.plan.test_remedies import action, mended, remedy
 class NoNetwork(OfflineUpstream):
     """Stands where the world outside is asked."""
 
-    def __init__(self, *_: Any, **__: Any) -> None: ...
+    def __init__(self, *_: Any, **__: Any) -> None:
+        super().__init__()
 
     def __enter__(self) -> NoNetwork:
         return self

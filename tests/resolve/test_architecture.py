@@ -182,7 +182,7 @@ def test_a_base_that_is_not_there_for_it_is_refused_with_those_that_are() -> Non
     with pytest.raises(InputError) as caught:
         check_request(arm("rocm", "arch:2025-10-28"), CATALOG)
     told = caught.value
-    assert told.what == "the base arch is not there for aarch64"
+    assert told.message == "the base arch is not there for aarch64"
     assert told.cause == "the catalog knows it for x86_64"
     assert "--arch x86_64" in told.next_step
     assert "ubuntu:24.04" in told.next_step
@@ -192,7 +192,7 @@ def test_a_base_that_is_not_there_for_it_is_refused_with_those_that_are() -> Non
 def test_rocm_is_refused_where_no_fact_says_that_it_exists(stack: str, base: str) -> None:
     with pytest.raises(ConflictError, match="no provider of ROCm serves gfx1151") as caught:
         lock(arm(stack, base))
-    assert caught.value.what.endswith(f"on {base} for aarch64")
+    assert caught.value.message.endswith(f"on {base} for aarch64")
     assert caught.value.cause == f"no fact of the catalog says that there is ROCm for aarch64 on {base}"
     assert "--arch x86_64" in caught.value.next_step
 

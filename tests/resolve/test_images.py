@@ -124,10 +124,10 @@ def test_a_root_is_locked_by_digest_and_its_packages_by_hash(
 def test_the_plan_of_such_a_root_says_all_that_makes_it(
     registry: Registry, online: Ask, catalog: Catalog
 ) -> None:
-    from rocwright.plan.make import _base_action
+    from rocwright.plan.roots import base_action
 
     [root] = locked(online(), catalog, "a").roots
-    action = _base_action(root, catalog)
+    action = base_action(root, catalog)
     assert isinstance(action, BaseAction)
     assert (action.family, action.image, action.suite) == ("image", root.packages[0].sha256, "1")
     assert "{" not in "".join(action.install).replace("{ ", "")

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from rocwheel.errors import InputError
-from rocwright.catalog.load import Catalog, lookup
-from rocwright.catalog.model import Component, Image, filled
+from rocwright.catalog.load import Catalog
+from rocwright.catalog.model import Component, Image
 from rocwright.model.edits import TARGETS
-from rocwright.model.step_environment import PACKAGES
 from rocwright.model.steps import (
     PREPARE,
     About,
-    BaseAction,
     FetchAction,
     ImageAction,
-    ImageOrigin,
     Input,
     OutputSpec,
     Plan,
@@ -29,6 +26,7 @@ from rocwright.plan.edits import edits_as_written, edits_for
 from rocwright.plan.labels import image_labels
 from rocwright.plan.packages import WHEEL_OUTPUT, fetched, wheel_steps
 from rocwright.plan.remedies import actions_for, check_remedies, edits_of, memory_of, mended_commands
+from rocwright.plan.roots import root_steps
 from rocwright.plan.values import environment_of, present, versions_of
 from rocwright.resolve.aliases import PYTHON, ROCM, catalog_for
 from rocwright.resolve.model import (
@@ -61,9 +59,6 @@ PACK_TREE = (
     "--pax-option=delete=atime,delete=ctime -C $SRC -cf $OUT/tree.tar ."
 )
 """Hands the prepared tree on: the same tree, the same bytes."""
-
-UNPACKED = 5
-"""A root file system takes about this many times the size of its packages, archive and folder together."""
 
 
 def make_plan(lock: Lock, catalog: Catalog) -> Plan:
@@ -100,7 +95,7 @@ class _Maker:
 
     def plan(self) -> Plan:
         for root in self.lock.roots:
-            made = list(_root_steps(root, self.catalog))
+            made = list(root_steps(root, self.catalog))
             self.roots[root.role] = made[-1]
             self.steps += made
         for name, part in ((PYTHON, self.lock.python), (ROCM, self.lock.rocm)):
@@ -331,40 +326,6 @@ def _root(lock: Lock, role: str) -> LockedRoot:
 
 def _unique(steps: Iterable[Step]) -> list[Step]:
     return list({step.key: step for step in steps}.values())
-
-
-def _root_steps(root: LockedRoot, catalog: Catalog) -> tuple[Step, Step]:
-    size = sum(pin.size for pin in root.packages)
-    packages = Step(
-        name=f"packages/{root.role}",
-        component=f"{root.base}:{root.suite}",
-        action=FetchAction(files=root.packages, pending=root.pending),
-        resources=Resources(disk=size, seconds=10),
-    )
-    made = Step(
-        name=f"root/{root.role}",
-        component=f"{root.base}:{root.suite}",
-        action=_base_action(root, catalog),
-        inputs=(Input(name="packages", key=packages.key, output="*"),),
-        resources=Resources(memory=512 * 1024**2, disk=UNPACKED * size, seconds=60, limit=3600),
-    )
-    return packages, made
-
-
-def _base_action(root: LockedRoot, catalog: Catalog) -> BaseAction:
-    image = next((pin.sha256 for pin in root.packages if isinstance(pin.origin, ImageOrigin)), root.image)
-    if not image:
-        return BaseAction(suite=root.suite, architecture=root.architecture)
-    manager = lookup("package manager", root.manager, catalog.managers)
-    return BaseAction(
-        family="image",
-        suite=root.suite,
-        architecture=root.architecture,
-        image=image,
-        install=filled(manager.install, folder=PACKAGES),
-        env=manager.env,
-        forget=manager.forget,
-    )
 
 
 def _fetch_step(component: Component, locked: LockedComponent) -> Step:
