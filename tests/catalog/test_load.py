@@ -134,7 +134,7 @@ def test_a_release_says_what_it_provides_over_its_base() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"made": "image"}, "does not go with the image of trixie, sid"),
+        ({"made": "image"}, "does not fit the image of trixie, sid"),
         ({"provides": {"pytorch": {"source": "x"}}}, "a package (whose version counts) or a version"),
         ({"release": [{"name": "sid", "digest": "sha256:12", "source": "x"}]}, "release.0.digest"),
         ({"release": [{"name": "sid"}]}, "release.0.source"),

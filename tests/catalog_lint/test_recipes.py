@@ -61,7 +61,7 @@ def test_no_fault_is_found_in_the_recipes_that_are_healed_for_real() -> None:
             "targets.toml",
             f'[[target]]\n{TARGET}source = ["s"]\npci_ids = ["1002:67df"]\n',
             "pci_ids",
-            "gfx803's too",
+            "also belongs to gfx803",
         ),
         (
             "targets.toml",
@@ -102,7 +102,12 @@ def test_no_fault_is_found_in_the_recipes_that_are_healed_for_real() -> None:
             "gfx-smoked",
         ),
         ("stacks/mine.toml", f'name = "mine"\n{STACK}targets = ["gfx1"]\n', "targets", "gfx1 is not known"),
-        ("stacks/mine.toml", f'name = "mine"\n{STACK}next = ["{{oat}}"]\n', "next", "filled in by nothing"),
+        (
+            "stacks/mine.toml",
+            f'name = "mine"\n{STACK}next = ["{{oat}}"]\n',
+            "next",
+            "is not a known placeholder",
+        ),
         ("stacks/mine.toml", f'name = "mine"\n{STACK}prefer = "x"\n', "prefer", "x is not known"),
         (
             "stacks/mine.toml",
@@ -153,7 +158,7 @@ def test_no_fault_is_found_in_the_recipes_that_are_healed_for_real() -> None:
             "components/mine.toml",
             f'{RECIPE}release = []\n[env]\nA = "{{verison}}"\n',  # codespell:ignore verison
             "env.A",
-            "{verison} in '{verison}' is filled in by nothing",  # codespell:ignore verison
+            "{verison} in '{verison}' is not a known placeholder",  # codespell:ignore verison
         ),
         (
             "components/mine.toml",
@@ -187,8 +192,18 @@ def test_no_fault_is_found_in_the_recipes_that_are_healed_for_real() -> None:
         ),
         ("component/mine.toml", RECIPE, "", "nothing reads this file"),
         ("host.toml", '[[leak]]\nvariable = "X"\nwhy = "w"\n', "leak.0.source", "Field required"),
-        ("host.toml", f"[[leak]]\n{LEAK}mend = 'unset {{name}}'\n", "leak.0.mend", "{name} is filled in by"),
-        ("host.toml", f"[[leak]]\n{LEAK}stacks = ['*', '!x']\n", "leak.0.stacks", "!x names no stack"),
+        (
+            "host.toml",
+            f"[[leak]]\n{LEAK}mend = 'unset {{name}}'\n",
+            "leak.0.mend",
+            "{name} is not a known placeholder",
+        ),
+        (
+            "host.toml",
+            f"[[leak]]\n{LEAK}stacks = ['*', '!x']\n",
+            "leak.0.stacks",
+            "!x does not match any stack",
+        ),
         (
             "host.toml",
             '[[firmware]]\ntargets = ["gfx1"]\nblocks = ["mes"]\nbad = [1]\nwhy = "w"\nsource = "s"\n',

@@ -138,7 +138,7 @@ def _strongest(catalog: Catalog, say: Callable[[str], None], sysfs: Path) -> Tar
             "no GPU that the catalog knows was found here",
             cause=f"found: {seen}"
             if seen
-            else "neither the kernel's KFD topology nor a DRM device tells of one",
+            else "neither the kernel's KFD topology nor a DRM device shows one",
             next_step='name one, such as --gpu gfx1103 or --gpu "RX 580"; rocwright targets lists all',
         )
     say(f"GPU found: {here[0]}")

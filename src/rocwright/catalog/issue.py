@@ -33,9 +33,7 @@ def options() -> re2.Options:
 
 def _check_pattern(value: str) -> str:
     if not value.isascii():
-        raise ValueError(
-            f"{value!r} is not ASCII: curved quotes of compilers are made plain before it is tried"
-        )
+        raise ValueError(f"{value!r} is not ASCII: curved quotes of compilers are replaced before matching")
     try:
         compiled = re2.compile(value.encode(), options())
     except re2.error as error:

@@ -340,7 +340,7 @@ class Base(Frozen):
     def _image_where_made_from_one(self) -> Self:
         odd = [one.name for one in self.release if bool(one.image) != (self.made == "image")]
         if odd:
-            raise ValueError(f"made = {self.made!r} does not go with the image of {', '.join(odd)}")
+            raise ValueError(f"made = {self.made!r} does not fit the image of {', '.join(odd)}")
         return self
 
     @property

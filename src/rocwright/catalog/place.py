@@ -24,7 +24,7 @@ class GitPlace(Frozen):
     @model_validator(mode="after")
     def _names_one(self) -> GitPlace:
         if not self.tag and not self.commit:
-            raise ValueError("a git place needs a tag or a commit: a branch would not stay the same")
+            raise ValueError("a git place needs a tag or a commit: a branch changes over time")
         return self
 
 

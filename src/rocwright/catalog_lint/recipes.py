@@ -148,10 +148,10 @@ def _target(target: Target, catalog: Catalog) -> Found:
     yield from unknown("override.spoof", target.override.spoof if target.override else (), catalog.targets)
     others = [one for one in catalog.targets.values() if one.name != target.name]
     taken = {pci: one.name for one in others for pci in one.pci_ids}
-    yield from (("pci_ids", f"{pci} is {taken[pci]}'s too") for pci in target.pci_ids if pci in taken)
+    yield from (("pci_ids", f"{pci} also belongs to {taken[pci]}") for pci in target.pci_ids if pci in taken)
     same = [one.name for one in others if one.kfd_version == target.kfd_version]
     if same:
-        yield "kfd_version", f"{target.kfd_version} is {same[0]}'s too"
+        yield "kfd_version", f"{target.kfd_version} also belongs to {same[0]}"
     for number, quirk in enumerate(target.quirk):
         yield from _fields(f"quirk.{number}.value", quirk.value, {"target"})
     for kind in ("kernel_ok", "kernel_bad"):
@@ -177,7 +177,7 @@ def _provider(provider: Provider, catalog: Catalog) -> Found:
     yield from unknown("family", provider.family, catalog.targets)
     kept = {"archive": "archive", "wheels": "index"}.get(provider.kind, "")
     if bool(provider.shelf) != bool(kept):
-        yield "shelf", "providers of the kinds archive and wheels say where they keep what, and no other does"
+        yield "shelf", "providers of the kinds archive and wheels need places, and other kinds have none"
     for number, shelf in enumerate(provider.shelf):
         yield from _range(f"shelf.{number}.versions", shelf.versions)
         yield from _fields(f"shelf.{number}.archive", shelf.archive, {"version", "family"})
@@ -347,5 +347,5 @@ def _fields(place: str, text: str, known: Iterable[str]) -> Found:
         yield place, f"{text!r}: {error}"
         return
     yield from (
-        (place, f"{{{name}}} in {text!r} is filled in by nothing") for name in names if name not in known
+        (place, f"{{{name}}} in {text!r} is not a known placeholder") for name in names if name not in known
     )

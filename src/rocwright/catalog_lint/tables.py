@@ -99,12 +99,14 @@ def _host(host: HostFile, catalog: Catalog) -> Found:
     for place, one in _concerns(host):
         filled = re.findall(r"{(\w*)}", one.mend)
         yield from (
-            (f"{place}.mend", f"{{{name}}} is filled in by nothing") for name in filled if name not in FILLED
+            (f"{place}.mend", f"{{{name}}} is not a known placeholder")
+            for name in filled
+            if name not in FILLED
         )
         for glob in one.stacks:
             without = one.model_copy(update={"stacks": (glob.removeprefix("!"),)})
             if not any(without.concerns(name) for name in catalog.stacks):
-                yield f"{place}.stacks", f"{glob} names no stack"
+                yield f"{place}.stacks", f"{glob} does not match any stack"
 
 
 def _concerns(host: HostFile) -> Iterator[tuple[str, Concern]]:

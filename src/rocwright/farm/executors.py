@@ -41,12 +41,12 @@ def find_maker(name: str) -> Maker:
         raise InputError(
             f"there is no executor {name!r}",
             cause=f"installed: {', '.join(names())}",
-            next_step=f"install the package that brings it (by an entry point in {GROUP}), or leave "
-            "--executor out",
+            next_step=f"install the package that provides it (entry point in {GROUP}), or leave out "
+            "--executor",
         )
     if len(found) > 1:
         raise InputError(
-            f"{len(found)} packages bring an executor {name!r}",
+            f"{len(found)} packages provide an executor {name!r}",
             cause=", ".join(sorted(map(_package, found))),
             next_step="uninstall all but one of them",
         )
@@ -57,7 +57,7 @@ def find_maker(name: str) -> Maker:
         raise InputError(
             f"the executor {name!r} of {_package(one)} cannot be loaded",
             cause=f"{type(error).__name__}: {error}",
-            next_step=f"install {_package(one)} anew, in a version for this rocwright",
+            next_step=f"install {_package(one)} in a version for this rocwright",
         ) from error
 
 

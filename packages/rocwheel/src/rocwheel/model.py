@@ -38,5 +38,5 @@ def opened(found: object) -> dict[str, Any]:
     if SUM not in found:
         raise ValueError("it has no sha256")
     if found[SUM] != sha256_bytes(canonical_json(said)):
-        raise ValueError("its sha256 is of something else")
+        raise ValueError("its sha256 does not match its content")
     return said
