@@ -88,6 +88,16 @@ def test_what_is_wanted_is_there_or_out(tokens: Tokens, client: int) -> None:
     assert tokens.held() == 0
 
 
+def test_a_look_at_a_fifo_that_nobody_floods_does_not_wait(
+    tokens: Tokens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr("rocwright.execution.jobs.circulation.time.sleep", waited.append)
+    circulation = Circulation(tokens)
+    circulation.settle(3)
+    assert (circulation.out(), waited) == (0, [])
+
+
 def test_tokens_that_nobody_can_hold_are_put_in_again_after_a_while(tokens: Tokens, client: int) -> None:
     circulation = Circulation(tokens)
     circulation.settle(7)
