@@ -52,7 +52,7 @@ def run(*words: str) -> tuple[int, str]:
 
 
 def test_each_place_in_the_home_folder_goes_by_a_kind_or_stays_for_a_reason(home: Home) -> None:
-    places = [name for name, one in vars(Home).items() if isinstance(one, property)]
+    places = [name for name in dir(Home) if isinstance(getattr(Home, name), property)]
     named = {getattr(home, name).relative_to(home.path).parts[0] for name in places}
     kinds = {part for kind in the_kinds().kind for part in kind.lies}
     stays = {one.name for one in the_kinds().kept}
