@@ -128,7 +128,7 @@ def test_a_note_of_the_steps_own_is_none(workspace: Workspace, step: Step, home:
 @pytest.mark.parametrize("text", ["", "{}", "[]", "\x00", '{"step": 1}'])
 def test_a_damaged_note_spares_the_tree(workspace: Workspace, step: Step, home: Home, text: str) -> None:
     (workspace.path / opened.NOTE).write_text(text)
-    with pytest.raises(InputError, match="not saved"):
+    with pytest.raises(InputError, match="has unsaved changes"):
         spare_the_users_work([step], home)
     spare_the_users_work([step], home, discard=True)
     assert not workspace.path.exists()
