@@ -61,6 +61,81 @@ def patched(content: bytes, magic: bytes, offset: int, layout: str, value: int, 
 LOCAL, CENTRAL, END = b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06"
 
 
+MAX16, MAX32 = 0xFFFF, 0xFFFFFFFF
+
+
+def widened(
+    content: bytes,
+    *,
+    disks: int = 1,
+    record: int = 44,
+    more: tuple[int, int, int] = (0, 0, 0),
+    full: bool = True,
+) -> bytes:
+    """With a zip64 end before its end, as zips of more than 65,535 members have it. `more` is the number of
+    the disk, that of the directory's first disk, and what is added to the members of this disk."""
+    count, size, begin = struct.unpack_from("<HLL", content, len(content) - 12)
+    disk, first, here = more
+    end64 = struct.pack(
+        "<4sQ2H2L4Q", b"PK\6\6", record, 45, 45, disk, first, count + here, count, size, begin
+    )
+    locator = struct.pack("<4sLQL", b"PK\6\7", 0, len(content) - 22, disks)
+    narrow = (MAX16, MAX16, MAX32, MAX32) if full else (count, count, size, begin)
+    return content[:-22] + end64 + locator + struct.pack("<4s4H2LH", END, 0, 0, *narrow, 0)
+
+
+def with_wide_sizes(content: bytes) -> bytes:
+    """Of one member, whose sizes and place stand in a zip64 field behind a field of another kind."""
+    at = content.index(CENTRAL)
+    fields = list(struct.unpack_from("<4s6H3L5H2L", content, at))
+    name = content[at + 46 : at + 46 + fields[10]]
+    packed, size, local = fields[8], fields[9], fields[16]
+    extra = struct.pack("<HH3s", 0x9999, 3, b"odd") + struct.pack("<HHQQQ", 1, 24, size, packed, local)
+    fields[8] = fields[9] = fields[16] = MAX32
+    fields[11] = len(extra)
+    directory = struct.pack("<4s6H3L5H2L", *fields) + name + extra
+    return content[:at] + directory + struct.pack("<4s4H2LH", END, 0, 0, 1, 1, len(directory), at, 0)
+
+
+@pytest.mark.parametrize("full", [True, False], ids=["as large as it gets", "both ends say it"])
+@pytest.mark.parametrize("disks", [0, 1])
+def test_a_zip64_end_is_read_as_zipfile_reads_it(full: bool, disks: int) -> None:
+    content = widened(written(), full=full, disks=disks)
+    assert zipfile.ZipFile(io.BytesIO(content)).namelist() == list(FILES)
+    assert read(content) == FILES
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (widened(written(), disks=2), "its zip64 end is damaged"),
+        (widened(written(), more=(1, 0, 0)), "its zip64 end is damaged"),
+        (widened(written(), more=(0, 1, 0)), "its zip64 end is damaged"),
+        (widened(written(), more=(0, 0, 1)), "its zip64 end is damaged"),
+        (patched(widened(written(), full=False), END, 10, "<H", 2), "two ends contradict each other"),
+        (widened(written(), record=45), "does not lie before its end"),
+        (patched(written(), END, 4, "<H", 1), "it is in several parts"),
+        (patched(written(), END, 6, "<H", 1), "it is in several parts"),
+    ],
+)
+def test_an_end_that_lies_is_refused(content: bytes, says: str) -> None:
+    with pytest.raises(CheckError, match=says):
+        read(content)
+
+
+def test_sizes_in_a_zip64_field_are_read_as_zipfile_reads_them() -> None:
+    content = with_wide_sizes(written({"a.txt": FILES["a.txt"]}))
+    assert zipfile.ZipFile(io.BytesIO(content)).read("a.txt") == FILES["a.txt"]
+    assert read(content) == {"a.txt": FILES["a.txt"]}
+
+
+def test_a_file_that_holds_the_mark_of_an_end_is_no_end() -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr("a", END * 3)
+    assert read(out.getvalue()) == {"a": END * 3}
+
+
 @pytest.mark.parametrize(
     "content",
     [written(), written(out=Unseekable()), written(zip64=True), written({})],
