@@ -61,8 +61,9 @@ def test_an_override_is_known_by_its_name(variable: str) -> None:
 
 def test_a_target_that_brings_an_override_into_builds_is_refused(tmp_path: Path) -> None:
     (tmp_path / "targets.toml").write_text(f'{NEW}{LEAK}reason = "r"\nsource = "s"\n')
-    with pytest.raises(InputError, match="HSA_OVERRIDE_GFX_VERSION_1 in the environment of a build"):
+    with pytest.raises(InputError, match=r"targets\.toml has a fault") as caught:
         load_catalog(tmp_path, DATA)
+    assert "HSA_OVERRIDE_GFX_VERSION_1 in the environment of a build" in caught.value.cause
 
 
 @pytest.mark.parametrize("place", ['[env]\nHSA_OVERRIDE_GFX_VERSION = "11.0.0"\n', ""])
@@ -75,9 +76,9 @@ def test_a_recipe_that_brings_an_override_into_builds_is_refused(tmp_path: Path,
     )
     (tmp_path / "components").mkdir()
     (tmp_path / "components" / "gfx-smoke.toml").write_text(changed)
-    with pytest.raises(InputError, match="in the environment of a build") as caught:
+    with pytest.raises(InputError, match=r"gfx-smoke\.toml has a fault") as caught:
         load_catalog(tmp_path, DATA)
-    assert "gfx-smoke.toml" in caught.value.message
+    assert "in the environment of a build" in caught.value.cause
 
 
 @pytest.mark.parametrize(
