@@ -146,7 +146,7 @@ def test_no_command_that_a_step_planted_runs_on_the_host(
     sure("patch", "save", "alpha", "--message", "x", status=2)
     sure("shell", "alpha", *words, "--command", "cp file kept; sed -i '1s/^/mended: /' file", status=0)
     refused = sure("build", *words, status=2)
-    assert "not saved" in refused
+    assert "has unsaved changes" in refused
     sure("store", "gc", "--keep", "0", status=0)
     assert (tree / "file").is_file(), "a user's work is spared"
     sure("patch", "save", "--message", "Mend the file", status=0)

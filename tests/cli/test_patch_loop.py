@@ -150,7 +150,7 @@ def test_a_build_spares_what_was_changed_in_a_shell_and_not_saved(
     assert rocwright("shell", "alpha", *words, "--command", script, env=env).returncode == 0
     refused = rocwright("build", *words, env=env)
     assert refused.returncode == 2
-    assert "not saved" in refused.stderr
+    assert "has unsaved changes" in refused.stderr
     assert "file, new-file" in refused.stderr
     assert "rocwright patch save alpha" in refused.stderr
     gone = rocwright("store", "gc", "--keep", "0", env=env)

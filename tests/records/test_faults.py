@@ -187,7 +187,7 @@ def test_doctor_goes_on_without_records_that_cannot_be_read(home: Home) -> None:
     home.records.write_bytes(b"no database" * 1000)
     done = CliRunner().invoke(cli, ["doctor", "--no-engines", "--json"])
     (told,) = [one for one in json.loads(done.stdout)["findings"] if one["name"] == "records"]
-    assert "damaged" in told["message"]
+    assert "damaged" in told["what"]
 
 
 def test_a_clock_that_was_set_back_does_not_turn_the_order_around(
