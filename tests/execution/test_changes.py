@@ -180,7 +180,7 @@ def test_a_history_that_was_rewritten_or_merged_is_refused(shell: Shell, tmp_pat
         save(shell, tmp_path / "catalog")
     subprocess.run([*git, "checkout", "-q", "--orphan", "other"], check=True)
     subprocess.run([*git, "commit", "-qm", "other"], check=True)
-    with pytest.raises(PatchError, match="do not stand on"):
+    with pytest.raises(PatchError, match="are not based on"):
         save(shell, tmp_path / "catalog")
     assert BASE.endswith("base")
 
