@@ -266,7 +266,7 @@ def test_a_step_past_its_time_is_ended(workshop: Workshop) -> None:
 
 def test_a_step_that_wants_too_much_memory_is_ended(workshop: Workshop) -> None:
     step = workshop.step("head -c 600000000 /dev/zero | tail -n 1 > $OUT/result")
-    with pytest.raises(OutOfMemoryError, match="wanted more memory") as caught:
+    with pytest.raises(OutOfMemoryError, match="exceeded its memory limit") as caught:
         workshop.run(step, memory=100 * 1024**2, jobs=4)
     assert "--jobs 2" in caught.value.next_step
 

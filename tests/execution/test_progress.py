@@ -168,7 +168,7 @@ def test_without_a_terminal_a_step_is_told_in_plain_lines(capsys: pytest.Capture
         shown.started(step)
         shown.line(step, "[1/2] cc")
         shown.ended(step, "done in 3 s")
-    assert capsys.readouterr().err == "  torch: begins, 14 jobs\n  torch: done in 3 s\n"
+    assert capsys.readouterr().err == "  torch: started, 14 jobs\n  torch: done in 3 s\n"
 
 
 def test_without_a_terminal_a_long_step_is_told_of_now_and_then(
