@@ -93,7 +93,7 @@ class DamagedBlobError(RocwrightError):
     """A stored file is not what its name says; it has been moved aside and will not be used."""
 
     failure = FailureClass.INTERNAL
-    again = True
+    retryable = True
 
 
 class Maintenance(Protocol):
