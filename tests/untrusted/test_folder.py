@@ -344,7 +344,7 @@ def refused(act):
     try:
         act()
     except SandboxError as error:
-        return f"{error.what}; {error.cause}"
+        return f"{error.message}; {error.cause}"
 
 print(refused(lambda: list(left.walk())))
 print(sorted(entry.path for entry in left.walk(whole=False)))
