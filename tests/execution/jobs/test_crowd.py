@@ -58,6 +58,6 @@ def test_a_process_that_alone_wants_more_than_there_is_is_said_and_what_cannot_b
     )
     assert ran.killed
     said = "\n".join(ran.lines)
-    assert "crowd: one process (compile) has" in said
+    assert "crowd: one process (compile) alone uses" in said
     assert "fewer jobs do not help" in said
     assert "job-memory.json.damaged" in said
