@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from samples.project import TinyProject, make_sources, put_roots
 
-from rocwheel.wheels.gpu import machines
+from rocwheel.wheels.devicecode.gpu import machines
 from rocwheel_samples.fatbin import entry_id, gpu_elf, plain_bundle
 from rocwheel_samples.wheel_making import FILES, small_wheel
 from rocwright import api

@@ -1,4 +1,4 @@
-"""`rocwright wheel bundle` against `auditwheel repair`, where both bring in the same libraries."""
+"""`rocwright wheel repair` against `auditwheel repair`, where both bring in the same libraries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.measure import BenchError, Pairs, Took, paired, processor, secon
 from benchmarks.place import bench_home
 from benchmarks.results import Measured
 from rocwheel.files.atomic import sha256_file
-from rocwheel.wheels.standalone import Request, plan_for
+from rocwheel.wheels.repair import Request, plan_for
 from rocwheel.wheels.write import File, write_wheel
 from rocwright.bases.roots import remove_tree
 
@@ -55,7 +55,7 @@ def _measure(folder: Path, runs: int) -> list[Measured]:
             "-m",
             "rocwright",
             "wheel",
-            "bundle",
+            "repair",
             wheel,
             "--rocm",
             root,

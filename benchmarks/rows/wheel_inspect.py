@@ -13,7 +13,7 @@ from samples.fetched import real_wheel
 from benchmarks.measure import Pairs, Took, paired, processor, seconds, timed
 from benchmarks.place import BIN, bench_home
 from benchmarks.results import FOLDER, Measured
-from rocwheel.wheels.gpu import machines
+from rocwheel.wheels.devicecode.gpu import machines
 from rocwheel_samples.fatbin import entry_id, gpu_elf, linked_elf, plain_bundle
 from rocwheel_samples.llvm import llvm
 from rocwright.bases.roots import remove_tree

@@ -44,8 +44,8 @@ def _measure(wheel: Path, folder: Path, runs: int) -> list[Measured]:
     return [
         _row(
             "wheel-normalise",
-            f"`wheel normalise` of {PROJECT} {VERSION}",
-            verb("normalise", wheel),
+            f"`wheel canonicalize` of {PROJECT} {VERSION}",
+            verb("canonicalize", wheel),
             folder,
             runs,
         ),

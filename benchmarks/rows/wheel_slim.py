@@ -13,7 +13,7 @@ from samples.fetched import real_wheel
 from benchmarks.measure import Took, paired, processor, seconds, timed
 from benchmarks.place import BIN, bench_home
 from benchmarks.results import Measured
-from rocwheel.wheels.codeobjects import fat_binaries
+from rocwheel.wheels.devicecode.code_objects import fat_binaries
 from rocwright.bases.roots import remove_tree
 
 PROJECT, VERSION, GPU = "onnxruntime-rocm", "1.22.2.post3", "gfx1030"

@@ -13,7 +13,7 @@ from tests.making import lock_of
 
 from rocwheel.errors import InputError
 from rocwheel.toml.read import holder
-from rocwheel.wheels.gpu import machines
+from rocwheel.wheels.devicecode.gpu import machines
 from rocwheel_samples.trees import write_tree
 from rocwright.catalog.folders import DATA, catalog_folders
 from rocwright.catalog.load import builtin_catalog, load_catalog

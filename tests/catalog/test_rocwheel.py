@@ -8,8 +8,8 @@ import pytest
 
 from rocwheel.toml.folders import DATA as WHEEL_DATA
 from rocwheel.wheels.audit.facts import isas
-from rocwheel.wheels.generic import generic_targets
-from rocwheel.wheels.gpu import machines
+from rocwheel.wheels.devicecode.generic import generic_targets
+from rocwheel.wheels.devicecode.gpu import machines
 from rocwheel.wheels.gpu_names import gpu_table
 from rocwheel.wheels.overrides import overrides_in
 from rocwright.catalog.folders import DATA

@@ -119,7 +119,7 @@ def test_there_is_completion_for_each_shell(rocwright: Command, shell: str) -> N
         ("rocwright build --gpu gfx115", "gfx1151"),
         ("rocwright build --gpu RX-58", "RX-580"),
         ("rocwright build --gpu strix", "strix-halo"),
-        ("rocwright wheel runs-on Radeon-7", "Radeon-780M"),
+        ("rocwright wheel check-gpu Radeon-7", "Radeon-780M"),
         ("rocwright build --base debian:s", "debian:sid"),
     ],
 )

@@ -16,30 +16,30 @@ from rocwheel.errors import CheckError, InputError
 from rocwheel.wheels import source
 from rocwheel.wheels.audit.facts import concerns, table
 from rocwheel.wheels.audit.listing import Comparison
+from rocwheel.wheels.canonicalize import normalise
 from rocwheel.wheels.choose import Target
-from rocwheel.wheels.codefile import CodeFile
-from rocwheel.wheels.codeobjects import fat_binaries, read_code
+from rocwheel.wheels.devicecode.bundle import contents, read_bundles
+from rocwheel.wheels.devicecode.code_object import CodeFile
+from rocwheel.wheels.devicecode.code_objects import fat_binaries, read_code
+from rocwheel.wheels.devicecode.fatbin import fat_binary
+from rocwheel.wheels.devicecode.kernels import kernels_of
 from rocwheel.wheels.diff.libraries import read_library
 from rocwheel.wheels.diff.wheels import diff
 from rocwheel.wheels.elf import Elf
-from rocwheel.wheels.fatbin import fat_binary
-from rocwheel.wheels.kernels import kernels_of
 from rocwheel.wheels.members import members
 from rocwheel.wheels.metadata import Headers, read_record, record_bytes
 from rocwheel.wheels.needed import linkage_of
-from rocwheel.wheels.normalise import normalise
-from rocwheel.wheels.offload import contents, read_bundles
 from rocwheel.wheels.parts import pieces
 from rocwheel.wheels.pe import Pe
+from rocwheel.wheels.repair.alias import alias_library
+from rocwheel.wheels.repair.dlls import MAGIC, dll_names_in, imports
+from rocwheel.wheels.repair.opened import names_in
 from rocwheel.wheels.scratch import scratch
 from rocwheel.wheels.slim.library import slim_library
 from rocwheel.wheels.slim.wish import Wish
 from rocwheel.wheels.source import Held
 from rocwheel.wheels.split.library import is_exact, put_together, take_apart
 from rocwheel.wheels.split.manifest import Library, Neutral, Span, as_bytes, read_neutral
-from rocwheel.wheels.standalone.alias import alias_library
-from rocwheel.wheels.standalone.dlls import MAGIC, dll_names_in, imports
-from rocwheel.wheels.standalone.opened import names_in
 from rocwheel_samples import fatbin as written
 from rocwheel_samples.code_object import code_object, metadata
 from rocwheel_samples.wheel_making import FILES, METADATA, zip_of

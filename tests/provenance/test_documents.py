@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.errors import InputError
-from rocwheel.wheels.normalise import normalise
+from rocwheel.wheels.canonicalize import normalise
 from rocwheel_samples.wheel_making import NAME, small_wheel
 from rocwright.home import Home
 from rocwright.provenance.compare import Compared, compare

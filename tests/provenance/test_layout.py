@@ -13,7 +13,7 @@ import pytest
 
 from rocwheel.errors import InputError
 from rocwheel.files.atomic import sha256_bytes, sha256_file
-from rocwheel.wheels.judge.judge import judge
+from rocwheel.wheels.lint.judge import judge
 from rocwheel_samples import fatbin as written
 from rocwheel_samples.wheel_making import FILES as SMALL
 from rocwheel_samples.wheel_making import small_wheel

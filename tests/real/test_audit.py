@@ -12,8 +12,8 @@ from tests.real.real_wheels import real_wheel
 
 from rocwheel.wheels.audit.judge import AuditVerdict
 from rocwheel.wheels.audit.run import Report, audit_override
-from rocwheel.wheels.codeobjects import read_code
-from rocwheel.wheels.kernels import kernels
+from rocwheel.wheels.devicecode.code_objects import read_code
+from rocwheel.wheels.devicecode.kernels import kernels
 from rocwheel_samples.gpu_assembly import llvm_tool
 
 pytestmark = pytest.mark.real

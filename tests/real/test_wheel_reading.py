@@ -11,9 +11,9 @@ import pytest
 from tests.real.real_wheels import debian_package, real_wheel
 
 from rocwheel.files.atomic import sha256_file
-from rocwheel.wheels.codeobjects import code_objects, fat_binaries
-from rocwheel.wheels.fatbin import FatBinary
-from rocwheel.wheels.offload import Bundle, contents
+from rocwheel.wheels.devicecode.bundle import Bundle, contents
+from rocwheel.wheels.devicecode.code_objects import code_objects, fat_binaries
+from rocwheel.wheels.devicecode.fatbin import FatBinary
 from rocwheel.wheels.source import Source
 from rocwheel_samples.hip_compiler import llvm, run
 

@@ -15,7 +15,7 @@ import pytest
 from tests.real.real_wheels import debian_package, real_wheel
 from tests.real.stub_libraries import stub_libraries
 
-from rocwheel.wheels.codeobjects import code_objects, fat_binaries, read_code
+from rocwheel.wheels.devicecode.code_objects import code_objects, fat_binaries, read_code
 from rocwheel.wheels.metadata import read_record
 from rocwheel.wheels.slim import slim
 from rocwheel_samples.hip_compiler import llvm, run

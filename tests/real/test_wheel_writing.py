@@ -12,10 +12,10 @@ import pytest
 from tests.real.real_wheels import real_wheel
 
 from rocwheel.wheels.archive import open_wheel
-from rocwheel.wheels.codeobjects import code_objects
+from rocwheel.wheels.canonicalize import form_of, normalise
+from rocwheel.wheels.devicecode.code_objects import code_objects
 from rocwheel.wheels.diff.text import lines
 from rocwheel.wheels.diff.wheels import diff
-from rocwheel.wheels.normalise import form_of, normalise
 from rocwheel.wheels.split.manifest import NEUTRAL
 from rocwheel.wheels.split.merge import merge_wheels
 from rocwheel.wheels.split.wheel import split_wheel

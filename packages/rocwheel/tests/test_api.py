@@ -43,7 +43,7 @@ def test_a_wheel_is_made_smaller_and_brought_into_its_one_form(wheel: Path, tmp_
     small = rocwheel.slim(wheel, gpu="Strix Halo")
     assert [one.path for one in rocwheel.inspect(small.out).libraries] == ["torch/lib.so", "torch/new.co"]
     (tmp_path / "once").mkdir()
-    assert rocwheel.diff(wheel, rocwheel.normalise(wheel, tmp_path / "once").path).same
+    assert rocwheel.diff(wheel, rocwheel.canonicalize(wheel, tmp_path / "once").path).same
 
 
 def test_what_is_damaged_is_told_by_its_class(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def code_target(name: str, catalog: Catalog | None = None, sysfs: Path = SYSFS) 
     Like `target`, and knows the processors too that the catalog has no facts of. Raises what it raises.
     """
     from rocwheel.wheels.choose import targets as target_ids
-    from rocwheel.wheels.gpu import machines
+    from rocwheel.wheels.devicecode.gpu import machines
     from rocwheel.wheels.gpu_names import target_id, with_targets
 
     known = frozenset(machines().values())

@@ -32,7 +32,7 @@ def runs_on(path: str | Path, gpu: str) -> list[Judged]:
     for a name that means no GPU or several and where `path` cannot be read, CheckError for damage.
     """
     from rocwheel.wheels.choose import targets
-    from rocwheel.wheels.gpu import machines
+    from rocwheel.wheels.devicecode.gpu import machines
     from rocwheel.wheels.runs_on import runs_on as judge
     from rocwright.catalog.load import the_catalog
 

@@ -13,10 +13,10 @@ from rocwheel.model import Frozen
 from rocwheel.toml.read import Fault
 from rocwheel.wheels.audit.facts import Processors
 from rocwheel.wheels.audit.facts import Table as MachineCode
-from rocwheel.wheels.judge.leftovers import LeftoversFile
-from rocwheel.wheels.loose import LooseFile
+from rocwheel.wheels.devicecode.loose import LooseFile
+from rocwheel.wheels.lint.leftovers import LeftoversFile
 from rocwheel.wheels.overrides import OverridesFile
-from rocwheel.wheels.standalone.facts import LibrariesFile
+from rocwheel.wheels.repair.facts import LibrariesFile
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.schema import FILES as CATALOG_FILES
 from rocwright.catalog.schema import schema as schema_of

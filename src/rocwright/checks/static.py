@@ -34,7 +34,7 @@ def look_at(check: Check, path: Path, gpus: Sequence[str], catalog: Catalog) -> 
 def machine_code(check: Check, path: Path, gpus: Sequence[str], catalog: Catalog) -> list[Seen]:
     """Whether the code objects are for the targets asked for, and no other, and run on each of them."""
     from rocwheel.wheels.choose import targets
-    from rocwheel.wheels.codeobjects import check_targets, code_objects
+    from rocwheel.wheels.devicecode.code_objects import check_targets, code_objects
     from rocwheel.wheels.runs_on import runs_on
 
     problems = check_targets(path, gpus)
@@ -51,7 +51,7 @@ def machine_code(check: Check, path: Path, gpus: Sequence[str], catalog: Catalog
 
 def wheel(check: Check, path: Path) -> Seen:
     """Whether the wheel is what it says: tag, RECORD, libraries; and nothing secret was left in it."""
-    from rocwheel.wheels.judge.judge import judge
+    from rocwheel.wheels.lint.judge import judge
 
     found = judge(path)
     wrong = [one for one in found if one.grade == "error"]

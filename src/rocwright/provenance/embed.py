@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from rocwheel.wheels.archive import open_wheel
+from rocwheel.wheels.canonicalize import agreeing_with
 from rocwheel.wheels.metadata import dist_info_folder
-from rocwheel.wheels.normalise import agreeing_with
 from rocwheel.wheels.write import File, write_wheel
 from rocwright.model.step_environment import EPOCH
 from rocwright.provenance.safe_json import LARGEST_SBOM

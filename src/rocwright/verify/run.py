@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rocwheel.errors import CheckError, RocwrightError
 from rocwheel.folders.temporary import temporary_folder
-from rocwheel.wheels.normalise import form_of
+from rocwheel.wheels.canonicalize import form_of
 from rocwright import sandbox
 from rocwright.bases.roots import unpacked_root
 from rocwright.catalog.model import Check, Component

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from rocwheel.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from rocwheel.api import bundle, diff, inspect, merge, normalise, runs_on, slim, split, target
+    from rocwheel.api import canonicalize, diff, inspect, merge, repair, runs_on, slim, split, target
 
-__all__ = ["bundle", "diff", "inspect", "merge", "normalise", "runs_on", "slim", "split", "target"]
+__all__ = ["canonicalize", "diff", "inspect", "merge", "repair", "runs_on", "slim", "split", "target"]
 
 
 def __getattr__(name: str) -> object:

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rocwheel.wheels.canonicalize import Normalised
     from rocwheel.wheels.diff.model import Difference
     from rocwheel.wheels.inspection import Inspection
-    from rocwheel.wheels.normalise import Normalised
+    from rocwheel.wheels.repair import Made
     from rocwheel.wheels.runs_on import Judged
     from rocwheel.wheels.slim.report import Report
     from rocwheel.wheels.split.merge import Merged
     from rocwheel.wheels.split.wheel import Split
-    from rocwheel.wheels.standalone import Made
 
 
 def target(gpu: str) -> str:
@@ -42,7 +42,7 @@ def runs_on(path: str | Path, gpu: str) -> list[Judged]:
     Judged from the files: nothing is run. An empty list: there is no GPU code in it.
     """
     from rocwheel.wheels.choose import targets
-    from rocwheel.wheels.gpu import machines
+    from rocwheel.wheels.devicecode.gpu import machines
     from rocwheel.wheels.runs_on import runs_on as judge
 
     (wanted,) = targets([target(gpu)], machines().values())
@@ -78,7 +78,7 @@ def merge(wheels: Iterable[str | Path], out: str | Path) -> Merged:
     return merge_wheels([Path(one) for one in wheels], Path(out))
 
 
-def bundle(
+def repair(
     wheel: str | Path, out: str | Path, *, rocm: Iterable[str | Path], gpu: str | Sequence[str] = ()
 ) -> Made:
     """Write a wheel with all that it needs of ROCm inside to `out`, a folder or the file's path.
@@ -86,17 +86,17 @@ def bundle(
     `rocm` are folders that ROCm lies in; `gpu` the GPUs whose kernels are brought in, all without it.
     """
     from rocwheel.wheels.asked import chosen_targets
-    from rocwheel.wheels.standalone import Request
-    from rocwheel.wheels.standalone import bundle as write
+    from rocwheel.wheels.repair import Request
+    from rocwheel.wheels.repair import bundle as write
 
     wanted = chosen_targets([gpu] if isinstance(gpu, str) else gpu, lambda text: None)
     request = Request(roots=tuple(Path(one) for one in rocm), targets=wanted)
     return write(Path(wheel), request, Path(out), epoch=_epoch())
 
 
-def normalise(wheel: str | Path, out: str | Path) -> Normalised:
+def canonicalize(wheel: str | Path, out: str | Path) -> Normalised:
     """Write a wheel, packed or not, to the file or into the folder `out`, as its content's one form."""
-    from rocwheel.wheels.normalise import normalise as write
+    from rocwheel.wheels.canonicalize import normalise as write
 
     return write(Path(wheel), Path(out), epoch=_epoch())
 

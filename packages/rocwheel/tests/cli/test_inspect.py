@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from rocwheel.cli import VERBS
+from rocwheel.cli import ALIASES, VERBS, cli
 from rocwheel.cli.inspect import command
 from rocwheel_samples.fatbin import entry_id, fatbin, gpu_elf, host_elf, plain_bundle, write_wheel
 
@@ -82,3 +82,11 @@ def test_what_need_not_be_loaded_is_not(wheel: Path, tmp_path: Path) -> None:
         )
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
         assert done.stdout.splitlines()[-1] == "set()"
+
+
+@pytest.mark.parametrize(("old", "new"), ALIASES.items())
+def test_a_verb_of_before_is_the_verb_of_today_and_help_does_not_name_it(old: str, new: str) -> None:
+    told = [CliRunner().invoke(cli, [verb, "--help"]) for verb in (old, new)]
+    assert [one.exit_code for one in told] == [0, 0]
+    assert told[0].output.partition("\n")[2] == told[1].output.partition("\n")[2]
+    assert old not in CliRunner().invoke(cli, ["--help"]).output

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.errors import InputError
-from rocwheel.wheels.gpu import machines
+from rocwheel.wheels.devicecode.gpu import machines
 from rocwheel.wheels.gpu_names import GpuTable, find, find_one, gpu_table, only_targets, target_id
 from rocwheel_samples.command import Command
 from rocwheel_samples.trees import write_tree

@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from rocwheel.errors import CheckError
-from rocwheel.wheels import fatbin
+from rocwheel.wheels.devicecode import fatbin
 from rocwheel.wheels.elf import Elf
 from rocwheel.wheels.source import Held
 from rocwheel_samples.fatbin import entry_id, gpu_elf, plain_bundle

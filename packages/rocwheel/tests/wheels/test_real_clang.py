@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from rocwheel.files.atomic import sha256_file
-from rocwheel.wheels.codeobjects import check_targets, code_objects
-from rocwheel.wheels.fatbin import FatBinary, fat_binary
+from rocwheel.wheels.devicecode.code_objects import check_targets, code_objects
+from rocwheel.wheels.devicecode.fatbin import FatBinary, fat_binary
 from rocwheel.wheels.inspection import kernels_of
 from rocwheel.wheels.source import FileSource
 from rocwheel_samples.hip_compiler import compile_library, llvm, run

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 from rocwheel.cli import cli
 from rocwheel.wheels.choose import Target
-from rocwheel.wheels.gpu import machines
-from rocwheel.wheels.loose import kinds
+from rocwheel.wheels.devicecode.gpu import machines
+from rocwheel.wheels.devicecode.loose import kinds
 from rocwheel.wheels.runs_on import Judged, RunsOn, runs_on, worst
 from rocwheel_samples.fatbin import entry_id, fatbin, gpu_elf, host_elf, plain_bundle, write_wheel
 
@@ -151,11 +151,11 @@ def test_the_command_tells_scripts_by_its_exit_code(tmp_path: Path) -> None:
     wheel = write_wheel(tmp_path / "x.whl", {"x.so": library(["gfx1100"])})
     run = CliRunner().invoke
 
-    assert run(cli, ["runs-on", "gfx1100", str(wheel)]).exit_code == 0
-    assert run(cli, ["runs-on", "gfx803", str(wheel)]).exit_code == 12
-    assert run(cli, ["runs-on", "gfx1103", str(wheel)]).exit_code == 12
-    assert run(cli, ["runs-on", "gfx1103", "--with-override", str(wheel)]).exit_code == 0
+    assert run(cli, ["check-gpu", "gfx1100", str(wheel)]).exit_code == 0
+    assert run(cli, ["check-gpu", "gfx803", str(wheel)]).exit_code == 12
+    assert run(cli, ["check-gpu", "gfx1103", str(wheel)]).exit_code == 12
+    assert run(cli, ["check-gpu", "gfx1103", "--with-override", str(wheel)]).exit_code == 0
 
-    told = json.loads(run(cli, ["runs-on", "Strix Halo", "--json", str(wheel)]).stdout)
+    told = json.loads(run(cli, ["check-gpu", "Strix Halo", "--json", str(wheel)]).stdout)
     assert told["gpu"] == "gfx1151" and told["runs"] is False
     assert told["judged"][str(wheel)][0]["verdict"] == "only with an override"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from rocwheel.cli import PACKAGE, VERBS
+from rocwheel.cli import ALIASES, PACKAGE, VERBS
 from rocwheel.cli.caller import use
 from rocwheel.cli.verbs import Verbs
 
 
-@click.group("wheel", cls=Verbs, verbs=VERBS, package=PACKAGE)
+@click.group("wheel", cls=Verbs, verbs=VERBS, aliases=ALIASES, package=PACKAGE)
 @click.pass_context
 def command(context: click.Context) -> None:
     """The machine code in wheels and libraries: see it, judge it, trim it, serve it."""

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from rocwheel.wheels.judge.model import Finding
+    from rocwheel.wheels.lint.model import Finding
 
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
 def judged(path: Path) -> list[Finding]:
     """The findings of `path`."""
-    from rocwheel.wheels.judge.judge import judge
+    from rocwheel.wheels.lint.judge import judge
 
     return judge(path)
 

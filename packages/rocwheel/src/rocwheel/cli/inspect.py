@@ -10,9 +10,9 @@ import click
 from rocwheel.cli.common import json_option
 
 if TYPE_CHECKING:
-    from rocwheel.wheels.codeobjects import CodeObject
+    from rocwheel.wheels.devicecode.code_objects import CodeObject
     from rocwheel.wheels.inspection import Inspection, Library, TargetCode
-    from rocwheel.wheels.judge.model import Finding
+    from rocwheel.wheels.lint.model import Finding
 
 
 @click.command("inspect")

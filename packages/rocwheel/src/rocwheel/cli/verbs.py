@@ -16,7 +16,7 @@ class Verbs(click.Group):
     """A group whose commands are imported only when they are called: name -> one line of help, in order.
 
     A verb's module lies in `package` under the verb's name, or under that which `modules` gives. `sections`
-    are how help groups the verbs.
+    are how help groups the verbs, `aliases` are other words for them, which help does not name.
     """
 
     def __init__(
@@ -25,6 +25,7 @@ class Verbs(click.Group):
         verbs: Mapping[str, str],
         package: str,
         modules: Mapping[str, str] | None = None,
+        aliases: Mapping[str, str] | None = None,
         sections: Mapping[str, Mapping[str, str]] | None = None,
         **others: Any,
     ) -> None:
@@ -33,11 +34,13 @@ class Verbs(click.Group):
         self._sections = sections or {"Commands": verbs}
         self._package = package
         self._modules = modules or {}
+        self._aliases = aliases or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.verbs)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        cmd_name = self._aliases.get(cmd_name, cmd_name)
         if cmd_name not in self.verbs:
             return None
         module = self._modules.get(cmd_name, cmd_name.replace("-", "_"))
@@ -47,7 +50,12 @@ class Verbs(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in self.verbs and not args[0].startswith("-"):
+        if (
+            args
+            and args[0] not in self.verbs
+            and args[0] not in self._aliases
+            and not args[0].startswith("-")
+        ):
             from difflib import get_close_matches
 
             near = get_close_matches(args[0], self.verbs, n=2)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rocwheel.errors import InputError
 from rocwheel.wheels.detect import SYSFS, find_gpus
-from rocwheel.wheels.gpu import machines
+from rocwheel.wheels.devicecode.gpu import machines
 from rocwheel.wheels.gpu_names import GpuTable, find_one, gpu_table, target_id, with_targets
 
 AUTO = "auto"

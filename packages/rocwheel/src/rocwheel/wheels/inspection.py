@@ -8,12 +8,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from rocwheel.wheels import generic, offload
-from rocwheel.wheels.codeobjects import CodeObject, fat_binaries, objects_in, read_code
-from rocwheel.wheels.fatbin import FatBinary
+from rocwheel.wheels.devicecode import bundle as offload
+from rocwheel.wheels.devicecode import generic
+from rocwheel.wheels.devicecode.code_objects import CodeObject, fat_binaries, objects_in, read_code
+from rocwheel.wheels.devicecode.fatbin import FatBinary
 
 if TYPE_CHECKING:
-    from rocwheel.wheels.kernels import Kernel
+    from rocwheel.wheels.devicecode.kernels import Kernel
     from rocwheel.wheels.members import Member
 
 Kind = Literal["library", "bundle", "code object"]
@@ -127,7 +128,7 @@ def inspect(path: Path) -> Inspection:
 
 def kernels_of(path: Path) -> Iterator[tuple[CodeObject, tuple[Kernel, ...]]]:
     """The kernels of every code object of `path` that is machine code; raises as `inspect` does."""
-    from rocwheel.wheels.kernels import kernels
+    from rocwheel.wheels.devicecode.kernels import kernels
 
     for one, code in read_code(path):
         if one.abi:
@@ -138,7 +139,7 @@ def _loose_files(files: Iterable[tuple[str, int]]) -> tuple[LooseFiles, ...]:
     """Those of `files` (path, bytes) that are named as a library's own for a GPU are."""
     sizes: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     for path, size in files:
-        from rocwheel.wheels.loose import loose  # most wheels have none, and do without its table
+        from rocwheel.wheels.devicecode.loose import loose  # most wheels have none, and do without its table
 
         if (found := loose(path)) is not None:
             folder = path.rpartition("/")[0]

@@ -187,7 +187,7 @@ def read_record(data: bytes) -> list[Row]:
         raise CheckError(
             "RECORD cannot be read",
             cause=str(error),
-            next_step="rocwheel normalise writes it anew",
+            next_step="rocwheel canonicalize writes it anew",
         ) from error
 
 

@@ -9,10 +9,10 @@ from enum import StrEnum
 from pathlib import Path, PurePosixPath
 
 from rocwheel.wheels.choose import ANY_GPU, Code, Target, needed
-from rocwheel.wheels.codeobjects import fat_binaries
-from rocwheel.wheels.fatbin import FatBinary
-from rocwheel.wheels.generic import generic_targets
-from rocwheel.wheels.loose import Kind, kinds, loose
+from rocwheel.wheels.devicecode.code_objects import fat_binaries
+from rocwheel.wheels.devicecode.fatbin import FatBinary
+from rocwheel.wheels.devicecode.generic import generic_targets
+from rocwheel.wheels.devicecode.loose import Kind, kinds, loose
 from rocwheel.wheels.members import members
 from rocwheel.wheels.overrides import Overrides, the_overrides
 

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from rocwheel.wheels.audit.facts import concerns, isas, table
-from rocwheel.wheels.gpu import machines
+from rocwheel.wheels.devicecode.gpu import machines
 from rocwheel.wheels.gpu_names import gpu_table
 
 

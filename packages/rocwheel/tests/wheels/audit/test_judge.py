@@ -11,7 +11,7 @@ import pytest
 
 from rocwheel.wheels.audit.judge import AuditVerdict, Judged, Question, judge
 from rocwheel.wheels.audit.llvm import Disassembler, find_disassembler
-from rocwheel.wheels.codefile import CodeFile
+from rocwheel.wheels.devicecode.code_object import CodeFile
 from rocwheel_samples.gpu_assembly import assemble, damages, kernel_source, llvm_tool
 
 END = "\ns_endpgm\n"

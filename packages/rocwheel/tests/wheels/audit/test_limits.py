@@ -4,7 +4,7 @@ import pytest
 
 from rocwheel.wheels.audit.facts import isas
 from rocwheel.wheels.audit.limits import excesses, may_want_more_lds
-from rocwheel.wheels.kernels import Argument, Descriptor, Kernel
+from rocwheel.wheels.devicecode.kernels import Argument, Descriptor, Kernel
 
 WGP_MODE = 1 << 29
 

@@ -8,10 +8,10 @@ from click.testing import CliRunner
 
 from rocwheel.cli import cli
 from rocwheel.errors import CheckError, InputError
+from rocwheel.wheels.canonicalize import normalise
 from rocwheel.wheels.diff.model import Change
 from rocwheel.wheels.diff.text import lines, summary
 from rocwheel.wheels.diff.wheels import diff
-from rocwheel.wheels.normalise import normalise
 from rocwheel_samples.fatbin import plain_bundle
 from rocwheel_samples.hip_compiler import compile_library
 from rocwheel_samples.wheel_making import FILES, METADATA, WHEEL, small_wheel

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.cli import cli
-from rocwheel.wheels.gpu import machines
+from rocwheel.wheels.devicecode.gpu import machines
 from rocwheel.wheels.picture.anatomy import HOST, OTHER, SEVERAL, Anatomy, FileParts, Part, anatomy, colours
 from rocwheel.wheels.picture.draw import html, svg
 from rocwheel_samples.fatbin import (

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from rocwheel.errors import CheckError
-from rocwheel.wheels.codeobjects import code_objects, fat_binaries
-from rocwheel.wheels.offload import Bundle
+from rocwheel.wheels.devicecode.bundle import Bundle
+from rocwheel.wheels.devicecode.code_objects import code_objects, fat_binaries
 from rocwheel.wheels.slim import slim
 from rocwheel_samples.fatbin import compressed_bundle, entry_id, gpu_elf, plain_bundle
 from rocwheel_samples.hip_compiler import llvm, run

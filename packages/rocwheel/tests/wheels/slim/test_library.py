@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rocwheel.errors import CheckError, InputError, RocwrightError
-from rocwheel.wheels.codeobjects import code_objects
+from rocwheel.wheels.devicecode.code_objects import code_objects
 from rocwheel.wheels.slim import slim
 from rocwheel_samples.hip_compiler import compile_library, llvm, run
 from rocwheel_samples.loading import code_in, link_program, registered

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from rocwheel.cli.slim import command
 from rocwheel.errors import CheckError, InputError
 from rocwheel.wheels.choose import Target
-from rocwheel.wheels.codeobjects import code_objects
+from rocwheel.wheels.devicecode.code_objects import code_objects
 from rocwheel.wheels.metadata import read_record
 from rocwheel.wheels.slim import slim
 from rocwheel.wheels.slim.wheel import slim_version

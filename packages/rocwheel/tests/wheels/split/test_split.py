@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from rocwheel.cli import cli
 from rocwheel.errors import CheckError, InputError, RocwrightError
 from rocwheel.wheels.archive import open_wheel
-from rocwheel.wheels.codeobjects import code_objects
+from rocwheel.wheels.canonicalize import normalise
+from rocwheel.wheels.devicecode.code_objects import code_objects
 from rocwheel.wheels.diff.wheels import diff
-from rocwheel.wheels.normalise import normalise
 from rocwheel.wheels.slim import slim
 from rocwheel.wheels.split.manifest import NAME, NEUTRAL
 from rocwheel.wheels.split.merge import merge_wheels

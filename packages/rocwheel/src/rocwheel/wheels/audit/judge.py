@@ -13,8 +13,8 @@ from rocwheel.wheels.audit.facts import Concern, concerns, isas, table
 from rocwheel.wheels.audit.limits import excesses, may_want_more_lds
 from rocwheel.wheels.audit.listing import Comparison, Function
 from rocwheel.wheels.audit.llvm import Disassembler, check_listing
-from rocwheel.wheels.codefile import CodeFile
-from rocwheel.wheels.kernels import Kernel, kernels_of
+from rocwheel.wheels.devicecode.code_object import CodeFile
+from rocwheel.wheels.devicecode.kernels import Kernel, kernels_of
 
 MOST_FUNCTIONS = 200_000
 """More in one code object is none that a compiler wrote."""

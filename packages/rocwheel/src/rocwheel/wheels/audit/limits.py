@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rocwheel.wheels.audit.facts import Isa, Registers
-from rocwheel.wheels.kernels import Descriptor, Kernel
+from rocwheel.wheels.devicecode.kernels import Descriptor, Kernel
 
 LARGEST_WORKGROUP = 1024
 """Work-items of a work-group where a kernel names no number (AMDGPUUsage, amdgpu-flat-work-group-size)."""

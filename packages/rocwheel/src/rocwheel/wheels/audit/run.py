@@ -12,7 +12,7 @@ from rocwheel.errors import InputError
 from rocwheel.wheels.audit.facts import isas
 from rocwheel.wheels.audit.judge import AuditVerdict, Judged, Question, Reason, judge
 from rocwheel.wheels.audit.llvm import Disassembler, find_disassembler
-from rocwheel.wheels.codeobjects import CodeObject, code_objects, read_code
+from rocwheel.wheels.devicecode.code_objects import CodeObject, code_objects, read_code
 from rocwheel.wheels.overrides import the_overrides
 
 

@@ -7,11 +7,11 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rocwheel.wheels.codefile import CodeFile
-from rocwheel.wheels.codeobjects import code_objects, read_code
+from rocwheel.wheels.devicecode.code_object import CodeFile
+from rocwheel.wheels.devicecode.code_objects import code_objects, read_code
+from rocwheel.wheels.devicecode.gpu import is_gpu_elf, is_unnamed
+from rocwheel.wheels.devicecode.kernels import Kernel, kernels_of
 from rocwheel.wheels.diff.model import CodeDifference, KernelChange, changes
-from rocwheel.wheels.gpu import is_gpu_elf, is_unnamed
-from rocwheel.wheels.kernels import Kernel, kernels_of
 
 NUMBERS = (
     "vgprs",

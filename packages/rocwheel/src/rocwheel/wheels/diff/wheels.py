@@ -11,10 +11,10 @@ from pathlib import Path, PurePosixPath
 
 from rocwheel.files.atomic import sha256_bytes, sha256_file
 from rocwheel.wheels.archive import opened
+from rocwheel.wheels.devicecode.fatbin import may_hold_code
 from rocwheel.wheels.diff import code, libraries
 from rocwheel.wheels.diff.model import Change, Difference, FileDifference, changes
 from rocwheel.wheels.elf import MAGIC
-from rocwheel.wheels.fatbin import may_hold_code
 from rocwheel.wheels.metadata import DIST_INFO, RECORD, SIGNATURES, Headers, parse_name
 from rocwheel.wheels.write import File
 

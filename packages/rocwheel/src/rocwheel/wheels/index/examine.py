@@ -19,9 +19,9 @@ from packaging.version import InvalidVersion, Version
 
 from rocwheel.errors import CheckError, RocwrightError
 from rocwheel.wheels import zips
-from rocwheel.wheels.fatbin import fat_binary, may_hold_code
-from rocwheel.wheels.generic import covers
-from rocwheel.wheels.gpu import machines
+from rocwheel.wheels.devicecode.fatbin import fat_binary, may_hold_code
+from rocwheel.wheels.devicecode.generic import covers
+from rocwheel.wheels.devicecode.gpu import machines
 from rocwheel.wheels.members import HEAD
 from rocwheel.wheels.source import Budget, Held, Source
 

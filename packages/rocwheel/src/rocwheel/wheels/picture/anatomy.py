@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocwheel.wheels.fatbin import FatBinary, fat_binary, may_hold_code
+from rocwheel.wheels.devicecode.fatbin import FatBinary, fat_binary, may_hold_code
+from rocwheel.wheels.devicecode.loose import loose
 from rocwheel.wheels.inspection import natural
-from rocwheel.wheels.loose import loose
 from rocwheel.wheels.members import Member, members
 
 HOST, OTHER = "host code", "other files"

@@ -9,7 +9,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from rocwheel.units import size
-from rocwheel.wheels.judge.model import Finding
+from rocwheel.wheels.lint.model import Finding
 from rocwheel.wheels.picture.anatomy import Anatomy, FileParts, Part, colours
 
 WIDTH, MARGIN = 960, 24

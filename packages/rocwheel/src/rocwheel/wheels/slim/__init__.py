@@ -7,8 +7,8 @@ from pathlib import Path
 
 from rocwheel.errors import InputError
 from rocwheel.wheels.choose import Target, targets
-from rocwheel.wheels.generic import generic_targets
-from rocwheel.wheels.gpu import machines
+from rocwheel.wheels.devicecode.generic import generic_targets
+from rocwheel.wheels.devicecode.gpu import machines
 from rocwheel.wheels.slim.folder import slim_file, slim_folder
 from rocwheel.wheels.slim.report import Report
 from rocwheel.wheels.slim.wheel import SUFFIX, slim_wheel

@@ -13,7 +13,14 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 import zstandard
 
-from rocwheel.wheels.offload import ALIGNMENT, COMPRESSED_MAGIC, MAGIC, Bundle, Compression, contents
+from rocwheel.wheels.devicecode.bundle import (
+    ALIGNMENT,
+    COMPRESSED_MAGIC,
+    MAGIC,
+    Bundle,
+    Compression,
+    contents,
+)
 from rocwheel.wheels.parts import Joined, Part, held, pieces, zeros
 from rocwheel.wheels.scratch import Scratch, scratch
 from rocwheel.wheels.source import Source

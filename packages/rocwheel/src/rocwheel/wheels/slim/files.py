@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rocwheel.errors import CheckError
 from rocwheel.wheels.choose import Code, Target, needed
-from rocwheel.wheels.gpu import HEADER_SIZE, gpu_header, is_gpu_elf, is_unnamed
+from rocwheel.wheels.devicecode.gpu import HEADER_SIZE, gpu_header, is_gpu_elf, is_unnamed
 from rocwheel.wheels.slim.wish import Wish
 
 PREFIX = "gfx"
@@ -52,7 +52,7 @@ class _Kind(NamedTuple):
 
 def _what(path: str, head: bytes) -> _Kind | None:
     if PREFIX in path:
-        from rocwheel.wheels.loose import loose  # loads pydantic, which most wheels can do without
+        from rocwheel.wheels.devicecode.loose import loose  # loads pydantic, which most wheels can do without
 
         if found := loose(path):
             return _Kind(found.kind, Code(found.targets, found.features), found.needed)
@@ -67,6 +67,6 @@ def _without(folder: str, kind: str, missing: Sequence[Target]) -> CheckError:
     return CheckError(
         f"{folder or 'the folder'} has files of {kind} for other GPUs and none for {names}",
         cause="it was not built for this GPU",
-        next_step="--allow-missing leaves it so; rocwheel runs-on says which code may do",
+        next_step="--allow-missing leaves it so; rocwheel check-gpu says which code may do",
         subject=folder,
     )

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rocwheel.wheels.choose import Code, Target, needed
+from rocwheel.wheels.devicecode.bundle import Bundle, Compression
+from rocwheel.wheels.devicecode.fatbin import BUNDLES, fat_binary
 from rocwheel.wheels.elf import Elf
-from rocwheel.wheels.fatbin import BUNDLES, fat_binary
-from rocwheel.wheels.offload import Bundle, Compression
 from rocwheel.wheels.parts import Joined, Part, whole, zeros
 from rocwheel.wheels.scratch import Scratch
 from rocwheel.wheels.slim.bundles import rebuilt

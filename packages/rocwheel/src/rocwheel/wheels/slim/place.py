@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rocwheel.errors import CheckError
-from rocwheel.wheels.offload import ALIGNMENT
+from rocwheel.wheels.devicecode.bundle import ALIGNMENT
 from rocwheel.wheels.parts import Part, whole, zeros
 from rocwheel.wheels.slim.cut import PAGE, Span
 from rocwheel.wheels.source import Source

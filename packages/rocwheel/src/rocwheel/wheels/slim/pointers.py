@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TypeVar
 
+from rocwheel.wheels.devicecode.fatbin import WRAPPER_MAGIC, WRAPPERS
 from rocwheel.wheels.elf import MOST_RELOCATIONS, Elf, Section
-from rocwheel.wheels.fatbin import WRAPPER_MAGIC, WRAPPERS
 from rocwheel.wheels.slim.cut import Span, cannot
 from rocwheel.wheels.source import CHUNK
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 from rocwheel.errors import CheckError
 from rocwheel.wheels.choose import Code, needed
-from rocwheel.wheels.gpu import HEADER_SIZE
-from rocwheel.wheels.offload import ALIGNMENT, LONGEST_ID, MAGIC, MOST_ENTRIES, parse_entry_id
+from rocwheel.wheels.devicecode.bundle import ALIGNMENT, LONGEST_ID, MAGIC, MOST_ENTRIES, parse_entry_id
+from rocwheel.wheels.devicecode.gpu import HEADER_SIZE
 from rocwheel.wheels.parts import Joined, Part
 from rocwheel.wheels.scratch import Scratch
 from rocwheel.wheels.slim.cut import Span

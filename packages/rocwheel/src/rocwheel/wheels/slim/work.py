@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from rocwheel.errors import CheckError
-from rocwheel.wheels import elf, offload
-from rocwheel.wheels.fatbin import BUNDLES
-from rocwheel.wheels.gpu import is_gpu_elf
-from rocwheel.wheels.offload import is_bundle
+from rocwheel.wheels import elf
+from rocwheel.wheels.devicecode import bundle as offload
+from rocwheel.wheels.devicecode.bundle import is_bundle
+from rocwheel.wheels.devicecode.fatbin import BUNDLES
+from rocwheel.wheels.devicecode.gpu import is_gpu_elf
 from rocwheel.wheels.scratch import Scratch
 from rocwheel.wheels.slim.files import other_files
 from rocwheel.wheels.slim.library import Slimmed, slim_bundles, slim_library

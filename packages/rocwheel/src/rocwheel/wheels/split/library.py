@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rocwheel.errors import CheckError
-from rocwheel.wheels import offload
+from rocwheel.wheels.devicecode import bundle as offload
+from rocwheel.wheels.devicecode.fatbin import BUNDLES, FatBinary
 from rocwheel.wheels.elf import Elf
-from rocwheel.wheels.fatbin import BUNDLES, FatBinary
 from rocwheel.wheels.parts import Joined, Part, held, pieces, whole, zeros
 from rocwheel.wheels.scratch import Scratch
 from rocwheel.wheels.slim.bundles import alignment, packed, plain

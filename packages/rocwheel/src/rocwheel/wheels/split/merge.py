@@ -10,7 +10,7 @@ from pathlib import Path
 from rocwheel.errors import CheckError, InputError
 from rocwheel.wheels.archive import open_wheel
 from rocwheel.wheels.choose import Target
-from rocwheel.wheels.gpu import machines
+from rocwheel.wheels.devicecode.gpu import machines
 from rocwheel.wheels.metadata import RECORD, Row, dist_info_folder, parse_name
 from rocwheel.wheels.retitle import named, retitled
 from rocwheel.wheels.scratch import Scratch, scratch

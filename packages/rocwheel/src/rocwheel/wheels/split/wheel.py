@@ -10,11 +10,11 @@ from pathlib import Path
 
 from rocwheel.errors import CheckError
 from rocwheel.wheels.archive import open_wheel
+from rocwheel.wheels.devicecode.bundle import is_bundle
+from rocwheel.wheels.devicecode.fatbin import FatBinary, fat_binary, may_hold_code
+from rocwheel.wheels.devicecode.loose import loose
 from rocwheel.wheels.elf import MAGIC, RELOCATABLE, Elf
-from rocwheel.wheels.fatbin import FatBinary, fat_binary, may_hold_code
-from rocwheel.wheels.loose import loose
 from rocwheel.wheels.metadata import RECORD, Headers, WheelName, dist_info_folder, parse_name, with_local
-from rocwheel.wheels.offload import is_bundle
 from rocwheel.wheels.retitle import named, retitled
 from rocwheel.wheels.scratch import Scratch, scratch
 from rocwheel.wheels.source import Source

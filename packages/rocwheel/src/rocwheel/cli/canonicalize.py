@@ -1,0 +1,104 @@
+"""`rocwheel canonicalize`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rocwheel.cli.common import json_option
+
+
+@click.command("canonicalize")
+@click.argument("path", type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    help="A folder, or NAME.whl. Without it a wheel is replaced, an unpacked one written here.",
+)
+@click.option(
+    "--epoch", type=int, help="Seconds since 1970 that all files get, instead of SOURCE_DATE_EPOCH."
+)
+@click.option("--check", is_flag=True, help="Write nothing; fail where a wheel is not in its one form.")
+@click.option("--fix-record", is_flag=True, help="Make RECORD anew even where it contradicts the files.")
+@json_option
+def command(
+    path: Path, out: Path | None, epoch: int | None, check: bool, fix_record: bool, as_json: bool
+) -> None:
+    """Wheels in the one form that the same content always has: the same bytes on every machine.
+
+    PATH is a wheel, a folder of wheels, or an unpacked wheel. Without --epoch the time is SOURCE_DATE_EPOCH,
+    else 1980-01-01; --check without --epoch takes whatever one time a wheel has.
+    """
+    from rocwheel.wheels.canonicalize import wheels_in
+
+    if check:
+        _check(wheels_in(path), epoch, as_json)
+    else:
+        _write(wheels_in(path), out, epoch, fix_record, as_json)
+
+
+def _check(wheels: list[Path], epoch: int | None, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from rocwheel.cli.tell import print_json
+    from rocwheel.errors import CheckError, InputError
+    from rocwheel.wheels.canonicalize import form_of
+
+    if any(wheel.is_dir() for wheel in wheels):
+        raise InputError(
+            "an unpacked wheel has no form to check",
+            cause="order, times and compression are those of a zip",
+            next_step="check the wheel itself",
+        )
+    forms = [(wheel, form_of(wheel, epoch=epoch)) for wheel in wheels]
+    wrong = [f"{wheel.name}: {one}" for wheel, form in forms for one in form.differences]
+    if as_json:
+        print_json(
+            [{"wheel": wheel, "normal": not form.differences, **asdict(form)} for wheel, form in forms]
+        )
+        raise SystemExit(CheckError.failure.exit_code if wrong else 0)
+    count = sum(not form.differences for _, form in forms)
+    if wrong:
+        raise CheckError(
+            f"{len(forms) - count} of {len(forms)} wheels not in their one form",
+            detail="\n".join(wrong),
+            cause="they were written by another tool, or changed since",
+            next_step="rocwheel canonicalize writes them so",
+        )
+    click.echo(f"in their one form: {count} of {len(forms)}")
+
+
+def _write(wheels: list[Path], out: Path | None, epoch: int | None, fix_record: bool, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from rocwheel.cli.common import say
+    from rocwheel.cli.tell import print_json, print_table
+    from rocwheel.errors import InputError
+    from rocwheel.wheels.canonicalize import normalise
+    from rocwheel.wheels.write import epoch_from_environment
+
+    if len(wheels) > 1 and out and not out.is_dir():
+        raise InputError(
+            f"{out} is no folder, and there are several wheels",
+            cause="a folder must be there before it is written into",
+            next_step=f"mkdir {out}",
+        )
+    time = epoch_from_environment() if epoch is None else epoch
+    made = []
+    for wheel in wheels:
+        say(f"  {wheel.name}")
+        target = out or (Path() if wheel.is_dir() else wheel)
+        made.append(normalise(wheel, target, epoch=time, fix_record=fix_record))
+    if as_json:
+        print_json([asdict(one) for one in made])
+        return
+    print_table(
+        ("wheel", "bytes", "sha256", ""),
+        [
+            (str(one.path), f"{one.size:,}", one.sha256, "" if one.changed else "was so already")
+            for one in made
+        ],
+        right=(1,),
+    )

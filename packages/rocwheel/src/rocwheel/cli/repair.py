@@ -1,0 +1,154 @@
+"""`rocwheel repair`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from rocwheel.cli.common import complete_gpu, json_option, say
+
+if TYPE_CHECKING:
+    from rocwheel.wheels.repair import Plan
+
+_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+
+
+@click.command("repair")
+@click.argument("wheel", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--rocm", "roots", type=_FOLDER, multiple=True, help="A folder that ROCm lies in. Repeatable.")
+@click.option("--search", type=_FOLDER, multiple=True, help="Another folder of libraries. Repeatable.")
+@click.option(
+    "--gpu", "gpus", multiple=True, shell_complete=complete_gpu, help="Only the kernels for these GPUs."
+)
+@click.option("--exclude", multiple=True, metavar="GLOB", help="Leave out a library, or a file that is read.")
+@click.option("--include", multiple=True, metavar="GLOB", help="Bring in a library that nothing names.")
+@click.option("--only", multiple=True, metavar="GLOB", help="Of the wheel's own libraries, only these.")
+@click.option("--system/--no-system", default=True, help="Search this machine's folders too.")
+@click.option(
+    "--layout",
+    type=click.Choice(["linux", "windows"]),
+    default=None,
+    help="As the wheel's name says, if not given.",
+)
+@click.option("-o", "--out", type=click.Path(path_type=Path), default=Path(), help="A folder, or NAME.whl.")
+@click.option("--trace", "watch", is_flag=True, help="Load the new wheel and watch what it opens.")
+@click.option(
+    "--run",
+    "programs",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE.py",
+    help="With --trace: a program that uses the wheel, as its own libraries are loaded. Repeatable.",
+)
+@click.option("--plan", "only_plan", is_flag=True, help="Write nothing: say what would be brought in.")
+@json_option
+def command(
+    wheel: Path,
+    roots: tuple[Path, ...],
+    search: tuple[Path, ...],
+    gpus: tuple[str, ...],
+    exclude: tuple[str, ...],
+    include: tuple[str, ...],
+    only: tuple[str, ...],
+    system: bool,
+    layout: Literal["linux", "windows"] | None,
+    out: Path,
+    watch: bool,
+    programs: tuple[Path, ...],
+    only_plan: bool,
+    as_json: bool,
+) -> None:
+    """WHEEL with all that it needs of ROCm inside, to be installed where there is none.
+
+    Beside the libraries that its own need, it gets those that ROCm's open by name and the kernels that they
+    read. Folders are searched in the order given, the system's last. --trace loads the result in a clean
+    process; what comes from outside, or is opened and was not brought in, is an error.
+    """
+    from dataclasses import asdict
+
+    from rocwheel.cli.caller import gpus as known
+    from rocwheel.cli.tell import print_json
+    from rocwheel.wheels.repair import Request, bundle, check_traced, plan_for
+    from rocwheel.wheels.write import epoch_from_environment
+
+    request = Request(
+        roots=roots,
+        search=search,
+        targets=known().chosen_targets(gpus, say) if gpus else (),
+        exclude=exclude,
+        include=include,
+        only=only,
+        system=system,
+        layout=layout or "",
+    )
+    if only_plan:
+        plan = plan_for(wheel, request)
+        print_json(_as_data(plan)) if as_json else _tell(plan)
+        return
+    if programs and not watch:
+        raise click.UsageError("--run goes with --trace.")
+    made = bundle(wheel, request, out, epoch=epoch_from_environment())
+    traced = check_traced(made, request, programs) if watch else None
+    if as_json:
+        seen = asdict(traced) if traced is not None else None
+        print_json({"wheel": made.path, "size": made.size, "plan": _as_data(made.plan), "trace": seen})
+        return
+    _tell(made.plan)
+    if traced is not None:
+        files = f", {len(traced.read):,} of its files opened" if traced.files_seen else "; no strace here"
+        click.echo(f"traced: {len(traced.loaded)} of its libraries loaded{files}; nothing from outside")
+        for name, who in traced.absent:
+            click.echo(f"looked for in vain, by {who}: {name}, which ROCm has not either")
+    click.echo(f"\n{made.path}  {made.size:,} bytes")
+
+
+def _as_data(plan: Plan) -> dict[str, object]:
+    from dataclasses import asdict
+
+    return asdict(plan) | {"size": plan.size}
+
+
+def _tell(plan: Plan) -> None:
+    from rocwheel.cli.tell import print_table
+
+    aliases: dict[str, list[str]] = {}
+    for alias in plan.aliases:
+        aliases.setdefault(alias.of, []).append(alias.place.rpartition("/")[2])
+    print_table(
+        ("brought in", "bytes", "from", "for"),
+        [
+            (
+                " = ".join((one.name, *aliases.get(one.name, ()))),
+                f"{one.size:,}",
+                str(one.source),
+                ", ".join(one.wanted_by[:3]) + (" ..." if len(one.wanted_by) > 3 else ""),
+            )
+            for one in plan.libraries
+        ],
+        right=(1,),
+    )
+    by_library: dict[str, list[int]] = {}
+    for file in plan.data:
+        by_library.setdefault(file.of, []).append(file.size)
+    for library, sizes in by_library.items():
+        click.echo(f"{library} reads {len(sizes):,} files, {sum(sizes):,} bytes")
+    if plan.dropped:
+        left = ", ".join(f"{target} {size:,}" for target, size in plan.dropped.items())
+        click.echo(f"left out, bytes of other targets: {left}")
+    for name, why in plan.kept_out.items():
+        click.echo(f"not brought in: {name}: {why}")
+    for one in plan.without:
+        click.echo(f"goes without {one.name} (for {', '.join(one.wanted_by)}): {one.why}")
+    for one in plan.named:
+        click.echo(f"perhaps opened by {', '.join(one.wanted_by)}: {one.name} (--include brings it in)")
+    for one in plan.missing:
+        why = f": {one.why}" if one.why else ""
+        click.echo(
+            click.style("MISSING", fg="red", bold=True) + f" {one.name}, for {', '.join(one.wanted_by)}{why}"
+        )
+    without = [one.name for one in plan.libraries if not any(f"/{one.soname}/" in at for at in plan.licences)]
+    if without:
+        click.echo(f"no licence was found for: {', '.join(without)}")
+    click.echo(f"into {plan.home}: {plan.size:,} bytes{f'; {plan.platform}' if plan.platform else ''}")

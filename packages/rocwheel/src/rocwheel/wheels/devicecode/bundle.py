@@ -1,0 +1,302 @@
+"""Offload bundles: the containers in which clang puts one code object per GPU target into a file.
+
+Source of the formats: clang's documentation "Clang Offload Bundler" (Bundled Binary File Layout, Compressed
+Offload Bundle File Layout) and llvm/lib/Object/OffloadBundle.cpp.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from rocwheel.errors import CheckError
+from rocwheel.wheels.devicecode.gpu import HEADER_SIZE, GpuHeader, gpu_header, is_unnamed
+from rocwheel.wheels.devicecode.unpacking import Unpacking, unsound
+from rocwheel.wheels.source import CHUNK, Source
+
+MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
+COMPRESSED_MAGIC = b"CCOB"
+
+ALIGNMENT = 4096
+"""Where clang and the linker put the next bundle, and clang a code object in its bundle."""
+
+MOST_ENTRIES = 4096
+LONGEST_ID = 1024
+
+# hipv4-amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-; `hip` is the older kind, `hcc` that of the compiler before
+# it, and a fourth part of the triple may be written out.
+_ENTRY_ID = re.compile(
+    r"(?:hip(?:v4)?|hcc)-(?P<isa>amdgcn|spirv64)-amd-amdhsa-(?:unknown)?-?"
+    r"(?P<target>[a-z][a-z0-9]*(?:-[a-z0-9]+)*)(?P<features>(?::[a-z]+[+-])*)"
+)
+
+Compression = Literal["", "zlib", "zstd"]
+
+_COMPRESSED_HEADERS = {1: "<IQ", 2: "<IIQ", 3: "<QQQ"}
+"""After magic, version and method: [size of the whole,] size unpacked, hash."""
+
+_COMPRESSED_BEGINNING = re.compile(rb"CCOB[\x01-\x03]\x00[\x00\x01]\x00")
+
+_METHODS: dict[int, Compression] = {0: "zlib", 1: "zstd"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One code object of a bundle. `target` is empty for the host's entry.
+
+    `offset` and `size` are in bytes of the bundle, unpacked. `header` is what the code object says of itself;
+    None for the host's entry, for what is not machine code, and for code of the oldest toolchains.
+    """
+
+    id: str
+    target: str
+    features: tuple[str, ...]
+    offset: int
+    size: int
+    header: GpuHeader | None = None
+
+    @property
+    def target_id(self) -> str:
+        """As compilers take it: gfx90a:sramecc+:xnack-."""
+        return ":".join((self.target, *self.features))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bundle:
+    """A bundle in a file: `offset` and `size` in bytes of the file, its entries in the bundle's order.
+
+    `version` is that of the compressed format, 0 for a plain bundle; `header_size` that of the compressed
+    header, 0 for a plain one; `unpacked_size` counts bytes of the plain bundle within.
+    """
+
+    offset: int
+    size: int
+    compression: Compression
+    version: int
+    header_size: int
+    unpacked_size: int
+    entries: tuple[Entry, ...]
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.size
+
+    @property
+    def code(self) -> tuple[Entry, ...]:
+        """The entries that hold code for a GPU."""
+        return tuple(entry for entry in self.entries if entry.target)
+
+
+def is_bundle(head: bytes) -> bool:
+    """Whether what begins with `head` (24 bytes are enough) is a bundle."""
+    return head.startswith((MAGIC, COMPRESSED_MAGIC))
+
+
+def read_bundles(source: Source, begin: int, end: int, *, hashes: bool = False) -> Iterator[Bundle]:
+    """The bundles that follow one another in bytes `begin` to `end`, with zeros between them.
+
+    Raises CheckError for anything that is no whole bundle, and where an entry's name and the header of its
+    code object do not agree. Memory use does not grow with what the file holds.
+    """
+    position = _next_bundle(source, begin, begin, end)
+    while position is not None:
+        bundle = read_bundle(source, position, end, hashes=hashes)
+        yield bundle
+        position = _next_bundle(source, begin, bundle.end, end)
+
+
+def read_bundle(source: Source, offset: int, end: int, *, hashes: bool = False) -> Bundle:
+    """The bundle at `offset`, of which bytes up to `end` may be part; raises as `read_bundles` does.
+
+    Of a plain bundle only headers are read; a compressed one is unpacked, and with `hashes` its own hash is
+    checked too (an md5 that guards against accidents, and costs more than all the rest).
+    """
+    if source.read_at(offset, min(len(COMPRESSED_MAGIC), end - offset)) == COMPRESSED_MAGIC:
+        return _read_compressed(source, offset, end, hashes)
+    place = source.window(offset, end - offset)
+    entries, header_size = _entries(lambda: place.read_at, place.size, source.subject)
+    size = max([header_size, *(one.offset + one.size for one in entries if one.size)])
+    return Bundle(
+        offset=offset,
+        size=size,
+        compression="",
+        version=0,
+        header_size=0,
+        unpacked_size=size,
+        entries=entries,
+    )
+
+
+def contents(
+    source: Source, bundle: Bundle, wanted: Callable[[Entry], bool] = lambda entry: bool(entry.target)
+) -> Iterator[tuple[Entry, bytes]]:
+    """The entries of a bundle that are wanted, with their bytes, in the order in which they lie there."""
+    place = source.window(bundle.offset, bundle.size)
+    read = _unpacking(source, bundle).read_at if bundle.compression else place.read_at
+    for entry in sorted(bundle.entries, key=lambda one: one.offset):
+        if wanted(entry):
+            yield entry, read(entry.offset, entry.size)
+
+
+def parse_entry_id(entry_id: str, subject: str) -> tuple[str, tuple[str, ...]] | None:
+    """Target and features of `hipv4-amdgcn-amd-amdhsa--gfx90a:xnack-`; None for the host's entry."""
+    if entry_id.startswith("host-"):
+        return None
+    match = _ENTRY_ID.fullmatch(entry_id)
+    if match is None:
+        raise unsound(subject, f"no entry of a HIP program is named {entry_id[:100]!r}")
+    return match["target"], tuple(sorted(match["features"].split(":")[1:]))
+
+
+_ReadAt = Callable[[int, int], bytes]
+"""Exactly so many bytes at an offset in a plain bundle; of one that is being unpacked only ever forward."""
+
+
+def _next_bundle(source: Source, begin: int, position: int, end: int) -> int | None:
+    """Where the next bundle begins: a whole page from `begin`, else at the next byte that is not zero."""
+    page = begin - (begin - position) // ALIGNMENT * ALIGNMENT
+    if page + len(MAGIC) <= end and is_bundle(source.read_at(page, len(MAGIC))):
+        return page
+    for at in range(position, end, CHUNK):
+        data = source.read_at(at, min(CHUNK, end - at))
+        if left := data.lstrip(b"\0"):
+            found = at + len(data) - len(left)
+            if not is_bundle(source.read_at(found, min(len(MAGIC), end - found))):
+                raise unsound(source.subject, f"at byte {found:,} there is neither a bundle nor padding")
+            return found
+    return None
+
+
+def _entries(opened: Callable[[], _ReadAt], size: int, subject: str) -> tuple[tuple[Entry, ...], int]:
+    """The entries of a plain bundle of at most `size` bytes, and the size of its header.
+
+    `opened` begins to read it anew.
+    """
+    entries, header_size = _read_header(opened(), size, subject)
+    read, end = opened(), header_size
+    headers: dict[str, GpuHeader | None] = {}
+    for entry in sorted(entries, key=lambda one: (one.offset, one.size)):
+        if entry.size == 0 and not entry.target:
+            continue
+        if entry.offset < end or entry.offset + entry.size > size:
+            raise unsound(subject, f"the entry {entry.id} overlaps another or lies outside its bundle")
+        if entry.target:
+            headers[entry.id] = _header(entry, read(entry.offset, min(entry.size, HEADER_SIZE)), subject)
+        end = entry.offset + entry.size
+    return tuple(replace(one, header=headers.get(one.id)) for one in entries), header_size
+
+
+def _read_header(read: _ReadAt, size: int, subject: str) -> tuple[tuple[Entry, ...], int]:
+    data, position = b"", 0
+
+    def take(count: int) -> bytes:
+        nonlocal data, position
+        while position + count > len(data):
+            more = min(max(ALIGNMENT, len(data)), size - len(data))
+            if more <= 0:
+                raise unsound(subject, "a bundle is cut short")
+            data += read(len(data), more)
+        position += count
+        return data[position - count : position]
+
+    if take(len(MAGIC)) != MAGIC:
+        raise unsound(subject, "a bundle does not begin as one")
+    count = int.from_bytes(take(8), "little")
+    if count > MOST_ENTRIES:
+        raise unsound(subject, f"a bundle claims {count:,} entries")
+    found: dict[str, Entry] = {}
+    for _ in range(count):
+        offset, length, id_length = struct.unpack("<QQQ", take(24))
+        if id_length > LONGEST_ID:
+            raise unsound(subject, f"a bundle entry's name claims {id_length:,} bytes")
+        name = take(id_length).decode("ascii", errors="replace")
+        target, features = parse_entry_id(name, subject) or ("", ())
+        if name in found:
+            raise unsound(subject, f"a bundle holds {name} twice")
+        found[name] = Entry(id=name, target=target, features=features, offset=offset, size=length)
+    return tuple(found.values()), position
+
+
+def _header(entry: Entry, head: bytes, subject: str) -> GpuHeader | None:
+    """What the code object says, if anything. Raises CheckError where the entry says another thing."""
+    if "-spirv64-" in entry.id:
+        return None  # SPIR-V is not ELF; the runtime compiles it for the GPU that it meets
+    if is_unnamed(head):
+        return None
+    header = gpu_header(head, f"{subject} ({entry.id})")
+    if (header.target, header.features) != (entry.target, entry.features):
+        inside = ":".join((header.target, *header.features))
+        raise CheckError(
+            f"the bundle entry {entry.id} holds code for {inside}",
+            cause="the bundle was put together from the wrong objects, or was edited",
+            next_step="build it again",
+            subject=subject,
+        )
+    return header
+
+
+def _read_compressed(source: Source, offset: int, end: int, hashes: bool) -> Bundle:
+    subject = source.subject
+    if end - offset < 8:
+        raise unsound(subject, "a bundle is cut short")
+    version, method = struct.unpack("<4xHH", source.read_at(offset, 8))
+    layout = _COMPRESSED_HEADERS.get(version)
+    if layout is None or method not in _METHODS:
+        raise CheckError(
+            f"a compressed bundle has version {version} and method {method}",
+            cause=f"known are the versions {_listed(_COMPRESSED_HEADERS)} and methods {_listed(_METHODS)}; "
+            "the compiler is newer, or the file is damaged",
+            next_step="build without --offload-compress, or report the compiler's version",
+            subject=subject,
+        )
+    header_size = 8 + struct.calcsize(layout)
+    if offset + header_size > end:
+        raise unsound(subject, "a bundle is cut short")
+    *sizes, unpacked_size, expected = struct.unpack(layout, source.read_at(offset + 8, header_size - 8))
+    size = sizes[0] if sizes else _end_of_version_1(source, offset + header_size, end) - offset
+    if not header_size <= size <= end - offset:
+        raise unsound(subject, f"a compressed bundle claims {size:,} bytes")
+    bundle = Bundle(
+        offset=offset,
+        size=size,
+        compression=_METHODS[method],
+        version=version,
+        header_size=header_size,
+        unpacked_size=unpacked_size,
+        entries=(),
+    )
+    last: list[Unpacking] = []
+
+    def opened() -> _ReadAt:
+        last[:] = [_unpacking(source, bundle, hashes=hashes)]
+        return last[0].read_at
+
+    entries, _ = _entries(opened, unpacked_size, subject)
+    last[0].finish(expected if hashes else None)
+    return replace(bundle, entries=entries)
+
+
+def _unpacking(source: Source, bundle: Bundle, *, hashes: bool = False) -> Unpacking:
+    packed = source.window(bundle.offset + bundle.header_size, bundle.size - bundle.header_size)
+    # version 1 does not say where its data end: padding may follow
+    padded = bundle.version == 1
+    return Unpacking(packed, bundle.compression, bundle.unpacked_size, padded=padded, hashes=hashes)
+
+
+def _end_of_version_1(source: Source, position: int, end: int) -> int:
+    """A bundle of version 1 does not say its size; like clang, look for where the next one begins."""
+    held = b""
+    for data in source.chunks(position, end - position):
+        position += len(data)
+        held += data
+        if found := _COMPRESSED_BEGINNING.search(held):
+            return position - len(held) + found.start()
+        held = held[-7:]
+    return end
+
+
+def _listed(known: Iterable[int]) -> str:
+    return ", ".join(map(str, known))

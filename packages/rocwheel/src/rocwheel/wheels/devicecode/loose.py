@@ -1,0 +1,114 @@
+"""Files that hold machine code or tuning data for certain GPUs, known by their paths."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from rocwheel.model import Frozen
+from rocwheel.toml.read import Reader, data_folders, parse
+from rocwheel.wheels.devicecode.gpu import any_machine, machines_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loose:
+    """What a path tells: the kind of file, the targets that it is for, and features fixed for them (sorted).
+
+    `named` is the target or family as the path has it. `needed`: a library that finds no such file for its
+    GPU fails, and is not only slower.
+    """
+
+    kind: str
+    named: str
+    targets: frozenset[str]
+    features: tuple[str, ...]
+    needed: bool
+
+
+def _check_path(text: str) -> str:
+    shape = text
+    for word in ("{target}", "{targets}"):
+        shape = shape.replace(word, "(?P<target>.)")
+    _check_pattern(shape.replace("{features}", "(?P<features>.)"))
+    return text
+
+
+def _check_pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"{text!r} is no regular expression: {error}") from error
+    return text
+
+
+class Kind(Frozen):
+    """A kind of loose file.
+
+    `missing` says what becomes of a GPU that has none. `tuned` is a pattern of the files that are made for
+    one GPU and one operation (its group of that name; none: every operation), where there are others that
+    serve any GPU slowly; `operations` has words for operations.
+    """
+
+    name: str
+    what: str
+    path: Annotated[str, AfterValidator(_check_path)]
+    needed: bool
+    missing: str
+    tuned: Annotated[str, AfterValidator(_check_pattern)] = ""
+    operations: dict[str, str] = {}
+    source: tuple[str, ...]
+
+    def tuned_for(self, paths: Iterable[str]) -> Iterator[str]:
+        """The operations for which there are tuned kernels in `paths`; empty stands for every one."""
+        if self.tuned:
+            pattern = re.compile(self.tuned)
+            yield from (match["operation"] or "" for path in paths if (match := pattern.search(path)))
+
+
+class LooseFile(Frozen):
+    """loose_kernels.toml."""
+
+    kind: tuple[Kind, ...]
+
+
+def loose(path: str) -> Loose | None:
+    """What kind of loose file `path` (with /) names, if one. Raises InputError where the catalog is wrong."""
+    for kind, pattern in _patterns():
+        if match := pattern.search(path):
+            groups = match.groupdict()
+            return Loose(
+                kind=kind.name,
+                named=groups["target"],
+                targets=machines_of(groups["target"]),
+                features=tuple(sorted(re.findall(r"[a-z]+[+-]", groups.get("features") or ""))),
+                needed=kind.needed,
+            )
+    return None
+
+
+def kinds() -> tuple[Kind, ...]:
+    """Every kind that the catalog knows."""
+    return tuple(kind for kind, _ in _patterns())
+
+
+@cache
+def _patterns() -> tuple[tuple[Kind, re.Pattern[str]], ...]:
+    reader = Reader(data_folders())
+    words = {
+        "{target}": f"(?P<target>{any_machine()})",
+        "{targets}": "(?P<target>gfx[0-9a-fx]+)",
+        "{features}": r"(?P<features>(?:[-:][a-z]+[+-])*)",
+    }
+    found = []
+    for path in reader.layers("loose_kernels.toml"):
+        for kind in parse(LooseFile, reader.data(path), path).kind:
+            text = kind.path
+            for word, meaning in words.items():
+                text = text.replace(word, meaning)
+            found.append((kind, re.compile(text)))
+    return tuple(found)

@@ -1,0 +1,114 @@
+"""A wheel, or a folder of libraries, judged as a whole in one pass over its files."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from rocwheel.errors import CheckError, InputError
+from rocwheel.wheels.devicecode.gpu import is_gpu_elf
+from rocwheel.wheels.elf import MAGIC
+from rocwheel.wheels.lint.leftovers import Search
+from rocwheel.wheels.lint.linking import linking_findings, machine_findings, policy_findings
+from rocwheel.wheels.lint.model import Finding, Grade
+from rocwheel.wheels.lint.words import content_findings, word_findings
+from rocwheel.wheels.members import Member, members
+from rocwheel.wheels.metadata import Headers, Row, WheelName, dist_info_folder, parse_name
+from rocwheel.wheels.needed import Linkage, linkage
+
+_PE_MAGIC = b"MZ"
+_PE_SUFFIXES = (".dll", ".exe", ".pyd")
+_MOST_TEXT = 64 * 1024 * 1024
+_TEXTS = ("WHEEL", "METADATA", "RECORD")
+
+
+def judge(path: Path, progress: Callable[[int], None] = lambda _: None) -> list[Finding]:
+    """What is wrong or worth knowing of `path`: a wheel, or anything else that holds libraries.
+
+    A wheel's words are compared with its content; libraries and leftovers are looked at in everything.
+    `progress` gets the bytes of each file that is done. Raises InputError or CheckError where it cannot be
+    read.
+    """
+    name = parse_name(path.name) if path.suffix == ".whl" else None
+    rows: dict[str, Row] = {}
+    texts: dict[str, bytes] = {}
+    libraries: dict[str, Linkage] = {}
+    binaries: list[str] = []
+    findings: list[Finding] = []
+    for member in members(path):
+        rows[member.path], search = _read(member)
+        findings += search.findings()
+        if name is not None and _is_word(member):
+            texts[member.path] = _text(member)
+        if _is_binary(member):
+            binaries.append(member.path)
+        if member.head.startswith(MAGIC):
+            try:
+                found = linkage(member.open())
+            except CheckError as error:
+                findings.append(_unreadable(member.path, error))
+                continue
+            if found is not None:
+                libraries[member.path] = found
+        progress(member.size)
+    headers = Headers(b"")
+    if name is not None:
+        folder = dist_info_folder(rows)
+        inside = {
+            one.removeprefix(f"{folder}/"): data for one, data in texts.items() if one.startswith(folder)
+        }
+        headers = Headers(inside.get("METADATA", b""))
+        purelib = Headers(inside.get("WHEEL", b"")).get("Root-Is-Purelib").lower() == "true"
+        findings += word_findings(name, folder, inside, rows)
+        findings += content_findings(name, purelib, binaries)
+        findings += _of_platforms(libraries, name)
+    findings += linking_findings(libraries, [_requirement(one) for one in headers.all("Requires-Dist")])
+    order = list(Grade)
+    return sorted(findings, key=lambda one: (order.index(one.grade), one.kind, one.path, one.what))
+
+
+def _of_platforms(libraries: Mapping[str, Linkage], name: WheelName) -> list[Finding]:
+    platforms = sorted({tag.platform for tag in name.tags})
+    return [*machine_findings(libraries, platforms), *policy_findings(libraries, platforms)]
+
+
+def _read(member: Member) -> tuple[Row, Search]:
+    """A file's row of RECORD and what was left behind in it, in one reading."""
+    digest, search = hashlib.sha256(), Search(member.path)
+    for piece in member.open().chunks(0, member.size):
+        digest.update(piece)
+        search.feed(piece)
+    return Row(path=member.path, sha256=digest.hexdigest(), size=member.size), search
+
+
+def _is_word(member: Member) -> bool:
+    folder, _, name = member.path.partition("/")
+    return folder.endswith(".dist-info") and name in _TEXTS
+
+
+def _text(member: Member) -> bytes:
+    if member.size > _MOST_TEXT:
+        raise InputError(
+            f"{member.path} has {member.size:,} bytes",
+            cause="no wheel has so many words of its own",
+            next_step="get the wheel again",
+        )
+    return member.open().read_at(0, member.size)
+
+
+def _is_binary(member: Member) -> bool:
+    """Whether a file is a library or program for some machine's processor, not for a GPU."""
+    if member.head.startswith(MAGIC):
+        return not is_gpu_elf(member.head)
+    return member.head.startswith(_PE_MAGIC) and member.path.lower().endswith(_PE_SUFFIXES)
+
+
+def _unreadable(path: str, error: CheckError) -> Finding:
+    return Finding(
+        grade=Grade.ERROR, kind="damaged", path=path, what=error.message, next_step=error.next_step
+    )
+
+
+def _requirement(text: str) -> str:
+    return text.partition(";")[0].strip()

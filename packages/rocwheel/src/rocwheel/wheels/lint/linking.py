@@ -1,0 +1,136 @@
+"""Of the libraries in a wheel: what they need and nobody brings, and folders searched that should not be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import PurePosixPath
+
+from auditwheel.architecture import Architecture
+from auditwheel.libc import Libc
+from auditwheel.policy import Policy, WheelPolicies
+
+from rocwheel.wheels.lint.model import Finding, Grade
+from rocwheel.wheels.needed import Linkage, inside_folders, of_system
+
+ARCHITECTURES = {62: "x86_64", 183: "aarch64", 21: "ppc64le", 22: "s390x", 243: "riscv64", 258: "loongarch64"}
+"""What a platform tag calls a 64-bit ELF machine, by e_machine (PEP 513, PEP 599; the ELF specification)."""
+
+
+def missing_libraries(libraries: Mapping[str, Linkage]) -> dict[str, tuple[str, ...]]:
+    """Libraries that others of the wheel need and that are neither in it nor every system's: by whom.
+
+    `libraries` are the wheel's own, by path. One counts as in the wheel where its name or SONAME is there.
+    """
+    inside = {PurePosixPath(path).name for path in libraries} | {one.soname for one in libraries.values()}
+    wanted: dict[str, list[str]] = {}
+    for path, one in libraries.items():
+        for name in one.needed:
+            if name not in inside and not of_system(name):
+                wanted.setdefault(name, []).append(path)
+    return {name: tuple(paths) for name, paths in sorted(wanted.items())}
+
+
+def linking_findings(libraries: Mapping[str, Linkage], declared: Iterable[str] = ()) -> Iterator[Finding]:
+    """Libraries from elsewhere, and search paths out of the wheel; `declared` are its requirements' names."""
+    requirements = ", ".join(declared) or "none"
+    for name, paths in missing_libraries(libraries).items():
+        yield Finding(
+            grade=Grade.WARNING,
+            kind="library from elsewhere",
+            path=paths[0],
+            what=f"{name} is needed by {_some(paths)} and not here (its requirements: {requirements})",
+            next_step="install what brings it, or bring it in with `rocwheel repair`",
+        )
+    for path, one in libraries.items():
+        strange = [
+            folder for folder in one.search_path if not any(True for _ in inside_folders([folder], path))
+        ]
+        beside = [folder for folder in strange if "$ORIGIN" in folder.replace("${ORIGIN}", "$ORIGIN")]
+        fixed = [folder for folder in strange if folder not in beside]
+        if fixed:
+            yield Finding(
+                grade=Grade.WARNING,
+                kind="search path",
+                path=path,
+                what=f"libraries are looked for in {', '.join(fixed)}, wherever the wheel is installed",
+                next_step="link with -Wl,-rpath,'$ORIGIN'; patchelf --set-rpath mends a file that is built",
+            )
+        if beside:
+            yield Finding(
+                grade=Grade.NOTE,
+                kind="search path",
+                path=path,
+                what=f"libraries are looked for in {', '.join(beside)}, in another package",
+            )
+
+
+def policy_findings(libraries: Mapping[str, Linkage], platforms: Iterable[str]) -> Iterator[Finding]:
+    """Where the libraries want more than the platform tags promise (PEP 600; policies: auditwheel's data)."""
+    for platform in platforms:
+        known = _policies(platform)
+        claimed = next((one for one in known if platform in (one.name, *one.aliases)), None)
+        if known and claimed is None:
+            yield Finding(
+                grade=Grade.NOTE,
+                kind="platform tag",
+                path="",
+                what=f"no policy is known for {platform}: symbol versions were not compared with it",
+            )
+        if claimed is None:
+            continue
+        for path, one in libraries.items():
+            more = {
+                version
+                for versions in one.versions.values()
+                for version in versions
+                if not _promised(version, claimed)
+            }
+            if more:
+                fits = next(
+                    (two.name for two in known if all(_promised(each, two) for each in more)), "linux"
+                )
+                yield Finding(
+                    grade=Grade.ERROR,
+                    kind="platform tag",
+                    path=path,
+                    what=f"it wants {', '.join(sorted(more))}, which {platform} does not promise",
+                    next_step=f"build on an older system, or tag the wheel {fits}",
+                )
+
+
+def machine_findings(libraries: Mapping[str, Linkage], platforms: Iterable[str]) -> Iterator[Finding]:
+    """Libraries of another machine than the platform tags name."""
+    tags = tuple(platforms)
+    for path, one in libraries.items():
+        machine = ARCHITECTURES.get(one.machine, f"ELF machine {one.machine}")
+        wrong = [tag for tag in tags if tag == "any" or not tag.endswith(f"_{machine}")]
+        if wrong and not any(tag.startswith("macosx") for tag in wrong):
+            yield Finding(
+                grade=Grade.ERROR,
+                kind="platform tag",
+                path=path,
+                what=f"it is for {machine}; the wheel says {', '.join(wrong)}",
+                next_step="tag the wheel as what it holds",
+            )
+
+
+def _policies(platform: str) -> list[Policy]:
+    """The policies of a platform tag's machine, the most demanding last; nothing for other systems."""
+    libc = Libc.MUSL if platform.startswith("musllinux") else Libc.GLIBC
+    machine = next((one for one in Architecture if platform.endswith(f"_{one.value}")), None)
+    if machine is None or not platform.startswith(("manylinux", "musllinux")):
+        return []
+    name = platform.removesuffix(f"_{machine.value}")
+    policies = WheelPolicies(libc=libc, arch=machine, musl_policy=name if libc is Libc.MUSL else None)
+    return sorted(policies, key=lambda one: -one.priority)
+
+
+def _promised(version: str, policy: Policy) -> bool:
+    """Whether a symbol version (GLIBC_2.34) is among a policy's, or of a library that none rules."""
+    family, _, number = version.partition("_")
+    ruled = policy.symbol_versions.get(family)
+    return ruled is None or not number or number in ruled
+
+
+def _some(paths: tuple[str, ...]) -> str:
+    return paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"

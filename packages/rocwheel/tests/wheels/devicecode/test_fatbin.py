@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from rocwheel.errors import CheckError
+from rocwheel.wheels import elf
+from rocwheel.wheels.devicecode.fatbin import FatBinary, fat_binary
+from rocwheel.wheels.source import Held
+from rocwheel_samples.fatbin import entry_id, fatbin, gpu_elf, host_elf, linked_elf, pe_file, plain_bundle
+
+BASE = 0x180000000
+BUNDLES = fatbin([plain_bundle([(entry_id("gfx803"), gpu_elf(0x2A))]), plain_bundle([])])
+
+
+def wrapper(address: int, magic: int = 0x48495046) -> bytes:
+    return struct.pack("<IIQQ", magic, 1, address, 0)
+
+
+def read(content: bytes) -> FatBinary:
+    found = fat_binary(Held(content))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("form", ["rela", "relr", "place"])
+def test_a_wrapper_leads_to_its_bundle_however_its_pointer_is_made(form: str) -> None:
+    bundles = [
+        plain_bundle([(entry_id("gfx803"), gpu_elf(0x2A, body=bytes(number)))]) for number in (9, 5000, 1)
+    ]
+    content = linked_elf(bundles, form=form)
+    found = read(content)
+    assert [one.bundle for one in found.wrappers] == [one.offset for one in found.bundles]
+    for one in found.wrappers:
+        assert one.pointer is not None
+        assert (one.pointer.form, one.pointer.at) == (form, one.offset + 8)
+        assert content[one.pointer.value_at :][:8] == one.pointer.value.to_bytes(8, "little")
+        assert one.pointer.value - 0x10000 == one.bundle
+
+
+def test_more_relocations_than_any_library_has_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elf, "MOST_RELOCATIONS", 2)
+    bundles = [plain_bundle([])] * 3
+    with pytest.raises(CheckError, match="relocations"):
+        read(linked_elf(bundles))
+
+
+def dll(wrappers: bytes, bundles: bytes = BUNDLES) -> bytes:
+    return pe_file({b".text": b"code", b".hipFatB": wrappers, b".hip_fat": bundles})
+
+
+def test_a_dll_has_its_bundles_in_a_section_of_a_short_name_and_wrappers_that_lead_there() -> None:
+    second = BUNDLES.index(b"__CLANG", 1)
+    found = read(dll(wrapper(BASE + 0x3000) + wrapper(BASE + 0x3000 + second)))
+    assert [one.target for bundle in found.bundles for one in bundle.code] == ["gfx803"]
+    assert [one.bundle for one in found.wrappers] == [one.offset for one in found.bundles]
+    assert [one.pointer and one.pointer.form for one in found.wrappers] == ["place", "place"]
+    assert found.unreached == ()
+
+
+def test_a_bundle_that_no_wrapper_leads_to_is_told() -> None:
+    found = read(dll(wrapper(BASE + 0x3000)))
+    assert [one.offset for one in found.unreached] == [found.bundles[1].offset]
+
+
+def test_a_wrapper_that_leads_out_of_the_file_leads_nowhere() -> None:
+    (one,) = read(dll(wrapper(0x1234))).wrappers
+    assert one.bundle is None
+
+
+def test_a_wrapper_that_does_not_begin_as_one_is_refused() -> None:
+    with pytest.raises(CheckError, match="begins with"):
+        read(dll(wrapper(BASE, magic=7)))
+
+
+@pytest.mark.parametrize(
+    "content", [b"MZ", b"MZ" + bytes(62), b"MZ" + b"\xff" * 62, pe_file({}, magic=0x10B)]
+)
+def test_what_only_begins_like_a_dll_holds_no_code(content: bytes) -> None:
+    assert fat_binary(Held(content)) is None
+
+
+def test_a_dll_whose_section_lies_outside_is_refused() -> None:
+    with pytest.raises(CheckError, match="ends at byte"):
+        read(dll(b"")[:-512])
+
+
+def note(target: tuple[int, int, int]) -> bytes:
+    name, vendor, arch = b"AMD\0", b"AMD\0", b"AMDGPU\0\0"
+    body = struct.pack("<HHIII", len(vendor), 7, *target) + vendor + arch
+    return struct.pack("<III", len(name), len(body), 3) + name + body
+
+
+def of_version_2(notes: bytes) -> bytes:
+    content = bytearray(host_elf(notes, name=b".note", kind=7))
+    content[7:9] = bytes([64, 0])
+    content[18:20] = (224).to_bytes(2, "little")
+    return bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("isa", "target"), [((8, 0, 3), "gfx803"), ((9, 0, 10), "gfx90a"), ((10, 1, 2), "gfx1012")]
+)
+def test_code_of_version_2_names_its_gpu_in_a_note(isa: tuple[int, int, int], target: str) -> None:
+    lone = read(of_version_2(note(isa))).lone
+    assert lone is not None
+    assert (lone.target, lone.abi) == (target, 2)
+
+
+def test_code_of_version_2_without_a_note_is_refused() -> None:
+    with pytest.raises(CheckError, match="no note names its GPU"):
+        read(of_version_2(b"x" * 40))
+
+
+def test_a_bundle_of_the_oldest_toolchains_is_listed_by_its_names() -> None:
+    old = gpu_elf(0, abi=0)
+    names = ["hcc-amdgcn-amd-amdhsa--gfx803", "hip-amdgcn-amd-amdhsa-gfx906"]
+    found = read(plain_bundle([(name, old) for name in names]))
+    assert [(one.target, one.header) for one in found.bundles[0].code] == [("gfx803", None), ("gfx906", None)]
+
+
+def test_a_big_endian_or_narrow_library_holds_no_code(tmp_path: Path) -> None:
+    content = bytearray(host_elf(BUNDLES))
+    content[4] = 1
+    assert fat_binary(Held(bytes(content))) is None
