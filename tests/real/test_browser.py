@@ -198,7 +198,7 @@ def test_a_build_is_started_watched_healed_and_installed(
         # a tab that is left open says so too, and what is to be done
         left.page.clock.fast_forward(31_000)
         expect(left.page).to_have_title("1 broken · rocwright")
-        expect(left.page.locator(".broken")).to_contain_text("rocwright build --heal mends it")
+        expect(left.page.locator(".broken")).to_contain_text("rocwright build --heal repairs it")
         assert left.wrong == []
         left.page.close()
         page.get_by_role("button", name="Heal").click()
