@@ -143,6 +143,7 @@ def isolation() -> list[str]:
     return ["--isolation", "oci", *(["--runtime", "runc"] if runc else [])]
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(shutil.which("buildah") is None, reason="buildah is not installed")
 @pytest.mark.skipif(os.geteuid() != 0, reason="buildah's storage in a folder of the test needs root")
 def test_an_exported_containerfile_gives_the_same_artifact(

@@ -11,7 +11,7 @@ from tests.real.stacks import build_and_verify, rocwright
 
 from rocwright.home import Home
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.nightly]
 
 
 def test_llama_vulkan_is_built_and_runs_on_a_vulkan_device(home: Home, tmp_path: Path) -> None:
