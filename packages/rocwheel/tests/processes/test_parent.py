@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -56,3 +57,29 @@ def test_one_whose_parent_lives_goes_on() -> None:
         assert running.stdout.readline() == b"ready\n"
         assert lives(running)
         running.kill()
+
+
+SAYS_AND_NOTES = """
+import sys, time
+from rocwheel.processes.parent import stop_with
+stop_with({parent})
+print("ready", flush=True)
+try:
+    time.sleep(600)
+except KeyboardInterrupt:
+    print("it stops", flush=True)
+    open({note!r}, "w").write("it stopped in order")
+"""
+
+
+def test_one_whose_parent_is_gone_stops_in_order_though_nobody_reads_what_it_says(tmp_path: Path) -> None:
+    """The kernel tells it of the end before its parent's number changes: the signal itself says it."""
+    note = tmp_path / "note"
+    words = [sys.executable, "-c", SAYS_AND_NOTES.format(parent=os.getpid(), note=str(note))]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == b"ready\n"
+        running.stdout.close()
+        running.send_signal(signal.SIGHUP)
+        assert running.wait(60) == 0
+    assert note.read_text() == "it stopped in order"

@@ -21,16 +21,17 @@ def stop_with(parent: int) -> None:
     it asks for it, even where the shell that began it all lets background jobs ignore Ctrl-C."""
 
     def stop(number: int, frame: FrameType | None) -> None:
-        if os.getppid() != parent:
+        if number == signal.SIGHUP or os.getppid() != parent:
             # nobody reads any more what this one says on its way out
             null = os.open(os.devnull, os.O_WRONLY)
             os.dup2(null, 1)
             os.dup2(null, 2)
         raise KeyboardInterrupt
 
-    for one in (signal.SIGINT, signal.SIGTERM):
+    for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(one, stop)
-    _when_gone(parent, signal.SIGINT)
+    # a signal of its own: it comes before the number of the parent changes
+    _when_gone(parent, signal.SIGHUP)
 
 
 def _when_gone(parent: int, number: signal.Signals) -> None:
