@@ -7,6 +7,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,8 @@ try:
     time.sleep(600)
 except KeyboardInterrupt:
     print("it stops", flush=True)
+    open({note!r} + ".begun", "w").close()
+    time.sleep(0.5)
     open({note!r}, "w").write("it stopped in order")
 """
 
@@ -80,6 +83,12 @@ def test_one_whose_parent_is_gone_stops_in_order_though_nobody_reads_what_it_say
         assert running.stdout is not None
         assert running.stdout.readline() == b"ready\n"
         running.stdout.close()
+        running.send_signal(signal.SIGHUP)
+        end = time.monotonic() + 60
+        while not (tmp_path / "note.begun").exists():
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        # the kernel says it again for each thread of the parent that ends after the first
         running.send_signal(signal.SIGHUP)
         assert running.wait(60) == 0
     assert note.read_text() == "it stopped in order"

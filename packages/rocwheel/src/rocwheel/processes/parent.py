@@ -21,6 +21,8 @@ def stop_with(parent: int) -> None:
     it asks for it, even where the shell that began it all lets background jobs ignore Ctrl-C."""
 
     def stop(number: int, frame: FrameType | None) -> None:
+        # each thread of the parent that ends may send it, and it must not break off what the first began
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
         if number == signal.SIGHUP or os.getppid() != parent:
             # nobody reads any more what this one says on its way out
             null = os.open(os.devnull, os.O_WRONLY)
