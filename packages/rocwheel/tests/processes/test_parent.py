@@ -64,8 +64,8 @@ SAYS_AND_NOTES = """
 import sys, time
 from rocwheel.processes.parent import stop_with
 stop_with({parent})
-print("ready", flush=True)
 try:
+    print("ready", flush=True)
     time.sleep(600)
 except KeyboardInterrupt:
     print("it stops", flush=True)
