@@ -10,7 +10,6 @@ from tests.catalog.test_detect import CPU, card, node
 from rocwheel.errors import InputError
 from rocwheel_samples.trees import write_tree
 from rocwright.api.gpus import (
-    FALLBACK,
     chosen_targets,
     code_target,
     code_targets,
@@ -27,7 +26,7 @@ def test_auto_takes_the_gpu_that_is_there(tmp_path: Path) -> None:
 
 def test_auto_takes_a_stand_in_where_no_gpu_is(tmp_path: Path) -> None:
     told: list[str] = []
-    assert chosen_targets(["auto"], told.append, sysfs=tmp_path) == (FALLBACK,) == ("gfx1151",)
+    assert chosen_targets(["auto"], told.append, sysfs=tmp_path) == ("gfx1151",)
     assert told == ["no AMD GPU found here: building for gfx1151"]
 
 
@@ -49,7 +48,7 @@ def test_an_unknown_gpu_is_refused(tmp_path: Path, asked: str) -> None:
 
 @pytest.mark.parametrize("asked", [[","], ["", ","]])
 def test_no_gpu_at_all_is_refused_or_found(tmp_path: Path, asked: list[str]) -> None:
-    assert chosen_targets(asked, print, sysfs=tmp_path) == (FALLBACK,)
+    assert chosen_targets(asked, print, sysfs=tmp_path) == ("gfx1151",)
 
 
 def test_gpus_are_chosen_by_what_people_call_them(tmp_path: Path) -> None:
@@ -77,7 +76,7 @@ def test_where_no_gpu_is_known_that_which_was_seen_is_told(tmp_path: Path) -> No
         (write_tree(tmp_path / "one", card(0, "0x1002", "0xffff")), "unknown target (1002:ffff)"),
         (tmp_path, "neither the kernel's KFD topology"),
     ):
-        with pytest.raises(InputError, match="no GPU that the catalog knows") as caught:
+        with pytest.raises(InputError, match="no AMD GPU that is known") as caught:
             code_targets(["auto"], sysfs=sysfs)
         assert told in caught.value.cause
 

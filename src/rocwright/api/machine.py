@@ -25,7 +25,7 @@ def diagnose(
     from rocwright.diagnosis.diagnose import diagnose as search
     from rocwright.diagnosis.read_log import open_log, pieces
 
-    named = named_gpus([gpu] if isinstance(gpu, str) else gpu)
+    named = named_gpus(gpu)
     targets = chosen_targets(named) if named else ()
     where = Where(component=component, version=version, targets=targets, base=base)
     with open_log(Path(log)) as file:
@@ -46,7 +46,7 @@ def doctor(stack: str = "", gpu: str | Sequence[str] = (), *, root: str | Path =
     from rocwright.machine.tree import Tree
 
     catalog, facts, home = the_catalog(), host_facts(), Home.default()
-    names = named_gpus([gpu] if isinstance(gpu, str) else gpu)
+    names = named_gpus(gpu)
     wanted = chosen_targets([one for one in names if one != AUTO]) if set(names) - {AUTO} else ()
     stacks = [catalog.stack(stack).name] if stack else list(catalog.stacks)
     with Tree(Path(root).absolute()) as tree:

@@ -47,18 +47,18 @@ def request(
 ) -> Request:
     """What is asked for: a stack, for GPUs by any of their names, on a base such as debian:sid.
 
-    No GPU, or "auto", is the one of this machine, or gfx1151 where there is none; no base is that of the
-    stack's first row for them, else the stack's first. `provider` says where ROCm comes from, `extra` adds
-    optional components, `versions` pins components: a version, or "@" and a commit. No `architecture`
-    (x86_64, aarch64) is that of this machine. Raises InputError for a stack, GPU or architecture that is not
-    known.
+    No GPU, or "auto", is the one of this machine, or the fallback of gpu_names.toml where there is none; no
+    base is that of the stack's first row for them, else the stack's first. `provider` says where ROCm comes
+    from, `extra` adds optional components, `versions` pins components: a version, or "@" and a commit. No
+    `architecture` (x86_64, aarch64) is that of this machine. Raises InputError for a stack, GPU or
+    architecture that is not known.
     """
     from rocwright.catalog.load import the_catalog
     from rocwright.machine.architecture import architecture_named
     from rocwright.resolve.model import Request
 
     known = the_catalog().stack(stack)
-    targets = chosen_targets([gpu] if isinstance(gpu, str) else gpu, say)
+    targets = chosen_targets(gpu, say)
     return Request(
         stack=stack,
         gpu=targets,

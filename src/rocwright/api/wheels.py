@@ -55,7 +55,7 @@ def slim(
 
     return write(
         Path(path),
-        code_targets([gpu] if isinstance(gpu, str) else gpu),
+        code_targets(gpu),
         Path(out) if out is not None else None,
         allow_missing=allow_missing,
         epoch=epoch_from_environment(),

@@ -72,8 +72,17 @@ class MakerRow(Frozen):
     source: Sources
 
 
+class FallbackGpu(Frozen):
+    """The processor that code is made for where any will do and the machine has no GPU."""
+
+    target: Known
+    source: Sources
+
+
 class GpuNamesFile(Frozen):
     """gpu_names.toml: what people call GPUs."""
+
+    fallback: FallbackGpu | None = None
 
     gpu: tuple[GpuNamesRow, ...] = ()
     maker: tuple[MakerRow, ...] = ()
@@ -138,6 +147,8 @@ def _job_tools(table: JobTools, catalog: Catalog) -> Found:
 def _gpu_names(table: GpuNamesFile, catalog: Catalog) -> Found:
     for number, one in enumerate(table.gpu):
         yield from unknown(f"gpu.{number}.target", [one.target], catalog.targets)
+    if table.fallback is not None:
+        yield from unknown("fallback.target", [table.fallback.target], catalog.targets)
 
 
 def _overrides(table: OverridesFile, catalog: Catalog) -> Found:

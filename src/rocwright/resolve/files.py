@@ -40,8 +40,8 @@ def read_project(path: Path) -> ProjectFile:
         raise InputError(
             f"there is no {path.name} in {path.parent}",
             cause="without it, the stack, the GPU and the base have to be named",
-            next_step="rocwright init --stack llama-vulkan --gpu gfx1151 --base debian:sid, "
-            "or name a stack: rocwright build STACK --gpu GPU --base BASE",
+            next_step="rocwright init --stack STACK --gpu GPU writes one, or name the stack here: "
+            "rocwright build STACK --gpu GPU; rocwright stacks lists them",
         )
     data = read_toml(path)
     if "architecture" not in data:

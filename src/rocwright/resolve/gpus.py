@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rocwheel.wheels.gpu_names import GpuNames, GpuTable, find, find_one, gpu_table
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.target import Target
@@ -21,7 +23,7 @@ def table_of(catalog: Catalog) -> GpuTable:
         )
         for one in catalog.targets.values()
     )
-    return GpuTable(tuple(gpus), gpu_table().makers, "rocwright targets")
+    return replace(gpu_table(), gpus=tuple(gpus), lists="rocwright targets")
 
 
 def with_gpus(said: ProjectFile, catalog: Catalog) -> ProjectFile:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from rocwheel.errors import FetchError, InputError
+from rocwheel.wheels.gpu_names import gpu_table
 from rocwright.catalog.load import the_catalog
 from rocwright.home import Home
 from rocwright.machine.architecture import host_architecture
@@ -56,7 +57,7 @@ def _requests(name: str, gpu: str, base: str) -> list[Request]:
         raise InputError(
             f"no GPU given for {name}",
             cause="no [[matrix]] row of it names one",
-            next_step=f"rocwright watch {name} --gpu gfx1151 --base {base or stack.bases[0]}",
+            next_step=f"rocwright watch {name} --gpu {gpu_table().fallback} --base {base or stack.bases[0]}",
         )
     base = base or stack.bases[0]
     return [Request(stack=name, gpu=(gpu,), base=base, architecture=host_architecture())]

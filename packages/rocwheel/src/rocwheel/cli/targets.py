@@ -15,13 +15,13 @@ def command(name: str | None, as_json: bool) -> None:
     from dataclasses import asdict
 
     from rocwheel.cli.tell import print_json, print_table
-    from rocwheel.wheels.asked import every_gpu, known_here
+    from rocwheel.wheels.asked import every_gpu, here
     from rocwheel.wheels.gpu_names import find
 
     chosen = find(name, every_gpu()) if name else every_gpu().gpus
-    here = known_here()
+    present = here()
     if as_json:
-        print_json({"here": here, "targets": [asdict(one) for one in chosen]})
+        print_json({"here": present, "targets": [asdict(one) for one in chosen]})
         return
     print_table(("target", "products"), [(one.target, ", ".join(one.products)) for one in chosen])
-    click.echo(f"\nin this machine: {', '.join(here) or 'no AMD GPU found'}")
+    click.echo(f"\nin this machine: {', '.join(present) or 'no AMD GPU found'}")

@@ -1,4 +1,8 @@
-"""The GPUs that a command is asked for: by whatever a person calls them, or those of this machine."""
+"""The GPUs that a command is asked for: by whatever a person calls them, or those of this machine.
+
+A `table` says which GPUs there are and what they are called; without one it is every processor that code can
+be for. `sysfs` is where the kernel tells which GPUs the machine has.
+"""
 
 from __future__ import annotations
 
@@ -7,68 +11,97 @@ from functools import cache
 from pathlib import Path
 
 from rocwheel.errors import InputError
-from rocwheel.wheels.detect import SYSFS, find_gpus
+from rocwheel.wheels.detect import SYSFS, DetectedGpu, find_gpus
 from rocwheel.wheels.devicecode.gpu import machines
 from rocwheel.wheels.gpu_names import GpuTable, find_one, gpu_table, target_id, with_targets
 
 AUTO = "auto"
 """The word that stands for the GPUs of this machine."""
 
-FALLBACK = "gfx1151"
-"""The target taken where code may be for any and `auto` finds no GPU."""
-
 
 @cache
 def every_gpu() -> GpuTable:
     """Every processor that code can be for, with its names."""
-    return with_targets(gpu_table(), machines().values())
+    return with_processors(gpu_table())
 
 
-def code_target(name: str) -> str:
+def with_processors(table: GpuTable) -> GpuTable:
+    """The table with every processor that code can be for."""
+    return with_targets(table, machines().values())
+
+
+def named(asked: Sequence[str]) -> tuple[str, ...]:
+    """The names in what was asked for; one text may have several, with commas between them."""
+    return tuple(name.strip() for one in asked for name in one.split(",") if name.strip())
+
+
+def here(table: GpuTable | None = None, sysfs: Path = SYSFS) -> tuple[str, ...]:
+    """The targets of this machine's GPUs that the table knows, the strongest first; often one, or none."""
+    table = table or every_gpu()
+    known = {one.target for one in table.gpus}
+    return tuple(dict.fromkeys(one.target for one in _detected(table, sysfs) if one.target in known))
+
+
+def strongest(table: GpuTable | None = None, sysfs: Path = SYSFS) -> str:
+    """The strongest of these. Raises InputError where there is none, with what was found instead."""
+    return _all_here(table or every_gpu(), sysfs)[0]
+
+
+def code_target(name: str, table: GpuTable | None = None, sysfs: Path = SYSFS) -> str:
     """The target whose machine code is meant, with features where they are named: gfx90a:xnack-.
 
     `auto` is the strongest GPU of this machine. Raises InputError where a name means no GPU, or several.
     """
-    return _here()[0] if name == AUTO else target_id(name, every_gpu())
+    table = table or every_gpu()
+    return strongest(table, sysfs) if name == AUTO else target_id(name, table)
 
 
-def code_targets(asked: Sequence[str]) -> tuple[str, ...]:
-    """The same of several, also with commas between them; `auto` stands for all GPUs of this machine."""
-    found = [one for name in _names(asked) for one in (_here() if name == AUTO else [code_target(name)])]
+def code_targets(asked: Sequence[str], table: GpuTable | None = None, sysfs: Path = SYSFS) -> tuple[str, ...]:
+    """The same of several, each once; `auto` stands for all GPUs of this machine."""
+    table = table or every_gpu()
+    found: list[str] = []
+    for name in named(asked):
+        found += _all_here(table, sysfs) if name == AUTO else [target_id(name, table)]
     return tuple(dict.fromkeys(found))
 
 
-def chosen_targets(asked: Sequence[str], say: Callable[[str], None]) -> tuple[str, ...]:
-    """Targets without features; `auto` is the strongest GPU of this machine, or gfx1151 where there is none.
+def chosen_targets(
+    asked: Sequence[str], say: Callable[[str], None], table: GpuTable | None = None, sysfs: Path = SYSFS
+) -> tuple[str, ...]:
+    """Targets without features, each once.
 
-    `say` hears which. Raises InputError for a name that means no GPU, or several.
+    `auto` is the strongest GPU of this machine, or the table's fallback where there is none; `say` hears
+    which. Raises InputError for a name that means no GPU, or several.
     """
+    table = table or every_gpu()
     found = [
-        _strongest(say) if name == AUTO else find_one(name, every_gpu()).target for name in _names(asked)
+        _strongest_or_fallback(table, say, sysfs) if name == AUTO else find_one(name, table).target
+        for name in named(asked)
     ]
     return tuple(dict.fromkeys(found))
 
 
-def known_here(sysfs: Path = SYSFS) -> tuple[str, ...]:
-    """The targets of this machine's GPUs, the strongest first."""
-    by_pci = {pci: one.target for one in gpu_table().gpus for pci in one.pci_ids}
-    return tuple(dict.fromkeys(one.target for one in find_gpus(by_pci, sysfs) if one.target))
+def _strongest_or_fallback(table: GpuTable, say: Callable[[str], None], sysfs: Path) -> str:
+    found = next(iter(here(table, sysfs)), None)
+    say(f"GPU found: {found}" if found else f"no AMD GPU found here: building for {table.fallback}")
+    return found or table.fallback
 
 
-def _strongest(say: Callable[[str], None]) -> str:
-    found = next(iter(known_here()), None)
-    say(f"GPU found: {found}" if found else f"no AMD GPU found here: building for {FALLBACK}")
-    return found or FALLBACK
-
-
-def _here() -> tuple[str, ...]:
-    found = known_here()
+def _all_here(table: GpuTable, sysfs: Path) -> tuple[str, ...]:
+    found = here(table, sysfs)
     if not found:
+        seen = ", ".join(
+            f"{one.target or 'unknown target'} ({one.pci_id})" for one in _detected(table, sysfs)
+        )
         raise InputError(
-            "no AMD GPU was found here", next_step="name the GPU that the wheel is for: --gpu gfx1151"
+            "no AMD GPU that is known was found here",
+            cause=f"found: {seen}"
+            if seen
+            else "neither the kernel's KFD topology nor a DRM device shows one",
+            next_step=f"name one, such as --gpu {table.fallback}; {table.lists} lists all",
         )
     return found
 
 
-def _names(asked: Sequence[str]) -> list[str]:
-    return [name.strip() for one in asked for name in one.split(",") if name.strip()]
+def _detected(table: GpuTable, sysfs: Path) -> list[DetectedGpu]:
+    return find_gpus({pci: one.target for one in table.gpus for pci in one.pci_ids}, sysfs)

@@ -52,7 +52,7 @@ def targets(texts: Sequence[str], known: Collection[str]) -> tuple[Target, ...]:
         name, *features = target_id(text, table).split(":")
         found[Target(name, tuple(features))] = None
     if not found:
-        raise InputError("no GPU target is named", next_step="name one: --gpu gfx1151")
+        raise InputError("no GPU target is named", next_step=f"name one: --gpu {table.fallback}")
     return tuple(found)
 
 

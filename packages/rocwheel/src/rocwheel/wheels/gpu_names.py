@@ -75,11 +75,15 @@ class Maker:
 
 @dataclass(frozen=True, slots=True)
 class GpuTable:
-    """The processors that can be named, other makers of GPUs, and the command that `lists` the names."""
+    """The processors that can be named, other makers of GPUs, and the command that `lists` the names.
+
+    `fallback` is the processor that code is made for where any will do and the machine has no GPU.
+    """
 
     gpus: tuple[GpuNames, ...]
     makers: tuple[Maker, ...] = ()
     lists: str = "rocwheel targets"
+    fallback: str = ""
 
 
 def find(text: str, table: GpuTable) -> tuple[GpuNames, ...]:
@@ -263,13 +267,22 @@ def gpu_table() -> GpuTable:
     """The GPUs whose names are carried, and other makers. Raises InputError where the file is wrong."""
     gpus: dict[str, GpuNames] = {}
     makers: dict[str, Maker] = {}
+    fallback = ""
     for path in layers(FILE, data_folders()):
         data = read_toml(path)
         for name, lists in _rows(path, data, "gpu", "target", GPU_LISTS):
             gpus[name] = GpuNames(target=name, **lists)
         for name, lists in _rows(path, data, "maker", "name", MAKER_LISTS):
             makers[name] = Maker(name=name, **lists)
-    return GpuTable(tuple(gpus.values()), tuple(makers.values()))
+        for name, _ in _rows(path, data, "fallback", "target", ()):
+            fallback = name
+            if fallback not in gpus:
+                raise InputError(
+                    f"{path}: fallback.target names no GPU of this table",
+                    cause=f"no [[gpu]] row has the target {fallback!r}",
+                    next_step="write the target of one of the rows",
+                )
+    return GpuTable(tuple(gpus.values()), tuple(makers.values()), fallback=fallback)
 
 
 def only_targets(table: GpuTable, targets: Collection[str]) -> GpuTable:
@@ -288,7 +301,7 @@ def with_targets(table: GpuTable, targets: Iterable[str]) -> GpuTable:
 def _rows(
     path: Path, data: Mapping[str, object], kind: str, key: str, fields: Iterable[str]
 ) -> Iterator[tuple[str, dict[str, tuple[str, ...]]]]:
-    """The rows [[kind]]: the name under `key`, and the lists of texts."""
+    """The rows [[kind]], or the one [kind]: the name under `key`, and the lists of texts."""
     rows = data.get(kind, [])
     for number, row in enumerate(rows if isinstance(rows, list) else [rows]):
         name = row.get(key) if isinstance(row, dict) else None
@@ -297,7 +310,9 @@ def _rows(
         if not isinstance(name, str) or not all(isinstance(text, str) for text in texts):
             raise InputError(
                 f"{path}: {kind}.{number} does not say what a GPU is called",
-                cause=f"`{key}` is a text; {', '.join(fields)} are lists of texts",
+                cause="; ".join(
+                    (f"`{key}` is a text", *(f"`{field}` is a list of texts" for field in fields))
+                ),
                 next_step="correct that place",
             )
         yield name, {field: tuple(one) for field, one in lists.items()}

@@ -261,7 +261,7 @@ def test_auto_is_no_guess_where_there_is_no_gpu(
     monkeypatch.setattr("rocwheel.wheels.asked.find_gpus", lambda by_pci, sysfs: [])
     done = CliRunner().invoke(command, [str(small_wheel(tmp_path, files)), "--gpu", "auto"])
     assert isinstance(done.exception, InputError)
-    assert "no AMD GPU was found here" in str(done.exception)
+    assert "no AMD GPU that is known was found here" in str(done.exception)
 
 
 def test_the_report_is_json_if_asked_for(tmp_path: Path, files: dict[str, bytes]) -> None:
