@@ -13,7 +13,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from rocwheel_samples import hostile_files
+from rocwheel_samples.fixtures import (
+    no_test_touches_the_users_home,
+    nothing_is_left_that_pytest_cannot_remove,
+)
 from rocwright.bases.roots import remove_tree
 from rocwright.home import Home
 from rocwright.sandbox import probe_all
@@ -28,6 +31,8 @@ from tests.skips import (
 )
 
 __all__ = [
+    "no_test_touches_the_users_home",
+    "nothing_is_left_that_pytest_cannot_remove",
     "pytest_collectreport",
     "pytest_runtest_logreport",
     "pytest_sessionfinish",
@@ -40,19 +45,6 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # No run fails by chance or by slowness: the same cases are tried each time (fuzzing tries new ones).
 settings.register_profile("rocwright", deadline=None, derandomize=True)
 settings.load_profile("rocwright")
-
-
-@pytest.fixture(autouse=True)
-def no_test_touches_the_users_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ROCWRIGHT_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left_that_pytest_cannot_remove() -> Iterator[None]:
-    yield
-    while hostile_files.deep:
-        remove_tree(hostile_files.deep.pop())
 
 
 @pytest.fixture(scope="session")

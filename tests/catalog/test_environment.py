@@ -61,7 +61,7 @@ def test_an_override_is_known_by_its_name(variable: str) -> None:
 
 def test_a_target_that_brings_an_override_into_builds_is_refused(tmp_path: Path) -> None:
     (tmp_path / "targets.toml").write_text(f'{NEW}{LEAK}reason = "r"\nsource = "s"\n')
-    with pytest.raises(InputError, match=r"targets\.toml has a fault") as caught:
+    with pytest.raises(InputError, match=r"targets\.toml has an error") as caught:
         load_catalog(tmp_path, DATA)
     assert "HSA_OVERRIDE_GFX_VERSION_1 in the environment of a build" in caught.value.cause
 
@@ -76,7 +76,7 @@ def test_a_recipe_that_brings_an_override_into_builds_is_refused(tmp_path: Path,
     )
     (tmp_path / "components").mkdir()
     (tmp_path / "components" / "gfx-smoke.toml").write_text(changed)
-    with pytest.raises(InputError, match=r"gfx-smoke\.toml has a fault") as caught:
+    with pytest.raises(InputError, match=r"gfx-smoke\.toml has an error") as caught:
         load_catalog(tmp_path, DATA)
     assert "in the environment of a build" in caught.value.cause
 

@@ -14,8 +14,13 @@ from hypothesis import settings
 
 from rocwheel.folders.removal import remove_tree
 from rocwheel.home import Home
-from rocwheel_samples import hostile_files
 from rocwheel_samples.command import Command
+from rocwheel_samples.fixtures import (
+    no_test_touches_the_users_home,
+    nothing_is_left_that_pytest_cannot_remove,
+)
+
+__all__ = ["no_test_touches_the_users_home", "nothing_is_left_that_pytest_cannot_remove"]
 
 # A shell has what it starts in the background ignore Ctrl-C, which some tests send.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -23,19 +28,6 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # No run fails by chance or by slowness: the same cases are tried each time.
 settings.register_profile("rocwheel", deadline=None, derandomize=True)
 settings.load_profile("rocwheel")
-
-
-@pytest.fixture(autouse=True)
-def no_test_touches_the_users_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ROCWRIGHT_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left_that_pytest_cannot_remove() -> Iterator[None]:
-    yield
-    while hostile_files.deep:
-        remove_tree(hostile_files.deep.pop())
 
 
 @pytest.fixture

@@ -9,13 +9,13 @@ from rocwheel.errors import (
     FailureClass,
     InternalError,
     OutOfDiskError,
-    RocwrightError,
+    RocwheelError,
     as_known,
     current_names,
     from_dict,
 )
 
-KINDS = RocwrightError.__subclasses__()
+KINDS = RocwheelError.__subclasses__()
 
 
 def test_every_class_has_an_exit_code_of_its_own() -> None:
@@ -28,7 +28,7 @@ def test_every_class_has_an_error() -> None:
     named = {
         kind.failure
         for kind in vars(errors).values()
-        if isinstance(kind, type) and issubclass(kind, RocwrightError)
+        if isinstance(kind, type) and issubclass(kind, RocwheelError)
     }
     assert named == set(FailureClass)
 
@@ -64,3 +64,7 @@ def test_what_nobody_foresaw_is_told_as_a_fault_of_the_program() -> None:
     assert isinstance(told, InternalError)
     assert "ZeroDivisionError" in told.message
     assert "rocwheel --debug" in told.next_step
+
+
+def test_rocwright_knows_the_base_class_by_its_own_name() -> None:
+    assert errors.RocwrightError is RocwheelError

@@ -229,7 +229,7 @@ class _Member(tarfile.TarInfo):
         # by Python up to 3.12 alone
         if self.type in _HEADERS and self.size > MOST_HEADER:
             raise tarfile.ReadError(f"a header of {self.size} bytes")
-        found: tarfile.TarInfo | None = super()._proc_member(tar)  # type: ignore[misc]
+        found: tarfile.TarInfo | None = super()._proc_member(tar)  # type: ignore[misc] # typeshed lacks it
         return found
 
 

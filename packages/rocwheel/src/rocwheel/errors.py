@@ -47,7 +47,7 @@ _EXIT_CODES = {
 }
 
 
-class RocwrightError(Exception):
+class RocwheelError(Exception):
     """A failure that a user can act on: `message` says what happened, `cause` why, `next_step` what to do.
 
     `detail` holds lines worth seeing as they are (the first error of a log, a list of names).
@@ -91,86 +91,90 @@ class RocwrightError(Exception):
         }
 
 
-class InputError(RocwrightError):
+RocwrightError = RocwheelError
+"""Its name in rocwright, whose failures are of these classes too."""
+
+
+class InputError(RocwheelError):
     """Something that the user wrote or named is not right."""
 
     failure = FailureClass.INPUT
 
 
-class ConflictError(RocwrightError):
+class ConflictError(RocwheelError):
     """Constraints that cannot all hold."""
 
     failure = FailureClass.CONFLICT
 
 
-class FetchError(RocwrightError):
+class FetchError(RocwheelError):
     """A source is not there, or is not what the lock says."""
 
     failure = FailureClass.FETCH
 
 
-class PatchError(RocwrightError):
+class PatchError(RocwheelError):
     """An edit or patch does not apply, or changes nothing."""
 
     failure = FailureClass.PATCH
 
 
-class CompileError(RocwrightError):
+class CompileError(RocwheelError):
     """A build command ended with a failure."""
 
     failure = FailureClass.COMPILE
 
 
-class OutOfMemoryError(RocwrightError):
+class OutOfMemoryError(RocwheelError):
     """A step was ended because it wanted more memory than it may have."""
 
     failure = FailureClass.OUT_OF_MEMORY
 
 
-class OutOfDiskError(RocwrightError):
+class OutOfDiskError(RocwheelError):
     """No room on the disk."""
 
     failure = FailureClass.OUT_OF_DISK
 
 
-class StepTimeoutError(RocwrightError):
+class StepTimeoutError(RocwheelError):
     """A step took longer than its limit."""
 
     failure = FailureClass.TIMEOUT
 
 
-class NetworkError(RocwrightError):
+class NetworkError(RocwheelError):
     """Nothing outside answers."""
 
     failure = FailureClass.NETWORK
 
 
-class SandboxError(RocwrightError):
+class SandboxError(RocwheelError):
     """No sandbox works, or the one chosen broke."""
 
     failure = FailureClass.SANDBOX
 
 
-class CheckError(RocwrightError):
+class CheckError(RocwheelError):
     """An artifact is not what it should be."""
 
     failure = FailureClass.CHECK
 
 
-class InternalError(RocwrightError):
+class InternalError(RocwheelError):
     """A fault of the program itself, or of its store."""
 
     failure = FailureClass.INTERNAL
 
 
-class InterruptedByUser(RocwrightError):  # noqa: N818 - not an error of anybody's making
+class InterruptedByUser(RocwheelError):  # noqa: N818 - not an error of anybody's making
     """Ctrl-C."""
 
     failure = FailureClass.INTERRUPTED
 
 
-_BY_CLASS: dict[str, type[RocwrightError]] = {
-    kind.failure.value: kind for kind in RocwrightError.__subclasses__()
+_BY_CLASS: dict[str, type[RocwheelError]] = {
+    kind.failure.value: kind for kind in RocwheelError.__subclasses__()
 }
 
 
@@ -187,7 +191,7 @@ def current_names(data: Mapping[str, str]) -> dict[str, str]:
     return {_RENAMED.get(name, name): value for name, value in data.items()}
 
 
-def from_dict(data: dict[str, str]) -> RocwrightError:
+def from_dict(data: dict[str, str]) -> RocwheelError:
     """The error that `as_dict` wrote, in the reading process."""
     data = current_names(data)
     kind = _BY_CLASS.get(data.get("class", ""), InternalError)
@@ -205,13 +209,13 @@ def from_dict(data: dict[str, str]) -> RocwrightError:
     return error
 
 
-def as_known(error: Exception, program: str = "rocwheel", frees: str = "") -> RocwrightError:
+def as_known(error: Exception, program: str = "rocwheel", frees: str = "") -> RocwheelError:
     """Any failure as one that a user can read; what nobody foresaw is a fault of `program`.
 
     `frees` says how to see what may go from a disk that is full.
     """
     match error:
-        case RocwrightError():
+        case RocwheelError():
             return error
         case OSError() if error.errno in (errno.ENOSPC, errno.EDQUOT):
             return OutOfDiskError(

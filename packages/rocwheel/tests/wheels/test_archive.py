@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rocwheel.errors import CheckError, RocwrightError
+from rocwheel.errors import CheckError, RocwheelError
 from rocwheel.wheels.archive import open_wheel
 from rocwheel_samples.wheel_making import FILES, zip_of
 
@@ -48,7 +48,7 @@ def test_files_deflated_and_stored_are_read_with_their_modes(tmp_path: Path) -> 
 def test_what_is_no_zip_or_not_there_is_told(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"no zip")
     for name in ("x", "y"):
-        with pytest.raises(RocwrightError), open_wheel(tmp_path / name):
+        with pytest.raises(RocwheelError), open_wheel(tmp_path / name):
             pass
 
 
@@ -65,7 +65,7 @@ def test_links_are_refused(tmp_path: Path) -> None:
 )
 def test_hostile_names_are_refused(tmp_path: Path, name: str) -> None:
     path = made(tmp_path, lambda archive: archive.writestr(name, b""))
-    with pytest.raises(RocwrightError, match="path"):
+    with pytest.raises(RocwheelError, match="path"):
         read_all(path)
 
 
@@ -82,7 +82,7 @@ def test_a_name_twice_is_refused(tmp_path: Path) -> None:
 
 def test_other_methods_and_encryption_are_refused(tmp_path: Path) -> None:
     path = made(tmp_path, lambda archive: archive.writestr("a", b"1", zipfile.ZIP_BZIP2))
-    with pytest.raises(CheckError, match="packed by method 12"):
+    with pytest.raises(CheckError, match="compressed by method 12"):
         read_all(path)
 
 
@@ -137,5 +137,5 @@ def test_a_damaged_zip_is_read_or_told_and_nothing_else(
         path.write_bytes(bytes_)
         try:
             read_all(path)
-        except RocwrightError as error:
+        except RocwheelError as error:
             assert error.failure.value in ("input", "check")

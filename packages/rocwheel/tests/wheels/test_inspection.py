@@ -84,7 +84,7 @@ def test_the_files_of_an_environment_are_told_by_distribution(tmp_path: Path) ->
 
 
 def test_what_is_no_environment_is_an_input_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no Python environment"):
+    with pytest.raises(InputError, match="not a Python environment"):
         inspect_environment(tmp_path)
 
 

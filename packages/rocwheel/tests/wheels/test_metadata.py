@@ -42,7 +42,7 @@ def test_a_file_name_is_taken_apart_and_put_together_again() -> None:
     "wrong", ["x.zip", "x-1.0.whl", "x-one-py3-none-any.whl", "a b-1.0-py3-none-any.whl"]
 )
 def test_other_names_are_refused(wrong: str) -> None:
-    with pytest.raises(InputError, match="no wheel's name"):
+    with pytest.raises(InputError, match="not a valid wheel filename"):
         parse_name(wrong)
 
 
@@ -91,7 +91,7 @@ def test_a_local_version_is_added_to_the_one_that_is_there(version: str, label: 
 
 def test_a_local_version_that_is_none_is_refused() -> None:
     for wrong in ("gfx90a:xnack-", "a b", "+"):
-        with pytest.raises(InputError, match="is no version"):
+        with pytest.raises(InputError, match="is not a valid version"):
             with_local("1.0", wrong)
 
 
@@ -123,8 +123,8 @@ def test_record_is_compared_with_what_is_there() -> None:
         Row(path="x.dist-info/RECORD"),
     ]
     assert record_contradictions(told, content) == [
-        "RECORD has another sha256 or size of b than the file",
-        "RECORD names gone, which is not there",
+        "the sha256 or size of b is not what RECORD says",
+        "RECORD names gone, which is missing",
         "RECORD names a twice",
     ]
     assert record_gaps([*told, Row(path="b")], content, "x.dist-info") == [
@@ -136,7 +136,7 @@ def test_record_is_compared_with_what_is_there() -> None:
 @pytest.mark.parametrize("told", [Row(path="a", sha256=SHA, size=2), Row(path="a", size=2)])
 def test_a_wrong_size_contradicts_a_file_whatever_its_hash(told: Row) -> None:
     content = {"a": Row(path="a", sha256=SHA, size=1)}
-    assert record_contradictions([told], content) == ["RECORD has another sha256 or size of a than the file"]
+    assert record_contradictions([told], content) == ["the sha256 or size of a is not what RECORD says"]
     assert record_contradictions([Row(path="a", sha256=SHA)], content) == []
 
 

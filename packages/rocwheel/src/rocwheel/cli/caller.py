@@ -9,7 +9,7 @@ from typing import Any, Protocol, cast
 
 import click
 
-from rocwheel.errors import RocwrightError
+from rocwheel.errors import RocwheelError
 from rocwheel.units import printable
 
 _SBOMS, _GPUS = "rocwheel.sboms", "rocwheel.gpus"
@@ -80,6 +80,6 @@ def paths(wheel: Path) -> list[str]:
 
     try:
         return [one.path for one in zip_members(FileSource(wheel)) if ".dist-info/sboms/" in one.path]
-    except RocwrightError:
+    except RocwheelError:
         # no whole wheel: what is wrong with it is told by who judges it
         return []

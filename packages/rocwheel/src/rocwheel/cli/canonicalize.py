@@ -20,8 +20,8 @@ from rocwheel.cli.common import json_option
 @click.option(
     "--epoch", type=int, help="Seconds since 1970 that all files get, instead of SOURCE_DATE_EPOCH."
 )
-@click.option("--check", is_flag=True, help="Write nothing; fail where a wheel is not in its one form.")
-@click.option("--fix-record", is_flag=True, help="Make RECORD anew even where it contradicts the files.")
+@click.option("--check", is_flag=True, help="Write nothing; fail if a wheel is not in canonical form.")
+@click.option("--fix-record", is_flag=True, help="Rewrite RECORD even if it contradicts the files.")
 @json_option
 def command(
     path: Path, out: Path | None, epoch: int | None, check: bool, fix_record: bool, as_json: bool
@@ -48,9 +48,9 @@ def _check(wheels: list[Path], epoch: int | None, as_json: bool) -> None:
 
     if any(wheel.is_dir() for wheel in wheels):
         raise InputError(
-            "an unpacked wheel has no form to check",
-            cause="order, times and compression are those of a zip",
-            next_step="check the wheel itself",
+            "an unpacked wheel cannot be checked",
+            cause="the order, times and compression of its files exist only in the packed wheel",
+            next_step="give the .whl file instead of the folder",
         )
     forms = [(wheel, form_of(wheel, epoch=epoch)) for wheel in wheels]
     wrong = [f"{wheel.name}: {one}" for wheel, form in forms for one in form.differences]
@@ -62,12 +62,12 @@ def _check(wheels: list[Path], epoch: int | None, as_json: bool) -> None:
     count = sum(not form.differences for _, form in forms)
     if wrong:
         raise CheckError(
-            f"{len(forms) - count} of {len(forms)} wheels not in their one form",
+            f"{len(forms) - count} of {len(forms)} wheels not in canonical form",
             detail="\n".join(wrong),
             cause="they were written by another tool, or changed since",
-            next_step="rocwheel canonicalize writes them so",
+            next_step="rewrite them: rocwheel canonicalize PATHS",
         )
-    click.echo(f"in their one form: {count} of {len(forms)}")
+    click.echo(f"in canonical form: {count} of {len(forms)}")
 
 
 def _write(wheels: list[Path], out: Path | None, epoch: int | None, fix_record: bool, as_json: bool) -> None:
@@ -81,8 +81,8 @@ def _write(wheels: list[Path], out: Path | None, epoch: int | None, fix_record: 
 
     if len(wheels) > 1 and out and not out.is_dir():
         raise InputError(
-            f"{out} is no folder, and there are several wheels",
-            cause="a folder must be there before it is written into",
+            f"{out} is not a folder, and several wheels were given",
+            cause="several wheels need an existing folder to be written into",
             next_step=f"mkdir {out}",
         )
     time = epoch_from_environment() if epoch is None else epoch
@@ -97,7 +97,7 @@ def _write(wheels: list[Path], out: Path | None, epoch: int | None, fix_record: 
     print_table(
         ("wheel", "bytes", "sha256", ""),
         [
-            (str(one.path), f"{one.size:,}", one.sha256, "" if one.changed else "was so already")
+            (str(one.path), f"{one.size:,}", one.sha256, "" if one.changed else "already canonical")
             for one in made
         ],
         right=(1,),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @click.command("check-gpu")
 @click.argument("gpu", shell_complete=complete_gpu)
 @click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-@click.option("--with-override", is_flag=True, help="Count as running what runs with an override only.")
+@click.option("--with-override", is_flag=True, help="Accept what runs only with an override.")
 @json_option
 @click.pass_context
 def command(

@@ -36,4 +36,4 @@ def print_findings(findings: Sequence[Finding]) -> None:
         if one.next_step:
             click.echo(f"{'':8}{click.style('next', bold=True)}  {one.next_step}")
     if not findings:
-        click.echo("nothing to say against libraries, search paths, tags and RECORD; nothing left behind")
+        click.echo("no problems with libraries, search paths, tags or RECORD; no leftovers of the build")

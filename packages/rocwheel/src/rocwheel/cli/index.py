@@ -24,7 +24,9 @@ def command() -> None:
 @command.command("build")
 @click.argument("folder", type=FOLDER)
 @click.option("--out", help="A folder, s3://BUCKET/PREFIX, file:///... [default: FOLDER itself]")
-@click.option("--all", "everything", is_flag=True, help="Compare every page, as after a change by hand.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Compare every page, in case files were changed by hand."
+)
 @json_option
 def build(folder: Path, out: str | None, everything: bool, as_json: bool) -> None:
     """Write the simple API for the wheels in FOLDER; only what changed since the last time.
@@ -49,7 +51,7 @@ def build(folder: Path, out: str | None, everything: bool, as_json: bool) -> Non
     else:
         click.echo(
             f"{look.listed:,} wheels listed, {look.read:,} read, {look.gone:,} gone; "
-            f"{done.pages:,} pages written, {done.wheels:,} wheels brought, {done.removed:,} files removed"
+            f"{done.pages:,} pages written, {done.wheels:,} wheels copied, {done.removed:,} files removed"
         )
         click.echo(f"views: simple{''.join(f', {view}/simple' for view in done.views)}")
     _tell(look.problems)
@@ -58,15 +60,15 @@ def build(folder: Path, out: str | None, everything: bool, as_json: bool) -> Non
 @command.command("serve")
 @click.argument("folder", type=FOLDER)
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", default=0, type=click.IntRange(0, 65535), help="[default: one that is free]")
+@click.option("--port", default=0, type=click.IntRange(0, 65535), help="[default: a free one]")
 @click.option(
     "--name",
     "names",
     multiple=True,
     metavar="HOST",
-    help="A name that it goes by, behind a proxy. On the loopback it answers to no other.",
+    help="A host name it is reached by, behind a proxy. On the loopback it answers to no other.",
 )
-@click.option("--quiet", is_flag=True, help="No line for each request.")
+@click.option("--quiet", is_flag=True, help="Do not log each request.")
 def serve(folder: Path, host: str, port: int, names: tuple[str, ...], quiet: bool) -> None:
     """Serve the wheels in FOLDER as an index, until Ctrl-C; new files are seen as they come.
 
@@ -89,7 +91,7 @@ def serve(folder: Path, host: str, port: int, names: tuple[str, ...], quiet: boo
     "--gpu",
     default="",
     shell_complete=complete_gpu,
-    help="Only what the view of this GPU holds.",
+    help="Only the wheels in the view of this GPU.",
 )
 @json_option
 def list_(folder: Path, gpu: str, as_json: bool) -> None:
@@ -143,7 +145,9 @@ def list_(folder: Path, gpu: str, as_json: bool) -> None:
 
 @command.command("check")
 @click.argument("place")
-@click.option("--quick", is_flag=True, help="Only that the wheels are there and how large they are.")
+@click.option(
+    "--quick", is_flag=True, help="Check only that the wheels exist and their sizes, not their hashes."
+)
 @json_option
 def check(place: str, quick: bool, as_json: bool) -> None:
     """Whether the index written to PLACE (a folder, or a URL) is whole: links, hashes, metadata.
@@ -160,7 +164,7 @@ def check(place: str, quick: bool, as_json: bool) -> None:
     else:
         for one in found:
             click.echo(f"{click.style('wrong', fg='red')}  {one.place}: {one.what}")
-        click.echo(f"{len(found):,} things are wrong" if found else "nothing is wrong")
+        click.echo(f"{len(found):,} problems found" if found else "no problems found")
     if found:
         raise SystemExit(12)
 
@@ -168,10 +172,10 @@ def check(place: str, quick: bool, as_json: bool) -> None:
 @command.command("yank")
 @click.argument("name")
 @click.argument("version")
-@click.option("--reason", default="", help="Why; installers show it.")
-@click.option("--undo", is_flag=True, help="Take it back.")
+@click.option("--reason", default="", help="The reason; installers show it.")
+@click.option("--undo", is_flag=True, help="Undo an earlier yank.")
 @click.option(
-    "--in", "folder", type=FOLDER, default=".", show_default=True, help="The folder that the wheels lie in."
+    "--in", "folder", type=FOLDER, default=".", show_default=True, help="The folder with the wheels."
 )
 def yank(name: str, version: str, reason: str, undo: bool, folder: Path) -> None:
     """Withdraw a release: installers take it only where it is asked for exactly (yanked.toml)."""
@@ -181,7 +185,7 @@ def yank(name: str, version: str, reason: str, undo: bool, folder: Path) -> None
         yanks.unyank(folder, name, version)
     else:
         yanks.yank(folder, name, version, reason)
-    click.echo(f"rocwheel index build {folder} writes it into the pages", err=True)
+    click.echo(f"to update the pages: rocwheel index build {folder}", err=True)
 
 
 def _counter(what: str) -> Callable[[int, int], None]:

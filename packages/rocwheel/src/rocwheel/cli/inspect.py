@@ -17,12 +17,20 @@ if TYPE_CHECKING:
 
 @click.command("inspect")
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
-@click.option("--venv", is_flag=True, help="PATH is a Python environment: say who brought each file.")
-@click.option("--kernels", is_flag=True, help="Every kernel: registers, memory, wave size.")
-@click.option("--judge", is_flag=True, help="Judge the rest too: libraries, paths, tags, RECORD, leftovers.")
-@click.option("--svg", type=click.Path(dir_okay=False, path_type=Path), help="Draw what is in it, as SVG.")
 @click.option(
-    "--html", type=click.Path(dir_okay=False, path_type=Path), help="The same as a page, with tables."
+    "--venv", is_flag=True, help="PATH is a Python environment: say which package installed each file."
+)
+@click.option("--kernels", is_flag=True, help="Every kernel: registers, memory, wave size.")
+@click.option(
+    "--judge", is_flag=True, help="Check the rest too: libraries, search paths, tags, RECORD, leftovers."
+)
+@click.option(
+    "--svg",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write a drawing of the contents to this SVG file.",
+)
+@click.option(
+    "--html", type=click.Path(dir_okay=False, path_type=Path), help="The same as an HTML page, with tables."
 )
 @json_option
 @click.pass_context
@@ -169,7 +177,7 @@ def _form(library: Library) -> str:
         else:
             told.append(bundles)
     if library.unreached:
-        told.append(f"{library.unreached:,} that no wrapper leads to")
+        told.append(f"{library.unreached:,} not reached by any wrapper")
     return "; ".join(told)
 
 

@@ -14,7 +14,11 @@ from rocwheel.cli.common import json_option
     "wheels", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 @click.option(
-    "-o", "--out", type=click.Path(path_type=Path), default=Path(), help="A folder; without it, this one."
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path(),
+    help="The folder to write into  [default: the current one]",
 )
 @json_option
 def command(wheels: tuple[Path, ...], out: Path, as_json: bool) -> None:
@@ -34,4 +38,4 @@ def command(wheels: tuple[Path, ...], out: Path, as_json: bool) -> None:
         return
     click.echo(f"{found.path}   {found.size:,} bytes, for {', '.join(found.targets)}")
     if found.exact:
-        click.echo("the same bytes as the wheel that was split, in its one form")
+        click.echo("byte for byte the wheel that was split, in canonical form")

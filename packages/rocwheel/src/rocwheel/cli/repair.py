@@ -17,30 +17,32 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 @click.command("repair")
 @click.argument("wheel", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--rocm", "roots", type=_FOLDER, multiple=True, help="A folder that ROCm lies in. Repeatable.")
-@click.option("--search", type=_FOLDER, multiple=True, help="Another folder of libraries. Repeatable.")
+@click.option("--rocm", "roots", type=_FOLDER, multiple=True, help="A folder with ROCm in it. Repeatable.")
+@click.option("--search", type=_FOLDER, multiple=True, help="Another folder with libraries. Repeatable.")
 @click.option(
     "--gpu", "gpus", multiple=True, shell_complete=complete_gpu, help="Only the kernels for these GPUs."
 )
-@click.option("--exclude", multiple=True, metavar="GLOB", help="Leave out a library, or a file that is read.")
-@click.option("--include", multiple=True, metavar="GLOB", help="Bring in a library that nothing names.")
-@click.option("--only", multiple=True, metavar="GLOB", help="Of the wheel's own libraries, only these.")
-@click.option("--system/--no-system", default=True, help="Search this machine's folders too.")
+@click.option(
+    "--exclude", multiple=True, metavar="GLOB", help="Leave out a library, or a file that libraries read."
+)
+@click.option("--include", multiple=True, metavar="GLOB", help="Bring in a library that nothing refers to.")
+@click.option("--only", multiple=True, metavar="GLOB", help="Repair only these of the wheel's own libraries.")
+@click.option("--system/--no-system", default=True, help="Search this machine's library folders too.")
 @click.option(
     "--layout",
     type=click.Choice(["linux", "windows"]),
     default=None,
-    help="As the wheel's name says, if not given.",
+    help="[default: what the wheel's name says]",
 )
 @click.option("-o", "--out", type=click.Path(path_type=Path), default=Path(), help="A folder, or NAME.whl.")
-@click.option("--trace", "watch", is_flag=True, help="Load the new wheel and watch what it opens.")
+@click.option("--trace", "watch", is_flag=True, help="Load the new wheel and check which files it opens.")
 @click.option(
     "--run",
     "programs",
     multiple=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE.py",
-    help="With --trace: a program that uses the wheel, as its own libraries are loaded. Repeatable.",
+    help="With --trace: also run this program, which uses the wheel. Repeatable.",
 )
 @click.option("--plan", "only_plan", is_flag=True, help="Write nothing: say what would be brought in.")
 @json_option
@@ -88,7 +90,7 @@ def command(
         print_json(_as_data(plan)) if as_json else _tell(plan)
         return
     if programs and not watch:
-        raise click.UsageError("--run goes with --trace.")
+        raise click.UsageError("--run needs --trace.")
     made = bundle(wheel, request, out, epoch=epoch_from_environment())
     traced = check_traced(made, request, programs) if watch else None
     if as_json:
@@ -97,7 +99,11 @@ def command(
         return
     _tell(made.plan)
     if traced is not None:
-        files = f", {len(traced.read):,} of its files opened" if traced.files_seen else "; no strace here"
+        files = (
+            f", {len(traced.read):,} of its files opened"
+            if traced.files_seen
+            else "; strace is not installed, so opened files were not checked"
+        )
         click.echo(f"traced: {len(traced.loaded)} of its libraries loaded{files}; nothing from outside")
         for name, who in traced.absent:
             click.echo(f"looked for in vain, by {who}: {name}, which ROCm has not either")

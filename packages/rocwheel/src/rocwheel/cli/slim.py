@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     type=click.Choice(["keep", "none", "zlib", "zstd"]),
     default="keep",
     show_default=True,
-    help="How the code that stays is packed.",
+    help="How the remaining code is compressed.",
 )
-@click.option("--strip", is_flag=True, help="Take out debug sections too.")
-@click.option("--allow-missing", is_flag=True, help="It is no error that code for a GPU is not there.")
+@click.option("--strip", is_flag=True, help="Remove debug sections too.")
+@click.option("--allow-missing", is_flag=True, help="Do not fail if there is no code for a GPU.")
 @json_option
 def command(
     path: Path,

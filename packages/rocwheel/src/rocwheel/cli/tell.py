@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
-from rocwheel.errors import RocwrightError
+from rocwheel.errors import RocwheelError
 
 
-def tell(error: RocwrightError, subject: str = "", more: Sequence[tuple[str, str]] = ()) -> None:
+def tell(error: RocwheelError, subject: str = "", more: Sequence[tuple[str, str]] = ()) -> None:
     """Print an error: class, what, detail, cause, `more` rows of a label and a text, next step."""
     head = click.style(f"error[{error.failure.value}]", fg="red", bold=True)
     click.echo(f"{head} {f'{subject}: ' if subject else ''}{error.message}", err=True)
@@ -23,7 +23,7 @@ def tell(error: RocwrightError, subject: str = "", more: Sequence[tuple[str, str
             click.echo(f"  {click.style(f'{label:<5}', bold=True)}  {text}", err=True)
 
 
-def tell_any(error: RocwrightError, more: Sequence[tuple[str, str]] = (), *, as_json: bool = False) -> int:
+def tell_any(error: RocwheelError, more: Sequence[tuple[str, str]] = (), *, as_json: bool = False) -> int:
     """Print an error, as JSON on standard output too if asked; gives the exit code of its class."""
     tell(error, more=more)
     if as_json:

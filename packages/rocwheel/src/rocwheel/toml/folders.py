@@ -67,14 +67,14 @@ def read_toml(path: Path) -> dict[str, object]:
         if path.stat().st_size > MOST_TOML_BYTES:
             raise InputError(
                 f"{path} is too large to be read",
-                cause=f"it has more than {MOST_TOML_BYTES // 1024} KiB, where such files have a few",
+                cause=f"it has more than {MOST_TOML_BYTES // 1024} KiB, where such files have a few KiB",
                 next_step="check that it is the right file",
             )
         text = path.read_text(encoding="utf-8")
         # the parser takes time by the square of the parts of a name
         if any(line.partition("=")[0].count(".") > MOST_TOML_DOTS for line in text.splitlines()):
             raise InputError(
-                f"{path} has a name of too many parts",
+                f"{path} has a key with too many parts",
                 cause=f"a key has more than {MOST_TOML_DOTS} dots",
                 next_step="shorten the dotted keys of the file",
             )

@@ -96,7 +96,7 @@ class Reader:
         """Note a fault, or raise it."""
         if self.faults is None:
             raise error or InputError(
-                f"{path} has a fault",
+                f"{path} has an error",
                 cause=f"{place}: {what}" if place else what,
                 next_step="correct the entry that is named",
             )

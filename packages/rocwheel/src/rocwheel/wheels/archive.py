@@ -45,9 +45,9 @@ class Stored:
                 break
             yield piece
         if count != self.size:
-            raise self._damaged(f"it does not have the {self.size:,} bytes that the zip says")
+            raise self._damaged(f"it does not have the {self.size:,} bytes that the zip declares")
         if crc != self.crc:
-            raise self._damaged("its checksum differs")
+            raise self._damaged("its checksum does not match")
 
     def _contents(self) -> Iterator[bytes]:
         return self._pieces()
@@ -60,8 +60,8 @@ class Stored:
     def _damaged(self, why: str) -> CheckError:
         return CheckError(
             f"{self.member.path}: {why}",
-            cause="the wheel is cut short, damaged, or not what its name says",
-            next_step="get it again from where it was built",
+            cause="the wheel is truncated, damaged, or not what its name says",
+            next_step="download it again, or rebuild it",
             subject=self.archive.subject,
         )
 
@@ -89,7 +89,7 @@ class Deflated(Stored):
         except _INFLATE_ERRORS as error:
             raise self._damaged(str(error)) from error
         if not inflate.eof:
-            raise self._damaged("it ends before its end")
+            raise self._damaged("it is truncated")
 
 
 @contextmanager
@@ -104,8 +104,8 @@ def open_wheel(path: Path) -> Iterator[list[File]]:
     except OSError as error:
         raise InputError(
             f"cannot read {path}: {error.strerror or error}",
-            cause="it is not there, is no file, or this user may not read it",
-            next_step="check the path and its rights",
+            cause="it does not exist, is not a file, or you have no permission to read it",
+            next_step="check the path and its permissions",
         ) from error
     with archive:
         found = zip_members(archive)
@@ -139,7 +139,7 @@ def _in_folder(folder: Path) -> Iterator[File]:
             yield File(path=path.relative_to(folder).as_posix(), content=path, mode=stat.S_IMODE(mode))
         elif not stat.S_ISDIR(mode):
             raise InputError(
-                f"{path} is a link or device; a wheel holds files only",
+                f"{path} is a link or device; a wheel may hold only regular files",
                 cause="the folder was not made by unpacking a wheel",
-                next_step="put the file in its place",
+                next_step="replace it with the file itself",
             )

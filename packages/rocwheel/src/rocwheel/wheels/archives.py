@@ -15,7 +15,7 @@ from typing import IO, Any, cast
 import zstandard
 from isal import igzip
 
-from rocwheel.errors import CheckError, RocwrightError
+from rocwheel.errors import CheckError, RocwheelError
 from rocwheel.wheels.formats import AR_MAGIC, packing
 from rocwheel.wheels.source import CHUNK, Budget, Source
 
@@ -69,7 +69,9 @@ def tar_entries(archive: Source) -> Iterator[tuple[tarfile.TarInfo, Source | Non
                 if (info := tar.next()) is None:
                     return
                 if info.issparse():
-                    raise _wrong(archive.subject, f"{info.name} is a sparse file, which no package holds")
+                    raise _wrong(
+                        archive.subject, f"{info.name} is a sparse file, which packages do not contain"
+                    )
                 cast("Any", tar).members = []  # else it keeps them all
                 metered.left = info.size + _MOST_BETWEEN
                 member = tar.extractfile(info) if info.isreg() else None
@@ -87,7 +89,7 @@ def ar_members(archive: Source) -> Iterator[tuple[str, Source]]:
         header = archive.read_at(position, min(_AR_HEADER, archive.size - position))
         raw, size = header[:16].rstrip(b" "), header[48:58].strip()
         if header[58:] != b"`\n" or not size.isdigit():
-            raise _wrong(archive.subject, "a member of it has no header")
+            raise _wrong(archive.subject, "one of its members has no header")
         length = int(size)
         content = archive.window(position + _AR_HEADER, length)
         position += _AR_HEADER + length + length % 2
@@ -113,7 +115,7 @@ def archive_errors(subject: str) -> Iterator[None]:
     """Turns what unpackers raise into CheckError."""
     try:
         yield
-    except RocwrightError:
+    except RocwheelError:
         raise
     except Exception as error:  # damaged archives raise errors of many kinds, and so do their unpackers
         raise _wrong(subject, str(error) or type(error).__name__) from error
@@ -188,7 +190,7 @@ class _Metered(io.RawIOBase):
         self._archive.budget.spend(len(data))
         self.left -= len(data)
         if self.left < 0:
-            raise _wrong(self._archive.subject, "one of its headers has no end")
+            raise _wrong(self._archive.subject, "one of its headers is not terminated")
         return data
 
     def readable(self) -> bool:
@@ -198,7 +200,7 @@ class _Metered(io.RawIOBase):
 def _wrong(subject: str, why: str) -> CheckError:
     return CheckError(
         f"cannot read {subject} as an archive: {why}",
-        cause="the file is cut short, damaged, or no archive of files",
-        next_step="build it or get it again",
+        cause="the file is truncated, damaged, or not an archive",
+        next_step="build the file again, or get a fresh copy",
         subject=subject,
     )

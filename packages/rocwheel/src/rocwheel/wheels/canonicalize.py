@@ -27,7 +27,7 @@ from rocwheel.wheels.write import File, order_in, write_wheel
 
 SUFFIX = ".whl"
 MOST_TOLD = 10
-OTHERWISE = "other compression, or fields of the zip that have no need to be there"
+OTHERWISE = "another compression, or zip fields that are not needed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +55,8 @@ def wheels_in(path: Path) -> list[Path]:
     found = sorted(path.glob(f"*{SUFFIX}"))
     if not found:
         raise InputError(
-            f"{path} holds no wheel and is no unpacked one",
-            cause="it has neither *.whl nor *.dist-info in it",
+            f"{path} is neither a folder of wheels nor an unpacked wheel",
+            cause="it contains neither *.whl nor *.dist-info",
             next_step="give a wheel, a folder of wheels, or a folder with a *.dist-info folder",
         )
     return found
@@ -74,8 +74,8 @@ def normalise(wheel: Path, out: Path, *, epoch: int, fix_record: bool = False) -
     if target.suffix != SUFFIX:
         raise InputError(
             f"{target} is neither a folder nor NAME{SUFFIX}",
-            cause="a folder must be there before it is written into",
-            next_step=f"mkdir {target}, or name a wheel",
+            cause="it does not exist, and only an existing folder or a new .whl file can be written",
+            next_step=f"create the folder first (mkdir {target}), or name a .whl file",
         )
     before = sha256_file(target) if target.is_file() else ""
     with opened(wheel) as files:
@@ -121,7 +121,9 @@ def unpacked_name(folder: Path) -> WheelName:
         wheel = Headers((folder / info / "WHEEL").read_bytes())
     except OSError as error:
         raise InputError(
-            f"{folder} has no {info}/WHEEL", cause=str(error), next_step="unpack the wheel again"
+            f"{folder} has no {info}/WHEEL",
+            cause=str(error),
+            next_step="unpack the wheel again, with all of its files",
         ) from error
     parts = [sorted(set(part)) for part in zip(*(tag.split("-") for tag in wheel.all("Tag")), strict=True)]
     tags = "-".join(".".join(part) for part in parts)
@@ -145,14 +147,14 @@ def _reasons(before: Sequence[zipfile.ZipInfo], after: Sequence[zipfile.ZipInfo]
     if len({info.date_time for info in before}) > 1:
         found.append("files have times that differ")
     elif any(old.date_time != new.date_time for old, new in known):
-        found.append("the time is another")
+        found.append("the files have another time")
     if any(old.external_attr != new.external_attr for old, new in known):
         found.append("files have modes that are not 0644 or 0755")
     record = f"{folder}/{RECORD}"
     if record not in names:
         found.append("there is no RECORD")
     elif any(old.CRC != new.CRC for old, new in known):
-        found.append("RECORD is written otherwise")
+        found.append("RECORD is written in another way")
     return found
 
 
@@ -176,7 +178,7 @@ def agreeing_with(
             raise CheckError(
                 f"{wheel.name}: RECORD and the files contradict each other",
                 cause="the wheel was changed after it was built, damaged, or built wrongly",
-                next_step="get it again, or --fix-record if the files are right",
+                next_step="get a fresh copy, or use --fix-record if the files are right",
                 detail="\n".join(problems[:MOST_TOLD]),
                 subject=str(wheel),
             )

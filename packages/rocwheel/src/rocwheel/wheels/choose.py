@@ -52,7 +52,11 @@ def targets(texts: Sequence[str], known: Collection[str]) -> tuple[Target, ...]:
         name, *features = target_id(text, table).split(":")
         found[Target(name, tuple(features))] = None
     if not found:
-        raise InputError("no GPU target is named", next_step=f"name one: --gpu {table.fallback}")
+        raise InputError(
+            "no GPU target was given",
+            cause="the list of GPUs is empty",
+            next_step=f"give one, such as --gpu {table.fallback}; `{table.lists}` lists them",
+        )
     return tuple(found)
 
 

@@ -115,7 +115,7 @@ class Elf:
         fields = _HEADER.unpack(source.read_at(0, HEADER_SIZE))
         (magic, bits, order, _, self.abi, _, self.kind, self.machine, _, self.entry, *tables) = fields
         if magic != MAGIC:
-            raise self.wrong("it does not begin as one")
+            raise self.wrong("it does not start with the ELF magic number")
         if (bits, order) != (_CLASS64, _LITTLE):
             raise self.wrong("it is not 64-bit and little-endian")
         (self._segments_at, self._sections_at, self.flags, _, self._segment_size, self._segment_count) = (
@@ -138,7 +138,7 @@ class Elf:
         table = self._read(self._sections_at, count * _SECTION.size, "section table")
         rows = list(_SECTION.iter_unpack(table))
         if names_index >= count:
-            raise self.wrong("its section names lie outside its sections")
+            raise self.wrong("its table of section names does not exist")
         names_at, names_size = rows[names_index][4:6]
         if names_size > MOST_NAMES:
             raise self.wrong(f"its section names claim {names_size:,} bytes")
@@ -150,7 +150,7 @@ class Elf:
                 names[at] = self._string(table, at)
                 left -= len(names[at])
                 if left < 0:
-                    raise self.wrong("its section names lie over one another")
+                    raise self.wrong("its section names overlap")
         return tuple(Section(index, names[at], *row) for index, (at, *row) in enumerate(rows))
 
     def named(self, name: str) -> list[Section]:
@@ -203,7 +203,7 @@ class Elf:
         tables = {one: value for one, value in self.dynamic if one in (5, 10)}  # DT_STRTAB, DT_STRSZ
         begin = self.at_address(tables.get(5, 0))
         if begin is None or tables.get(10, 0) > MOST_NAMES:
-            raise self.wrong("its dynamic strings lie outside")
+            raise self.wrong("its dynamic string table lies outside the file")
         return self._read(begin, tables.get(10, 0), "dynamic strings")
 
     def at_address(self, address: int) -> int | None:
@@ -296,7 +296,7 @@ class Elf:
 
     def _one_less(self, room: int) -> int:
         if room == 0:
-            raise self.wrong("a section has more pointers than room for them")
+            raise self.wrong("a section has more pointers than fit into it")
         return room - 1
 
     def _check_count(self, count: int) -> None:
@@ -307,10 +307,10 @@ class Elf:
     def _symbol_target(self, table_index: int, symbol: int, addend: int) -> int | None:
         """Where in the file a symbol and addend point to; None where that is in no section of it."""
         if table_index >= len(self.sections):
-            raise self.wrong("a relocation table names no symbols")
+            raise self.wrong("a relocation table has no symbol table")
         table = self.sections[table_index]
         if table.kind not in (_SHT_SYMTAB, _SHT_DYNSYM) or (symbol + 1) * _SYMBOL.size > table.size:
-            raise self.wrong("a relocation names no symbol")
+            raise self.wrong("a relocation refers to a symbol that does not exist")
         row = self._read(table.offset + symbol * _SYMBOL.size, _SYMBOL.size, "symbol table")
         _, _, _, index, value, _ = _SYMBOL.unpack(row)
         if index == _SHN_UNDEF or index >= min(_SHN_LORESERVE, len(self.sections)):
@@ -328,14 +328,14 @@ class Elf:
     def _string(self, table: bytes, at: int) -> str:
         end = table.find(b"\0", at, at + LONGEST_NAME)
         if at >= len(table) or end < 0:
-            raise self.wrong("a name has no end")
+            raise self.wrong("a name is not terminated")
         return table[at:end].decode("utf-8", errors="replace")
 
     def wrong(self, why: str) -> CheckError:
         """The error for what is no sound ELF file."""
         return CheckError(
-            f"not a sound ELF file: {why}",
-            cause="the file is cut short, damaged, or not what its name says",
-            next_step="build it or get it again",
+            f"not a valid ELF file: {why}",
+            cause="the file is truncated, damaged, or not the kind of file its name says",
+            next_step="build the file again, or get a fresh copy",
             subject=self.source.subject,
         )

@@ -42,9 +42,9 @@ def site_packages(path: Path) -> list[Path]:
             found.setdefault(folder.resolve(), folder)
     if not found:
         raise InputError(
-            f"{path} is no Python environment",
+            f"{path} is not a Python environment",
             cause=f"it has none of the folders {', '.join(_SITE_PACKAGES)}",
-            next_step="name the folder that holds pyvenv.cfg, or the site-packages folder itself",
+            next_step="give the folder that contains pyvenv.cfg, or the site-packages folder itself",
             subject=str(path),
         )
     return list(found.values())

@@ -96,7 +96,7 @@ def find(text: str, table: GpuTable) -> tuple[GpuNames, ...]:
         raise InputError(
             f"unknown GPU target {text[:MOST_CHARACTERS]!r}...",
             cause=f"a name of a GPU has at most {MOST_CHARACTERS} characters",
-            next_step=f"{table.lists} lists the names",
+            next_step=f"see the list of names: {table.lists}",
         )
     said = _WITH.split(text.strip().lower())[-1]
     if pci := _PCI.fullmatch(said):
@@ -126,10 +126,10 @@ def find_one(text: str, table: GpuTable) -> GpuNames:
         more = f"; and {len(found) - len(shown)} more" if len(found) > len(shown) else ""
         told = ", ".join(one.target for one in found)
         raise InputError(
-            f"{text.strip()!r} is more than one target: {told}",
+            f"{text.strip()!r} means more than one target: {told}",
             cause=f"it may mean {'; '.join(shown)}{more}",
-            next_step=f"name the target, such as {found[0].target}; "
-            f"{table.lists} {found[0].target} says more of it",
+            next_step=f"give the target, such as {found[0].target}; "
+            f"`{table.lists} {found[0].target}` describes it",
         )
     return found[0]
 
@@ -211,8 +211,8 @@ def _of_pci(text: str, vendor: str, device: str, table: GpuTable) -> tuple[GpuNa
     if not found:
         raise InputError(
             f"unknown GPU target {text.strip()!r}",
-            cause=f"no GPU that is known has the PCI id {vendor}:{device}",
-            next_step=f"name it by its target, as {table.lists} lists them",
+            cause=f"no known GPU has the PCI id {vendor}:{device}",
+            next_step=f"give its target; `{table.lists}` lists them",
         )
     return found
 
@@ -232,8 +232,8 @@ def _maker(key: str, words: tuple[str, ...], makers: Iterable[Maker]) -> str:
 def _of_another(text: str, maker: str, lists: str) -> InputError:
     return InputError(
         f"{text.strip()!r} is a GPU of another maker: {maker}",
-        cause="ROCm runs on GPUs of AMD alone",
-        next_step=f"{lists} lists the GPUs that can be named",
+        cause="ROCm runs only on AMD GPUs",
+        next_step=f"`{lists}` lists the GPUs that it supports",
     )
 
 
@@ -244,12 +244,12 @@ def _unknown(text: str, key: str, table: GpuTable) -> InputError:
     told = [one.target if name == one.target else f"{name} ({one.target})" for name, one in near]
     return InputError(
         f"unknown GPU target {text.strip()!r}",
-        cause=f"near it: {', '.join(told)}"
+        cause=f"similar names: {', '.join(told)}"
         if told
-        else "no target, product, code name, family or PCI id that is known is like it",
-        next_step=f"name one that is known, such as {near[0][1].target}; {table.lists} lists all"
+        else "no known target, product, code name, family or PCI id is similar",
+        next_step=f"give a known name, such as {near[0][1].target}; `{table.lists}` lists all"
         if near
-        else f"{table.lists} lists all",
+        else f"`{table.lists}` lists all",
     )
 
 
@@ -309,10 +309,10 @@ def _rows(
         texts = [text for one in lists.values() for text in (one if isinstance(one, list) else [None])]
         if not isinstance(name, str) or not all(isinstance(text, str) for text in texts):
             raise InputError(
-                f"{path}: {kind}.{number} does not say what a GPU is called",
+                f"{path}: {kind}.{number} does not name a GPU",
                 cause="; ".join(
-                    (f"`{key}` is a text", *(f"`{field}` is a list of texts" for field in fields))
+                    (f"`{key}` must be a string", *(f"`{field}` a list of strings" for field in fields))
                 ),
-                next_step="correct that place",
+                next_step="correct that row of the file",
             )
         yield name, {field: tuple(one) for field, one in lists.items()}

@@ -70,7 +70,7 @@ class _Layout:
         """Each image's digest and the digests of its layers, the lowest first."""
         manifests = index.get("manifests")
         if not isinstance(manifests, list) or len(manifests) > MOST_MANIFESTS or depth > 3:
-            raise self._wrong("its index names no images, or too many")
+            raise self._wrong("its index names no image, or too many")
         for one in manifests:
             digest = self._digest(one)
             manifest = self.json(self._path(digest))
@@ -91,7 +91,7 @@ class _Layout:
         except (ValueError, RecursionError) as error:
             raise self._wrong(f"{name} is not JSON: {error}") from error
         if not isinstance(data, dict):
-            raise self._wrong(f"{name} says nothing of an image")
+            raise self._wrong(f"{name} does not describe an image")
         return data
 
     def blob(self, digest: str) -> Source:
@@ -100,13 +100,13 @@ class _Layout:
     def _open(self, name: str) -> FileSource:
         path = self._folder / name
         if not path.is_file():
-            raise self._wrong(f"{name} is not there")
+            raise self._wrong(f"{name} is missing")
         return self._opened(path, name)
 
     def _digest(self, descriptor: object) -> str:
         digest = descriptor.get("digest") if isinstance(descriptor, dict) else None
         if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
-            raise self._wrong("a blob is named by no digest")
+            raise self._wrong("a blob has no digest")
         return digest
 
     def _path(self, digest: str) -> str:
@@ -115,7 +115,7 @@ class _Layout:
     def _wrong(self, why: str) -> CheckError:
         return CheckError(
             f"cannot read {self._folder.name} as an image layout: {why}",
-            cause="it is incomplete, damaged, or made to deceive",
+            cause="it is incomplete, damaged, or deliberately malformed",
             next_step="copy the image again: skopeo copy docker://... oci:FOLDER",
             subject=str(self._folder),
         )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocwheel.errors import InputError, RocwrightError
+from rocwheel.errors import InputError, RocwheelError
 from rocwheel.wheels.formats import AR_MAGIC, EMPTY_ZIP_MAGIC, IMAGE_MARK, TAR_HEAD, ZIP_MAGIC, is_tar
 from rocwheel.wheels.source import Budget, FileSource, Source, damaged
 
@@ -59,8 +59,8 @@ def members(path: Path, budget: Budget | None = None) -> Iterator[Member]:
             return
         if not path.is_file():
             raise InputError(
-                f"{path} is no file or folder",
-                cause="it is not there, or is a device or socket",
+                f"{path} is not a file or folder",
+                cause="it does not exist, or is a device or socket",
                 next_step="check the path",
                 subject=str(path),
             )
@@ -74,13 +74,13 @@ def members(path: Path, budget: Budget | None = None) -> Iterator[Member]:
             yield from _in_tar(file)
         else:
             yield _member(path.name, stat.S_IMODE(path.stat().st_mode), file)
-    except RocwrightError:
+    except RocwheelError:
         raise
     except OSError as error:
         raise InputError(
             f"cannot read {path}: {error.strerror or error}",
-            cause="it is not there, is no file or folder, or this user may not read it",
-            next_step="check the path and its rights",
+            cause="it does not exist, is not a file or folder, or you have no permission to read it",
+            next_step="check the path and its permissions",
             subject=str(path),
         ) from error
 

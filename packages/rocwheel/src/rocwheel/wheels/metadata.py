@@ -127,9 +127,9 @@ def parse_name(file_name: str) -> WheelName:
         parts = file_name.removesuffix(".whl").split("-")
     except (InvalidWheelFilename, InvalidVersion, InvalidName) as error:
         raise InputError(
-            f"{file_name} is no wheel's name",
+            f"{file_name} is not a valid wheel filename",
             cause=str(error),
-            next_step="name it NAME-VERSION-PYTHON-ABI-PLATFORM.whl, as it was built",
+            next_step="rename it to the name it was built with: NAME-VERSION-PYTHON-ABI-PLATFORM.whl",
         ) from error
     name, version, *build, python, abi, platform = parts
     return WheelName(
@@ -142,11 +142,11 @@ def dist_info_folder(paths: Iterable[str]) -> str:
     found = {top for path in paths if (top := path.partition("/")[0]).endswith(DIST_INFO) and "/" in path}
     if len(found) != 1:
         raise InputError(
-            "no wheel: it has no *.dist-info folder"
+            "not a wheel: it has no *.dist-info folder"
             if not found
-            else f"a wheel has one *.dist-info folder, this has {', '.join(sorted(found))[:300]}",
-            cause="it is another kind of file, or was not built whole",
-            next_step="give a file that pip would install",
+            else f"a wheel has one *.dist-info folder, this one has {', '.join(sorted(found))[:300]}",
+            cause="it is another kind of file, or its build was incomplete",
+            next_step="give a wheel that pip can install",
         )
     return found.pop()
 
@@ -162,9 +162,9 @@ def with_local(version: str, label: str) -> str:
         return str(Version(f"{known.public}+{local}"))
     except InvalidVersion as error:
         raise InputError(
-            f"{version!r} with {label!r} is no version",
-            cause="a local version has letters, digits and dots only",
-            next_step="name another",
+            f"{version!r} with {label!r} is not a valid version",
+            cause="a local version may have only letters, digits and dots",
+            next_step="give a local version of letters, digits and dots",
         ) from error
 
 
@@ -187,7 +187,7 @@ def read_record(data: bytes) -> list[Row]:
         raise CheckError(
             "RECORD cannot be read",
             cause=str(error),
-            next_step="rocwheel canonicalize writes it anew",
+            next_step="rewrite it with `rocwheel canonicalize --fix-record`",
         ) from error
 
 
@@ -201,9 +201,9 @@ def record_contradictions(rows: Iterable[Row], content: Mapping[str, Row]) -> li
         told.add(row.path)
         real = content.get(row.path)
         if real is None:
-            problems.append(f"RECORD names {row.path}, which is not there")
+            problems.append(f"RECORD names {row.path}, which is missing")
         elif row.sha256 not in (None, real.sha256) or row.size not in (None, real.size):
-            problems.append(f"RECORD has another sha256 or size of {row.path} than the file")
+            problems.append(f"the sha256 or size of {row.path} is not what RECORD says")
     return problems
 
 
@@ -267,7 +267,7 @@ def _row(line: list[str]) -> Row:
     if kind in _OTHER_HASHES:
         return Row(path=path, size=int(size) if size else None)
     if kind != "sha256":
-        raise ValueError(f"{path} has a hash of the kind {kind[:40]}, which RECORD may not have")
+        raise ValueError(f"{path} has a hash of the kind {kind[:40]}, which RECORD does not allow")
     raw = base64.b64decode(digest + "=" * (-len(digest) % 4), altchars=b"-_", validate=True)
     return Row(path=path, sha256=raw.hex(), size=int(size) if size else None)
 

@@ -95,7 +95,7 @@ def _versions(elf: Elf) -> dict[str, tuple[str, ...]]:
         for _ in range(count):
             left -= 1
             if left < 0:
-                raise elf.wrong(f"it wants more than {MOST_VERSIONS:,} versions of symbols")
+                raise elf.wrong(f"it needs more than {MOST_VERSIONS:,} versions of symbols")
             *_, name, following_name = _VERSION.unpack(elf.source.read_at(at_name, _VERSION.size))
             names.append(elf.dynamic_string(name))
             at_name += following_name

@@ -82,9 +82,9 @@ def replaced(source: Source, edits: Mapping[int, Sequence[Part]]) -> Joined:
     for offset, content in sorted(edits.items(), key=lambda item: item[0]):
         if offset < position:
             raise CheckError(
-                f"two things that must change lie over one another at byte {offset:,}",
-                cause="the file's tables are damaged, or made to deceive",
-                next_step="build it or get it again",
+                f"two structures that must be rewritten overlap at byte {offset:,}",
+                cause="the file's tables are damaged or deliberately malformed",
+                next_step="build the file again, or get a fresh copy",
                 subject=source.subject,
             )
         parts += [Part(source, position, offset - position), *content]

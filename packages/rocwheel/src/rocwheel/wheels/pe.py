@@ -41,7 +41,7 @@ class Pe:
         self.source = source
         head = source.read_at(0, min(_DOS_SIZE, source.size))
         if len(head) < _DOS_SIZE or not head.startswith(MAGIC):
-            raise self.wrong("it does not begin as one")
+            raise self.wrong("it does not start with the PE magic number")
         at = int.from_bytes(head[_SIGNATURE_AT:], "little")
         signature, self.machine, count, _, _, _, optional_size, _ = _COFF.unpack(self._read(at, _COFF.size))
         if signature != b"PE\0\0":
@@ -88,9 +88,9 @@ class Pe:
     def wrong(self, why: str) -> CheckError:
         """The error for what is no sound PE file."""
         return CheckError(
-            f"not a sound PE file: {why}",
-            cause="the file is cut short, damaged, or not what its name says",
-            next_step="build it or get it again",
+            f"not a valid PE file: {why}",
+            cause="the file is truncated, damaged, or not the kind of file its name says",
+            next_step="build the file again, or get a fresh copy",
             subject=self.source.subject,
         )
 

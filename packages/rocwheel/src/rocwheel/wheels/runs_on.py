@@ -116,7 +116,7 @@ def _reason(verdict: RunsOn, bundles: Sequence[Sequence[Code]], gpu: Target, cou
             return f"{count} with code for {', '.join(mine)}"
         case RunsOn.GENERIC:
             through = [name for name in held if gpu.name in generic_targets().get(name, ())]
-            return f"{count}, some of them by {', '.join(through)}, which covers {gpu.name}"
+            return f"{count}, some of them through {', '.join(through)}, which covers {gpu.name}"
         case _:
             return f"{count}, some of them as SPIR-V, which the runtime compiles for {gpu.name}"
 

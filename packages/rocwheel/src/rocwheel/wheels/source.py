@@ -56,8 +56,8 @@ class Budget:
         if self.left < 0:
             raise CheckError(
                 "reading takes far more work than a file of this size should",
-                cause="the file is damaged, or made to unpack without end",
-                next_step="get the file again from where it was built",
+                cause="the file is damaged, or is a decompression bomb",
+                next_step="get a fresh copy of the file",
                 subject=self._subject,
             )
 
@@ -219,7 +219,7 @@ class Inflated(Source):
             while size > (held := sum(map(len, parts))):
                 part = self._inflate_some(size - held)
                 if not part:
-                    raise cut_short(self.subject, f"it inflates to less than {self.size:,} bytes")
+                    raise cut_short(self.subject, f"it decompresses to less than {self.size:,} bytes")
                 parts.append(part)
             data = b"".join(parts)
         self.budget.spend(len(data))
@@ -235,11 +235,11 @@ class Inflated(Source):
             try:
                 data = self._inflate.decompress(packed, most)
             except Exception as error:  # IsalError, which has no type
-                raise damaged(self.subject, f"it does not inflate: {error}") from error
+                raise damaged(self.subject, f"it cannot be decompressed: {error}") from error
             if data:
                 return bytes(data)
             if not packed:
-                raise cut_short(self.subject, "its deflated data end early")
+                raise cut_short(self.subject, "its compressed data end early")
         return b""
 
     def _take_packed(self) -> bytes:
@@ -250,9 +250,9 @@ class Inflated(Source):
 
     def _check_end(self) -> None:
         if self._inflate_some(1):
-            raise damaged(self.subject, f"it inflates to more than {self.size:,} bytes")
+            raise damaged(self.subject, f"it decompresses to more than {self.size:,} bytes")
         if self._sum != self._crc:
-            raise damaged(self.subject, "its checksum (CRC-32) is not that of its content")
+            raise damaged(self.subject, "its checksum (CRC-32) does not match its content")
 
     def _keep(self, data: bytes) -> None:
         """Keep the beginnings of pages that begin as KEPT says."""
@@ -264,14 +264,14 @@ class Inflated(Source):
 
 
 def cut_short(subject: str, why: str) -> CheckError:
-    return damaged(subject, f"it is cut short: {why}")
+    return damaged(subject, f"it is truncated: {why}")
 
 
 def damaged(subject: str, why: str) -> CheckError:
     """What a file that cannot be read raises."""
     return CheckError(
         f"{subject or 'the file'} cannot be read: {why}",
-        cause="the file is damaged or cut short, or its tables lie",
-        next_step="build it or get it again",
+        cause="the file is truncated or damaged, or its tables are wrong",
+        next_step="build the file again, or get a fresh copy",
         subject=subject,
     )

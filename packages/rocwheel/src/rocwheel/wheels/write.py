@@ -129,9 +129,9 @@ def in_order(files: Iterable[File]) -> list[File]:
     for name in SIGNATURES:
         if any(file.path == f"{folder}/{name}" for file in known):
             raise InputError(
-                f"the wheel is signed ({name}); written anew, the signature would be false",
-                cause="a signature is of the RECORD that was there",
-                next_step=f"take {folder}/{name} out of the wheel first",
+                f"the wheel is signed ({name}), and rewriting it would make the signature invalid",
+                cause="the signature covers the RECORD that it has now",
+                next_step=f"remove {folder}/{name} from the wheel first, and sign the result again",
             )
     return sorted(known, key=lambda file: order_in(folder, file.path))
 
@@ -148,16 +148,16 @@ def check_paths(paths: Iterable[str]) -> None:
     for path in sorted(paths, key=lambda path: path.replace("/", "\0")):
         check_path(path)
         if path == last:
-            raise _hostile(path, "is there twice")
+            raise _hostile(path, "is in it twice")
         if path.startswith(f"{last}/"):
-            raise _hostile(last, "is a file and a folder")
+            raise _hostile(last, "is both a file and a folder")
         last = path
 
 
 def check_path(path: str) -> None:
     """Raise InputError for a path that leaves the folder it is unpacked in."""
     if _HOSTILE.search(path) or not path.isprintable() or len(path) > LONGEST_PATH:
-        raise _hostile(path, "is no path inside a wheel")
+        raise _hostile(path, "is not a valid path inside a wheel")
 
 
 def epoch_from_environment() -> int:
@@ -165,7 +165,7 @@ def epoch_from_environment() -> int:
     text = os.environ.get(_EPOCH, "")
     if not re.fullmatch(r"\s*-?\d{0,18}\s*", text):
         raise InputError(
-            f"{_EPOCH} is {text!r}, which is no whole number of seconds",
+            f"{_EPOCH} is {text!r}, which is not a whole number of seconds",
             cause="it was set by hand, or by a script that failed",
             next_step=f"export {_EPOCH}=$(git log -1 --format=%ct), or unset it",
         )
@@ -182,6 +182,6 @@ def _put(writer: ZipWriter, file: File, *, copy: bool) -> Digest:
 def _hostile(path: str, why: str) -> InputError:
     return InputError(
         f"{path[:200]!r} {why}",
-        cause="the wheel is damaged, or made to write where it should not",
-        next_step="get it again from where it was built",
+        cause="the wheel is damaged, or tries to write outside its own folder",
+        next_step="download it again, or rebuild it",
     )

@@ -167,7 +167,7 @@ class ZipWriter:
         if len(encoded) > _MOST_NAME:
             raise CheckError(
                 f"a file's name is {len(encoded):,} bytes long; a zip can hold {_MOST_NAME:,}",
-                cause="the file was made to deceive",
+                cause="it was made by hand or by a faulty tool",
                 next_step="give it a shorter name",
             )
         # Deflate can make a file a little larger; which form is taken must not depend on how much.
@@ -236,8 +236,8 @@ def check_compressor() -> None:
     digest.update(packer.flush())
     if digest.hexdigest() != _ANSWER:
         raise CheckError(
-            "this machine's compressor gives other bytes than those of other machines",
-            cause="isal was built with another ISA-L, or the processor is x86-64 without SSE4.2, or none",
+            "the compressor of this machine does not give the same bytes as on other machines",
+            cause="isal was built with another ISA-L, or the processor is not x86-64 with SSE4.2",
             next_step="pip install --force-reinstall --only-binary :all: isal, on x86-64 of 2008 or later",
             detail=f"sha256 of the probe {digest.hexdigest()}, expected {_ANSWER}",
         )
@@ -286,6 +286,6 @@ def _dos_time(epoch: int) -> tuple[int, int]:
 def _changed(name: str, size: int, count: int) -> InternalError:
     return InternalError(
         f"{name} should have {size:,} bytes and has {'more' if count > size else f'{count:,}'}",
-        cause="the file was changed while it was read",
-        next_step="run again",
+        cause="the file was changed while it was being read",
+        next_step="run again once nothing writes to it",
     )

@@ -56,7 +56,7 @@ class ZipMember:
             try:
                 head = zlib.decompressobj(-15).decompress(packed, count)
             except zlib.error as error:
-                raise _wrong(archive, f"{self.path} does not inflate: {error}") from error
+                raise _wrong(archive, f"{self.path} cannot be decompressed: {error}") from error
             if len(head) == count:
                 return head
         return self.open(archive).read_at(0, count)
@@ -69,9 +69,9 @@ class ZipMember:
             case 8:
                 return Inflated(self.packed(archive), self.size, self.crc, self.path)
             case 0:
-                raise _wrong(archive, f"{self.path} is stored, with two sizes")
+                raise _wrong(archive, f"{self.path} is stored uncompressed, but has two sizes")
             case _:
-                raise _wrong(archive, f"{self.path} is packed by method {self.method}, not by deflate")
+                raise _wrong(archive, f"{self.path} is compressed by method {self.method}, not by deflate")
 
 
 def zip_members(archive: Source) -> list[ZipMember]:
@@ -89,7 +89,7 @@ def zip_members(archive: Source) -> list[ZipMember]:
     at = 0
     for _ in range(count):
         if at + _CENTRAL.size > size:
-            raise _wrong(archive, "its directory is cut short")
+            raise _wrong(archive, "its directory is truncated")
         fields = _CENTRAL.unpack_from(directory, at)
         (
             magic,
@@ -116,21 +116,21 @@ def zip_members(archive: Source) -> list[ZipMember]:
         raw_name, extra = directory[at : at + n], directory[at + n : at + n + extra_n]
         at += n + extra_n + comment_n
         if at > size:
-            raise _wrong(archive, "its directory is cut short")
+            raise _wrong(archive, "its directory is truncated")
         unpacked, packed, local, disk = _wide(archive, extra, unpacked, packed, local, disk)
         name = _name(archive, raw_name, flags)
         mode = attr >> 16 if by >> 8 == _UNIX else 0
         if flags & _ENCRYPTED:
             raise _wrong(archive, f"{name} is encrypted")
         if disk:
-            raise _wrong(archive, f"{name} lies on another disk")
+            raise _wrong(archive, f"{name} is on another disk of a split zip")
         if name in names:
             raise _wrong(archive, f"it holds {name} twice")
         names.add(name)
         told = (crc, packed, unpacked) if not flags & _SIZES_FOLLOW else None
         offset = _data_offset(archive, local, raw_name, method, told, begin)
         if offset + packed > begin:
-            raise _wrong(archive, f"{name} does not end before the directory")
+            raise _wrong(archive, f"{name} overlaps the directory")
         spans.append((local, offset + packed, name))
         if name.endswith("/"):
             if unpacked or packed > 2:
@@ -150,7 +150,7 @@ def zip_members(archive: Source) -> list[ZipMember]:
             )
         )
     if at != size:
-        raise _wrong(archive, "its directory holds more than it counts")
+        raise _wrong(archive, "its directory has more entries than it declares")
     _check_apart(archive, spans)
     return found
 
@@ -165,7 +165,7 @@ def _directory(archive: Source) -> tuple[int, int, int]:
         raise _wrong(archive, "it has no directory")
     _, disk, first_disk, here, count, size, begin, comment = _END.unpack_from(tail, at)
     if at + _END.size + comment != len(tail):
-        raise _wrong(archive, "something follows its end")
+        raise _wrong(archive, "there is data after its end")
     end = base + at
     if at >= _LOCATOR.size and tail[at - _LOCATOR.size :].startswith(b"PK\x06\x07"):
         _, _, end64, disks = _LOCATOR.unpack_from(tail, at - _LOCATOR.size)
@@ -173,16 +173,16 @@ def _directory(archive: Source) -> tuple[int, int, int]:
         magic, record, _, _, disk64, first64, here64, count64, size64, begin64 = wide
         narrow = ((count, count64, _MAX16), (size, size64, _MAX32), (begin, begin64, _MAX32))
         if magic != b"PK\x06\x06" or disks > 1 or disk64 or first64 or here64 != count64:
-            raise _wrong(archive, "its zip64 end is damaged")
+            raise _wrong(archive, "its zip64 end record is damaged")
         if any(one not in (two, full) for one, two, full in narrow):
-            raise _wrong(archive, "its two ends contradict each other")
+            raise _wrong(archive, "its two end records contradict each other")
         if end64 + 12 + record != end - _LOCATOR.size:
-            raise _wrong(archive, "its zip64 end does not lie before its end")
+            raise _wrong(archive, "its zip64 end record is in the wrong place")
         end, count, size, begin = end64, count64, size64, begin64
     elif disk or first_disk or here != count:
-        raise _wrong(archive, "it is in several parts")
+        raise _wrong(archive, "it is a split zip")
     if begin + size != end:
-        raise _wrong(archive, "its directory does not lie before its end")
+        raise _wrong(archive, "its directory is in the wrong place")
     if count > MOST_MEMBERS:
         raise _wrong(archive, f"it claims {count:,} members")
     return begin, size, count
@@ -195,7 +195,7 @@ def _wide(archive: Source, extra: bytes, *narrow: int) -> Iterator[int]:
     while at + 4 <= len(extra):
         kind, size = struct.unpack_from("<HH", extra, at)
         if at + 4 + size > len(extra):
-            raise _wrong(archive, "an extra field is cut short")
+            raise _wrong(archive, "an extra field is truncated")
         if kind == _ZIP64_EXTRA:
             wide = extra[at + 4 : at + 4 + size]
         at += 4 + size
@@ -217,7 +217,7 @@ def _name(archive: Source, raw: bytes, flags: int) -> str:
     path = PurePosixPath(name)
     plain = name.removesuffix("/")
     if not plain or path.is_absolute() or ".." in path.parts or str(path) != plain or _odd(name):
-        raise _wrong(archive, f"a member's name is {name[:200]!r}, which is no plain path below a folder")
+        raise _wrong(archive, f"a member's name is {name[:200]!r}, which is not a plain relative path")
     return name
 
 
@@ -230,7 +230,7 @@ def _data_offset(
 ) -> int:
     """Where a member's data begin; what its own header says must be what the directory says."""
     if local + _LOCAL.size > end:
-        raise _wrong(archive, "a member lies outside")
+        raise _wrong(archive, "a member lies outside the file")
     head = archive.read_at(local, min(_LOCAL.size + len(raw_name), end - local))
     magic, _, _, local_method, _, _, crc, packed, size, n, extra_n = _LOCAL.unpack_from(head)
     same = told is None or all(
@@ -258,7 +258,7 @@ def _check_apart(archive: Source, spans: list[tuple[int, int, str]]) -> None:
 def _wrong(archive: Source, why: str) -> CheckError:
     return CheckError(
         f"cannot read {archive.subject} as a wheel: {why}",
-        cause="the file is cut short, damaged, no zip, or made to deceive",
-        next_step="build it or get it again",
+        cause="the file is truncated, damaged, not a zip, or deliberately malformed",
+        next_step="build the file again, or get a fresh copy",
         subject=archive.subject,
     )

@@ -113,7 +113,7 @@ def test_a_kernel_of_small_work_groups_may_use_as_many(judged: Judges) -> None:
 def test_a_wave_size_that_is_not_there_is_not_safe(judged: Judges) -> None:
     (one,) = judged(kernel_source(descriptor=WAVE32), "gfx1030", "gfx900")
     assert one.verdict is AuditVerdict.NOT_SAFE
-    assert "it has waves of 32 work-items, which gfx900 has not" in {r.text for r in one.reasons}
+    assert "it uses waves of 32 work-items, which gfx900 does not support" in {r.text for r in one.reasons}
 
 
 def test_a_fault_of_the_hardware_that_the_compiler_did_not_know_of_is_not_checked(judged: Judges) -> None:

@@ -75,7 +75,7 @@ def test_more_scratch_than_a_wave_can_have() -> None:
 
 def test_a_wave_size_that_is_not_there_is_told_alone() -> None:
     assert told(kernel(lds=1 << 20), 2, "gfx1030", "gfx900") == [
-        "it has waves of 32 work-items, which gfx900 has not"
+        "it uses waves of 32 work-items, which gfx900 does not support"
     ]
 
 

@@ -61,7 +61,7 @@ def test_a_listing_of_what_is_no_code_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"no code")
     with find_disassembler(["gfx1100"]).listing(tmp_path / "x", "gfx1100") as running:
         assert b"Disassembly" not in running.output.read()
-        with pytest.raises(CheckError, match="does not read x"):
+        with pytest.raises(CheckError, match="cannot read x"):
             check_listing(running.finish(), "x")
 
 

@@ -229,7 +229,7 @@ def test_a_missing_and_a_surplus_target_are_told_with_the_share_of_bundles(tmp_p
 
 def test_no_gpu_code_at_all_is_a_problem(tmp_path: Path) -> None:
     assert check_targets(write(tmp_path, b"text"), ["gfx803"]) == [
-        "libx.so holds no GPU code; wanted: gfx803"
+        "libx.so contains no GPU code; expected: gfx803"
     ]
     assert check_targets(write(tmp_path, b"text"), []) == []
 

@@ -32,5 +32,5 @@ def test_a_table_of_the_users_own_adds_to_it(tmp_path: Path, monkeypatch: pytest
     write_tree(tmp_path, {"generic_targets.toml": '[covers]\ngfx13-generic = ["gfx1310"]\n'})
     assert generic_targets.__wrapped__()["gfx13-generic"] == ("gfx1310",)
     write_tree(tmp_path, {"generic_targets.toml": 'covers = "everything"\n'})
-    with pytest.raises(InputError, match="no table"):
+    with pytest.raises(InputError, match="not a table"):
         generic_targets.__wrapped__()

@@ -38,7 +38,7 @@ def test_the_same_content_written_otherwise_is_told_as_such(tmp_path: Path) -> N
     found = diff(wheel, other)
     assert found.same
     assert not found.same_bytes
-    assert summary(found).startswith("the same content, written otherwise: the order of the files")
+    assert summary(found).startswith("the same content, written differently: the order of the files")
     normalise(wheel, wheel, epoch=0, fix_record=True)
     assert diff(wheel, other).same
 

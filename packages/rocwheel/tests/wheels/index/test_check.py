@@ -49,7 +49,7 @@ def test_nothing_is_wrong_with_what_was_written(tree: Path) -> None:
 
 def test_a_wheel_that_is_not_there(tree: Path) -> None:
     next(tree.rglob(WHEEL)).unlink()
-    assert {place: "is not there" in what for place, what in wrong(tree).items()} == {
+    assert {place: "is missing" in what for place, what in wrong(tree).items()} == {
         PAGE: True,
         f"gfx1151/{PAGE}": True,
     }
@@ -60,23 +60,23 @@ def test_a_wheel_that_changed(tree: Path) -> None:
     data = path.read_bytes()
     path.unlink()  # it may be a link to the one that was brought
     path.write_bytes(data[:-1] + b"x")
-    assert "another sha256" in wrong(tree)[PAGE]
+    assert "does not have the sha256" in wrong(tree)[PAGE]
     assert wrong(tree, hashes=False) == {}
     path.write_bytes(data + b"x")
-    assert "bytes, the page says" in wrong(tree, hashes=False)[PAGE]
+    assert "bytes, its page says" in wrong(tree, hashes=False)[PAGE]
 
 
 def test_metadata_that_changed(tree: Path) -> None:
     next(tree.rglob(WHEEL + ".metadata")).write_text("Name: other\n")
-    assert ".metadata is not there, or has another" in wrong(tree, hashes=False)[PAGE]
+    assert ".metadata is missing, or does not have the" in wrong(tree, hashes=False)[PAGE]
 
 
 def test_a_page_that_is_not_there(tree: Path) -> None:
     (tree / "simple/plain/index.html").unlink()
     (tree / "gfx1151/simple/index.v1_json").unlink()
     found = wrong(tree)
-    assert "other things" in found["simple/plain/index.html"]
-    assert "not there" in found["gfx1151/simple/index.v1_json"]
+    assert "differs from its JSON form" in found["simple/plain/index.html"]
+    assert "missing" in found["gfx1151/simple/index.v1_json"]
 
 
 def test_a_page_that_nothing_links_to(tree: Path) -> None:
@@ -98,13 +98,13 @@ def test_a_page_that_nothing_links_to(tree: Path) -> None:
 def test_an_address_that_leads_elsewhere(tree: Path, address: str) -> None:
     change(tree / PAGE, lambda data: data["files"][0].update(url=address))
     found = wrong(tree)
-    assert any(text in found[PAGE] for text in ("leads out", "is not there"))
-    assert "other things" in found["simple/plain/index.html"]
+    assert any(text in found[PAGE] for text in ("points outside", "is missing"))
+    assert "differs from its JSON form" in found["simple/plain/index.html"]
 
 
 def test_a_view_that_says_something_else(tree: Path) -> None:
     change(tree / "gfx1151" / PAGE, lambda data: data["files"][1].pop("yanked"))
-    assert "does not say the same" in wrong(tree)[f"gfx1151/{PAGE}"]
+    assert "says something else" in wrong(tree)[f"gfx1151/{PAGE}"]
 
 
 @pytest.mark.parametrize("data", ["", "[]", "{", '{"files": 1}', '{"files": [1]}', '{"files": [{}]}'])

@@ -56,7 +56,7 @@ def test_list_shows_which_gpu_each_wheel_is_for(rocwheel: Command, wheels: Path)
 
 def test_check_ends_with_12_where_something_is_wrong(rocwheel: Command, wheels: Path) -> None:
     rocwheel("index", "build", str(wheels))
-    assert rocwheel("index", "check", str(wheels)).stdout == "nothing is wrong\n"
+    assert rocwheel("index", "check", str(wheels)).stdout == "no problems found\n"
     (wheels / "plain-1.0-py3-none-any.whl").unlink()
     done = rocwheel("index", "check", str(wheels), "--json")
     assert done.returncode == 12

@@ -275,7 +275,8 @@ def test_new_files_are_seen_without_a_new_start(wheels: Path, home: Home) -> Non
         assert client.get(link(client, "fresh")).status_code == 200
     assert [line for line in said if line.startswith("left out")] == [
         "left out  bad-1.0-py3-none-any.whl: "
-        "cannot read bad-1.0-py3-none-any.whl as a wheel: it has no directory"
+        "cannot read bad-1.0-py3-none-any.whl as a wheel: it has no directory; "
+        "build the file again, or get a fresh copy"
     ]
 
 

@@ -205,7 +205,7 @@ def test_a_tree_that_was_left_at_once_is_still_known_as_ours(wheels: Path, home:
 def test_pages_of_others_are_not_written_over(wheels: Path, home: Home) -> None:
     (wheels / "simple/plain").mkdir(parents=True)
     (wheels / "simple/plain/index.html").write_text("mine")
-    with pytest.raises(InputError, match="simple/ is there already"):
+    with pytest.raises(InputError, match="simple/ already exists"):
         index(wheels, home)
     assert (wheels / "simple/plain/index.html").read_text() == "mine"
 

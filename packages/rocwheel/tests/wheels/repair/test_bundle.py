@@ -254,12 +254,12 @@ def test_libraries_of_a_wheel_that_is_required_are_left_to_it(
     needs = ("librocblas.so.4", "libamdhip64.so.6", str(torch))
     declared = make_wheel(tmp_path / "declared", rocm, code=code, needs=needs, requires=("torch (>=2.8)",))
     plan = plan_for(declared, request)
-    assert plan.kept_out == {"libtorch_hip.so": "torch brings it"}
+    assert plan.kept_out == {"libtorch_hip.so": "torch provides it"}
     assert plan.missing == ()
     silent = make_wheel(tmp_path / "silent", rocm, code=code, needs=needs)
     [missing] = plan_for(silent, request).missing
     assert missing.name == "libtorch_hip.so"
-    assert "does not say that it requires torch" in missing.why
+    assert "does not list torch as a requirement" in missing.why
 
 
 def test_the_interpreters_library_is_needed_no_more(
@@ -286,12 +286,12 @@ def test_a_wheel_that_needs_nothing_is_an_error_not_a_copy(
 ) -> None:
     _, rocm, request = there
     wheel = make_wheel(tmp_path, rocm, code="int one(void) { return 1; }", needs=())
-    with pytest.raises(InputError, match="stands alone already"):
+    with pytest.raises(InputError, match="already self-contained"):
         bundle(wheel, request, tmp_path / "out", epoch=0)
 
 
 def test_a_wheel_that_stands_alone_stays_as_it_is(made: Made, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="stands alone already"):
+    with pytest.raises(InputError, match="already self-contained"):
         bundle(made.path, Request(system=False), tmp_path, epoch=0)
 
 
@@ -396,7 +396,7 @@ def test_a_program_among_the_scripts_cannot_be_helped_and_is_told(
     wheel = make_wheel(tmp_path, rocm, place="needy-1.0.data/scripts/native")
     [missing] = plan_for(wheel, request).missing
     assert missing.name == "needy-1.0.data/scripts/native"
-    assert "put it into the package" in missing.why
+    assert "move it into the package" in missing.why
 
 
 def test_the_command_tells_the_plan_and_writes_the_wheel(

@@ -66,7 +66,7 @@ def test_a_library_opened_by_name_that_nobody_knew_of_is_an_error(
     made = bundle(wheel, request, tmp_path / "out", epoch=0)
     with pytest.raises(CheckError) as caught:
         check_traced(made, request)
-    assert caught.value.detail == "libplugin.so.1 is opened by needy/_native.so and was not brought in"
+    assert caught.value.detail == "libplugin.so.1 is opened by needy/_native.so but was not bundled"
     assert not made.path.exists()
     asked = replace(request, include=("libplugin.so.1",))
     traced = check_traced(bundle(wheel, asked, tmp_path / "out", epoch=0), asked)

@@ -220,5 +220,5 @@ def test_where_the_hook_goes(before: str, after: str) -> None:
 
 
 def test_what_is_no_python_takes_no_hook() -> None:
-    with pytest.raises(InputError, match="no Python"):
+    with pytest.raises(InputError, match="not valid Python"):
         with_hook("def (", "_rocm")

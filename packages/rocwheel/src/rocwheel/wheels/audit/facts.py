@@ -20,7 +20,7 @@ def _check_pattern(text: str) -> str:
     try:
         re.compile(text.encode())
     except re.error as error:
-        raise ValueError(f"{text!r} is no regular expression: {error}") from error
+        raise ValueError(f"{text!r} is not a regular expression: {error}") from error
     return text
 
 
@@ -164,9 +164,9 @@ def _of_features(code: str, on: str, code_has: frozenset[str], on_has: frozenset
             case "hazard" if there and not here:
                 text = f"{on} needs a workaround that code for {code} may lack: {feature.what}"
             case "relied" if here and not there:
-                text = f"code for {code} may rely on what {on} has not: {feature.what}"
+                text = f"code for {code} may rely on what {on} lacks: {feature.what}"
             case "differs" if here != there:
-                text = f"{code} and {on} are not the same here: {feature.what}"
+                text = f"{code} and {on} differ here: {feature.what}"
             case _:
                 continue
         yield Concern(name=feature.name, text=f"{text} ({feature.name})", rule=feature)
@@ -174,4 +174,4 @@ def _of_features(code: str, on: str, code_has: frozenset[str], on_has: frozenset
 
 def _asks() -> Iterator[Concern]:
     for rule in table().asks:
-        yield Concern(name=rule.name, text=f"what it does depends on the card: {rule.what}", rule=rule)
+        yield Concern(name=rule.name, text=f"its effect depends on the card: {rule.what}", rule=rule)

@@ -86,12 +86,12 @@ def judge(code: bytes, question: Question, disassembler: Disassembler, subject: 
 def _strange(file: CodeFile) -> str:
     """What could make a disassembler show other code than is run; "" in a sound file."""
     if name := next((one.name for one in file.symbols if not one.name.isprintable()), ""):
-        return f"a symbol's name is not printable: {name[:100]!r}"
+        return f"a symbol's name has unprintable characters: {name[:100]!r}"
     if sum(one.function for one in file.symbols) > MOST_FUNCTIONS:
         return f"it claims more than {MOST_FUNCTIONS:,} functions"
     for section in file.sections:
         if file.holds_code(section) and section.size and not file.is_loaded_as_shown(section):
-            return f"what is loaded is not what its section {section.name[:100]!r} shows"
+            return f"the loader maps other bytes than its section {section.name[:100]!r} shows"
     return ""
 
 
@@ -140,7 +140,7 @@ def _judged(
 ) -> Judged:
     told = kernel.descriptor
     if told is None:
-        return _unchecked("no descriptor", "it has no descriptor: the code is not linked", kernel.name)
+        return _unchecked("no descriptor", "it has no descriptor: the code was not linked", kernel.name)
     function = comparison.function_at(told.entry)
     found = [*_of_code(function, comparison.concerns), *general]
     if function.leaves:
@@ -167,16 +167,16 @@ def _judged(
 def _of_code(function: Function, watched: Sequence[Concern]) -> Iterator[Reason]:
     """What the listings show of one function."""
     if function.differing:
-        count = f"{function.differing:,} of its {function.instructions:,} instructions decode otherwise"
+        count = f"{function.differing:,} of its {function.instructions:,} instructions decode differently"
         first = function.examples[0]
         shown = f"{first.code or 'nothing'} is {first.on or 'nothing'}"
         yield _unsafe("decoding", f"{count}; at {first.address:#x} {shown}")
     if function.undecoded:
-        yield _unknown("data", f"{function.undecoded:,} words of it are no instruction that this LLVM knows")
-    if not function.listed:
         yield _unknown(
-            "no symbol", "no symbol stands where it begins, so that its listing may be out of step"
+            "data", f"{function.undecoded:,} words of it are not instructions that this LLVM knows"
         )
+    if not function.listed:
+        yield _unknown("no symbol", "no symbol marks its start, so its disassembly may be misaligned")
     for number in sorted(function.concerns):
         yield _unknown(watched[number].name, watched[number].text)
 

@@ -17,7 +17,7 @@ def excesses(kernel: Kernel, told: Descriptor, code: Isa, on: Isa, name: str) ->
     """What the processor `on`, called `name`, cannot give to a kernel that was compiled for `code`."""
     registers = on.registers(kernel.wave)
     if registers is None:
-        yield f"it has waves of {kernel.wave} work-items, which {name} has not"
+        yield f"it uses waves of {kernel.wave} work-items, which {name} does not support"
         return
     if kernel.lds > on.lds:
         yield f"a work-group takes {kernel.lds:,} bytes of LDS; {name} has {on.lds:,}"

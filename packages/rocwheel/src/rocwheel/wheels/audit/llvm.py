@@ -53,9 +53,9 @@ def check_listing(finished: process.Finished, subject: str) -> None:
     """Raise CheckError where a listing did not end well, and is thus not whole."""
     if not finished.ok or _UNKNOWN in finished.stderr:
         raise CheckError(
-            f"{OBJDUMP} does not read {subject}",
+            f"{OBJDUMP} cannot read {subject}",
             cause="the code is damaged, or newer than this LLVM",
-            next_step="get the file again, or name a newer LLVM with --llvm",
+            next_step="get a fresh copy of the file, or name the folder of a newer LLVM with --llvm",
             detail=finished.stderr.strip()[-2000:],
             subject=subject,
         )

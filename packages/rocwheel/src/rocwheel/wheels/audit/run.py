@@ -152,7 +152,7 @@ def _check_known(target: str) -> None:
     known = isas()
     if _name(target) not in known:
         raise InputError(
-            f"nothing is known of machine code for {target}",
+            f"the machine code of {target} is not known",
             cause=f"known: {', '.join(known)}",
             next_step="check the name, or add it with tools/isas.py (see CONTRIBUTING.md)",
         )

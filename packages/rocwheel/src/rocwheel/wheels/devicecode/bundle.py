@@ -147,7 +147,7 @@ def parse_entry_id(entry_id: str, subject: str) -> tuple[str, tuple[str, ...]] |
         return None
     match = _ENTRY_ID.fullmatch(entry_id)
     if match is None:
-        raise unsound(subject, f"no entry of a HIP program is named {entry_id[:100]!r}")
+        raise unsound(subject, f"HIP bundles have no entry named {entry_id[:100]!r}")
     return match["target"], tuple(sorted(match["features"].split(":")[1:]))
 
 
@@ -197,13 +197,13 @@ def _read_header(read: _ReadAt, size: int, subject: str) -> tuple[tuple[Entry, .
         while position + count > len(data):
             more = min(max(ALIGNMENT, len(data)), size - len(data))
             if more <= 0:
-                raise unsound(subject, "a bundle is cut short")
+                raise unsound(subject, "a bundle is truncated")
             data += read(len(data), more)
         position += count
         return data[position - count : position]
 
     if take(len(MAGIC)) != MAGIC:
-        raise unsound(subject, "a bundle does not begin as one")
+        raise unsound(subject, "a bundle does not start with its magic number")
     count = int.from_bytes(take(8), "little")
     if count > MOST_ENTRIES:
         raise unsound(subject, f"a bundle claims {count:,} entries")
@@ -232,7 +232,7 @@ def _header(entry: Entry, head: bytes, subject: str) -> GpuHeader | None:
         raise CheckError(
             f"the bundle entry {entry.id} holds code for {inside}",
             cause="the bundle was put together from the wrong objects, or was edited",
-            next_step="build it again",
+            next_step="build the file again",
             subject=subject,
         )
     return header
@@ -241,20 +241,20 @@ def _header(entry: Entry, head: bytes, subject: str) -> GpuHeader | None:
 def _read_compressed(source: Source, offset: int, end: int, hashes: bool) -> Bundle:
     subject = source.subject
     if end - offset < 8:
-        raise unsound(subject, "a bundle is cut short")
+        raise unsound(subject, "a bundle is truncated")
     version, method = struct.unpack("<4xHH", source.read_at(offset, 8))
     layout = _COMPRESSED_HEADERS.get(version)
     if layout is None or method not in _METHODS:
         raise CheckError(
             f"a compressed bundle has version {version} and method {method}",
-            cause=f"known are the versions {_listed(_COMPRESSED_HEADERS)} and methods {_listed(_METHODS)}; "
+            cause=f"supported are versions {_listed(_COMPRESSED_HEADERS)} and methods {_listed(_METHODS)}; "
             "the compiler is newer, or the file is damaged",
             next_step="build without --offload-compress, or report the compiler's version",
             subject=subject,
         )
     header_size = 8 + struct.calcsize(layout)
     if offset + header_size > end:
-        raise unsound(subject, "a bundle is cut short")
+        raise unsound(subject, "a bundle is truncated")
     *sizes, unpacked_size, expected = struct.unpack(layout, source.read_at(offset + 8, header_size - 8))
     size = sizes[0] if sizes else _end_of_version_1(source, offset + header_size, end) - offset
     if not header_size <= size <= end - offset:

@@ -107,9 +107,9 @@ class CodeFile:
     def wrong(self, why: str) -> CheckError:
         """The error to raise for a file that is not what it should be."""
         return CheckError(
-            f"not a sound code object: {why}",
-            cause="the file is cut short, damaged, or written by a compiler that rocwright does not know",
-            next_step="build it or get it again",
+            f"not a valid code object: {why}",
+            cause="the file is truncated, damaged, or written by a compiler that rocwheel does not know",
+            next_step="build the file again, or get a fresh copy",
             subject=self.subject,
         )
 
@@ -148,7 +148,7 @@ class _Strings:
         found = self._content[offset : end if end >= 0 else None]
         self._left -= len(found)
         if self._left < 0:
-            raise self._file.wrong("its names overlap without end")
+            raise self._file.wrong("its names overlap far too often")
         return found.decode(errors="replace")
 
 

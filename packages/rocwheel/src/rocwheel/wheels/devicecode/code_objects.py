@@ -99,7 +99,7 @@ def check_targets(path: Path, wanted: Sequence[str]) -> list[str]:
     asked = {_normal(target) for target in wanted}
     found = code_objects(path)
     if not found:
-        return [f"{path.name} holds no GPU code; wanted: {', '.join(sorted(asked))}"] if asked else []
+        return [f"{path.name} contains no GPU code; expected: {', '.join(sorted(asked))}"] if asked else []
     bundles: dict[str, dict[int | None, set[str]]] = defaultdict(lambda: defaultdict(set))
     for one in found:
         bundles[one.path][one.index].add(one.target_id)

@@ -129,7 +129,7 @@ def _wrappers(file: Elf | Pe) -> Iterator[Wrapper]:
         data = file.source.read_at(offset, size // _WRAPPER.size * _WRAPPER.size)
         for number, (magic, version, address, _) in enumerate(_WRAPPER.iter_unpack(data)):
             if magic != WRAPPER_MAGIC:
-                raise file.wrong(f"wrapper {number} of a bundle begins with {magic:#x}")
+                raise file.wrong(f"bundle wrapper {number} begins with {magic:#x}")
             at = offset + number * _WRAPPER.size
             pointer = pointers.get(at + 8)
             if pointer is None and address and placed:

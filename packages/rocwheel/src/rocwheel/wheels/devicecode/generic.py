@@ -17,7 +17,9 @@ def generic_targets() -> Mapping[str, tuple[str, ...]]:
         table = read_toml(path).get("covers")
         if not isinstance(table, dict) or not all(isinstance(value, list) for value in table.values()):
             raise InputError(
-                f"{path}: `covers` is no table of names and lists", next_step="write name = [...] under it"
+                f"{path}: `covers` is not a table of lists",
+                cause="it is missing, or one of its values is not a list",
+                next_step='write each generic target below [covers] as NAME = ["gfx1100", ...]',
             )
         found |= {name: tuple(map(str, covered)) for name, covered in table.items()}
     return found

@@ -49,8 +49,9 @@ def machines() -> Mapping[int, str]:
         table = read_toml(path).get("machines")
         if not isinstance(table, dict) or not all(isinstance(value, int) for value in table.values()):
             raise InputError(
-                f"{path}: `machines` is no table of names and numbers",
-                next_step="write name = 0x... under it",
+                f"{path}: `machines` is not a table of numbers",
+                cause="it is missing, or one of its values is not a whole number",
+                next_step="write each processor below [machines] as NAME = 0x... (EF_AMDGPU_MACH)",
             )
         found |= {value: name for name, value in table.items()}
     return found
@@ -108,7 +109,7 @@ def gpu_header(header: bytes, subject: str) -> GpuHeader:
     Source of the layout: LLVM AMDGPUUsage, "ELF Code Object", "Header".
     """
     if len(header) < HEADER_SIZE or not header.startswith(MAGIC):
-        raise _wrong(subject, "it does not begin with an ELF header")
+        raise _wrong(subject, "it does not start with an ELF header")
     machine = int.from_bytes(header[18:20], "little")
     if (header[4], header[5], machine) != (_CLASS64, _LITTLE, _EM_AMDGPU):
         raise _wrong(subject, f"it is ELF for machine {machine}, not 64-bit AMDGPU ({_EM_AMDGPU})")
@@ -122,9 +123,9 @@ def gpu_header(header: bytes, subject: str) -> GpuHeader:
     target = machines().get(mach)
     if target is None:
         raise CheckError(
-            f"the catalog does not know the GPU of a code object: EF_AMDGPU_MACH is {mach:#05x}",
-            cause="the target is newer than rocwright's table, or the file is damaged",
-            next_step="add the machine to catalog/data/elf_machines.toml",
+            f"a code object is for an unknown GPU: EF_AMDGPU_MACH is {mach:#05x}",
+            cause="the target is newer than rocwheel's table, or the file is damaged",
+            next_step="update rocwheel, or add it to an elf_machines.toml in ROCWRIGHT_CATALOG",
             subject=subject,
         )
     features = []
@@ -143,8 +144,8 @@ def gpu_header(header: bytes, subject: str) -> GpuHeader:
 
 def _wrong(subject: str, why: str) -> CheckError:
     return CheckError(
-        f"not a sound ELF file: {why}",
-        cause="the file is cut short, damaged, or not what its name says",
-        next_step="build it or get it again",
+        f"not a valid ELF file: {why}",
+        cause="the file is truncated, damaged, or not the kind of file its name says",
+        next_step="build the file again, or get a fresh copy",
         subject=subject,
     )

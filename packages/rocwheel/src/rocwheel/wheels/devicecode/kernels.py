@@ -193,7 +193,7 @@ def _told(file: CodeFile) -> Iterator[_KernelTold]:
                 place = ".".join(str(part) for part in first["loc"])[:100]
                 raise file.wrong(f"its metadata: {place or 'the whole'}: {first['msg']}") from error
             except (ValueError, TypeError, msgpack.UnpackException, RecursionError) as error:
-                raise file.wrong(f"its metadata is no MessagePack: {str(error)[:100]}") from error
+                raise file.wrong(f"its metadata is not MessagePack: {str(error)[:100]}") from error
             yield from told.kernels
 
 

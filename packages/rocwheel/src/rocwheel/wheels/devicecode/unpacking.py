@@ -35,7 +35,7 @@ class Unpacking:
         self._skip(offset - self._position)
         data = b"".join(self._read(count))
         if len(data) != count:
-            raise unsound(self._subject, "a bundle is cut short")
+            raise unsound(self._subject, "a bundle is truncated")
         return data
 
     def finish(self, expected_hash: int | None) -> None:
@@ -44,7 +44,7 @@ class Unpacking:
         if not self._padded and self._some(1):
             raise self._wrong_size()
         if self._md5 is not None and int.from_bytes(self._md5.digest()[:8], "little") != expected_hash:
-            raise unsound(self._subject, "a compressed bundle's hash is not that of what it holds")
+            raise unsound(self._subject, "the hash of a compressed bundle does not match its content")
 
     def _skip(self, count: int) -> None:
         if sum(map(len, self._read(count))) != count:
@@ -61,7 +61,7 @@ class Unpacking:
         except CheckError:
             raise
         except Exception as error:  # zlib.error, ZstdError
-            raise unsound(self._subject, f"a compressed bundle does not unpack: {error}") from error
+            raise unsound(self._subject, f"a compressed bundle cannot be decompressed: {error}") from error
         self._budget.spend(len(data))
         self._position += len(data)
         if self._md5 is not None:
@@ -69,7 +69,7 @@ class Unpacking:
         return data
 
     def _wrong_size(self) -> CheckError:
-        return unsound(self._subject, f"a compressed bundle does not unpack to {self._size:,} bytes")
+        return unsound(self._subject, f"a compressed bundle does not decompress to {self._size:,} bytes")
 
 
 def _md5() -> hashlib._Hash:
@@ -114,8 +114,8 @@ def _unpacking_zstd(packed: Source) -> _Stream:
 def unsound(subject: str, why: str) -> CheckError:
     """The error for what is no sound bundle."""
     return CheckError(
-        f"not a sound offload bundle: {why}",
-        cause="the file is cut short, damaged, or written by a compiler that rocwright does not know",
-        next_step="build it or get it again",
+        f"not a valid offload bundle: {why}",
+        cause="the file is truncated, damaged, or written by a compiler that rocwheel does not know",
+        next_step="build the file again, or get a fresh copy",
         subject=subject,
     )

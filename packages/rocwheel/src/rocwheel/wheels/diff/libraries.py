@@ -65,7 +65,7 @@ def _read(file: BinaryIO, subject: str) -> Library:
         length = 0 if section["sh_type"] in ("SHT_NOBITS", "SHT_NULL") else section["sh_size"]
         budget -= length
         if section["sh_offset"] + length > size or budget < 0:
-            raise _wrong(subject, "its sections lie outside the file, or over one another")
+            raise _wrong(subject, "its sections overlap, or lie outside the file")
         if section.name:
             digest = _digest(file, section["sh_offset"], length)
             found.sections[section.name] = f"{section['sh_size']:,} bytes, {digest}"
@@ -95,7 +95,7 @@ def _dynamic(section: Any, found: Library) -> None:
 
 def _symbols(section: Any, strings: Any, found: Library, subject: str) -> None:
     if max(section["sh_size"], strings["sh_size"]) > LARGEST_TABLE or section["sh_size"] % _SYMBOL.size:
-        raise _wrong(subject, "its table of symbols is damaged")
+        raise _wrong(subject, "its symbol table is damaged")
     text = strings.data()
     budget = LARGEST_TABLE
     for name, info, _, index, _, _ in _SYMBOL.iter_unpack(section.data()):
@@ -103,7 +103,7 @@ def _symbols(section: Any, strings: Any, found: Library, subject: str) -> None:
         symbol = text[name : end if end >= 0 else None].decode(errors="replace")
         budget -= len(symbol)
         if budget < 0:
-            raise _wrong(subject, "its symbols' names overlap without end")
+            raise _wrong(subject, "the names of its symbols overlap far too often")
         if symbol and info >> 4:  # 0: local
             kind = "symbols that it has" if index else "symbols that it wants"
             found.names.setdefault(kind, []).append(symbol)
@@ -120,8 +120,8 @@ def _digest(file: BinaryIO, offset: int, length: int) -> str:
 
 def _wrong(subject: str, why: str) -> CheckError:
     return CheckError(
-        f"not a sound ELF file: {why}",
-        cause="the file is cut short, damaged, or not what its name says",
-        next_step="build it or get it again",
+        f"not a valid ELF file: {why}",
+        cause="the file is truncated, damaged, or not the kind of file its name says",
+        next_step="build the file again, or get a fresh copy",
         subject=subject,
     )

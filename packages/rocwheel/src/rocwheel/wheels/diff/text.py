@@ -16,7 +16,7 @@ def summary(found: Difference) -> str:
     if found.same_bytes:
         return "the same bytes" + (", another name" if found.metadata else "")
     if found.same:
-        return f"the same content, written otherwise: {', '.join(found.written)}"
+        return f"the same content, written differently: {', '.join(found.written)}"
     added = sum(file.before is None for file in found.files)
     removed = sum(file.after is None for file in found.files)
     files = (
@@ -83,7 +83,7 @@ def _names(names: Names, shown: int) -> Iterator[str]:
 def _code(code: CodeDifference, shown: int) -> Iterator[str]:
     yield f"  {code.target}: code objects {code.before:,} -> {code.after:,}, {code.same:,} of them the same"
     if code.silent:
-        yield f"    {code.silent:,} code objects do not tell their kernels (SPIR-V, or version 2)"
+        yield f"    {code.silent:,} code objects do not name their kernels (SPIR-V, or code object version 2)"
     yield from _some([f"- {name}" for name in code.removed], shown, "    kernel ")
     yield from _some([f"+ {name}" for name in code.added], shown, "    kernel ")
     yield from _some([_kernel(change) for change in code.changed], shown, "    kernel ")

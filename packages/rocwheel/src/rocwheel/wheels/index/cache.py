@@ -156,7 +156,10 @@ class Cache:
                 "SELECT path, sha256 FROM files WHERE filename = ? AND problem IS NULL ORDER BY path", (name,)
             )
             found += [
-                Problem(path, f"{first[0]} has the same name and other content, and is the one listed")
+                Problem(
+                    path,
+                    f"{first[0]} has the same name, other content, and is the one listed; remove one",
+                )
                 for path, sha256 in others
                 if sha256 != first[1]
             ]
@@ -257,9 +260,9 @@ def opened(folder: Path, home: Home | None = None) -> Iterator[Cache]:
     """The cache of a folder. Raises InputError where it is no folder."""
     if not folder.is_dir():
         raise InputError(
-            f"{folder} is no folder",
-            cause="it is not there, or is a file",
-            next_step="name the folder that the wheels lie in",
+            f"{folder} is not a folder",
+            cause="it does not exist, or is a file",
+            next_step="give the folder that contains the wheels",
             subject=str(folder),
         )
     with closing(Cache(cache_file(folder, home))) as cache:

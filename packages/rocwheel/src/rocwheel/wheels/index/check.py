@@ -37,10 +37,10 @@ def check(tree: Tree, *, hashes: bool = True) -> list[Fault]:
     if data is None:
         raise InputError(
             f"there is no {MARKER}",
-            cause="no index was written there by rocwright",
-            next_step="name the place that `rocwheel index build` wrote to",
+            cause="rocwheel wrote no index there",
+            next_step="give the folder or URL that `rocwheel index build` wrote to",
         )
-    again = "rocwheel index build --all writes it anew"
+    again = "rewrite it with `rocwheel index build --all`"
     try:
         marker = json.loads(data)
         views, whole = [str(one) for one in marker["views"]], marker["revision"] >= 0
@@ -73,11 +73,11 @@ class _Checking:
         folder = simple(view)
         projects = [str(one.get("name", "")) for one in self._rows(folder, "projects")]
         if [address for address, _, _ in self._links(folder)] != [f"{name}/" for name in projects]:
-            self.say(folder + HTML_NAME, "it lists other projects than its JSON form")
+            self.say(folder + HTML_NAME, "it does not list the same projects as its JSON form")
         known = {folder + HTML_NAME, folder + JSON_NAME}
         for name in projects:
             if not name or canonicalize_name(name) != name or "/" in name:
-                self.say(folder + JSON_NAME, f"{name[:100]!r} is no normalised name")
+                self.say(folder + JSON_NAME, f"{name[:100]!r} is not a normalised project name")
                 continue
             known |= {f"{folder}{name}/{HTML_NAME}", f"{folder}{name}/{JSON_NAME}"}
             self._project(view, name, f"{folder}{name}/")
@@ -90,11 +90,11 @@ class _Checking:
             self._first[project] = files
         for name, file in files.items():
             if view and _without_url(self._first.get(project, {}).get(name, {})) != _without_url(file):
-                self.say(folder + JSON_NAME, f"{name[:200]}: /{simple('')} does not say the same of it")
+                self.say(folder + JSON_NAME, f"{name[:200]}: /{simple('')} says something else about it")
             for what in self._wrong(folder, project, name, file):
                 self.say(folder + JSON_NAME, f"{name[:200]}: {what}")
         if [_of_link(*one) for one in self._links(folder)] != [_of_file(one) for one in files.values()]:
-            self.say(folder + HTML_NAME, "it says other things than its JSON form")
+            self.say(folder + HTML_NAME, "it differs from its JSON form")
 
     def _wrong(self, folder: str, project: str, name: str, file: Mapping[str, Any]) -> list[str]:
         try:
@@ -103,16 +103,16 @@ class _Checking:
             return [error.message]
         key = _key(folder, str(file.get("url", "")))
         if key is None or key.rpartition("/")[2] != name:
-            return [*found, "its address leads out of the index, or to a file of another name"]
+            return [*found, "its URL points outside the index, or to a file of another name"]
         size = self._tree.size(key)
         if size is None:
-            return [*found, f"{key} is not there"]
+            return [*found, f"{key} is missing"]
         if size != file.get("size"):
-            found.append(f"{key} has {size:,} bytes, the page says {file.get('size')}")
+            found.append(f"{key} has {size:,} bytes, its page says {file.get('size')}")
         elif self._hashes and self._sum(key) != _sha256(file.get("hashes")):
-            found.append(f"{key} has another sha256")
+            found.append(f"{key} does not have the sha256 that its page says")
         if self._sum(key + METADATA) != _sha256(file.get("core-metadata")):
-            found.append(f"{key + METADATA} is not there, or has another sha256")
+            found.append(f"{key + METADATA} is missing, or does not have the sha256 that its page says")
         return found
 
     def _sum(self, key: str) -> str:
@@ -132,7 +132,7 @@ class _Checking:
         except (ValueError, TypeError, LookupError):
             found = None
         if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
-            self.say(key, "it is damaged, or not there")
+            self.say(key, "it is damaged or missing")
             return []
         return found
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
-from rocwheel.errors import CheckError, RocwrightError
+from rocwheel.errors import CheckError, RocwheelError
 from rocwheel.wheels import zips
 from rocwheel.wheels.devicecode.fatbin import fat_binary, may_hold_code
 from rocwheel.wheels.devicecode.generic import covers
@@ -92,14 +92,17 @@ def examine(folder: Path, seen: Seen) -> Wheel | Problem:
     """Read one file. Never raises for what is wrong with the file itself."""
     try:
         return _examine(folder, seen)
-    except ChangedError as error:
-        return Problem(seen.path, error.message, lasting=False)
-    except RocwrightError as error:
-        return Problem(seen.path, error.message)
+    except RocwheelError as error:
+        lasting = not isinstance(error, ChangedError)
+        return Problem(seen.path, f"{error.message}; {error.next_step}", lasting=lasting)
     except OSError as error:
         return Problem(seen.path, f"it cannot be read: {error.strerror or error}", lasting=False)
     except Exception as error:  # one file that nobody foresaw must not keep the others out
-        return Problem(seen.path, f"rocwright fails on it: {type(error).__name__}: {error}", lasting=False)
+        return Problem(
+            seen.path,
+            f"a fault of rocwheel: {type(error).__name__}: {error}; please report it",
+            lasting=False,
+        )
 
 
 def open_as_seen(folder: Path, seen: Seen) -> BufferedReader:
@@ -125,19 +128,28 @@ def metadata(folder: Path, wheel: Wheel) -> bytes:
         except zlib.error:
             data = b""
     if hashlib.sha256(data).hexdigest() != wheel.metadata_sha256:
-        raise ChangedError("it changed while it was read; the next look will see it")
+        raise _changed(wheel.seen.path)
     return data
 
 
 def wheel_name(filename: str) -> tuple[str, str]:
     """Project and version that a wheel's name tells, both normalised. Raises CheckError."""
     if not _FILENAME.fullmatch(filename):
-        raise CheckError("its name is not that of a wheel: only letters, digits and . _ + ! ~ - may be in it")
+        raise _misnamed(filename, "only letters, digits and . _ + ! ~ - are allowed")
     try:
         project, version, _, _ = parse_wheel_filename(filename)
     except (InvalidWheelFilename, InvalidVersion) as error:
-        raise CheckError(f"its name is not that of a wheel: {error}") from error
+        raise _misnamed(filename, str(error)) from error
     return str(project), str(version)
+
+
+def _misnamed(filename: str, why: str) -> CheckError:
+    return CheckError(
+        f"its name is not a valid wheel filename: {why}",
+        cause="it was renamed, or is not a wheel",
+        next_step="rename it to NAME-VERSION-PYTHON-ABI-PLATFORM.whl, or move it away",
+        subject=filename,
+    )
 
 
 def _examine(folder: Path, seen: Seen) -> Wheel:
@@ -186,19 +198,36 @@ def _same(file: BufferedReader, seen: Seen) -> None:
     now = os.fstat(file.fileno())
     told = (now.st_size, now.st_mtime_ns, now.st_ino)
     if not stat.S_ISREG(now.st_mode) or told != (seen.size, seen.mtime_ns, seen.inode):
-        raise ChangedError("it changed while it was read; the next look will see it")
+        raise _changed(seen.path)
+
+
+def _changed(path: str) -> ChangedError:
+    return ChangedError(
+        "it changed while it was being read",
+        cause="another program is writing it",
+        next_step="the next scan will read it again",
+        subject=path,
+    )
 
 
 def _metadata(members: Sequence[zips.ZipMember], project: str, version: str) -> zips.ZipMember:
     found = [one for one in members if one.path.endswith(_METADATA) and one.path.count("/") == 1]
     if len(found) != 1:
-        raise CheckError(f"it is no wheel: it has {'several' if found else 'no'} METADATA")
+        raise _unfit(f"it is not a wheel: it has {'several' if found else 'no'} METADATA files")
     name, _, told = found[0].path.removesuffix(_METADATA).partition("-")
     if canonicalize_name(name) != project or _version(told) != version:
-        raise CheckError(f"its folder {found[0].path[:200]!r} is of another project or version")
+        raise _unfit(f"its folder {found[0].path[:200]!r} belongs to another project or version")
     if found[0].size > MOST_METADATA:
-        raise CheckError(f"its METADATA has {found[0].size:,} bytes; at most {MOST_METADATA:,} are read")
+        raise _unfit(f"its METADATA has {found[0].size:,} bytes; at most {MOST_METADATA:,} are read")
     return found[0]
+
+
+def _unfit(what: str) -> CheckError:
+    return CheckError(
+        what,
+        cause="the file was renamed, damaged, or built wrongly",
+        next_step="replace it with a fresh copy, or move it away",
+    )
 
 
 def _targets(archive: Source, members: Sequence[zips.ZipMember]) -> tuple[str, ...] | None:
@@ -229,7 +258,7 @@ def _fields(text: bytes) -> dict[str, str]:
 def _agree(fields: dict[str, str], project: str, version: str) -> None:
     name, told = fields.get("name", ""), fields.get("version", "")
     if canonicalize_name(name) != project or _version(told) != version:
-        raise CheckError(f"its METADATA is of {name[:100]!r} {told[:100]!r}, its name says otherwise")
+        raise _unfit(f"its METADATA names {name[:100]!r} {told[:100]!r}, unlike its file name")
 
 
 @lru_cache(maxsize=4096)

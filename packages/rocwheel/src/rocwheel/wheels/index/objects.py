@@ -157,7 +157,7 @@ class ObjectTree:
             raise NetworkError(
                 f"cannot {doing} in {self._place}",
                 cause=f"{type(error).__name__}{f': {told[1] or told[2]}' if told else ''}",
-                next_step="check the address, the store's settings in the environment, and what they may do",
+                next_step="check the address, the credentials in the environment, and their permissions",
             ) from None
 
 
@@ -169,9 +169,9 @@ def _open(url: str, place: str) -> ObjectStore:
         return from_url(url, retry_config={"max_retries": RETRIES, "retry_timeout": PATIENCE})
     except (BaseError, TypeError, ValueError, RuntimeError) as error:
         raise InputError(
-            f"{place} is no address of an object store",
+            f"{place} is not the address of an object store",
             cause=f"{type(error).__name__}",
-            next_step="s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX, or a folder's path",
+            next_step="give s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX, or a folder",
         ) from None
 
 

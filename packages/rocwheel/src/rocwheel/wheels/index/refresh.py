@@ -91,7 +91,7 @@ def _yanks(folder: Path) -> dict[tuple[str, str], str]:
 def _unused(cache: Cache, yanks: dict[tuple[str, str], str]) -> Iterator[Problem]:
     for project, version in yanks:
         if not any(canonicalize_version(one.wheel.version) == version for one in cache.wheels(project)):
-            yield Problem(YANKS, f"it yanks {project} {version}, of which no wheel is here")
+            yield Problem(YANKS, f"it yanks {project} {version}, but the folder has no such wheel")
 
 
 def _examined(folder: Path, new: Sequence[Seen]) -> Iterator[list[Examined]]:

@@ -39,8 +39,8 @@ def scan(folder: Path) -> tuple[list[Seen], list[Problem]]:
     except OSError as error:
         raise InputError(
             f"cannot read {folder}: {error.strerror or error}",
-            cause="it is not there, is no folder, or this user may not read it",
-            next_step="check the path and its rights",
+            cause="it does not exist, is not a folder, or you have no permission to read it",
+            next_step="check the path and its permissions",
             subject=str(folder),
         ) from error
     seen.sort()
@@ -60,7 +60,7 @@ def _walk(
             if name.endswith(SUFFIX):
                 path = inside + name
                 if not name.isprintable():
-                    problems.append(Problem(ascii(path), "its name holds signs that cannot be printed"))
+                    problems.append(Problem(ascii(path), "its name holds unprintable characters"))
                     continue
                 found = entry.stat(follow_symlinks=False)
                 if stat.S_ISREG(found.st_mode):
@@ -68,7 +68,7 @@ def _walk(
                 elif stat.S_ISLNK(found.st_mode):
                     problems += _linked(root, path)
                 else:
-                    problems.append(Problem(path, "it is no regular file"))
+                    problems.append(Problem(path, "it is not a regular file"))
             elif entry.is_dir(follow_symlinks=False):
                 if name not in own:
                     folders.append(inside + name + "/")
@@ -76,7 +76,7 @@ def _walk(
                 problems += _linked(root, inside + name)
     for path in folders:
         if not path.isprintable():
-            problems.append(Problem(ascii(path), "its name holds signs that cannot be printed"))
+            problems.append(Problem(ascii(path), "its name holds unprintable characters"))
         elif depth == MOST_DEEP:
             problems.append(Problem(path, f"it lies more than {MOST_DEEP} folders deep"))
         elif not (root / path / MARKER).exists():
@@ -92,7 +92,7 @@ def _linked(root: Path, path: str) -> Iterator[Problem]:
     try:
         to = (root / path).resolve(strict=True)
     except (OSError, RuntimeError):
-        yield Problem(path, "it is a link to nothing")
+        yield Problem(path, "it is a broken link")
         return
     if not to.is_relative_to(root):
-        yield Problem(path, "it is a link that leads out of the folder: put the file itself there")
+        yield Problem(path, "it is a link that leads out of the folder; replace it with the file itself")

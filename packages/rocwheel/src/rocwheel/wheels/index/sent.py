@@ -62,6 +62,6 @@ class _Part(StreamingResponse):
         while begin < end:
             data = await run_sync(os.pread, file.fileno(), min(CHUNK, end - begin), begin)
             if not data:
-                raise OSError("the file became shorter")
+                raise OSError("the file was truncated while it was being sent")
             begin += len(data)
             yield data

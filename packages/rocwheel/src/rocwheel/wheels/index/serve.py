@@ -15,7 +15,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rocwheel.errors import RocwrightError
+from rocwheel.errors import RocwheelError
 from rocwheel.files.atomic import sha256_bytes
 from rocwheel.http.limits import LOOPBACK
 from rocwheel.http.server import serve
@@ -129,14 +129,14 @@ def _page(request: Request, shelf: Shelf) -> Response:
     name = canonicalize_name(project)
     if view and view not in shelf.views:
         known = ", ".join(sorted(shelf.views)) or "none"
-        raise HTTPException(404, f"no wheel here holds code for that GPU; there are views for: {known}")
+        raise HTTPException(404, f"no wheel here has code for that GPU; there are views for: {known}")
     if project and not (name.isascii() and name.replace("-", "").isalnum()):
-        raise HTTPException(404, "that is no name of a project")
+        raise HTTPException(404, "not a valid project name")
     if name != project or not request.url.path.endswith("/"):
         return Response(status_code=301, headers={"location": _moved(request, project, name)} | _SAFE)
     kind = http.chosen(request.headers.get("accept", ""), tuple(TYPES))
     if kind is None:
-        raise HTTPException(406, f"this page is to be had as {', '.join(TYPES)}")
+        raise HTTPException(406, f"this page is available as {', '.join(TYPES)}")
     page = shelf.page(view, project, TYPES[kind])
     if page is None:
         raise HTTPException(404, _absent(shelf, view, project))
@@ -156,8 +156,8 @@ def _absent(shelf: Shelf, view: str, project: str) -> str:
     shelf.look_soon()
     targets = shelf.targets_of(project) if view else []
     if targets:
-        return f"no wheel of {project} holds code for {view}; its wheels are for: {', '.join(targets)}"
-    return f"no wheel of {project} is here; /{PAGES}/ lists what is"
+        return f"no wheel of {project} has code for {view}; its wheels are for: {', '.join(targets)}"
+    return f"there is no wheel of {project} here; /{PAGES}/ lists all projects"
 
 
 async def _file(request: Request, shelf: Shelf) -> Response:
@@ -165,16 +165,20 @@ async def _file(request: Request, shelf: Shelf) -> Response:
     wheel = shelf.wheel(sha256, name.removesuffix(METADATA))
     if wheel is None:
         shelf.look_soon()
-        raise HTTPException(404, "no file of that name and hash is here; its project's page lists what is")
+        raise HTTPException(
+            404, "there is no file with that name and hash here; its project's page lists the files"
+        )
     try:
         if name.endswith(METADATA):
             body = await run_sync(metadata, shelf.folder, wheel)
             kind = "text/plain; charset=utf-8"
             return _answer(request, body, f'"{wheel.metadata_sha256}"', kind, _FOR_EVER)
         file = await run_sync(open_as_seen, shelf.folder, wheel.seen)
-    except (RocwrightError, OSError) as error:
+    except (RocwheelError, OSError) as error:
         shelf.look_soon()
-        raise HTTPException(404, "the file went or changed a moment ago; ask for its page again") from error
+        raise HTTPException(
+            404, "the file was just removed or changed; reload the page of its project"
+        ) from error
     return sent(request, file, wheel.seen.size, f'"{sha256}"', _FOR_EVER)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocwheel.errors import RocwrightError
+from rocwheel.errors import RocwheelError
 from rocwheel.files.atomic import sha256_bytes
 from rocwheel.home import Home
 from rocwheel.wheels.index.cache import Cache, cache_file, views_of
@@ -72,8 +72,8 @@ class Shelf:
             begun = time.monotonic()
             try:
                 problems = set(self.look().problems)
-            except (RocwrightError, OSError) as error:
-                say(f"cannot look into {self.folder}: {error}")
+            except (RocwheelError, OSError) as error:
+                say(f"cannot read {self.folder}: {error}")
             else:
                 for one in sorted(problems - told, key=lambda one: one.path):
                     say(f"left out  {one.path}: {one.what}")

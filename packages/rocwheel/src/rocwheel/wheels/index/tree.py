@@ -165,9 +165,9 @@ class FolderTree:
             return
         if not folder.resolve().is_relative_to(self.path.resolve()):
             raise InputError(
-                f"{folder} leads out of {self.path}",
-                cause="a link lies where the index is to be written",
-                next_step="remove the link, or name another place with --out",
+                f"{folder} is a link that leads out of {self.path}",
+                cause="there is a link where the index is to be written",
+                next_step="remove the link, or give another folder with --out",
             )
         folder.mkdir(parents=True, exist_ok=True)
         self._inside.add(folder)

@@ -172,9 +172,9 @@ def _marker(tree: Tree) -> dict[str, Any]:
     data = tree.read(MARKER)
     if data is None and next(tree.keys(PAGES), None) is not None:
         raise InputError(
-            f"{PAGES}/ is there already, and rocwright did not write it",
-            cause="another tool's index, or files of yours, lie there",
-            next_step="move it away, or name another place with --out",
+            f"{PAGES}/ already exists, and rocwheel did not write it",
+            cause="it is another tool's index, or holds files of your own",
+            next_step="move it away, or give another folder with --out",
         )
     try:
         found = json.loads(data or b"{}")

@@ -35,7 +35,7 @@ class Yank(Frozen):
         try:
             return canonicalize_version(Version(version))
         except InvalidVersion as error:
-            raise ValueError(f"{version!r} is no version") from error
+            raise ValueError(f"{version!r} is not a valid version") from error
 
 
 class Yanks(Frozen):
@@ -61,7 +61,12 @@ def yank(folder: Path, project: str, version: str, reason: str) -> None:
     wanted = _checked(project, version, reason)
     have = read_yanks(folder)
     if have.get((wanted.project, wanted.version)) == reason:
-        raise InputError(f"{wanted.project} {wanted.version} is yanked already", subject=str(folder / YANKS))
+        raise InputError(
+            f"{wanted.project} {wanted.version} is already yanked, with this reason",
+            cause=f"{folder / YANKS} names it",
+            next_step="give another --reason, or take the yank back with --undo",
+            subject=str(folder / YANKS),
+        )
     document = _document(folder)
     rows = document.setdefault("yank", tomlkit.aot())
     for at in _places(rows, wanted):
@@ -77,7 +82,7 @@ def unyank(folder: Path, project: str, version: str) -> None:
         raise InputError(
             f"{wanted.project} {wanted.version} is not yanked",
             cause=f"{folder / YANKS} does not name it",
-            next_step=f"look at {folder / YANKS}",
+            next_step=f"check the project and version in {folder / YANKS}",
         )
     document = _document(folder)
     rows = document["yank"]

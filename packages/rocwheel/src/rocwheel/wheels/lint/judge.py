@@ -91,8 +91,8 @@ def _text(member: Member) -> bytes:
     if member.size > _MOST_TEXT:
         raise InputError(
             f"{member.path} has {member.size:,} bytes",
-            cause="no wheel has so many words of its own",
-            next_step="get the wheel again",
+            cause="the metadata of real wheels is far smaller",
+            next_step="get a fresh copy of the wheel",
         )
     return member.open().read_at(0, member.size)
 

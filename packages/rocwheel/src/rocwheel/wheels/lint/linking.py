@@ -38,8 +38,8 @@ def linking_findings(libraries: Mapping[str, Linkage], declared: Iterable[str] =
             grade=Grade.WARNING,
             kind="library from elsewhere",
             path=paths[0],
-            what=f"{name} is needed by {_some(paths)} and not here (its requirements: {requirements})",
-            next_step="install what brings it, or bring it in with `rocwheel repair`",
+            what=f"{name} is needed by {_some(paths)} but not in the wheel, which requires: {requirements}",
+            next_step="install the package that provides it, or bundle it with `rocwheel repair`",
         )
     for path, one in libraries.items():
         strange = [
@@ -53,7 +53,7 @@ def linking_findings(libraries: Mapping[str, Linkage], declared: Iterable[str] =
                 kind="search path",
                 path=path,
                 what=f"libraries are looked for in {', '.join(fixed)}, wherever the wheel is installed",
-                next_step="link with -Wl,-rpath,'$ORIGIN'; patchelf --set-rpath mends a file that is built",
+                next_step="link with -Wl,-rpath,'$ORIGIN', or run patchelf --set-rpath on the built file",
             )
         if beside:
             yield Finding(
@@ -93,7 +93,7 @@ def policy_findings(libraries: Mapping[str, Linkage], platforms: Iterable[str]) 
                     grade=Grade.ERROR,
                     kind="platform tag",
                     path=path,
-                    what=f"it wants {', '.join(sorted(more))}, which {platform} does not promise",
+                    what=f"it needs {', '.join(sorted(more))}, which {platform} does not promise",
                     next_step=f"build on an older system, or tag the wheel {fits}",
                 )
 
@@ -110,7 +110,7 @@ def machine_findings(libraries: Mapping[str, Linkage], platforms: Iterable[str])
                 kind="platform tag",
                 path=path,
                 what=f"it is for {machine}; the wheel says {', '.join(wrong)}",
-                next_step="tag the wheel as what it holds",
+                next_step="give the wheel the tag of what it contains",
             )
 
 

@@ -49,7 +49,7 @@ def content_findings(name: WheelName, purelib: bool, binaries: Iterable[str]) ->
     """
     paths = sorted(binaries)
     if purelib and paths:
-        yield _error("WHEEL", paths[0], "Root-Is-Purelib is true, and here is machine code")
+        yield _error("WHEEL", paths[0], "Root-Is-Purelib is true, but this is machine code")
     pythons = {tag.interpreter.removeprefix("cp") for tag in name.tags if tag.interpreter.startswith("cp")}
     for path in paths:
         match = _EXTENSION.search(path)
@@ -64,7 +64,9 @@ def content_findings(name: WheelName, purelib: bool, binaries: Iterable[str]) ->
                 f"it is an extension of CPython {_dotted(made_for)}; the wheel says {said}",
             )
         if match["abi"] == "abi3" and not any(tag.interpreter.startswith("cp") for tag in name.tags):
-            yield _error("python tag", path, "it is an extension of CPython; the wheel's tag names none")
+            yield _error(
+                "python tag", path, "it is an extension of CPython, but the wheel's tag names no CPython"
+            )
 
 
 def _dotted(digits: str) -> str:

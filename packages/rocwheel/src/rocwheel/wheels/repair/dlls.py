@@ -34,8 +34,8 @@ def imports(path: Path) -> tuple[str, ...]:
     except Exception as error:  # the parser meets damaged tables with errors of many kinds
         raise CheckError(
             f"{path.name} cannot be read as a DLL: {error or type(error).__name__}",
-            cause="the file is cut short, damaged, or not what its name says",
-            next_step="build it or get it again",
+            cause="the file is truncated, damaged, or not the kind of file its name says",
+            next_step="build the file again, or get a fresh copy",
         ) from error
 
 

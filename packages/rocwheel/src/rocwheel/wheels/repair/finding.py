@@ -210,7 +210,9 @@ class _Finding:
             for name in found:
                 if why := self.facts.why_never(name):
                     raise InputError(
-                        f"{name} may not be brought along: {why}", next_step=f"leave out --include {pattern}"
+                        f"{name} cannot be bundled: {why}",
+                        cause=f"--include {pattern} matches it",
+                        next_step=f"leave out --include {pattern}, or give a narrower pattern",
                     )
             names += found
         if not names or not self.own:
@@ -222,5 +224,5 @@ class _Finding:
         """What is known of a library that was not found."""
         wheel = self.facts.brought_by(name, [one.wheel for one in self.facts.elsewhere])
         if wheel:
-            return f"{wheel} brings it, but this wheel does not say that it requires {wheel}"
+            return f"{wheel} provides it, but this wheel does not list {wheel} as a requirement"
         return self.whys.get(name, "one of ROCm's libraries" if self.facts.known(name) else "")

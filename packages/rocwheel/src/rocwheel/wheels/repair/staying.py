@@ -39,9 +39,9 @@ class Staying:
             if matches(name, (pattern,)):
                 return f"excluded by {pattern}"
         if why := self.facts.why_never(name):
-            return f"never brought along: {why}"
+            return f"never bundled: {why}"
         wheel = self.facts.brought_by(name, self.requires)
-        return f"{wheel} brings it" if wheel else ""
+        return f"{wheel} provides it" if wheel else ""
 
     def check_patterns(self, own: Iterable[str]) -> None:
         """Raise InputError for a pattern that matched nothing; `own` are paths of the wheel's libraries."""
@@ -50,8 +50,8 @@ class Staying:
                 if pattern not in self.used:
                     raise InputError(
                         f"{option} {pattern} matches nothing",
-                        cause="no library that is needed and no file that is read has such a name",
-                        next_step="rocwheel repair --plan lists what is brought in",
+                        cause="no needed library and no file that libraries read has such a name",
+                        next_step="list what would be bundled: rocwheel repair --plan",
                     )
         paths = list(own)
         for pattern in self.request.only:

@@ -61,10 +61,10 @@ class Traced:
     def problems(self) -> tuple[str, ...]:
         """What keeps the wheel from standing alone, in words."""
         return (
-            *(f"{path} does not load: {why}" for path, why in self.failed.items()),
+            *(f"{path} cannot be loaded: {why}" for path, why in self.failed.items()),
             *(f"{name} came from {path}, for {who}" for name, who, path in self.outside),
-            *(f"{name} is opened by {who} and was not brought in" for name, who in self.lacking),
-            *(f"{path} was read outside of the wheel" for path in self.read_outside),
+            *(f"{name} is opened by {who} but was not bundled" for name, who in self.lacking),
+            *(f"{path} was read from outside the wheel" for path in self.read_outside),
         )
 
 
@@ -99,10 +99,10 @@ def trace(wheel: Path, plan: Plan, request: Request, programs: Sequence[Path] = 
         )
         if not report.is_file():
             raise CheckError(
-                "the process that was watched did not come to its end",
+                "the traced process did not finish",
                 cause="it took too long" if done.timed_out else f"it ended with {done.returncode}",
                 detail=done.stderr[-2000:],
-                next_step="rocwheel repair without --trace writes the wheel, to be tried by hand",
+                next_step="write the wheel without --trace and try it by hand",
             )
         lines = [line for one in sorted(log.parent.glob("loader.*")) for line in _lines(one)]
         opened = _lines(told) if strace else []
@@ -114,18 +114,18 @@ def check_traced(made: Made, request: Request, programs: Sequence[Path] = ()) ->
     """The same of a wheel just made. Raises CheckError where it does not stand alone, and removes it."""
     if made.plan.layout == "windows":
         raise InputError(
-            "what a wheel for Windows loads cannot be watched here",
-            cause="it is Linux's loader that is asked",
-            next_step=f"try {made.path.name} on Windows; it was written",
+            "a wheel for Windows cannot be traced here",
+            cause="tracing uses the Linux loader",
+            next_step=f"try {made.path.name} on Windows; the wheel was written",
         )
     traced = trace(made.path, made.plan, request, programs)
     if traced.problems:
         made.path.unlink()
         raise CheckError(
-            f"{made.path.name} does not stand alone",
+            f"{made.path.name} is not self-contained",
             detail="\n".join(traced.problems),
-            cause="something is loaded that the catalog does not know of, or that needs what is not here",
-            next_step="bring it in with --include, and tell of it in libraries.toml",
+            cause="it loads a library that was not bundled, or one whose own needs are missing",
+            next_step="bundle it with --include, and add it to libraries.toml",
         )
     return traced
 

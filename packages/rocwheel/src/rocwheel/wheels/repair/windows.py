@@ -101,9 +101,9 @@ def with_hook(text: str, module: str) -> str:
         body = ast.parse(text).body
     except (SyntaxError, ValueError, RecursionError) as error:
         raise InputError(
-            "the package's __init__.py is no Python that can be read",
+            "the package's __init__.py is not valid Python",
             cause=str(error),
-            next_step="the hook that finds the DLLs must go into it: mend it first",
+            next_step="correct it first: the code that finds the DLLs is added to it",
         ) from error
     line = 0
     for number, one in enumerate(body):

@@ -46,9 +46,9 @@ def slim(
     target = out or path.with_name(_named(path, wish.targets))
     if target.exists() or target.is_symlink():
         raise InputError(
-            f"{target} is there already",
-            cause="what is there is not replaced, the input least of all",
-            next_step="-o with a name that is free",
+            f"{target} already exists",
+            cause="existing files are never overwritten",
+            next_step="give another name with -o",
         )
     return (slim_folder if path.is_dir() else slim_file)(path, target, wish, tell)
 

@@ -85,7 +85,9 @@ def cut(
     removed = Removed([*spans_of_holes(file, holes), *also])
     for one in sections:
         if one.has_bytes and removed.touches(one.offset, one.offset + one.size):
-            raise cannot(file.source.subject, f"section {one.name} shares its bytes with the code that goes")
+            raise cannot(
+                file.source.subject, f"section {one.name} shares its bytes with the code to be removed"
+            )
     segments = [piece for segment in file.segments for piece in _without_holes(segment, holes)]
     for piece in segments:
         if removed.touches(piece.offset, piece.offset + piece.file_size):
@@ -109,7 +111,7 @@ def offset_of(segments: Iterable[Segment], address: int, subject: str) -> int:
     for one in segments:
         if one.is_loaded and one.address <= address < one.address + one.file_size:
             return address - one.address + one.offset
-    raise cannot(subject, f"nothing of the file is loaded at {address:#x}")
+    raise cannot(subject, f"no part of the file is loaded at {address:#x}")
 
 
 def _without_holes(segment: Segment, holes: Sequence[Span]) -> list[Segment]:
@@ -156,8 +158,8 @@ def _table(segment: Segment, segments: Sequence[Segment], address: int, subject:
 def cannot(subject: str, why: str) -> CheckError:
     """What a library raises whose code cannot be taken out."""
     return CheckError(
-        f"the code cannot be taken out: {why}",
-        cause="the library was linked or edited in a way that rocwright does not know",
+        f"the code cannot be removed: {why}",
+        cause="the library was linked or edited in a way that rocwheel does not know",
         next_step="leave this library as it is, or build it for these targets only",
         subject=subject,
     )

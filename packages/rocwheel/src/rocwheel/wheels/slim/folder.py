@@ -27,8 +27,9 @@ def slim_file(path: Path, out: Path, wish: Wish, tell: Callable[[str], None] = l
         work = work_through([_candidate(path, path.name)], wish, results, tell=tell)
         if not work.made:
             raise CheckError(
-                f"{path.name} as a whole is for another GPU",
-                next_step="rocwheel inspect shows for which",
+                f"{path.name} has only code for other GPUs",
+                cause=f"nothing would be left of it for {', '.join(map(str, wish.targets))}",
+                next_step="give a GPU that it has code for; `rocwheel inspect` lists them",
                 subject=str(path),
             )
         with atomic_file(out) as file:
@@ -45,7 +46,11 @@ def slim_folder(path: Path, out: Path, wish: Wish, tell: Callable[[str], None] =
     the folder, else as work_through does.
     """
     if out.resolve().is_relative_to(path.resolve()):
-        raise InputError(f"{out} lies inside {path}", next_step="-o with a place outside")
+        raise InputError(
+            f"{out} lies inside {path}",
+            cause="the copy would become part of the folder that is copied",
+            next_step=f"give a path outside of {path} with -o",
+        )
     out.parent.mkdir(parents=True, exist_ok=True)
     files = sorted(_files(path))
     with scratch(out.parent) as results:
@@ -78,7 +83,11 @@ def _files(folder: Path) -> Iterator[str]:
         for name in [*links, *names]:
             path = Path(parent, name)
             if not path.is_symlink() and not path.is_file():
-                raise InputError(f"{path} is a device or socket", next_step="take it out of the folder")
+                raise InputError(
+                    f"{path} is a device or socket",
+                    cause="only files, folders and links can be copied",
+                    next_step="remove it from the folder",
+                )
             yield path.relative_to(folder).as_posix()
 
 

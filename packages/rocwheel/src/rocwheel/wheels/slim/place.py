@@ -45,9 +45,9 @@ def together(region: Region, bundles: Sequence[Moving], subject: str) -> dict[in
         end = address + one.content.size
         if address < position or end > region.end:
             raise CheckError(
-                "the code does not fit into the place where it was",
-                cause="it is packed less well than before, and addresses of what lies behind it must stay",
-                next_step="--compress keep, or zstd",
+                "the rewritten code does not fit where it was",
+                cause="it compresses less well than before, and what follows it in the file cannot move",
+                next_step="use --compress keep or --compress zstd",
                 subject=subject,
             )
         found[address] = one.content

@@ -133,7 +133,7 @@ def _word(file: Elf, address: int, accept: Callable[[int], bool]) -> Iterator[Po
 def _bounded(file: Elf, found: Iterable[Found]) -> Iterator[Found]:
     for number, one in enumerate(found):
         if number == MOST_FOUND:
-            raise cannot(file.source.subject, f"more than {MOST_FOUND:,} things lead to it")
+            raise cannot(file.source.subject, f"more than {MOST_FOUND:,} pointers lead to it")
         yield one
 
 

@@ -63,7 +63,7 @@ def relinked(file: Elf, bundles: Mapping[int, Sequence[Renewed]], dropped: Seque
     if len(bundles) > MOST_REGIONS:
         raise cannot(subject, f"it lies in {len(bundles):,} sections")
     if file.machine != _EM_X86_64 or file.kind not in (ET_EXEC, _ET_DYN):
-        raise cannot(subject, "it is no program or library for x86-64")
+        raise cannot(subject, "it is not a program or library for x86-64")
     _check_segments(file)
     moved, edits = _move(file, bundles)
     sizes = {index: end_of(one.region, one.filling) - one.region.begin for index, one in moved.items()}
@@ -98,7 +98,7 @@ def _check_segments(file: Elf) -> None:
         outside = one.offset + one.file_size > file.source.size
         wraps = one.is_loaded and not one.address + one.file_size <= one.address + one.memory_size < 1 << 64
         if outside or wraps:
-            raise file.wrong(f"a segment at {one.address:#x} claims more than there is")
+            raise file.wrong(f"a segment at {one.address:#x} claims more bytes than the file has")
 
 
 def _move(file: Elf, bundles: Mapping[int, Sequence[Renewed]]) -> tuple[dict[int, _Moved], dict[int, bytes]]:
@@ -193,7 +193,7 @@ def _room(file: Elf, moved: Sequence[_Moved], spans: Sequence[Span | None], size
         address += -address % _ROW_ALIGNMENT
         if spans[number] and (same or not runs) and address + size <= one.region.end:
             return number, address
-    raise cannot(subject, "there is no place for the program headers that it then needs")
+    raise cannot(subject, "there is no room for the program headers that it would need")
 
 
 def _tables(file: Elf, after: Cut, table_at: int | None) -> tuple[bytes, int, bytes]:

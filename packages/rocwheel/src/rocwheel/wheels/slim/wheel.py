@@ -48,8 +48,8 @@ def slim_wheel(
     if target.name != new_name:
         raise InputError(
             f"the slimmed wheel is called {new_name}",
-            cause=f"{target.name} would contradict what it says of itself, and pip refuses that",
-            next_step=f"-o {target.parent}",
+            cause=f"{target.name} would contradict its own metadata, and pip would refuse to install it",
+            next_step=f"give the folder: -o {target.parent}",
         )
     target.parent.mkdir(parents=True, exist_ok=True)
     with (

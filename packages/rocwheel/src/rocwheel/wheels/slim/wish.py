@@ -39,7 +39,7 @@ def tell_missing(missing: Sequence[Sequence[Target]], wish: Wish, subject: str) 
         raise CheckError(
             f"{subject} has no code for {told}",
             cause="it was not built for this GPU, or parts of it were not",
-            next_step="--allow-missing leaves it so; rocwheel inspect shows what there is",
+            next_step="accept that with --allow-missing; `rocwheel inspect` shows what it has",
             subject=subject,
         )
     return tuple(counts)

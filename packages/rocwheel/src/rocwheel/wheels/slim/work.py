@@ -78,9 +78,9 @@ def work_through(
             _note(work, one, found, settle)
     if not work.changed:
         raise CheckError(
-            "nothing would be smaller",
-            cause=f"there is no code for other GPUs than {', '.join(map(str, wish.targets))} that could go",
-            next_step="take it as it is; rocwheel inspect shows what it holds",
+            "there is nothing to remove",
+            cause=f"it has no removable code for other GPUs than {', '.join(map(str, wish.targets))}",
+            next_step="use it as it is; `rocwheel inspect` shows what it contains",
         )
     return work
 

@@ -99,8 +99,8 @@ def _check_hosts(fat: FatBinary, path: str) -> None:
         if bundle.compression and any(one.size for one in bundle.entries if not one.target):
             raise CheckError(
                 f"{path} has a compressed bundle with content for the host",
-                cause="it was put together by hand; compilers leave that empty",
-                next_step="rocwheel slim can make it smaller",
+                cause="it was assembled by hand; compilers leave that part empty",
+                next_step="use `rocwheel slim` instead, which can make it smaller",
                 subject=path,
             )
 
@@ -269,6 +269,6 @@ def _unfit(library: Library) -> CheckError:
     return CheckError(
         f"the pieces of {library.path} do not fit together",
         cause="the neutral wheel is damaged, or was changed",
-        next_step="get the pieces again, or split the wheel again",
+        next_step="get fresh copies of the pieces, or split the wheel again",
         subject=library.path,
     )

@@ -137,6 +137,6 @@ def _read(model: type[_Manifest], data: bytes, subject: str) -> _Manifest:
     except ValidationError as error:
         raise InputError(
             f"{subject}: {NAME} cannot be read: {error.errors()[0]['msg']}",
-            cause="it is written by a newer rocwright, or damaged",
-            next_step="split the wheel again",
+            cause="it was written by a newer rocwheel, or is damaged",
+            next_step="update rocwheel, or split the wheel again",
         ) from error

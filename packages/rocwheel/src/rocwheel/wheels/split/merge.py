@@ -77,8 +77,8 @@ def merge_wheels(
         if target.name != new_name:
             raise InputError(
                 f"the merged wheel is called {new_name}",
-                cause=f"{target.name} would contradict what it says of itself, and pip refuses that",
-                next_step=f"-o {target.parent}",
+                cause=f"{target.name} would contradict its own metadata, and pip would refuse to install it",
+                next_step=f"give the folder: -o {target.parent}",
             )
         target.parent.mkdir(parents=True, exist_ok=True)
         results = stack.enter_context(scratch(target.parent))
@@ -108,23 +108,23 @@ def _given(wheels: Sequence[tuple[Path, Sequence[File]]]) -> _Given:
         if told.target in code:
             raise InputError(
                 f"two wheels are for {told.target}",
-                cause="one was given twice, or they are of two builds",
+                cause="one was given twice, or they come from two builds",
                 next_step=f"leave out {path} or {code[told.target][0]}",
             )
         code[told.target] = path, told.record, by_path
     if len(neutral) != 1 or not code:
         raise InputError(
             f"{len(neutral)} neutral wheels and {len(code)} with code were given",
-            cause="one neutral wheel and at least one with code make a wheel",
-            next_step="name those that `rocwheel split` wrote for one wheel",
+            cause="merging takes one neutral wheel and at least one with code",
+            next_step="give the files that `rocwheel split` wrote for one wheel",
         )
     ((_, manifest_read, folder, files_of_neutral),) = neutral
     for target, (path, record, _) in code.items():
         if record != manifest_read.record or target not in manifest_read.targets:
             raise InputError(
-                f"{path.name} is no piece of {manifest_read.wheel}",
-                cause="it was split off another build",
-                next_step="give the pieces of one wheel",
+                f"{path.name} is not a piece of {manifest_read.wheel}",
+                cause="it was split from another build",
+                next_step="give only the pieces of one wheel",
             )
     return _Given(
         manifest=manifest_read,
@@ -137,9 +137,9 @@ def _given(wheels: Sequence[tuple[Path, Sequence[File]]]) -> _Given:
 def _manifest(path: Path, file: File | None) -> bytes:
     if file is None or file.size > LARGEST:
         raise InputError(
-            f"{path.name} is no piece of a wheel",
+            f"{path.name} is not a piece of a wheel",
             cause=f"it has no {NAME}",
-            next_step="rocwheel split makes pieces",
+            next_step="give files that `rocwheel split` wrote",
         )
     return file.read()
 
@@ -214,7 +214,7 @@ def _as_it_was(manifest: Neutral) -> Callable[[Sequence[Row]], None]:
 
 def _changed(what: str) -> CheckError:
     return CheckError(
-        f"{what} is not what was split",
+        f"{what} has changed since the split",
         cause="one of the pieces is damaged, or was changed",
-        next_step="get the pieces again, or split the wheel again",
+        next_step="get fresh copies of the pieces, or split the wheel again",
     )

@@ -83,9 +83,11 @@ def split_wheel(
         targets = sorted({*found.code, *(one.target for one in found.whole)})
         if not targets:
             raise CheckError(
-                f"{path.name} has no GPU code that could be split off",
-                cause="it is neutral already" if not found.left else "what it has is left where it is",
-                next_step="rocwright wheel inspect shows what it holds",
+                f"{path.name} has no GPU code that can be split off",
+                cause="it is already neutral"
+                if not found.left
+                else "the code it has cannot be moved out of its files",
+                next_step="use it as it is; `rocwheel inspect` shows what it contains",
                 detail="\n".join(f"{one}: {why}" for one, why in found.left.items()),
             )
         manifest = Neutral(

@@ -1,0 +1,26 @@
+"""Fixtures that every test runs with, here and in rocwright: a conftest.py imports them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rocwheel.folders.removal import remove_tree
+from rocwheel_samples import hostile_files
+
+__all__ = ["no_test_touches_the_users_home", "nothing_is_left_that_pytest_cannot_remove"]
+
+
+@pytest.fixture(autouse=True)
+def no_test_touches_the_users_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROCWRIGHT_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_that_pytest_cannot_remove() -> Iterator[None]:
+    yield
+    while hostile_files.deep:
+        remove_tree(hostile_files.deep.pop())
