@@ -44,7 +44,7 @@ def test_a_users_table_says_which_gpu_that_is(tmp_path: Path, monkeypatch: pytes
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("fallback = 3", "does not say"), ('[fallback]\ntarget = "gfx1"', "names no GPU of this table")],
+    [("fallback = 3", "does not name"), ('[fallback]\ntarget = "gfx1"', "names no GPU of this table")],
 )
 def test_a_fallback_that_is_no_gpu_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, said: str
