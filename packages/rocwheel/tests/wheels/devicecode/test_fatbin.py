@@ -109,9 +109,18 @@ def test_code_of_version_2_names_its_gpu_in_a_note(isa: tuple[int, int, int], ta
     assert (lone.target, lone.abi) == (target, 2)
 
 
-def test_code_of_version_2_without_a_note_is_refused() -> None:
+def test_a_note_that_is_cut_behind_the_gpu_still_names_it() -> None:
+    lone = read(of_version_2(note((8, 0, 3))[:-12])).lone
+    assert lone is not None
+    assert lone.target == "gfx803"
+
+
+@pytest.mark.parametrize(
+    "notes", [b"x" * 40, note((8, 0, 3))[:-13], note((8, 0, 3)).replace(b"AMD\0", b"AMD ", 1)]
+)
+def test_code_of_version_2_without_a_note_is_refused(notes: bytes) -> None:
     with pytest.raises(CheckError, match="no note names its GPU"):
-        read(of_version_2(b"x" * 40))
+        read(of_version_2(notes))
 
 
 def test_a_bundle_of_the_oldest_toolchains_is_listed_by_its_names() -> None:

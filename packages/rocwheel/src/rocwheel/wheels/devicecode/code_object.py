@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from rocwheel.errors import CheckError
 from rocwheel.wheels.devicecode.gpu import HEADER_SIZE, GpuHeader, gpu_header
+from rocwheel.wheels.devicecode.notes import NOTES, notes
 from rocwheel.wheels.elf import RELOCATABLE, Elf, Section
 from rocwheel.wheels.source import Held
 
@@ -15,9 +16,8 @@ MOST_SYMBOLS = 2_000_000
 """More than these is no code object that a compiler wrote."""
 
 _SYMBOL = struct.Struct("<IBBHQQ")
-_NOTE = struct.Struct("<III")
 
-_NOTES, _SYMBOL_TABLES, _WITHOUT_BYTES = 7, (2, 11), (0, 8)
+_SYMBOL_TABLES, _WITHOUT_BYTES = (2, 11), (0, 8)
 _ALLOCATED, _EXECUTABLE = 2, 4
 _FUNCTION = 2
 _LARGEST_SHARE = 8
@@ -92,17 +92,12 @@ class CodeFile:
     def notes(self) -> Iterator[tuple[bytes, int, memoryview]]:
         """Owner, type and content of each note."""
         for section in self.sections:
-            if section.kind != _NOTES:
+            if section.kind != NOTES:
                 continue
-            left = self.content(section)
-            while len(left) >= _NOTE.size:
-                name_size, size, kind = _NOTE.unpack_from(left)
-                begin = _NOTE.size + _padded(name_size)
-                if begin + size > len(left):
-                    raise self.wrong("a note is cut short")
-                owner = bytes(left[_NOTE.size : _NOTE.size + name_size]).rstrip(b"\0")
-                yield owner, kind, left[begin : begin + size]
-                left = left[begin + _padded(size) :]
+            for note in notes(self.content(section)):
+                if not note.whole:
+                    raise self.wrong("a note is truncated")
+                yield note.owner.rstrip(b"\0"), note.kind, note.content
 
     def wrong(self, why: str) -> CheckError:
         """The error to raise for a file that is not what it should be."""
@@ -150,7 +145,3 @@ class _Strings:
         if self._left < 0:
             raise self._file.wrong("its names overlap far too often")
         return found.decode(errors="replace")
-
-
-def _padded(size: int) -> int:
-    return -(-size // 4) * 4

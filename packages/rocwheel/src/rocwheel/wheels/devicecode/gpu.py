@@ -10,6 +10,7 @@ from functools import cache
 
 from rocwheel.errors import CheckError, InputError
 from rocwheel.toml.folders import data_folders, layers, read_toml
+from rocwheel.wheels.devicecode.notes import NOTES, notes
 from rocwheel.wheels.elf import MAGIC, Elf
 from rocwheel.wheels.source import Source
 
@@ -17,7 +18,7 @@ HEADER_SIZE = 64
 
 _CLASS64, _LITTLE, _OSABI_AMDGPU_HSA, _EM_AMDGPU = 2, 1, 64, 224
 _MACH = 0xFF
-_SHT_NOTE, _ISA_VERSION = 7, 3
+_ISA_VERSION = 3
 _LARGEST_NOTES = 1024 * 1024
 _GENERIC_VERSION_SHIFT = 24
 
@@ -86,19 +87,12 @@ def gpu_of_notes(source: Source) -> str:
     Source: LLVM AMDGPUUsage, "Code Object V2 Note Records", NT_AMD_HSA_ISA_VERSION.
     """
     for section in Elf(source).sections:
-        if section.kind != _SHT_NOTE or section.size > _LARGEST_NOTES:
+        if section.kind != NOTES or section.size > _LARGEST_NOTES:
             continue
-        data = source.read_at(section.offset, section.size)
-        at = 0
-        while at + 12 <= len(data):
-            name_size, size, kind = struct.unpack_from("<III", data, at)
-            name_at = at + 12
-            at = name_at + -(-name_size // 4) * 4
-            note = data[at : at + size]
-            if data[name_at : name_at + name_size] == b"AMD\0" and kind == _ISA_VERSION and len(note) >= 16:
-                major, minor, stepping = struct.unpack_from("<III", note, 4)
+        for note in notes(memoryview(source.read_at(section.offset, section.size))):
+            if (note.owner, note.kind) == (b"AMD\0", _ISA_VERSION) and len(note.content) >= 16:
+                major, minor, stepping = struct.unpack_from("<III", note.content, 4)
                 return f"gfx{major}{minor:x}{stepping:x}"
-            at += -(-size // 4) * 4
     raise _wrong(source.subject, "it is code object version 2, and no note names its GPU")
 
 
