@@ -57,6 +57,7 @@ class Workshop:
         python: str = "",
         resources: Resources | None = None,
         domain: str = DOMAIN,
+        resume: int = 0,
     ) -> Step:
         """A step that runs commands; it is in the store, ready to be executed."""
         found = [Input(name="root", key=self.root.key, output="root")]
@@ -68,6 +69,7 @@ class Workshop:
             outputs=(OutputSpec(name="out", pattern=output),),
             guard=guard,
             python=python,
+            resume=resume,
         )
         step = Step(
             name=name,

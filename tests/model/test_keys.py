@@ -56,6 +56,7 @@ ACTIONS: list[Action] = [
         outputs=(OutputSpec(name="out", pattern="*.whl"),),
         guard=("torch",),
         compiler_reads=("usr/lib/*.bc",),
+        resume=1,
     ),
     ImageAction(
         name="image",
@@ -144,7 +145,7 @@ FREE: Changes = {
         {"edits": (EDIT.model_copy(update={"beside": {"torch": "<2"}, "absent": "a"}),)},
         {"version": "2.0"},
     ],
-    "run": [{"guard": ()}, {"guard": ("torch", "numpy")}, {"compiler_reads": ()}],
+    "run": [{"guard": ()}, {"guard": ("torch", "numpy")}, {"compiler_reads": ()}, {"resume": 0}],
 }  # fmt: skip
 
 

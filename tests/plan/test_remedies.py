@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -147,3 +148,26 @@ def test_what_a_recipe_takes_in_from_a_file_is_mended_behind_it(taken: str) -> N
 @pytest.mark.parametrize("command", [". ./env.sh && make", "./env.sh", "make . all", "echo source a b"])
 def test_a_command_that_does_more_than_take_in_a_file_stays_as_it_is(command: str) -> None:
     assert mended_commands([command], (action(kind="unset", variables=["LEAKED"]),)) == (command,)
+
+
+def test_a_step_goes_on_with_the_same_command_of_its_recipe_whatever_comes_before_it() -> None:
+    lock = lock_of("llama-hip")
+    plain = run(lock, "llama.cpp-hip")
+    recipe = builtin_catalog().component("llama.cpp-hip")
+    wanted = recipe.run[recipe.resume - 1]
+    assert plain.commands[plain.resume - 1] == wanted
+    lock = lock_of("pytorch", "gfx803")
+    recipe = builtin_catalog().component("pytorch")
+    flags = action(kind="set", variables={"A": "1"})
+    catalog = builtin_catalog()
+    with_setup = recipe.model_copy(update={"run": ("export A=2", *recipe.run), "resume": recipe.resume + 1})
+    changed = replace(catalog, components={**catalog.components, "pytorch": with_setup})
+    done = mended(lock, remedy("pytorch", flags))
+    steps = {one.name: one.action for one in make_plan(done, changed).steps}
+    made = steps["pytorch"]
+    assert isinstance(made, RunAction)
+    assert "export A=1" in made.commands
+    assert made.commands[made.resume - 1] == recipe.run[recipe.resume - 1]
+    prepared = steps["prepare/pytorch"]
+    assert isinstance(prepared, RunAction)
+    assert prepared.resume == 0

@@ -199,6 +199,13 @@ def test_a_step_is_followed_over_time(records: Records) -> None:
         ("run-1", 1, 3),
     ]
     assert [(one.seconds, one.cached) for one in records.times()] == [(2, 0.75)]
+    resumed = run(4)
+    (step,) = resumed.steps
+    records.put(resumed.model_copy(update={"steps": (step.model_copy(update={"resumed": 1}),)}))
+    assert [one.seconds for one in records.times()] == [2]
+    found = records.run("run-4")
+    assert found is not None
+    assert found.steps[0].resumed == 1
     (met,) = records.met()
     assert (met.issue, met.failure, met.runs, met.run) == ("cmake-minimum", "compile", 1, "run-3")
 

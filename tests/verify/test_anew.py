@@ -17,6 +17,7 @@ from rocwright.records.model import ANEW, Finding, now, said_of
 from rocwright.records.opening import read_records
 from rocwright.resolve.files import read_lock, write_lock, write_request
 from rocwright.resolve.settings import Channel
+from rocwright.store.local import LocalStore
 
 PACK = "tar --sort=name --mtime=@$SOURCE_DATE_EPOCH --owner=0 --group=0 -czf $OUT/alpha-1.0.tar.gz a"
 RECIPES = {
@@ -78,6 +79,21 @@ def test_a_filled_compiler_cache_is_told_and_a_channel_can_refuse_it_until_it_is
     assert said == {"alpha": {"state": "filled", "domain": env["DOMAIN"]}}
     run(rocwright, env, "verify")
     assert lack(home) == "anew: not recompiled: alpha: with a compiler cache that earlier steps filled"
+    run(rocwright, env, "reproduce")
+    run(rocwright, env, "verify")
+    assert lack(home) == ""
+
+
+def test_a_step_that_went_on_in_a_kept_tree_was_not_compiled_anew(
+    rocwright: Command, home: Home, env: dict[str, str]
+) -> None:
+    run(rocwright, env, "build", "--no-compiler-cache")
+    store = LocalStore(home.store)
+    for record in store.records():
+        if record.step == "alpha":
+            store.write_record(record.model_copy(update={"resumed": 1}))
+    run(rocwright, env, "verify")
+    assert lack(home) == "anew: not recompiled: alpha: gone on with in a kept tree"
     run(rocwright, env, "reproduce")
     run(rocwright, env, "verify")
     assert lack(home) == ""

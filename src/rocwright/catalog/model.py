@@ -151,7 +151,8 @@ class Component(Frozen):
     filled in). `uses` maps components to ranges: an archive that is built
     in the same lock, because somebody asked for it, is an input then; its own `setup` are the shell commands
     that make it be found, before those of who takes it in. `architectures` are those that it is there for,
-    all where none is named.
+    all where none is named. `resume` is the number of the first of the `run` commands that gives the same
+    when it is run again in a tree where it was cut short, as all behind it do; 0 where none does.
     """
 
     name: str
@@ -171,12 +172,19 @@ class Component(Frozen):
     setup: tuple[str, ...] = ()
     prepare: tuple[str, ...] = ()
     run: tuple[str, ...] = ()
+    resume: int = Field(0, ge=0)
     output: tuple[OutputSpec, ...] = ()
     serve: Serve | None = None
     edit: tuple[Edit, ...] = ()
     download: tuple[Download, ...] = ()
     check: tuple[Check, ...] = ()
     image: Image | None = None
+
+    @model_validator(mode="after")
+    def _resumes_at_a_command(self) -> Self:
+        if self.resume > len(self.run):
+            raise ValueError(f"resume = {self.resume}, and there are {len(self.run)} commands in `run`")
+        return self
 
     def released(self, version: str) -> Release:
         """The release of that version. Raises InputError where the recipe has none."""

@@ -13,6 +13,7 @@ from rocwright.cli.common import (
     engine_option,
     memory_option,
     no_compiler_cache_option,
+    no_resume_option,
     project_options,
     the_project,
 )
@@ -40,6 +41,7 @@ from rocwright.cli.common import (
     help="Give each step a fixed number of jobs, and never pause a process.",
 )
 @no_compiler_cache_option
+@no_resume_option
 @engine_option
 @click.option(
     "--executor",
@@ -71,6 +73,7 @@ def command(
     memory: int | None,
     sharing: bool,
     compiler_cache: bool,
+    resume: bool,
     engine: str | None,
     executor: str,
     verify_too: bool,
@@ -102,6 +105,7 @@ def command(
         memory=memory,
         sharing=sharing,
         compiler_cache=compiler_cache,
+        resume=resume,
         engine=engine,
         discard=discard,
         keep_stopped=keep_stopped,

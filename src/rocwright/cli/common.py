@@ -213,6 +213,17 @@ def no_compiler_cache_option(function: F) -> F:
     )(function)
 
 
+def no_resume_option(function: F) -> F:
+    """--no-resume on every verb that runs steps."""
+    return click.option(
+        "--no-resume",
+        "resume",
+        flag_value=False,
+        default=True,
+        help="Start steps clean that were cut short, instead of going on where they were.",
+    )(function)
+
+
 def engine_option(function: F) -> F:
     """--engine on every verb that runs sandboxes."""
     return click.option(

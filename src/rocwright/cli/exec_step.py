@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rocwright.cli.common import engine_option, no_compiler_cache_option
+from rocwright.cli.common import engine_option, no_compiler_cache_option, no_resume_option
 
 
 @click.command("exec-step")
@@ -22,6 +22,7 @@ from rocwright.cli.common import engine_option, no_compiler_cache_option
     help="The folder of a build's job server, which limits the number of processes.",
 )
 @no_compiler_cache_option
+@no_resume_option
 @click.option(
     "--report", type=click.Path(path_type=Path), help="Write the record, or the error, here as JSON."
 )
@@ -33,6 +34,7 @@ def command(
     engine: str | None,
     server: Path | None,
     compiler_cache: bool,
+    resume: bool,
     report: Path | None,
 ) -> None:
     """Run one step from the store alone; its outputs are added to the store if they are missing."""
@@ -46,6 +48,7 @@ def command(
         engine=engine,
         server=str(server) if server else None,
         compiler_cache=compiler_cache,
+        resume=resume,
         report=str(report) if report else None,
     )
     if report is not None:

@@ -131,7 +131,7 @@ def _show_one(run: Run, findings: list[Finding], logs: str) -> None:
             [
                 (
                     one.name,
-                    one.outcome or one.state,
+                    f"{one.outcome}, resumed" if one.resumed else one.outcome or one.state,
                     duration(one.seconds),
                     size(one.peak_memory) if one.peak_memory else "",
                     ": ".join(

@@ -135,7 +135,7 @@ def _step_row(one: Any) -> tuple[str, ...]:
     cache = f"{counts.get('hit', 0)} of {total} hit" if total else ""
     return (
         one.name,
-        one.outcome,
+        f"{one.outcome}, resumed" if one.resumed else one.outcome,
         duration(one.seconds),
         one.engine,
         str(one.jobs) if one.engine else "",

@@ -25,7 +25,7 @@ from rocwright.home import Home
 from rocwright.plan.decide import State
 from rocwright.project import Project
 from rocwright.provenance.layout import lay_out
-from rocwright.records.model import Promotion, Which, new_run_id, now
+from rocwright.records.model import ANEW, Promotion, Which, new_run_id, now
 from rocwright.records.opening import open_records
 from rocwright.resolve.difference import Difference, difference
 from rocwright.resolve.model import Lock, Request
@@ -186,7 +186,10 @@ class RowRun:
 
     def _tried(self, kept: Lock | None, candidate: Lock, changes: tuple[str, ...]) -> RowTold:
         project = replace(self.row.project, request=candidate.request)
-        options, progress = self.wheel.options, self.wheel.progress
+        # a tree that was kept is not compiled anew
+        clean = any(ANEW in one.checks for one in self.wheel.channels)
+        options = replace(self.wheel.options, resume=self.wheel.options.resume and not clean)
+        progress = self.wheel.progress
         built = build(project, candidate, options, progress, origin=self.origin, lay=False)
         for _, error in built.failures:
             if error.failure in OF_OTHERS:

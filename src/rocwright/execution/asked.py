@@ -18,6 +18,7 @@ class Asked:
     engine: str | None = None
     server: str | None = None
     compiler_cache: bool = True
+    resume: bool = True
     report: str | None = None
 
     def words(self) -> list[str]:

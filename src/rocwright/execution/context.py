@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rocwright.execution.kept_tree import Kept
 from rocwright.execution.workspace import Workspace
 from rocwright.home import Home
 from rocwright.model.steps import Step
@@ -17,7 +18,8 @@ class Context:
     """`inputs` maps each input's name to the outputs behind it; `engine` is asked for by name or chosen;
     `parent` is the git commit that the tree of this step stands on, "" for none; `step` is the one
     that runs; `server` is the folder of the job server that the step shares with others, None for
-    none; `compiler_cache` says whether it may have one."""
+    none; `compiler_cache` says whether it may have one; `kept` is what is noted of the tree that it goes on
+    in, None where it starts clean; `content_key` is the key over what the inputs really are."""
 
     store: Store
     home: Home
@@ -32,6 +34,8 @@ class Context:
     step: Step | None = None
     server: Path | None = None
     compiler_cache: bool = True
+    kept: Kept | None = None
+    content_key: str = ""
 
     @property
     def component(self) -> str:
@@ -50,3 +54,4 @@ class ActionResult:
     cache: CacheUse | None = None
     notes: tuple[str, ...] = ()
     commits: Mapping[str, str] | None = None
+    resumed: int = 0

@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from rocwheel.errors import InputError, InternalError, RocwrightError
+from rocwright.execution import kept_tree
 from rocwright.execution.context import ActionResult, Context
 from rocwright.execution.workspace import Workspace, spare_the_users_work
 from rocwright.home import Home
@@ -28,10 +29,12 @@ def execute(
     engine: str | None = None,
     server: Path | None = None,
     compiler_cache: bool = True,
+    resume: bool = True,
 ) -> Record:
     """Make sure that the store has what `key` stands for, and give its record.
 
-    Two processes that want the same key wait for each other; the second finds the first one's outputs.
+    Two processes that want the same key wait for each other; the second finds the first one's outputs. With
+    `resume`, a step that was cut short goes on in its kept tree, where its recipe says that it can.
     Raises whatever the step's action raises; InputError where the store has not what the step needs.
     """
     step = load_step(store, key)
@@ -61,6 +64,7 @@ def execute(
             engine,
             server,
             compiler_cache,
+            resume,
         )
 
 
@@ -128,10 +132,17 @@ def _make(
     engine: str | None,
     server: Path | None,
     compiler_cache: bool,
+    resume: bool,
 ) -> Record:
     spare_the_users_work([step], home)
     workspace = Workspace.of(home, key)
-    workspace.create()
+    tree = None
+    if resume and isinstance(step.action, RunAction):
+        tree = kept_tree.find(step, content_key, workspace, on_line, compiler_cache=compiler_cache)
+    if tree is None:
+        workspace.create()
+    else:
+        workspace.empty_scratch()
     context = Context(
         store=store,
         home=home,
@@ -146,6 +157,8 @@ def _make(
         step=step,
         server=server,
         compiler_cache=compiler_cache,
+        kept=tree,
+        content_key=content_key,
     )
     started, begun = datetime.now(UTC), time.monotonic()
     try:
@@ -171,6 +184,7 @@ def _make(
         cache=made.cache,
         notes=made.notes,
         commits=dict(made.commits or {}),
+        resumed=made.resumed,
     )
     if content_key != key:
         store.put_record(record.model_copy(update={"key": content_key}))

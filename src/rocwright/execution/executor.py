@@ -43,6 +43,7 @@ class Task:
     priority: int = 0
     engine: str | None = None
     compiler_cache: bool = True
+    resume: bool = True
 
     @property
     def id(self) -> str:
@@ -62,6 +63,7 @@ class Task:
             engine=self.engine,
             server=str(server) if server else None,
             compiler_cache=self.compiler_cache,
+            resume=self.resume,
             report=str(report),
         )
         return asked.words()

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from rocwright import sandbox
+from rocwright.execution import kept_tree
 from rocwright.execution.changes import give_repository, remember
 from rocwright.execution.context import Context
 from rocwright.execution.exec_step import resolve_inputs
@@ -45,6 +46,9 @@ def open_shell(
         step=step,
     )
     with store.lock(step.key), lent_cache(context) as cache:
+        # whatever is done in the shell, it is not the commands' doing
+        if kept_tree.drop(workspace):
+            say(f"the next build of {step.name} starts clean")
         if workspace.source.is_symlink() or workspace.source.exists():
             say(f"the tree is as the last build left it ({workspace.source})")
         else:

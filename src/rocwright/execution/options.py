@@ -17,7 +17,8 @@ class Options:
     """What a user may say about a run: most jobs at once, most memory of the whole in bytes, whether steps
     share the jobs by a job server, whether they may have a compiler cache, the engine by name, whether
     changes in trees that nobody saved are thrown away, whether the folder of a step stays that was stopped
-    for a full disk, and what runs the steps: an executor, by name."""
+    for a full disk, whether steps that were cut short may go on where they were (else they start clean), and
+    what runs the steps: an executor, by name."""
 
     jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
     memory: int | None = None
@@ -26,6 +27,7 @@ class Options:
     engine: str | None = None
     discard: bool = False
     keep_stopped: bool = False
+    resume: bool = True
     executor: str = LOCAL
 
 

@@ -15,6 +15,7 @@ from rocwheel.errors import (
     CheckError,
     CompileError,
     FailureClass,
+    InputError,
     OutOfDiskError,
     OutOfMemoryError,
     RocwrightError,
@@ -27,12 +28,15 @@ from rocwright.bases.roots import unpacked_root
 from rocwright.catalog.folders import DATA
 from rocwright.diagnosis.explain import Watch, add_known, excerpt, where_of
 from rocwright.diagnosis.read_log import MOST_LINES
+from rocwright.execution import kept_tree
 from rocwright.execution.collect import LOG, cache_statistics, collect
 from rocwright.execution.compiler_cache import MOST_GIB, NONE, Lent, lend
 from rocwright.execution.context import ActionResult, Context
 from rocwright.execution.jobs.forms import FIFO, Wanted, numbers
 from rocwright.execution.jobs.join import join
 from rocwright.execution.jobs.tokens import NAME as TOKENS
+from rocwright.execution.kept_tree import Kept
+from rocwright.execution.script import begun, script_of
 from rocwright.execution.workspace import CCACHE
 from rocwright.model.step_environment import BUILD, FIXED, IN, OUT, SOURCE
 from rocwright.model.steps import RunAction, Step
@@ -47,8 +51,6 @@ if TYPE_CHECKING:
 GUARDS = "/rocwright"
 ENVIRONMENT = f"{BUILD}/env"
 """Where the wheels among the inputs are installed: an environment on top of the root's own Python."""
-BEGINS = "rocwright begins command "
-"""What a step's shell prints before each command, with its number."""
 MOST_SAID = 1000
 """Lines that are kept of what a guard says; what it looks at is hostile, and may say more."""
 
@@ -148,7 +150,11 @@ def _compiler_namespace(root: Path, globs: tuple[str, ...]) -> str:
 
 def run_run(action: RunAction, context: Context) -> ActionResult:
     """Guard, run, collect. Raises CompileError, OutOfMemoryError, StepTimeoutError, CheckError, ..."""
-    lay_out(context)
+    if context.kept is None:
+        lay_out(context)
+    else:
+        done, all_ = context.kept.ended, len(action.commands)
+        context.on_line(f"goes on in its kept tree: {done} of its {all_} commands had ended")
     with lent_cache(context) as cache:
         return _run(action, context, cache)
 
@@ -157,36 +163,75 @@ def _run(action: RunAction, context: Context, cache: Lent) -> ActionResult:
     job = prepare(action, context, cache)
     engine = sandbox.pick(context.engine, context.home.probes)
     context.on_line(f"sandbox {engine.name}, {context.jobs} jobs")
-    install(engine, job, action, context)
-    for package in action.guard:
-        guard(engine, job, package, context)
+    kept = context.kept
+    if kept is None:
+        install(engine, job, action, context)
+        for package in action.guard:
+            guard(engine, job, package, context)
+    opens, ended = "", kept.ended if kept else 0
     if context.server is not None:
-        job = share(engine, job, action, context, context.server)
-    job = replace(job, argv=(*job.argv[:-1], announced(job.argv[-1], action.commands)))
+        job, opens = share(engine, job, action, context, context.server)
+    job = replace(job, argv=(*job.argv[:-1], script_of(action, job.env, opens, ended)))
     last: deque[str] = deque(maxlen=12)
     watch = Watch(partial(_where, context.step))
+    tree = _noted(context, cache, ended)
 
     def note(line: str) -> None:
-        text, command = begun(line, action.commands)
-        if text or command is None:
+        nonlocal tree
+        text, number = begun(line, action.commands)
+        if text or number is None:
             last.append(text)
             watch.line(text)
             context.on_line(text)
-        if command is not None:
-            context.on_line(f"$ {command}")
+        if number is not None:
+            # what a command says does not have it written again and again
+            if number > tree.ended:
+                tree = _noted(context, cache, number)
+            context.on_line(f"$ {action.commands[number]}")
 
-    outcome = sandbox.run(engine, job, note)
+    try:
+        outcome = sandbox.run(engine, job, note)
+    except InputError:
+        # the folder to begin in is gone
+        kept_tree.drop(context.workspace)
+        raise
     if not outcome.ok:
-        raise cut_short(outcome, job, last) or _explain(outcome, watch.told(), last)
+        raise cut_short(outcome, job, last) or _failed(outcome, watch.told(), last, context)
     by, workspace = context.step.name if context.step else "the step", context.workspace
     counts = cache_statistics(Untrusted(workspace.build, by))
+    try:
+        outputs = collect(Untrusted(workspace.out, by), action.outputs, workspace.scratch / "taken")
+    except RocwrightError:
+        # some of them may be gone from where the commands left them
+        kept_tree.drop(workspace)
+        raise
     return ActionResult(
-        outputs=collect(Untrusted(workspace.out, by), action.outputs, workspace.scratch / "taken"),
+        outputs=outputs,
         engine=engine.name,
         peak_memory=outcome.peak_memory,
         compiler_cache=counts,
-        cache=cache.use,
+        cache=cache.use.model_copy(update={"state": "filled"}) if tree.cached else cache.use,
+        resumed=tree.resumed,
     )
+
+
+def _noted(context: Context, cache: Lent, ended: int) -> Kept:
+    """What is noted of a tree in which so many commands have ended, where the step may go on in it."""
+    step = context.step
+    tree = context.kept or kept_tree.begin(step.key if step else "", context.content_key)
+    cached = tree.cached or cache.use.state == "filled"
+    tree = tree.model_copy(update={"ended": ended, "cached": cached})
+    if step is not None and isinstance(step.action, RunAction) and step.action.resume:
+        kept_tree.write(context.workspace, tree)
+    return tree
+
+
+def _failed(outcome: Outcome, found: Diagnosis, last: Iterable[str], context: Context) -> RocwrightError:
+    """The error of commands that ended by themselves; a tree in which they had gone on is not kept again."""
+    if context.kept is not None and outcome.ended is Ended.EXITED and not outcome.maybe_memory:
+        kept_tree.drop(context.workspace)
+        context.on_line("it had gone on in a kept tree; the next attempt starts clean")
+    return _explain(outcome, found, last)
 
 
 def _where(step: Step | None) -> Where:
@@ -195,29 +240,14 @@ def _where(step: Step | None) -> Where:
     return Where() if step is None else where_of(step)
 
 
-def announced(script: str, commands: Sequence[str]) -> str:
-    """The script, which ends with these commands, with each told as it begins."""
-    told = (f"printf '{BEGINS}%s\\n' {number}\n{command}" for number, command in enumerate(commands))
-    return script.removesuffix("\n".join(commands)) + "\n".join(told)
-
-
-def begun(line: str, commands: Sequence[str]) -> tuple[str, str | None]:
-    """A line of output, and the command that begins with it: None for any other line.
-
-    What the command before said last may stand in the same line, where no newline ended it.
-    """
-    text, mark, number = line.rpartition(BEGINS)
-    known = bool(mark) and number.isdecimal() and int(number) < len(commands)
-    return (text, commands[int(number)]) if known else (line, None)
-
-
-def share(engine: sandbox.Engine, job: Job, action: RunAction, context: Context, server: Path) -> Job:
-    """The job with its tools as clients of the job server, as far as they know how."""
+def share(
+    engine: sandbox.Engine, job: Job, action: RunAction, context: Context, server: Path
+) -> tuple[Job, str]:
+    """The job with its tools as clients of the job server, as far as they know how; and what its shell is to
+    open before its commands."""
     form = join(engine, job, server, _wanted(context), context.on_line)
     kept = {name: job.env[name] for name in ("CCACHE_NAMESPACE", "CCACHE_DISABLE") if name in job.env}
-    env = environment(action, form.env) | kept
-    commands = (form.opens, *action.commands) if form.opens else action.commands
-    return replace(job, env=env, argv=("/bin/sh", "-eu", "-c", "\n".join(commands)))
+    return replace(job, env=environment(action, form.env) | kept), form.opens
 
 
 def _wanted(context: Context) -> Wanted:

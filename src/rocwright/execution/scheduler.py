@@ -164,6 +164,7 @@ class _Scheduler:
             priority=self.priority[step.key],
             engine=self.options.engine,
             compiler_cache=self.options.compiler_cache,
+            resume=self.options.resume,
         )
 
     def _take(self, event: Event) -> None:
@@ -329,6 +330,7 @@ def _told(begun: _Begun, event: Ended, *, stopped: bool) -> StepRun:
             "engine": record.engine,
             "peak_memory": record.peak_memory,
             "compiler_cache": record.compiler_cache,
+            "resumed": record.resumed,
             "counted": begun.running.counted,
         }
         return begun.run.model_copy(update=told)
@@ -349,7 +351,7 @@ def _words(run: StepRun) -> str:
         case "reused":
             return f"inputs identical, not run again in {time_}"
         case "built":
-            return f"done in {time_}"
+            return f"done in {time_}{', resumed' if run.resumed else ''}"
         case "stopped":
             return f"stopped after {time_}"
         case _:

@@ -46,4 +46,5 @@ def made(asked: Asked) -> Record:
         engine=asked.engine,
         server=Path(asked.server) if asked.server else None,
         compiler_cache=asked.compiler_cache,
+        resume=asked.resume,
     )

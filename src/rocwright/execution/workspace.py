@@ -59,6 +59,11 @@ class Workspace:
         ):
             folder.mkdir(parents=True)
 
+    def empty_scratch(self) -> None:
+        """Remove what no sandbox saw of an attempt before this one."""
+        remove_tree(self.scratch)
+        self.scratch.mkdir()
+
     def remove(self) -> None:
         remove_tree(self.path)
 

@@ -209,7 +209,9 @@ class RunAction(Frozen):
     `python` is the interpreter that this environment is made of, where it is not the root's `python3`: there
     is one then in any case, and `python3` means it;
     `guard` names packages of which one working copy must be found before anything is compiled;
-    `compiler_reads` are globs of files in the root whose change makes the compiler cache start anew.
+    `compiler_reads` are globs of files in the root whose change makes the compiler cache start anew;
+    `resume` is the number of the first command that may be run again in a tree where it was cut short, from
+    1 on, and 0 where none may: the step then always starts clean.
     """
 
     kind: Literal["run"] = "run"
@@ -220,6 +222,7 @@ class RunAction(Frozen):
     python: str = ""
     guard: tuple[str, ...] = ()
     compiler_reads: tuple[str, ...] = ()
+    resume: int = Field(0, ge=0)
 
     @property
     def own_python(self) -> bool:
@@ -227,8 +230,8 @@ class RunAction(Frozen):
         return bool(self.install or self.python)
 
     def material(self) -> Any:
-        # neither guards nor the compiler cache change what is made
-        left_out = {"guard", "compiler_reads"}
+        # neither guards nor the compiler cache change what is made, nor does where a step goes on
+        left_out = {"guard", "compiler_reads", "resume"}
         left_out |= {name for name in ("install", "python") if not getattr(self, name)}
         return self.model_dump(mode="json", exclude=left_out) | {"fixed": FIXED}
 

@@ -256,13 +256,13 @@ class _Maker:
         resources = component.resources
         downloads = [] if prepare else list(_downloads(component, locked))
         self.steps += downloads
-        commands = mended_commands(
-            (
-                *self._setup(component, locked),
-                *((*component.prepare, PACK_TREE) if prepare else component.run),
-            ),
-            actions_for(self.lock, component.name),
-        )
+        setup, actions = self._setup(component, locked), actions_for(self.lock, component.name)
+        run = (*component.prepare, PACK_TREE) if prepare else component.run
+        commands = mended_commands((*setup, *run), actions)
+        resume = 0
+        if component.resume and not prepare:
+            before = mended_commands((*setup, *run[: component.resume - 1]), actions)
+            resume = len(before) + 1
         commands = tuple(one.replace(ARCHITECTURE, self.lock.request.architecture) for one in commands)
         # as the recipe has it for all GPUs, and for those asked for where that is something else
         written = environment_of(component, locked, self.lock, self.base.env, self.present, TARGETS)
@@ -280,6 +280,7 @@ class _Maker:
                 python=self.release.interpreter if PYTHON in self.lock.provided else "",
                 guard=() if prepare else component.guard,
                 compiler_reads=self.base.compiler_reads,
+                resume=resume,
             ),
             inputs=(
                 Input(name="root", key=self.roots["build"].key, output="root"),

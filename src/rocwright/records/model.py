@@ -34,7 +34,8 @@ class StepRun(Frozen):
     are the names of the steps that it waits for, `log` is a file in the run's folder. `seconds` is wall time,
     `started` UTC; `memory` is the most that it was allowed, `peak_memory` the most that it took, in bytes;
     `counted` is how many things ninja or make counted in all; `paused` how many seconds any of its processes
-    was stopped for memory, `least_jobs` and `most_jobs` how many it had at a time.
+    was stopped for memory, `least_jobs` and `most_jobs` how many it had at a time; `resumed` how often it
+    went on in the tree of an attempt that was cut short, 0 where it started clean.
     """
 
     name: str
@@ -52,6 +53,7 @@ class StepRun(Frozen):
     paused: float = 0
     least_jobs: int = 0
     most_jobs: int = 0
+    resumed: int = 0
     state: State = "ended"
     component: str = ""
     kind: str = ""

@@ -111,7 +111,8 @@ def _step_row(number: int, place: int, step: StepRun) -> dict[str, Any]:
 
 
 def _note_times(connection: Connection, run: Run, number: int, steps: Iterable[StepRun]) -> None:
-    built = {one.name: one for one in steps if one.outcome == "built"}
+    # what a resumed step took says nothing of how long it takes
+    built = {one.name: one for one in steps if one.outcome == "built" and not one.resumed}
     rows = [
         {"stack": run.stack, "name": one.name, "warm": one.cached > WARM, "run": number}
         | {name: getattr(one, name) for name in ("seconds", "peak_memory", "jobs", "cached", "counted")}

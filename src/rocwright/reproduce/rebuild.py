@@ -118,7 +118,7 @@ def _otherwise(before: Sequence[Record], how: How) -> Options:
     """Another number of jobs than before, and the same engine, unless something else is asked for."""
     most = max((one.jobs for one in before), default=1)
     engine = next((one.engine for one in before if one.engine), None)
-    return Options(jobs=how.jobs or (most - 1 or 2), engine=how.engine or engine)
+    return Options(jobs=how.jobs or (most - 1 or 2), engine=how.engine or engine, resume=False)
 
 
 def _build(

@@ -60,8 +60,9 @@ class Record(Frozen):
 
     `content_key` is the key over the digests of the inputs; `reused` names the key whose identical inputs
     made this one needless to run. `cache` is None for a step that runs no commands, and where an older
-    version made the record. `commits` are a tree's git commits (message to id, the oldest first). Times are
-    UTC ISO 8601, `seconds` wall time, `peak_memory` bytes.
+    version made the record. `commits` are a tree's git commits (message to id, the oldest first). `resumed`
+    is how often it went on in the tree of an attempt that was cut short: `started` and `seconds` are those of
+    the last attempt. Times are UTC ISO 8601, `seconds` wall time, `peak_memory` bytes.
     """
 
     schema_version: int = RECORD_SCHEMA
@@ -80,6 +81,7 @@ class Record(Frozen):
     cache: CacheUse | None = None
     notes: tuple[str, ...] = ()
     commits: dict[str, str] = {}
+    resumed: int = 0
 
     def output(self, name: str) -> Output:
         """The output of that name; KeyError where the step has none."""

@@ -14,22 +14,25 @@ from rocwright.records.read import Records
 def compiled_anew(project: Project, plan: Plan) -> Finding | None:
     """One finding for all that the steps of a plan have compiled; None where there are no such steps.
 
-    It is absent where a step had a compiler cache that was filled, or where nothing tells, unless a second
-    build with an empty one gave the same bytes.
+    It is absent where a step had a compiler cache that was filled, went on in a kept tree, or where nothing
+    tells, unless a second build from nothing gave the same bytes.
     """
     steps = [step for step in plan.steps if step.kind == "run"]
     if not steps:
         return None
     with read_records(project.home) as records:
-        unproved = [step.name for step in steps if not _is_anew(project, step, records)]
-    told = f"{', '.join(unproved)}: with a compiler cache that earlier steps filled"
+        unproved = [step for step in steps if not _is_anew(project, step, records)]
+    resumed = [step.name for step in unproved if _is_resumed(project, step)]
+    cached = [step.name for step in unproved if step.name not in resumed]
+    told = [f"{', '.join(cached)}: with a compiler cache that earlier steps filled"] if cached else []
+    told += [f"{', '.join(resumed)}: gone on with in a kept tree"] if resumed else []
     return Finding(
         component=steps[-1].component,
         check=ANEW,
         name="without what earlier steps left in a compiler cache, or the same bytes without",
         ok=True,
         absent=bool(unproved),
-        detail=told if unproved else f"{len(steps)} steps",
+        detail="; ".join(told) if unproved else f"{len(steps)} steps",
         when=now(),
     )
 
@@ -38,9 +41,14 @@ def _is_anew(project: Project, step: Step, records: Records) -> bool:
     record = project.store.record(step.key)
     if record is None:
         return False
-    if record.cache is not None and record.cache.state != "filled":
+    if record.cache is not None and record.cache.state != "filled" and not record.resumed:
         return True
     return all(_is_reproduced(records.findings(sha256=one.sha256)) for one in record.outputs)
+
+
+def _is_resumed(project: Project, step: Step) -> bool:
+    record = project.store.record(step.key)
+    return record is not None and record.resumed > 0
 
 
 def _is_reproduced(newest_first: Iterable[Finding]) -> bool:

@@ -1,0 +1,103 @@
+"""The tree of a step that was cut short, and the note that says how far its commands came.
+
+The note lies beside the folders that a sandbox sees: no step writes it, and of the tree itself nothing is
+read here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from rocwheel.files.atomic import write_atomic
+from rocwheel.model import Frozen
+from rocwright import __version__, sandbox
+from rocwright.execution.workspace import Workspace
+from rocwright.model.step_environment import NOTE as OPENED
+from rocwright.model.steps import RunAction, Step
+
+NOTE = "kept.json"
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+
+class Kept(Frozen):
+    """What a tree is of, and how far it is: the step's key, the key over what its inputs really are, and the
+    rocwright and the boot of the machine under which it was made. `ended` is how many commands have ended,
+    `resumed` how often they were gone on with; `cached` says that a compiler cache had a part in it that
+    earlier steps had filled."""
+
+    key: str
+    content_key: str
+    rocwright: str
+    boot: str
+    ended: int = 0
+    resumed: int = 0
+    cached: bool = False
+
+
+def begin(key: str, content_key: str) -> Kept:
+    """The note of a tree that is clean."""
+    boot = ""
+    with contextlib.suppress(OSError):
+        boot = _BOOT.read_text().strip()
+    return Kept(key=key, content_key=content_key, rocwright=__version__, boot=boot)
+
+
+def write(workspace: Workspace, kept: Kept) -> None:
+    """Note how far the commands are."""
+    write_atomic(workspace.path / NOTE, kept.model_dump_json())
+
+
+def drop(workspace: Workspace) -> bool:
+    """Have the next attempt start clean; whether it would have gone on, as far as is known."""
+    try:
+        (workspace.path / NOTE).unlink()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+def find(
+    step: Step, content_key: str, workspace: Workspace, say: Callable[[str], None], *, compiler_cache: bool
+) -> Kept | None:
+    """The note of a tree in which this step may go on; None where it starts clean, which is said where there
+    is a tree. Nothing of an attempt that was killed runs in it any more."""
+    assert isinstance(step.action, RunAction)
+    try:
+        kept = Kept.model_validate(json.loads((workspace.path / NOTE).read_bytes()))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, ValidationError):
+        say("starts clean: the note about the kept tree is damaged")
+        return None
+    why = _why_not(kept, begin(step.key, content_key), step.action.resume)
+    if not why and kept.cached and not compiler_cache:
+        why = "a compiler cache had a part in the kept tree"
+    if not why and os.path.lexists(workspace.path / OPENED):
+        why = "a shell was opened in the kept tree"
+    if why:
+        say(f"starts clean: {why}")
+        return None
+    sandbox.sweep()
+    return kept.model_copy(update={"resumed": kept.resumed + 1})
+
+
+def _why_not(kept: Kept, now: Kept, resume: int) -> str:
+    if kept.key != now.key:
+        return "the kept tree is of another step"
+    if kept.content_key != now.content_key:
+        return "what the kept tree was made of is not the same any more"
+    if kept.rocwright != now.rocwright:
+        return f"the kept tree was made by rocwright {kept.rocwright}"
+    if not now.boot or kept.boot != now.boot:
+        return "the machine was restarted since; files of the kept tree may be cut off"
+    if not resume:
+        return "its recipe does not say from which command on it can go on"
+    if kept.ended < resume - 1:
+        return f"it was cut short before command {resume}, from which on it can go on"
+    return ""
