@@ -192,7 +192,7 @@ def build(
     full = [error for _, error in outcome.failures if isinstance(error, OutOfDiskError)]
     if full:
         _add_room(full[0], project)
-    return Built(run=run, artifacts=artifacts, failures=tuple(outcome.failures))
+    return Built(run=run, lock=locked, artifacts=artifacts, failures=tuple(outcome.failures))
 
 
 def _build(

@@ -73,7 +73,7 @@ class Rounds:
             outcome=outcome,
             steps=(step,),
         )
-        return Built(run=run, artifacts=(), failures=((STEP, error),) if error else ())
+        return Built(run=run, lock=lock, artifacts=(), failures=((STEP, error),) if error else ())
 
     def relock(self, lock: Lock) -> Lock:
         if self.unreachable is not None:

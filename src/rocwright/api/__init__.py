@@ -7,32 +7,39 @@ next step. What a function needs is imported when it is called.
 
 from rocwheel.errors import RocwrightError as RocwrightError
 from rocwright.api.gpus import gpus_here, target, targets
-from rocwright.api.machine import diagnose, doctor
+from rocwright.api.machine import apply_remedies, diagnose, doctor
 from rocwright.api.projects import (
     build,
     export,
+    forget_remedies,
     lock,
     plan,
     project,
     records,
+    remedies,
     request,
     resolve,
     stacks,
     verify,
+    verify_environment,
 )
-from rocwright.api.wheels import inspect, runs_on, slim
+from rocwright.api.wheels import audit_override, inspect, runs_on, slim
 
 __all__ = [
+    "apply_remedies",
+    "audit_override",
     "build",
     "diagnose",
     "doctor",
     "export",
+    "forget_remedies",
     "gpus_here",
     "inspect",
     "lock",
     "plan",
     "project",
     "records",
+    "remedies",
     "request",
     "resolve",
     "runs_on",
@@ -41,4 +48,5 @@ __all__ = [
     "target",
     "targets",
     "verify",
+    "verify_environment",
 ]

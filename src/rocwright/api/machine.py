@@ -2,53 +2,121 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
-from rocwright.api.gpus import AUTO, chosen_targets, named_gpus
+from rocwright.api.gpus import AUTO, chosen_targets, named_gpus, silent
 
 if TYPE_CHECKING:
     from rocwright.diagnosis.diagnose import Diagnosis
     from rocwright.doctor.doctor import Report
+    from rocwright.doctor.findings.model import Finding
+    from rocwright.doctor.mend import Mended
+    from rocwright.home import Home
+    from rocwright.machine.tree import Tree
 
 
 def diagnose(
-    log: str | Path, *, component: str = "", version: str = "", gpu: str | Sequence[str] = (), base: str = ""
+    log: str | Path | BinaryIO,
+    *,
+    component: str = "",
+    version: str = "",
+    gpu: str | Sequence[str] = (),
+    base: str = "",
+    phase: str = "",
+    say: Callable[[str], None] = silent,
 ) -> Diagnosis:
     """The first error of a log, and what is known of it.
 
-    The log may be of any tool and any size, compressed, cut off. What is known of the `component`, its
-    `version`, the GPUs and the base rules issues out. Raises InputError where the log cannot be read.
+    The log is a file's path, or a file that is open; of any tool and any size, compressed, cut off. What is
+    known of the `component`, its `version`, the GPUs, the base and the `phase` that failed rules issues out.
+    Raises InputError where the log cannot be read, or a GPU or phase is not known.
     """
+    from rocwright.catalog.phase import phase_named
     from rocwright.diagnosis.diagnose import Where
     from rocwright.diagnosis.diagnose import diagnose as search
     from rocwright.diagnosis.read_log import open_log, pieces
 
     named = named_gpus(gpu)
-    targets = chosen_targets(named) if named else ()
-    where = Where(component=component, version=version, targets=targets, base=base)
+    where = Where(
+        component=component,
+        version=version,
+        targets=chosen_targets(named, say) if named else (),
+        base=base,
+        phase=phase_named(phase) if phase else None,
+    )
+    if not isinstance(log, str | Path):
+        return search(pieces(log), where)
     with open_log(Path(log)) as file:
         return search(pieces(file), where)
 
 
-def doctor(stack: str = "", gpu: str | Sequence[str] = (), *, root: str | Path = "/") -> Report:
-    """What is wrong with this machine for a stack, or for any, what mends it, and what the machine can do.
+def doctor(
+    stack: str = "",
+    gpu: str | Sequence[str] = (),
+    *,
+    root: str | Path = "/",
+    engines: bool = False,
+    bundle: str | Path | None = None,
+) -> Report:
+    """What is wrong with this machine for a stack, or for any, what helps, and what the machine can do.
 
     `gpu` are those of the machine's GPUs that it is judged for, all by default; `root` is a folder with
-    another machine's /sys, /proc, /dev and /etc. No sandbox engine is tried. Raises InputError for a stack or
-    GPU that is not known, or not in the machine.
+    another machine's /sys, /proc, /dev and /etc. With `engines` each sandbox engine is tried, too. `bundle`
+    writes a bug report, .tar.gz or .zip: the report, versions, the last failed run; secrets are removed.
+    Raises InputError for a stack or GPU that is not known, or not in the machine.
     """
     from rocwright.catalog.load import the_catalog
     from rocwright.diagnosis.facts import host_facts
-    from rocwright.doctor.doctor import examine, here, only
+    from rocwright.doctor.doctor import engines_here, examine, here, only
     from rocwright.home import Home
     from rocwright.machine.tree import Tree
 
     catalog, facts, home = the_catalog(), host_facts(), Home.default()
-    names = named_gpus(gpu)
-    wanted = chosen_targets([one for one in names if one != AUTO]) if set(names) - {AUTO} else ()
+    names = [one for one in named_gpus(gpu) if one != AUTO]
+    wanted = chosen_targets(names, catalog=catalog) if names else ()
     stacks = [catalog.stack(stack).name] if stack else list(catalog.stacks)
     with Tree(Path(root).absolute()) as tree:
-        machine = only(here(tree, catalog, facts, home), wanted)
-        return examine(machine, catalog, facts, stacks, home if tree.live else None)
+        tried = engines_here(home) if tree.live and engines else None
+        machine = only(here(tree, catalog, facts, home, tried), wanted)
+        report = examine(machine, catalog, facts, stacks, home if tree.live else None)
+        report = report.model_copy(update={"live": tree.live})
+        if bundle is not None:
+            _write_bundle(Path(bundle), report, tree, home)
+    return report
+
+
+def apply_remedies(report: Report, wanted: Callable[[Finding], bool]) -> tuple[Mended, ...]:
+    """Run the commands of a `doctor`'s report that are safe, each only where `wanted` says so of its finding.
+
+    Gives each command with its exit status, None where it was not run. Raises InputError for a report on
+    another machine.
+    """
+    from rocwheel.errors import InputError
+    from rocwright.doctor.mend import mend
+
+    if not report.live:
+        raise InputError(
+            "--fix cannot be used with --root",
+            cause="--fix changes this machine, and --root describes another one",
+            next_step="run rocwright doctor --fix on that machine, without --root",
+        )
+    return mend(report.findings, wanted)
+
+
+def _write_bundle(path: Path, report: Report, tree: Tree, home: Home) -> None:
+    import os
+
+    from rocwright.doctor.attachments import last_failure, versions
+    from rocwright.doctor.bundle import secrets, write_bundle
+    from rocwright.doctor.lines import lines
+
+    files: dict[str, object] = {
+        "report.json": report.model_dump(mode="json"),
+        "report.txt": "\n".join(lines(report)),
+        "versions.json": versions(),
+        # of another machine's folders nothing was run here
+        **({"failure.json": last_failure(home)} if report.live else {}),
+    }
+    write_bundle(path, files, secrets(tree, report.machine.user.name, str(Path.home()), os.environ))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocwright.api.gpus import chosen_targets, silent
+from rocwright.api.gpus import chosen_targets, named_gpus, silent
 
 if TYPE_CHECKING:
     from rocwright.catalog.model import Stack
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     from rocwright.project import Project
     from rocwright.records.model import Finding
     from rocwright.records.read import Records
-    from rocwright.resolve.model import Lock, Request
+    from rocwright.resolve.model import Lock, Remedy, Request
+
+    Planned = Callable[[Lock, list[Decision]], None]
 
 Say = Callable[[str], None]
 
@@ -123,15 +126,16 @@ def resolve(project: Project, *, forget_remedies: bool = False, say: Say = silen
     return flow.lock(project, say, forget=forget_remedies)
 
 
-def lock(project: Project, *, say: Say = silent) -> Lock:
+def lock(project: Project, *, shipped: bool = True, say: Say = silent) -> Lock:
     """The project's lock as it is; else the one that comes with rocwright; else a new one, by `resolve`.
 
-    Only the last needs a network, and writes the lock.
+    Only the last needs a network, and writes the lock. Without `shipped` the one that comes along does not
+    count: it may leave hashes open, which a build needs.
     Raises InputError for a lock that is damaged or of another request, and what `resolve` raises.
     """
     from rocwright import flow
 
-    return flow.known_lock(project, say)
+    return flow.known_lock(project, say) if shipped else flow.current_lock(project, say)
 
 
 def plan(project: Project, locked: Lock | None = None, *, say: Say = silent) -> list[Decision]:
@@ -153,47 +157,171 @@ def build(
     memory: int | None = None,
     engine: str | None = None,
     executor: str = "local",
+    sharing: bool = True,
+    compiler_cache: bool = True,
+    resume: bool = True,
+    discard: bool = False,
+    keep_stopped: bool = False,
     heal: bool = False,
+    verify: bool = False,
+    run_id: str = "",
+    origin: str = "",
+    planned: Planned | None = None,
     progress: Progress | None = None,
+    say: Say | None = None,
 ) -> Built:
     """Run what is not in the store yet, and lay the artifacts out in the project's output folder.
 
     `jobs` is the most processes at once (all cores), `memory` the most bytes that the whole may take (what
     the machine has), `engine` a sandbox engine by name (the first that works here), `executor` what runs the
-    steps. With `heal` known failures are mended on the way, and what helped is written into the lock.
-    `progress` hears how it goes; without it, plain lines go to standard error. Without a lock here, one is
-    made from the network.
+    steps. Without `sharing` each step has a fixed number of jobs, without `compiler_cache` all is compiled
+    anew, without `resume` a step that was cut short begins anew. `discard` gives up changes in trees that
+    were opened, `keep_stopped` keeps the folder of a step that a full disk stopped. With `heal` known
+    failures are mended on the way, and what helped is written into the lock; with `verify` what is built is
+    checked, as by `verify`. `run_id` and `origin` are the id under which the run goes on record, and who
+    asked for it.
 
-    Failures of steps are in the result, all together, and not raised. Raises InputError for a lock that
-    leaves something open, SandboxError where no engine works, OutOfDiskError before anything starts.
+    `planned` hears the lock and what will be done before anything runs; `progress` how it goes, and `say` the
+    rest; without them, plain lines go to standard error. Without a lock here, one is made from the network.
+
+    Failures of steps are in the result, all together, and not raised, each with what `heal` would do about
+    it. Raises InputError where this machine cannot build for the architecture, and for a lock that leaves
+    something open, SandboxError where no engine works, OutOfDiskError before anything starts.
     """
     from rocwright import flow
     from rocwright.execution.options import Options
     from rocwright.execution.progress import PlainProgress
+    from rocwright.resolve.validate import check_runs_here
 
+    check_runs_here(project.request)
     told = progress or PlainProgress()
-    options = Options(jobs=jobs or os.cpu_count() or 1, memory=memory, engine=engine, executor=executor)
-    locked = locked or flow.current_lock(project, told.say)
+    say = say or told.say
+    options = Options(
+        jobs=jobs or os.cpu_count() or 1,
+        memory=memory,
+        sharing=sharing,
+        compiler_cache=compiler_cache,
+        resume=resume,
+        engine=engine,
+        discard=discard,
+        keep_stopped=keep_stopped,
+        executor=executor,
+    )
+    locked = locked or lock(project, shipped=False, say=say)
+    if planned is not None:
+        planned(locked, plan(project, locked))
     with told as shown:
         if heal:
             from rocwright.remedies.heal import heal as build_and_heal
 
-            return build_and_heal(project, locked, options, shown)[1]
-        return flow.build(project, locked, options, shown)
+            built = build_and_heal(project, locked, options, shown, run_id=run_id, origin=origin)[1]
+        else:
+            built = flow.build(project, locked, options, shown, run_id=run_id, origin=origin)
+    if built.failures:
+        from rocwright.remedies.heal import add_offers
+
+        add_offers(project, built.lock, built)
+    elif verify:
+        return _verified(project, built, engine, say)
+    return built
+
+
+def _verified(project: Project, built: Built, engine: str | None, say: Say) -> Built:
+    """The same, checked; what passed is signed by then."""
+    from rocwright import flow
+    from rocwright.provenance.layout import lay_out
+    from rocwright.verify.run import verify as run_checks
+
+    findings = run_checks(project, built.lock, engine, say)
+    artifacts = lay_out(project, flow.planned(project, built.lock)[0], built.lock, say)
+    return replace(built, artifacts=artifacts, findings=tuple(findings))
 
 
 def verify(
-    project: Project, locked: Lock | None = None, *, engine: str | None = None, say: Say = silent
+    project: Project,
+    locked: Lock | None = None,
+    *,
+    engine: str | None = None,
+    run_id: str = "",
+    progress: Progress | None = None,
+    say: Say = silent,
 ) -> list[Finding]:
-    """Check and try what is built, and keep the findings as evidence.
+    """Check and try what is built, and keep the findings as evidence, under `run_id` where one is given.
 
-    A check that fails is a finding whose `ok` is false, and not an error; `device` says where it ran. Raises
-    InputError where the project is not built as its lock says.
+    A check that fails is a finding whose `ok` is false, and not an error; `device` says where it ran.
+    `progress` hears of the steps that the checks need. Raises InputError where the project is not built as
+    its lock says.
     """
-    from rocwright import flow
     from rocwright.verify.run import verify as run_checks
 
-    return run_checks(project, locked or flow.current_lock(project, say), engine, say)
+    locked = locked or lock(project, shipped=False, say=say)
+    return run_checks(project, locked, engine, say, progress, run_id=run_id)
+
+
+def verify_environment(
+    suites: Sequence[str],
+    python: str | Path = "python3",
+    *,
+    gpu: str | Sequence[str] = (),
+    device: str = "auto",
+    every: bool = False,
+    size: str = "normal",
+    only: Sequence[str] = (),
+    run_id: str = "",
+    say: Say = silent,
+) -> list[Finding]:
+    """Run smoke suites (torch, vision, vllm ...) in a Python environment, and keep the findings as evidence.
+
+    `python` is its interpreter. `gpu` are targets that kernels are compiled for without a GPU, whose known
+    gaps are left out. `device` is auto, cpu, cuda (one of each kind of GPU) or cuda:N, `every` takes each of
+    several equal GPUs; `size` is small, normal or large, `only` takes operations whose name contains a text.
+    What is wrong with the environment is a finding. Raises InputError where there is no such Python, suite,
+    size or GPU.
+    """
+    from rocwright.catalog.load import the_catalog
+    from rocwright.home import Home
+    from rocwright.verify.suites import SCRIPT, aimed, order_for, run_suites
+
+    catalog = the_catalog()
+    order = order_for(suites, str(python), device=device, size=size, every=every, only=only)
+    if named_gpus(gpu):
+        order = aimed(order, [catalog.target(one) for one in chosen_targets(gpu, say, catalog)])
+    return run_suites(order, catalog.holder(SCRIPT), Home.default(), say, run_id=run_id)
+
+
+def remedies(project: Project) -> tuple[Remedy, ...]:
+    """What healed builds put into the project's lock, in the order in which it was tried.
+
+    Raises InputError where there is no lock yet, or it is damaged.
+    """
+    return _lock_here(project).remedies
+
+
+def forget_remedies(project: Project, issue: str) -> tuple[Remedy, ...]:
+    """Take the remedies of a known issue out of the project's lock; gives those. The next build goes without.
+
+    Raises InputError where there is no lock, or none of that issue in it.
+    """
+    from rocwright.remedies.trail import without
+    from rocwright.resolve.files import write_lock
+
+    locked = _lock_here(project)
+    left = without(locked, issue)
+    write_lock(project.lock_path, left)
+    return tuple(one for one in locked.remedies if one not in left.remedies)
+
+
+def _lock_here(project: Project) -> Lock:
+    from rocwheel.errors import InputError
+    from rocwright.resolve.files import read_lock
+
+    if not project.lock_path.exists():
+        raise InputError(
+            "there is no lock yet, so there are no remedies",
+            cause=f"{project.lock_path} does not exist: nothing was locked or built",
+            next_step="rocwright build",
+        )
+    return read_lock(project.lock_path, project.request)
 
 
 def export(

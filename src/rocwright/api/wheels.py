@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rocwright.api.gpus import code_target, code_targets
 
 if TYPE_CHECKING:
+    from rocwheel.wheels.audit.run import Report as Audit
     from rocwheel.wheels.inspection import Inspection
     from rocwheel.wheels.runs_on import Judged
     from rocwheel.wheels.slim.report import Report
@@ -60,3 +61,15 @@ def slim(
         allow_missing=allow_missing,
         epoch=epoch_from_environment(),
     )
+
+
+def audit_override(path: str | Path, code: str, on: str, *, llvm: str | Path | None = None) -> Audit:
+    """Whether code for the GPU `code` in `path` is valid on the GPU `on`, kernel by kernel.
+
+    Both are any name of a GPU. The machine code is disassembled as both and compared; nothing is run. `llvm`
+    is the folder of LLVM's tools, by default the newest here that knows both. Raises InputError where a GPU
+    is not known, there is no code for it or no LLVM, CheckError where `path` is damaged.
+    """
+    from rocwheel.wheels.audit.run import audit_override as judge
+
+    return judge(Path(path), code_target(code), code_target(on), llvm=Path(llvm) if llvm else None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,6 +17,10 @@ from rocwright.cli.common import (
     project_options,
     the_project,
 )
+
+if TYPE_CHECKING:
+    from rocwright.plan.decide import Decision
+    from rocwright.resolve.model import Lock
 
 
 @click.command("build")
@@ -90,57 +94,43 @@ def command(
     With --heal, a known failure that can be repaired automatically is repaired, and the build continues.
     """
     from rocwheel.cli.tell import print_json
+    from rocwright import api
     from rocwright.cli.report import as_data, show_failures, show_needs, show_plan_line, show_summary
-    from rocwright.execution.options import Options
     from rocwright.execution.progress import choose_progress
-    from rocwright.flow import build, current_lock, planned
 
     project = the_project(asked)
-    locked = current_lock(project, say)
-    decisions = planned(project, locked)[1]
-    show_plan_line(locked, decisions)
-    show_needs(project, decisions, jobs, memory)
-    options = Options(
-        jobs=jobs or os.cpu_count() or 1,
+
+    def show(locked: Lock, decisions: list[Decision]) -> None:
+        show_plan_line(locked, decisions)
+        show_needs(project, decisions, jobs, memory)
+
+    built = api.build(
+        project,
+        jobs=jobs,
         memory=memory,
+        engine=engine,
+        executor=executor,
         sharing=sharing,
         compiler_cache=compiler_cache,
         resume=resume,
-        engine=engine,
         discard=discard,
         keep_stopped=keep_stopped,
-        executor=executor,
+        heal=heal,
+        verify=verify_too,
+        run_id=run_id,
+        origin=origin,
+        planned=show,
+        progress=choose_progress(),
+        say=say,
     )
-    with choose_progress() as progress:
-        if heal:
-            from rocwright.remedies.heal import heal as build_and_heal
-
-            locked, built = build_and_heal(project, locked, options, progress, run_id=run_id, origin=origin)
-        else:
-            built = build(project, locked, options, progress, run_id=run_id, origin=origin)
-    if built.failures:
-        from rocwright.remedies.heal import add_offers
-
-        add_offers(project, locked, built)
-    findings = []
-    if verify_too and not built.failures:
-        from dataclasses import replace
-
-        from rocwright.provenance.layout import lay_out
-        from rocwright.verify.run import verify
-
-        findings = verify(project, locked, engine, say)
-        # what passed is signed by now
-        artifacts = lay_out(project, planned(project, locked)[0], locked, say)
-        built = replace(built, artifacts=artifacts)
     if as_json:
         from rocwright.remedies.trail import as_data as trail
 
-        remedies = {"remedies": trail(locked)} if locked.remedies else {}
-        print_json(as_data(project, built, findings) | remedies)
+        remedies = {"remedies": trail(built.lock)} if built.lock.remedies else {}
+        print_json(as_data(project, built) | remedies)
     elif not built.failures:
-        show_summary(project, locked, built, findings)
+        show_summary(project, built)
     if built.failures:
         raise SystemExit(show_failures(built.failures))
-    if any(not one.ok for one in findings):
+    if any(not one.ok for one in built.findings):
         raise SystemExit(12)

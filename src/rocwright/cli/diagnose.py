@@ -46,27 +46,21 @@ def command(
     The log may come from any tool and have any size; compressed, truncated and coloured logs are read too.
     """
     from rocwheel.cli.tell import print_json
-    from rocwright.api.gpus import chosen_targets
-    from rocwright.diagnosis.diagnose import Where, diagnose
-    from rocwright.diagnosis.read_log import open_log, pieces
+    from rocwright import api
 
     if log is None:
         raise click.UsageError(
             "Name a LOG, or - for standard input; rocwright issues lists the known issues."
         )
-    targets = chosen_targets(gpus, say) if gpus else ()
-    where = Where(
+    found = api.diagnose(
+        sys.stdin.buffer if str(log) == "-" else log,
         component=component,
         version=version,
-        targets=targets,
+        gpu=gpus,
         base=base,
-        phase=Phase(phase) if phase else None,
+        phase=phase or "",
+        say=say,
     )
-    if str(log) == "-":
-        found = diagnose(pieces(sys.stdin.buffer), where)
-    else:
-        with open_log(log) as file:
-            found = diagnose(pieces(file), where)
     if as_json:
         print_json(_data(found))
     else:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import click
 
 from rocwheel.cli.common import json_option, say
 from rocwright.cli.common import Asked, project_options, the_project
+
+if TYPE_CHECKING:
+    from rocwright.project import Project
+    from rocwright.resolve.model import Remedy
 
 
 def _issues(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -25,34 +32,21 @@ def command(asked: Asked, explain: bool, forget: str | None, as_json: bool) -> N
     """
     from rocwheel.cli.tell import print_json
     from rocwheel.errors import InputError
-    from rocwright.remedies.trail import as_data, lines, without
-    from rocwright.remedies.words import does
-    from rocwright.resolve.files import read_lock, write_lock
-    from rocwright.resolve.lock import relocks
+    from rocwright import api
+    from rocwright.remedies.trail import as_data, lines
 
     if explain and forget:
         raise click.UsageError("Use either --explain or --forget, not both.")
     project = the_project(asked)
-    if not project.lock_path.exists():
-        raise InputError(
-            "there is no lock yet, so there are no remedies",
-            cause=f"{project.lock_path} does not exist: nothing was locked or built",
-            next_step=asked.after("build"),
-        )
-    locked = read_lock(project.lock_path, project.request)
+    try:
+        gone = api.forget_remedies(project, forget) if forget else api.remedies(project)[:0]
+    except InputError as error:
+        if not project.lock_path.exists():
+            error.next_step = asked.after("build")
+        raise
+    locked = api.lock(project)
     if forget:
-        left = without(locked, forget)
-        write_lock(project.lock_path, left)
-        gone = [one for one in locked.remedies if one not in left.remedies]
-        locked = left
-        say(f"{len(gone)} removed from {project.lock_path}")
-        chose = [does(one.action, one.component) for one in gone if one.in_force and relocks(one.action)]
-        if chose:
-            say(f"the lock still has what they chose ({'; '.join(chose)}); to choose again without:")
-            say(f"  {asked.after('lock')}")
-        if any(one.in_force for one in gone):
-            say("the next build rebuilds without them what was built with them:")
-            say(f"  {asked.after('build')}")
+        _tell_forgotten(asked, project, gone)
         if not as_json:
             return
     if as_json:
@@ -64,3 +58,17 @@ def command(asked: Asked, explain: bool, forget: str | None, as_json: bool) -> N
         click.echo(click.style(f"{one.issue} · {one.component}", bold=True))
         for label, text in lines(one, locked):
             click.echo(f"  {click.style(f'{label:<6}', bold=True)}  {text}")
+
+
+def _tell_forgotten(asked: Asked, project: Project, gone: Sequence[Remedy]) -> None:
+    from rocwright.remedies.words import does
+    from rocwright.resolve.lock import relocks
+
+    say(f"{len(gone)} removed from {project.lock_path}")
+    chose = [does(one.action, one.component) for one in gone if one.in_force and relocks(one.action)]
+    if chose:
+        say(f"the lock still has what they chose ({'; '.join(chose)}); to choose again without:")
+        say(f"  {asked.after('lock')}")
+    if any(one.in_force for one in gone):
+        say("the next build rebuilds without them what was built with them:")
+        say(f"  {asked.after('build')}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -16,9 +16,6 @@ from rocwright.execution.estimate import expected
 from rocwright.plan.decide import Decision, State
 from rocwright.project import Project
 from rocwright.resolve.model import Lock
-
-if TYPE_CHECKING:
-    from rocwright.records.model import Finding
 
 
 def show_plan_line(lock: Lock, decisions: Sequence[Decision]) -> None:
@@ -78,7 +75,7 @@ def show_failures(failures: Sequence[tuple[str, RocwrightError]]) -> int:
     return failures[0][1].failure.exit_code
 
 
-def show_summary(project: Project, lock: Lock, built: Built, findings: Sequence[Finding]) -> None:
+def show_summary(project: Project, built: Built) -> None:
     """The short tables at the end: times, artifacts, what was verified and on what, where things lie."""
     if built.run.steps:
         click.echo()
@@ -90,7 +87,7 @@ def show_summary(project: Project, lock: Lock, built: Built, findings: Sequence[
         [(one.path.name, size(one.size), one.sha256) for one in built.artifacts],
         right=(1,),
     )
-    if findings:
+    if built.findings:
         click.echo()
         print_table(
             ("check", "outcome", "on", "detail"),
@@ -101,7 +98,7 @@ def show_summary(project: Project, lock: Lock, built: Built, findings: Sequence[
                     one.device or "-",
                     one.detail,
                 )
-                for one in findings
+                for one in built.findings
             ],
         )
     click.echo()
@@ -112,7 +109,7 @@ def show_summary(project: Project, lock: Lock, built: Built, findings: Sequence[
         click.echo(f"proof        {_proof(built)}")
     if built.run.steps:
         click.echo(f"logs         {project.home.runs / built.run.id}")
-    click.echo(f"next         {_next(project, built, findings)}")
+    click.echo(f"next         {_next(project, built)}")
 
 
 def _proof(built: Built) -> str:
@@ -143,14 +140,14 @@ def _step_row(one: Any) -> tuple[str, ...]:
     )
 
 
-def _next(project: Project, built: Built, findings: Sequence[Finding]) -> str:
-    steps = [] if findings else ["rocwright verify"]
+def _next(project: Project, built: Built) -> str:
+    steps = [] if built.findings else ["rocwright verify"]
     places = {"dist": str(project.output / "simple"), "out": str(project.output / project.request.stack)}
     steps += [text.format_map(places) for text in project.catalog.stack(project.request.stack).next]
     return "\n             ".join(steps)
 
 
-def as_data(project: Project, built: Built, findings: Sequence[Finding]) -> dict[str, Any]:
+def as_data(project: Project, built: Built) -> dict[str, Any]:
     """The same for `--json`."""
     return {
         "run": built.run.model_dump(mode="json"),
@@ -166,7 +163,7 @@ def as_data(project: Project, built: Built, findings: Sequence[Finding]) -> dict
             for one in built.artifacts
         ],
         "failures": [{"step": name, **error.as_dict()} for name, error in built.failures],
-        "findings": [one.model_dump(mode="json") for one in findings],
+        "findings": [one.model_dump(mode="json") for one in built.findings],
         "output": str(project.output),
         "logs": str(project.home.runs / built.run.id),
     }

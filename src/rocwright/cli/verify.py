@@ -9,7 +9,7 @@ from click.core import ParameterSource
 
 from rocwheel.cli.common import json_option, say
 from rocwright.cli.common import Asked, engine_option, project_options, the_project
-from rocwright.verify.suites import SIZES, SUITES, Order
+from rocwright.verify.suites import SIZES, SUITES
 
 if TYPE_CHECKING:
     from rocwright.records.model import Finding
@@ -61,38 +61,34 @@ def command(
     they ran. With --suite nothing needs to be built: the environment of --python is tested; --gpu then names
     targets that kernels are compiled for without a GPU, or a target whose known gaps are skipped.
     """
+    from rocwright import api
+    from rocwright.execution.progress import choose_progress
+    from rocwright.records.model import new_run_id
+
+    run_id = new_run_id()
     if suites:
-        order = Order(suites=suites, python=python, device=device, size=size, every=every, only=only)
-        _report(*_tried(order, asked), as_json)
+        _refuse_what_names_a_project()
+        findings = api.verify_environment(
+            suites,
+            python,
+            gpu=asked.gpus,
+            device=device,
+            every=every,
+            size=size,
+            only=only,
+            run_id=run_id,
+            say=say,
+        )
     else:
-        _report(*_verified(asked, engine), as_json)
+        project = the_project(asked)
+        findings = api.verify(project, engine=engine, run_id=run_id, progress=choose_progress(), say=say)
+    _report(findings, run_id, as_json)
 
 
-def _tried(order: Order, asked: Asked) -> tuple[list[Finding], str]:
-    from rocwright.api.gpus import chosen_targets
-    from rocwright.catalog.load import the_catalog
-    from rocwright.home import Home
-    from rocwright.verify.suites import SCRIPT, aimed, run_suites
-
+def _refuse_what_names_a_project() -> None:
     for name in ("stack", "base", "engine", "provider", "extra", "sets"):
         if click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise click.UsageError("--suite tests an environment: leave out the stack and --engine.")
-    catalog = the_catalog()
-    if asked.gpus:
-        order = aimed(order, [catalog.target(one) for one in chosen_targets(asked.gpus, say)])
-    return run_suites(order, catalog.holder(SCRIPT), Home.default(), say)
-
-
-def _verified(asked: Asked, engine: str | None) -> tuple[list[Finding], str]:
-    from rocwright.execution.progress import choose_progress
-    from rocwright.flow import current_lock
-    from rocwright.records.model import new_run_id
-    from rocwright.verify.run import verify
-
-    project = the_project(asked)
-    run_id = new_run_id()
-    findings = verify(project, current_lock(project, say), engine, say, choose_progress(), run_id=run_id)
-    return findings, run_id
 
 
 def _report(findings: list[Finding], run_id: str, as_json: bool) -> None:

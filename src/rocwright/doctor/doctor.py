@@ -5,6 +5,9 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
 
 from rocwheel.errors import InputError, RocwrightError
 from rocwheel.model import Frozen
@@ -27,15 +30,28 @@ from rocwright.verify.standing import local_cells, local_evidence, shipped_evide
 
 
 class Report(Frozen):
-    """What was read, what was found in it, the worst first, and what the machine can do."""
+    """What was read, what was found in it, the worst first, and what the machine can do.
+
+    `live` says that it is this machine, and not one whose files lie in a folder.
+    """
 
     machine: Machine
     findings: tuple[Finding, ...]
     able: tuple[Able, ...] = ()
+    live: Annotated[bool, Field(exclude=True)] = False
 
     @property
     def worst(self) -> Grade:
         return self.findings[0].grade if self.findings else "ok"
+
+
+def engines_here(home: Home) -> dict[str, str]:
+    """Each sandbox engine that isolates, tried: why it does not work here, or ""."""
+    from rocwright import sandbox
+
+    isolating = tuple(one for one in sandbox.ENGINES.values() if one.isolates)
+    probes = sandbox.probe_all(home.probes, isolating)
+    return {one.engine: "" if one.ok else one.reason or "no" for one in probes}
 
 
 def here(

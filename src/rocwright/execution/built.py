@@ -1,4 +1,4 @@
-"""What a build did: the steps that ran, what came of them, and what failed."""
+"""What a build did: the steps that ran, what came of them, and what failed or was found."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from dataclasses import dataclass
 
 from rocwheel.errors import RocwrightError
 from rocwright.provenance.layout import Artifact
-from rocwright.records.model import Run
+from rocwright.records.model import Finding, Run
+from rocwright.resolve.model import Lock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """What a build did."""
+    """What a build did, from which lock, and what checks found where it was verified."""
 
     run: Run
+    lock: Lock
     artifacts: tuple[Artifact, ...]
     failures: tuple[tuple[str, RocwrightError], ...]
+    findings: tuple[Finding, ...] = ()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rocwright.execution.built import Built
 from rocwright.execution.options import Options
 from rocwright.execution.progress import Progress
@@ -43,7 +45,8 @@ def heal(
         aside=LockSnapshots(project.home.heal),
         say=progress.say,
     )
-    return healed(locked, world)
+    last, built = healed(locked, world)
+    return last, replace(built, lock=last)
 
 
 def add_offers(project: Project, locked: Lock, built: Built) -> None:

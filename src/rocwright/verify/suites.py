@@ -61,6 +61,21 @@ class Order:
         return [*words, "--group-seconds", str(self.group_seconds)]
 
 
+def order_for(
+    suites: Sequence[str], python: str, *, device: str, size: str, every: bool, only: Sequence[str]
+) -> Order:
+    """What to try, in a user's words. Raises InputError for a suite or size that there is not."""
+    for kind, said, known in (("suite", suites, SUITES), ("size", (size,), SIZES)):
+        for one in said:
+            if one not in known:
+                raise InputError(
+                    f"there is no {kind} {one!r}",
+                    cause=f"these are: {', '.join(known)}",
+                    next_step="name one of them",
+                )
+    return Order(suites=tuple(suites), python=python, device=device, size=size, every=every, only=tuple(only))
+
+
 def lacking(targets: Sequence[Target]) -> dict[str, str]:
     """What all of these GPU targets lack, with the catalog's words."""
     return {
@@ -82,9 +97,9 @@ def aimed(order: Order, targets: Sequence[Target]) -> Order:
 
 
 def run_suites(
-    order: Order, folder: Path, home: Home, say: Callable[[str], None]
-) -> tuple[list[Finding], str]:
-    """Run the suites in that environment; gives the findings, and the run under which they are on record.
+    order: Order, folder: Path, home: Home, say: Callable[[str], None], *, run_id: str = ""
+) -> list[Finding]:
+    """Run the suites in that environment, and keep the findings on record under `run_id`, or a new id.
 
     `folder` is the catalog's. Raises InputError where the interpreter is not there; what is wrong with the
     environment is a finding, not an error.
@@ -96,7 +111,7 @@ def run_suites(
             cause="it does not exist, is a folder, or may not be executed",
             next_step="name the Python of the environment that has torch: --python VENV/bin/python",
         )
-    run_id, started, begun = new_run_id(), now(), time.monotonic()
+    run_id, started, begun = run_id or new_run_id(), now(), time.monotonic()
     name = f"verify/suite/{'+'.join(order.suites)}"
     log = LogFile(home.runs / run_id / log_name(name))
     findings: list[Finding] = []
@@ -123,7 +138,7 @@ def run_suites(
         findings.append(_finding(python, "suite", False, f"ended with {done.returncode}: {said}", ""))
     run = _run(run_id, started, time.monotonic() - begun, name, order, findings)
     RunRecorder(home, say).close(Outcome(run=run, findings=tuple(findings)))
-    return findings, run_id
+    return findings
 
 
 def _finding(python: str, name: str, ok: bool, detail: str, device: str, *, absent: bool = False) -> Finding:

@@ -10,9 +10,31 @@ from typing import TYPE_CHECKING
 from rocwheel.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from rocwheel.api import canonicalize, diff, inspect, merge, repair, runs_on, slim, split, target
+    from rocwheel.api import (
+        audit_override,
+        canonicalize,
+        diff,
+        inspect,
+        merge,
+        repair,
+        runs_on,
+        slim,
+        split,
+        target,
+    )
 
-__all__ = ["canonicalize", "diff", "inspect", "merge", "repair", "runs_on", "slim", "split", "target"]
+__all__ = [
+    "audit_override",
+    "canonicalize",
+    "diff",
+    "inspect",
+    "merge",
+    "repair",
+    "runs_on",
+    "slim",
+    "split",
+    "target",
+]
 
 
 def __getattr__(name: str) -> object:

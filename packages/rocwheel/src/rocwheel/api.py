@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from rocwheel.wheels.audit.run import Report
     from rocwheel.wheels.canonicalize import Normalised
     from rocwheel.wheels.diff.model import Difference
     from rocwheel.wheels.inspection import Inspection
     from rocwheel.wheels.repair import Made
     from rocwheel.wheels.runs_on import Judged
-    from rocwheel.wheels.slim.report import Report
+    from rocwheel.wheels.slim.report import Report as SlimReport
     from rocwheel.wheels.split.merge import Merged
     from rocwheel.wheels.split.wheel import Split
 
@@ -51,7 +52,7 @@ def runs_on(path: str | Path, gpu: str) -> list[Judged]:
 
 def slim(
     path: str | Path, gpu: str | Sequence[str], out: str | Path | None = None, *, allow_missing: bool = False
-) -> Report:
+) -> SlimReport:
     """Write a wheel, library or folder again with only the machine code that these GPUs need.
 
     To `out`, a file, or for a wheel also a folder; without it, beside `path` under a name that tells the
@@ -79,19 +80,51 @@ def merge(wheels: Iterable[str | Path], out: str | Path) -> Merged:
 
 
 def repair(
-    wheel: str | Path, out: str | Path, *, rocm: Iterable[str | Path], gpu: str | Sequence[str] = ()
+    wheel: str | Path,
+    out: str | Path,
+    *,
+    rocm: Iterable[str | Path],
+    gpu: str | Sequence[str] = (),
+    search: Iterable[str | Path] = (),
+    exclude: Sequence[str] = (),
+    include: Sequence[str] = (),
+    only: Sequence[str] = (),
+    system: bool = True,
+    layout: Literal["", "linux", "windows"] = "",
 ) -> Made:
     """Write a wheel with all that it needs of ROCm inside to `out`, a folder or the file's path.
 
-    `rocm` are folders that ROCm lies in; `gpu` the GPUs whose kernels are brought in, all without it.
+    `rocm` are folders that ROCm lies in, `search` further folders of libraries, and this machine's own where
+    `system` says so; `gpu` the GPUs whose kernels are brought in, all without it. `exclude`, `include` and
+    `only` are patterns: what stays out, what comes in though nothing names it, which of the wheel's libraries
+    are looked at. Without `layout` the wheel's name says it.
     """
     from rocwheel.wheels.asked import chosen_targets
     from rocwheel.wheels.repair import Request
     from rocwheel.wheels.repair import bundle as write
 
-    wanted = chosen_targets([gpu] if isinstance(gpu, str) else gpu, lambda text: None)
-    request = Request(roots=tuple(Path(one) for one in rocm), targets=wanted)
+    request = Request(
+        roots=tuple(Path(one) for one in rocm),
+        search=tuple(Path(one) for one in search),
+        targets=chosen_targets([gpu] if isinstance(gpu, str) else gpu, lambda text: None),
+        exclude=tuple(exclude),
+        include=tuple(include),
+        only=tuple(only),
+        system=system,
+        layout=layout,
+    )
     return write(Path(wheel), request, Path(out), epoch=_epoch())
+
+
+def audit_override(path: str | Path, code: str, on: str, *, llvm: str | Path | None = None) -> Report:
+    """Whether code for the GPU `code` in `path` is valid on the GPU `on`, kernel by kernel.
+
+    Both are disassembled and compared; nothing is run. `llvm` is the folder of LLVM's tools, by default the
+    newest here that knows both.
+    """
+    from rocwheel.wheels.audit.run import audit_override as judge
+
+    return judge(Path(path), target(code), target(on), llvm=_path(llvm))
 
 
 def canonicalize(wheel: str | Path, out: str | Path) -> Normalised:

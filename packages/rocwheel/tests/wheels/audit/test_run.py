@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import rocwheel
 from rocwheel.errors import InputError
 from rocwheel.wheels.audit.judge import AuditVerdict
 from rocwheel.wheels.audit.run import advice, audit_override
@@ -61,8 +62,14 @@ def test_a_target_without_code_there_is_told_with_those_that_have(wheel: Path) -
 
 
 def test_a_target_that_nobody_knows_is_refused(wheel: Path) -> None:
-    with pytest.raises(InputError, match="the machine code of gfx9999 is not known"):
+    with pytest.raises(InputError, match="unknown GPU target 'gfx9999'"):
         audit_override(wheel, "gfx1151", "gfx9999")
+
+
+def test_the_targets_may_be_named_as_people_name_gpus(wheel: Path) -> None:
+    named = rocwheel.audit_override(str(wheel), "Strix Halo", "780M")
+    assert (named.code, named.on) == ("gfx1151", "gfx1103")
+    assert audit_override(wheel, "Radeon 8060S", "1002:15bf").counts == named.counts
 
 
 def test_what_makes_a_card_pass_for_another_is_known() -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+import rocwheel
 from rocwheel.cli import cli
 from rocwheel.errors import CheckError, InputError
 from rocwheel.wheels.needed import linkage_of
@@ -141,6 +142,19 @@ def test_the_same_request_gives_the_same_bytes(
     wheel, _, request = there
     again = bundle(wheel, replace(request, targets=("gfx1151",)), tmp_path, epoch=0)
     assert again.path.read_bytes() == made.path.read_bytes()
+
+
+def test_a_request_may_name_gpus_as_people_do(
+    there: tuple[Path, Path, Request], made: Made, tmp_path: Path
+) -> None:
+    wheel, rocm, request = there
+    named = bundle(wheel, replace(request, targets=("Strix Halo", "8060s")), tmp_path, epoch=0)
+    assert named.path.name == made.path.name
+    assert named.path.read_bytes() == made.path.read_bytes()
+    again = rocwheel.repair(wheel, tmp_path / "again", rocm=[rocm], gpu="Strix Halo", system=False)
+    assert again.path.read_bytes() == made.path.read_bytes()
+    with pytest.raises(InputError, match="another maker"):
+        plan_for(wheel, replace(request, targets=("RTX 4090",)))
 
 
 def test_a_plan_writes_nothing_and_names_everything(there: tuple[Path, Path, Request]) -> None:

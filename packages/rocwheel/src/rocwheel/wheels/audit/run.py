@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rocwheel.errors import InputError
+from rocwheel.wheels.asked import code_target
 from rocwheel.wheels.audit.facts import isas
 from rocwheel.wheels.audit.judge import AuditVerdict, Judged, Question, Reason, judge
 from rocwheel.wheels.audit.llvm import Disassembler, find_disassembler
@@ -102,12 +103,12 @@ def audit_override(
 ) -> Report:
     """Judge every kernel for the target `code` in `path` as if it ran on the target `on`.
 
-    Both may have modes: gfx90a:xnack-. `llvm` is the folder of LLVM's tools, else the newest here that knows
-    both. `tell` hears how many code objects are done, of how many. Raises InputError where a target is not
-    known, there is no code for it or no LLVM; CheckError where `path` is damaged.
+    Both may be any name of a GPU, and have modes: gfx90a:xnack-. `llvm` is the folder of LLVM's tools, else
+    the newest here that knows both. `tell` hears how many code objects are done, of how many. Raises
+    InputError where a target is not known, there is no code for it or no LLVM; CheckError where `path` is
+    damaged.
     """
-    for target in (code, on):
-        _check_known(target)
+    code, on = _known_target(code), _known_target(on)
     disassembler = find_disassembler([_name(code), _name(on)], llvm)
     listed = code_objects(path)
     total = sum(_is_for(one, code) for one in listed)
@@ -148,14 +149,16 @@ def _name(target: str) -> str:
     return target.partition(":")[0]
 
 
-def _check_known(target: str) -> None:
+def _known_target(name: str) -> str:
     known = isas()
+    target = name if _name(name) in known else code_target(name)
     if _name(target) not in known:
         raise InputError(
             f"the machine code of {target} is not known",
             cause=f"known: {', '.join(known)}",
             next_step="check the name, or add it with tools/isas.py (see CONTRIBUTING.md)",
         )
+    return target
 
 
 def _no_code(path: Path, code: str, listed: Sequence[CodeObject]) -> InputError:

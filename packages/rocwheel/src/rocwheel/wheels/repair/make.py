@@ -16,6 +16,7 @@ from packaging.utils import canonicalize_name
 from rocwheel.errors import CheckError, InputError
 from rocwheel.folders.temporary import temporary_folder
 from rocwheel.wheels.archive import open_wheel
+from rocwheel.wheels.asked import code_target
 from rocwheel.wheels.elf import MAGIC
 from rocwheel.wheels.metadata import Headers, WheelName, dist_info_folder, parse_name, with_local
 from rocwheel.wheels.needed import Linkage, linkage_of
@@ -58,7 +59,7 @@ class Made:
 
 def plan_for(wheel: Path, request: Request) -> Plan:
     """What would be done to a wheel. Raises InputError and CheckError for what cannot be read."""
-    with _opened(wheel, request) as opened:
+    with _opened(wheel, _with_targets(request)) as opened:
         return opened.plan
 
 
@@ -68,6 +69,7 @@ def bundle(wheel: Path, request: Request, out: Path, *, epoch: int) -> Made:
     All files get the time `epoch`, in seconds since 1970. Raises CheckError where something that is needed
     was not found, InputError where there is nothing to bring in.
     """
+    request = _with_targets(request)
     with _opened(wheel, request) as opened:
         plan = opened.plan
         check_whole(plan, wheel)
@@ -82,6 +84,11 @@ def bundle(wheel: Path, request: Request, out: Path, *, epoch: int) -> Made:
         files = retitled([*opened.kept(), *_made(opened)], version)
         write_wheel(target, files, epoch=epoch, copy=True)
     return Made(path=target, plan=plan)
+
+
+def _with_targets(request: Request) -> Request:
+    """The request with targets in the place of other names of GPUs. Raises InputError."""
+    return replace(request, targets=tuple(dict.fromkeys(map(code_target, request.targets))))
 
 
 def label(targets: Sequence[str]) -> str:

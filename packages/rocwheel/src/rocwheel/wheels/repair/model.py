@@ -13,9 +13,9 @@ class Request:
     """What is asked for.
 
     `roots` are folders that ROCm lies in, `search` further folders of libraries, `targets` the GPUs whose
-    kernels are wanted (all where empty). `exclude` and `include` are patterns over names of libraries, or
-    over places of other files; `only` over paths of the wheel's own libraries, to leave the others as they
-    are. Each must match something.
+    kernels are wanted (all where empty), by any of their names. `exclude` and `include` are patterns over
+    names of libraries, or over places of other files; `only` over paths of the wheel's own libraries, to
+    leave the others as they are. Each must match something.
     """
 
     roots: tuple[Path, ...] = ()
