@@ -129,9 +129,22 @@ def test_a_stack_for_another_architecture_is_planned_here_and_not_built(
     assert planned.returncode == 0, planned.stderr
     keys = [step.key for step in make_plan(made, load_catalog(DATA)).steps]
     assert [one["key"] for one in json.loads(planned.stdout)] == keys
+    told = f"cannot build for {other} (it is {host_architecture()})"
+    assert f"this machine: {told}" in rocwright("plan", *words).stderr
     built = rocwright("build", *words)
     assert built.returncode == FailureClass.INPUT.exit_code
-    assert f"llama-vulkan for {other} is not built on this machine" in built.stderr
+    assert f"this machine {told}" in built.stderr
+    assert "plan" not in built.stderr, "it is refused before anything else is said or done"
+
+
+def test_a_build_for_another_architecture_is_refused_before_anything_is_locked(
+    home: Home, rocwright: Command
+) -> None:
+    other = other_architecture()
+    built = rocwright("build", "llama-vulkan", "--gpu", "gfx1151", "--base", "debian:sid", "--arch", other)
+    assert built.returncode == FailureClass.INPUT.exit_code
+    assert f"this machine cannot build for {other}" in built.stderr
+    assert not home.locks.exists()
 
 
 def test_an_architecture_that_a_base_has_not_is_refused_with_what_it_has(rocwright: Command) -> None:

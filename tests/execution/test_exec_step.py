@@ -31,8 +31,10 @@ from rocwright.execution.exec_step import execute
 from rocwright.execution.jobs.forms import Wanted, numbers
 from rocwright.execution.run import cut_short, environment
 from rocwright.home import Home
+from rocwright.machine.architecture import host_architecture
+from rocwright.model.architecture import Architecture
 from rocwright.model.step_environment import FIXED
-from rocwright.model.steps import FetchAction, Input, Resources, RunAction, Step, TreeAction
+from rocwright.model.steps import About, FetchAction, Input, Resources, RunAction, Step, TreeAction
 from rocwright.sandbox.model import Ended, Job, Outcome
 from rocwright.sources.git import pack_commit
 from rocwright.store.local import LocalStore
@@ -61,6 +63,32 @@ def test_a_step_that_is_in_the_store_is_not_run_again(workshop: Workshop) -> Non
     step = workshop.step("date +%s%N > $OUT/result")
     assert workshop.run(step) == workshop.run(step)
     assert "hello: already in the store" in workshop.lines
+
+
+def test_a_step_for_another_architecture_is_refused_and_leaves_everything_as_it_was(
+    workshop: Workshop,
+) -> None:
+    other = next(one for one in Architecture if one is not host_architecture())
+    step = workshop.step("touch $OUT/result")
+    action = RunAction.model_validate(step.action.model_dump() | {"env": {"FOREIGN": "1"}})
+    foreign = step.model_copy(update={"action": action, "about": About(architecture=other.value)})
+    workshop.store.put_step(foreign.key, foreign.model_dump_json().encode())
+    with pytest.raises(InputError) as caught:
+        workshop.run(foreign)
+    told = f"hello: this machine cannot build for {other} (it is {host_architecture()})"
+    assert caught.value.message == told
+    assert f"on a machine that is {other}" in caught.value.next_step
+    assert workshop.store.record(foreign.key) is None
+    assert not list(workshop.home.work.glob("*"))
+    done = workshop.run(step).model_copy(update={"key": foreign.key})
+    workshop.store.put_record(done)
+    assert workshop.run(foreign) == done, "what is done elsewhere is done"
+
+
+def test_only_what_runs_programs_needs_a_machine_of_its_architecture(workshop: Workshop) -> None:
+    about = {"about": About(architecture="aarch64")}
+    assert workshop.step("true").model_copy(update=about).runs_on == "aarch64"
+    assert workshop.tree("other", file="x\n").model_copy(update=about).runs_on == ""
 
 
 def test_a_finished_step_leaves_no_folder_and_a_failed_one_its_own(workshop: Workshop) -> None:

@@ -14,6 +14,7 @@ from rocwright.execution import kept_tree
 from rocwright.execution.context import ActionResult, Context
 from rocwright.execution.workspace import Workspace, spare_the_users_work
 from rocwright.home import Home
+from rocwright.machine.architecture import cannot_build
 from rocwright.model.steps import BaseAction, FetchAction, ImageAction, RunAction, Step, TreeAction
 from rocwright.store.model import Output, Record, Store, is_key
 
@@ -51,6 +52,7 @@ def execute(
         if same is not None:
             on_line(f"{step.name}: its inputs are bit for bit those of an earlier run, nothing to do")
             return store.put_record(same.model_copy(update={"key": key, "reused": content_key}))
+        check_architecture(step)
         return _make(
             step,
             key,
@@ -65,6 +67,17 @@ def execute(
             server,
             compiler_cache,
             resume,
+        )
+
+
+def check_architecture(step: Step) -> None:
+    """Raise InputError where the programs of a step are for machines of another architecture than this."""
+    if step.runs_on and (why := cannot_build(step.runs_on)):
+        raise InputError(
+            f"{step.name}: this machine {why}",
+            cause=f"the step runs programs for {step.runs_on}",
+            next_step=f"run it on a machine that is {step.runs_on}, with the same store: "
+            f"rocwright exec-step {step.key} --store URL",
         )
 
 

@@ -13,14 +13,15 @@ from rocwright.execution.jobs.learn import Learnt
 from rocwright.execution.jobs.policy import fitting, per_job
 from rocwright.execution.jobs.room import MemoryBudget, read_room
 from rocwright.home import Home
+from rocwright.machine.architecture import cannot_build
 from rocwright.plan.decide import Decision, State
 
 
 class Outlook(Frozen):
     """Wall seconds, bytes of disk and memory that the steps to run need with `jobs` of `wanted` jobs.
 
-    `bound` says what keeps the jobs fewer than wanted; `short` what there is too little of. `sources` are the
-    ways in which the time is known.
+    `bound` says what keeps the jobs fewer than wanted; `short` what there is too little of; `cannot` why this
+    machine can run none of it. `sources` are the ways in which the time is known.
     """
 
     left: Left
@@ -31,6 +32,7 @@ class Outlook(Frozen):
     wanted: int
     bound: str = ""
     short: tuple[str, ...] = ()
+    cannot: str = ""
 
 
 def outlook(
@@ -76,6 +78,7 @@ def outlook(
         wanted=jobs,
         bound="memory" if most < jobs else "",
         short=tuple(short),
+        cannot=next(filter(None, (cannot_build(step.runs_on) for step in steps if step.runs_on)), ""),
     )
 
 
@@ -102,7 +105,7 @@ def outlook_line(one: Outlook) -> str:
     """The same for people: what it needs, what this machine can do, and how well the time is known."""
     memory = f", {size(one.memory)} memory" if one.memory else ""
     jobs = f"{one.jobs} jobs" if one.jobs == one.wanted else f"{one.jobs} jobs of {one.wanted} ({one.bound})"
-    can = "; ".join(one.short) or f"ok, {jobs}"
+    can = one.cannot or "; ".join(one.short) or f"ok, {jobs}"
     return f"{_time(one)}, {size(one.disk)} disk{memory}      this machine: {can}"
 
 

@@ -38,6 +38,11 @@ def host() -> Architecture | None:
     return next((one for one in Architecture if one == platform.machine()), None)
 
 
+def cannot_build(wanted: str) -> str:
+    """What is said of this machine where it cannot run the programs of an architecture, or ""."""
+    return "" if wanted == host() else f"cannot build for {wanted} (it is {platform.machine()})"
+
+
 def described() -> str:
     """The processor and kernel of this machine, as evidence names them."""
     return f"{platform.machine()} Linux {platform.release()}"

@@ -282,11 +282,15 @@ class Resources(Frozen):
 
 
 class About(Frozen):
-    """What a step is made of, for who reads of its failure; never part of its key."""
+    """What a step is made of, for who reads of its failure, and the architecture that it is planned for.
+
+    Never part of its key, which has the architecture by what differs with it.
+    """
 
     version: str = ""
     base: str = ""
     targets: tuple[str, ...] = ()
+    architecture: str = ""
 
 
 class Step(Frozen):
@@ -307,6 +311,14 @@ class Step(Frozen):
     @property
     def kind(self) -> str:
         return self.action.kind
+
+    @property
+    def runs_on(self) -> str:
+        """The architecture of the machines that can run it; "" where any can, or a step of before says none.
+
+        Fetching, changing trees and packing images run none of the programs that they handle.
+        """
+        return self.about.architecture if isinstance(self.action, BaseAction | RunAction) else ""
 
     @cached_property
     def key(self) -> str:

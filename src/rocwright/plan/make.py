@@ -108,7 +108,12 @@ class _Maker:
         """The step with what it is made of."""
         if step.component not in self.about:
             version, request = self.versions.get(step.component, ""), self.lock.request
-            self.about[step.component] = About(version=version, base=request.base, targets=request.gpu)
+            self.about[step.component] = About(
+                version=version,
+                base=request.base,
+                targets=request.gpu,
+                architecture=request.architecture.value,
+            )
         return step.model_copy(update={"about": self.about[step.component]})
 
     def _shared(self, name: str, part: LockedPython | LockedProvider) -> None:

@@ -9,7 +9,7 @@ from rocwright.catalog.address import filename_of
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.mend import AddPackages
 from rocwright.catalog.model import Base, BaseRelease, Component
-from rocwright.machine.architecture import described, host
+from rocwright.machine.architecture import cannot_build, described, host
 from rocwright.model.steps import ArchiveOrigin
 from rocwright.resolve.aliases import catalog_for
 from rocwright.resolve.model import Lock, LockedProvider, Remedy, Request, Role
@@ -48,10 +48,10 @@ def check_request(request: Request, catalog: Catalog) -> tuple[Base, BaseRelease
 
 def check_runs_here(request: Request) -> None:
     """Raise InputError where what is asked for is for machines of another architecture than this one."""
-    if request.architecture is not host():
+    if why := cannot_build(request.architecture):
         raise InputError(
-            f"{request.stack} for {request.architecture} is not built on this machine",
-            cause=f"its steps run programs for {request.architecture}; this machine is {described()}",
+            f"this machine {why}",
+            cause=f"{request.stack} runs programs for {request.architecture}; this machine is {described()}",
             next_step=f"build it on a machine that is {request.architecture}"
             + (f", or for this one: --arch {here}" if (here := host()) else ""),
         )
