@@ -10,17 +10,17 @@ from rocwheel.cli.run import run
 from rocwheel.cli.verbs import Verbs
 
 VERBS = {
-    "inspect": "Every piece of GPU code in a wheel, library, folder or environment, by target.",
-    "check-gpu": "Whether it runs on a GPU, and why: natively, generically, with an override, or not.",
-    "audit-override": "Is code for one target valid on another: kernel by kernel, from the machine code.",
-    "slim": "The same wheel, library or folder with only the machine code that the GPUs need.",
-    "split": "A wheel as a neutral one and one for each GPU target.",
-    "merge": "The pieces that split made, put together for all targets or some.",
-    "repair": "A wheel that needs ROCm, with all of it that it needs inside.",
-    "canonicalize": "The same content as the same bytes: order, times, modes, compression, RECORD.",
-    "diff": "What differs between two wheels, from the name down to the kernel.",
-    "index": "A folder of wheels as a package index: pages, an object store, a server.",
-    "targets": "GPUs by any name, and the ones in this machine.",
+    "inspect": "List the GPU code in a wheel, library, folder or environment, by target.",
+    "check-gpu": "Say whether it runs on a GPU, and why: natively, generically, with an override, or not.",
+    "audit-override": "Compare machine code, kernel by kernel: is code for one target valid on another?",
+    "slim": "Write a wheel, library or folder with only the machine code that your GPUs need.",
+    "split": "Split a wheel into a neutral one and one for each GPU target.",
+    "merge": "Put pieces that split wrote together again, for all targets or some.",
+    "repair": "Bundle into a wheel what it needs of ROCm.",
+    "canonicalize": "Rewrite wheels so that the same content is the same bytes, whoever packed it.",
+    "diff": "Show what differs between two wheels, from the name down to the kernel.",
+    "index": "Make a package index of a folder of wheels: pages, an object store, a server.",
+    "targets": "Find GPUs by any name, and those in this machine.",
 }
 """Every verb with a line of help."""
 
@@ -41,7 +41,7 @@ PACKAGE = "rocwheel.cli"
 @click.version_option(package_name="rocwheel", prog_name="rocwheel")
 @click.option("--debug", is_flag=True, help="Show tracebacks of failures.")
 def cli(debug: bool) -> None:
-    """The machine code in wheels and libraries: see it, judge it, trim it, serve it."""
+    """Inspect, check, shrink and serve wheels with machine code for AMD GPUs."""
 
 
 def main() -> None:

@@ -19,23 +19,29 @@ LONGEST_NAME = 60
 @click.command("audit-override")
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
 @click.option(
-    "--code", required=True, shell_complete=complete_gpu, help="The target that the code is for: gfx1100."
+    "--code",
+    required=True,
+    shell_complete=complete_gpu,
+    help="The target that the code is for, such as gfx1100.",
 )
 @click.option(
-    "--on", required=True, shell_complete=complete_gpu, help="The target that it is to run on: gfx1151."
+    "--on",
+    required=True,
+    shell_complete=complete_gpu,
+    help="The target that it would run on, such as gfx1151.",
 )
 @click.option(
     "--llvm",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="The folder of LLVM's tools; otherwise the newest here that knows both targets.",
+    help="The folder with LLVM's tools  [default: the newest one found that knows both targets]",
 )
 @json_option
 @click.pass_context
 def command(context: click.Context, path: Path, code: str, on: str, llvm: Path | None, as_json: bool) -> None:
-    """Whether code in PATH for one target is valid on another, kernel by kernel, from the machine code.
+    """Check, kernel by kernel, whether code in PATH for one target is valid on another.
 
-    Each kernel is disassembled as both and compared, with registers, memory, and what LLVM knows of faults
-    and differences of the hardware. Ends with 0 only where every kernel is safe, else with 12.
+    Each kernel is disassembled for both targets and compared, including registers, memory, and what LLVM
+    knows of hardware bugs and differences. The exit code is 0 only if every kernel is safe, otherwise 12.
     """
     from rocwheel.cli.caller import gpus as known
     from rocwheel.cli.tell import print_json

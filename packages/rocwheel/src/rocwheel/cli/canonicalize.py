@@ -15,10 +15,10 @@ from rocwheel.cli.common import json_option
     "-o",
     "--out",
     type=click.Path(path_type=Path),
-    help="A folder, or NAME.whl. Without it a wheel is replaced, an unpacked one written here.",
+    help="A folder, or NAME.whl  [default: replace a wheel; write an unpacked one into the current folder]",
 )
 @click.option(
-    "--epoch", type=int, help="Seconds since 1970 that all files get, instead of SOURCE_DATE_EPOCH."
+    "--epoch", type=int, help="The time of all files, in seconds since 1970, instead of SOURCE_DATE_EPOCH."
 )
 @click.option("--check", is_flag=True, help="Write nothing; fail if a wheel is not in canonical form.")
 @click.option("--fix-record", is_flag=True, help="Rewrite RECORD even if it contradicts the files.")
@@ -26,10 +26,11 @@ from rocwheel.cli.common import json_option
 def command(
     path: Path, out: Path | None, epoch: int | None, check: bool, fix_record: bool, as_json: bool
 ) -> None:
-    """Wheels in the one form that the same content always has: the same bytes on every machine.
+    """Rewrite wheels in canonical form: the same content is the same bytes, on every machine.
 
-    PATH is a wheel, a folder of wheels, or an unpacked wheel. Without --epoch the time is SOURCE_DATE_EPOCH,
-    else 1980-01-01; --check without --epoch takes whatever one time a wheel has.
+    PATH is a wheel, a folder of wheels, or an unpacked wheel. Without --epoch the time is
+    SOURCE_DATE_EPOCH, or 1980-01-01; --check without --epoch accepts any time, if all files of a wheel have
+    it.
     """
     from rocwheel.wheels.canonicalize import wheels_in
 

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 def command(
     context: click.Context, gpu: str, paths: tuple[Path, ...], with_override: bool, as_json: bool
 ) -> None:
-    """Whether PATHS (wheels, folders, libraries, environments) run on GPU, and why.
+    """Say whether PATHS (wheels, folders, libraries, environments) run on GPU, and why.
 
-    GPU is a target (gfx1151, gfx90a:xnack-) or a name ("RX 580"). Judged from the files: no GPU is needed,
-    and nothing is run. Exit code 0: all of it runs as it is; 12: something does not.
+    GPU is a target (gfx1151, gfx90a:xnack-) or a name ("RX 580"). Only the files are read: no GPU is
+    needed, and nothing is run. Exit code 0: everything runs as it is; 12: something does not.
     """
     from dataclasses import asdict
 

@@ -45,7 +45,7 @@ def completions(gpus: Iterable[GpuNames], incomplete: str) -> list[CompletionIte
 
 def json_option(function: F) -> F:
     """--json on every verb that reports."""
-    return click.option("--json", "as_json", is_flag=True, help="As JSON on standard output.")(function)
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON on standard output.")(function)
 
 
 def say(text: str) -> None:

@@ -14,13 +14,13 @@ _PATH = click.Path(exists=True, path_type=Path)
 @click.command("diff")
 @click.argument("before", type=_PATH)
 @click.argument("after", type=_PATH)
-@click.option("--all", "every", is_flag=True, help="List every name, however many there are.")
+@click.option("--all", "every", is_flag=True, help="List every name, not only the first ones.")
 @json_option
 def command(before: Path, after: Path, every: bool, as_json: bool) -> None:
-    """What differs between two wheels, from the name down to the kernel.
+    """Show what differs between two wheels, from the name down to the kernel.
 
-    BEFORE and AFTER are wheels, unpacked wheels, or libraries. Exit code 0: installing one or the other makes
-    no difference; 1: it does; others are errors.
+    BEFORE and AFTER are wheels, unpacked wheels, or libraries. Exit code 0: it makes no difference which
+    one is installed; 1: it does; others are errors.
     """
     from dataclasses import asdict
 

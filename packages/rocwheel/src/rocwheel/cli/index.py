@@ -18,7 +18,7 @@ FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 @click.group("index")
 def command() -> None:
-    """A folder of wheels as a package index, by GPU too: static pages, an object store, a server."""
+    """Make a package index of a folder of wheels, by GPU too: static pages, an object store, a server."""
 
 
 @command.command("build")
@@ -29,10 +29,10 @@ def command() -> None:
 )
 @json_option
 def build(folder: Path, out: str | None, everything: bool, as_json: bool) -> None:
-    """Write the simple API for the wheels in FOLDER; only what changed since the last time.
+    """Write the index of the wheels in FOLDER; only what changed is rewritten.
 
-    /simple/ is all of them, /TARGET/simple/ those that hold code for a GPU, or none for any.
-    Ends with 12 where files had to be left out; the others are in the index then.
+    /simple/ lists all wheels, /TARGET/simple/ those with code for that GPU and those without GPU code. The
+    exit code is 12 if files had to be left out; the index then has the others.
     """
     from dataclasses import asdict
 
@@ -70,9 +70,9 @@ def build(folder: Path, out: str | None, everything: bool, as_json: bool) -> Non
 )
 @click.option("--quiet", is_flag=True, help="Do not log each request.")
 def serve(folder: Path, host: str, port: int, names: tuple[str, ...], quiet: bool) -> None:
-    """Serve the wheels in FOLDER as an index, until Ctrl-C; new files are seen as they come.
+    """Serve the wheels in FOLDER as an index, until Ctrl-C; new files appear by themselves.
 
-    Anyone who can reach the address can read the wheels; by default that is this machine alone.
+    Anyone who can reach the address can read the wheels; by default that is only this machine.
     """
     from rocwheel.cli.common import say
     from rocwheel.wheels.index.serve import run
@@ -95,7 +95,7 @@ def serve(folder: Path, host: str, port: int, names: tuple[str, ...], quiet: boo
 )
 @json_option
 def list_(folder: Path, gpu: str, as_json: bool) -> None:
-    """What an index of FOLDER holds: each wheel with the GPUs that it has code for."""
+    """List the wheels of an index of FOLDER, each with the GPUs that it has code for."""
     from rocwheel.cli.caller import gpus as known
     from rocwheel.cli.tell import print_json, print_table
     from rocwheel.units import size
@@ -150,9 +150,9 @@ def list_(folder: Path, gpu: str, as_json: bool) -> None:
 )
 @json_option
 def check(place: str, quick: bool, as_json: bool) -> None:
-    """Whether the index written to PLACE (a folder, or a URL) is whole: links, hashes, metadata.
+    """Check the index in PLACE (a folder, or a URL): links, hashes, metadata.
 
-    Ends with 12 where something is wrong.
+    The exit code is 12 if something is wrong.
     """
     from rocwheel.cli.tell import print_json
     from rocwheel.wheels.index.check import check as find_faults
@@ -178,7 +178,7 @@ def check(place: str, quick: bool, as_json: bool) -> None:
     "--in", "folder", type=FOLDER, default=".", show_default=True, help="The folder with the wheels."
 )
 def yank(name: str, version: str, reason: str, undo: bool, folder: Path) -> None:
-    """Withdraw a release: installers take it only where it is asked for exactly (yanked.toml)."""
+    """Withdraw a release: installers take it only if exactly this version is asked for (yanked.toml)."""
     from rocwheel.wheels.index import yanks
 
     if undo:

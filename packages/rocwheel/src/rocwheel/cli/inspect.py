@@ -44,11 +44,11 @@ def command(
     html: Path | None,
     as_json: bool,
 ) -> None:
-    """Every piece of GPU code in PATH, by target.
+    """List every piece of GPU code in PATH, by target.
 
-    PATH is a wheel, a .tar.gz (or .xz, .zst), a .deb, an OCI image layout, a folder, a static library, or one
-    library, DLL, program or code object. Nothing is unpacked to disk. With --judge, an error in what else is
-    there ends with exit code 12.
+    PATH is a wheel, a .tar.gz (or .xz, .zst), a .deb, an OCI image layout, a folder, a static library, or
+    one library, DLL, program or code object. Nothing is unpacked to disk. If --judge finds an error, the
+    exit code is 12.
     """
     if kernels:
         _kernels(path, as_json)

@@ -22,9 +22,9 @@ from rocwheel.cli.common import json_option
 )
 @json_option
 def command(wheels: tuple[Path, ...], out: Path, as_json: bool) -> None:
-    """The wheel that the pieces WHEELS make: a neutral one, and those of the targets that are wanted.
+    """Put WHEELS together: the neutral piece of a wheel, and the pieces of the targets that you want.
 
-    With all targets it is the wheel that was split; with some it is what `slim` makes of it.
+    With all targets you get the wheel that was split; with some, what `slim` would make of it.
     """
     from dataclasses import asdict
 

@@ -25,7 +25,7 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 @click.option(
     "--exclude", multiple=True, metavar="GLOB", help="Leave out a library, or a file that libraries read."
 )
-@click.option("--include", multiple=True, metavar="GLOB", help="Bring in a library that nothing refers to.")
+@click.option("--include", multiple=True, metavar="GLOB", help="Bundle a library that nothing refers to.")
 @click.option("--only", multiple=True, metavar="GLOB", help="Repair only these of the wheel's own libraries.")
 @click.option("--system/--no-system", default=True, help="Search this machine's library folders too.")
 @click.option(
@@ -34,7 +34,13 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
     default=None,
     help="[default: what the wheel's name says]",
 )
-@click.option("-o", "--out", type=click.Path(path_type=Path), default=Path(), help="A folder, or NAME.whl.")
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path(),
+    help="The folder to write into, or NAME.whl.",
+)
 @click.option("--trace", "watch", is_flag=True, help="Load the new wheel and check which files it opens.")
 @click.option(
     "--run",
@@ -44,7 +50,7 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
     metavar="FILE.py",
     help="With --trace: also run this program, which uses the wheel. Repeatable.",
 )
-@click.option("--plan", "only_plan", is_flag=True, help="Write nothing: say what would be brought in.")
+@click.option("--plan", "only_plan", is_flag=True, help="Write nothing: show what would be bundled.")
 @json_option
 def command(
     wheel: Path,
@@ -62,11 +68,11 @@ def command(
     only_plan: bool,
     as_json: bool,
 ) -> None:
-    """WHEEL with all that it needs of ROCm inside, to be installed where there is none.
+    """Bundle into WHEEL what it needs of ROCm, so that it can be installed where there is none.
 
-    Beside the libraries that its own need, it gets those that ROCm's open by name and the kernels that they
-    read. Folders are searched in the order given, the system's last. --trace loads the result in a clean
-    process; what comes from outside, or is opened and was not brought in, is an error.
+    Besides the libraries that its own need, it gets those that ROCm opens by name, and the kernels that they
+    read. Folders are searched in the order given, the system's last. With --trace the result is loaded in a
+    clean process; it is an error if something comes from outside the wheel, or is opened but was not bundled.
     """
     from dataclasses import asdict
 
@@ -106,7 +112,7 @@ def command(
         )
         click.echo(f"traced: {len(traced.loaded)} of its libraries loaded{files}; nothing from outside")
         for name, who in traced.absent:
-            click.echo(f"looked for in vain, by {who}: {name}, which ROCm has not either")
+            click.echo(f"{who} looked for {name}, which ROCm does not have")
     click.echo(f"\n{made.path}  {made.size:,} bytes")
 
 
@@ -123,7 +129,7 @@ def _tell(plan: Plan) -> None:
     for alias in plan.aliases:
         aliases.setdefault(alias.of, []).append(alias.place.rpartition("/")[2])
     print_table(
-        ("brought in", "bytes", "from", "for"),
+        ("bundled", "bytes", "from", "for"),
         [
             (
                 " = ".join((one.name, *aliases.get(one.name, ()))),
@@ -144,11 +150,11 @@ def _tell(plan: Plan) -> None:
         left = ", ".join(f"{target} {size:,}" for target, size in plan.dropped.items())
         click.echo(f"left out, bytes of other targets: {left}")
     for name, why in plan.kept_out.items():
-        click.echo(f"not brought in: {name}: {why}")
+        click.echo(f"not bundled: {name}: {why}")
     for one in plan.without:
         click.echo(f"goes without {one.name} (for {', '.join(one.wanted_by)}): {one.why}")
     for one in plan.named:
-        click.echo(f"perhaps opened by {', '.join(one.wanted_by)}: {one.name} (--include brings it in)")
+        click.echo(f"perhaps opened by {', '.join(one.wanted_by)}: {one.name} (--include bundles it)")
     for one in plan.missing:
         why = f": {one.why}" if one.why else ""
         click.echo(
@@ -156,5 +162,5 @@ def _tell(plan: Plan) -> None:
         )
     without = [one.name for one in plan.libraries if not any(f"/{one.soname}/" in at for at in plan.licences)]
     if without:
-        click.echo(f"no licence was found for: {', '.join(without)}")
+        click.echo(f"no licence found for: {', '.join(without)}")
     click.echo(f"into {plan.home}: {plan.size:,} bytes{f'; {plan.platform}' if plan.platform else ''}")

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     multiple=True,
     required=True,
     shell_complete=complete_gpu,
-    help='Such as gfx1151, gfx90a:xnack- or "RX 580"; more than once, or with commas; auto: those here.',
+    help='A GPU to keep: gfx1151, gfx90a:xnack-, "RX 580"; auto: those here. Repeatable, or with commas.',
 )
 @click.option(
     "-o",
     "--out",
     type=click.Path(path_type=Path),
-    help="The new file or folder; for a wheel also the folder to write it into. Without it: beside PATH.",
+    help="The new file or folder; for a wheel also the folder to write it into  [default: beside PATH]",
 )
 @click.option(
     "--compress",
@@ -51,10 +51,11 @@ def command(
     allow_missing: bool,
     as_json: bool,
 ) -> None:
-    """PATH with only the machine code that the GPUs need: a wheel, a library or program, or a folder.
+    """Write PATH again with only the machine code that the GPUs need: a wheel, a library or program, or a
+    folder.
 
-    Code of other GPUs is taken out of the files, files of other GPUs are left out. Everything that loaded
-    before loads still. A wheel gets a version that says so, such as 1.22.2+gfx1151.
+    Code for other GPUs is cut out of files, and files for other GPUs are left out. What loaded before still
+    loads. A wheel gets a version that says so, such as 1.22.2+gfx1151.
     """
     from dataclasses import asdict
 

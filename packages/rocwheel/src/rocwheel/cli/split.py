@@ -12,14 +12,18 @@ from rocwheel.cli.common import json_option
 @click.command("split")
 @click.argument("wheel", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
-    "-o", "--out", type=click.Path(file_okay=False, path_type=Path), required=True, help="A folder."
+    "-o",
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="The folder to write into.",
 )
 @json_option
 def command(wheel: Path, out: Path, as_json: bool) -> None:
-    """WHEEL as a neutral wheel without GPU code, and one wheel for each target with its code.
+    """Split WHEEL into a neutral wheel without GPU code, and one wheel with the code of each target.
 
-    `rocwheel merge` makes the wheel for any choice of targets of them. All files get the time
-    SOURCE_DATE_EPOCH, else 1980-01-01.
+    `rocwheel merge` makes a wheel for any choice of targets from them. All files get the time
+    SOURCE_DATE_EPOCH, or 1980-01-01.
     """
     from dataclasses import asdict
 

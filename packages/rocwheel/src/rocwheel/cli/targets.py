@@ -11,7 +11,7 @@ from rocwheel.cli.common import complete_gpu, json_option
 @click.argument("name", required=False, shell_complete=complete_gpu)
 @json_option
 def command(name: str | None, as_json: bool) -> None:
-    """GPUs by any name (gfx1151, "RX 580", 780M, "Strix Halo", 1002:67df), and the ones in this machine."""
+    """Find GPUs by any name (gfx1151, "RX 580", 780M, "Strix Halo", 1002:67df), and those in this machine."""
     from dataclasses import asdict
 
     from rocwheel.cli.tell import print_json, print_table
