@@ -79,7 +79,8 @@ def lock_of_all(catalog: Catalog) -> Lock:
         )
         for name in catalog.components
     )
-    wanted = wanted_packages(catalog, tuple(catalog.components.values()), base, release, (), False)
+    versions = {name: one.release[0].version for name, one in catalog.components.items()}
+    wanted = wanted_packages(catalog, tuple(catalog.components.values()), versions, base, release, (), False)
     root = LockedRoot(
         role="build",
         base=base.name,

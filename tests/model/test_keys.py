@@ -97,6 +97,7 @@ CHANGES: Changes = {
         {"subdir": "other"},
         {"series": ()},
         {"series": ("two.patch",)},
+        {"packaging": ("headers",)},
         {"edits": ()},
         {"edits": (EDIT.model_copy(update={"file": "b.c"}),)},
         {"edits": (EDIT.model_copy(update={"regex": "z"}),)},

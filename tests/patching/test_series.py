@@ -9,7 +9,7 @@ import pytest
 
 from rocwheel.errors import PatchError
 from rocwheel_samples.trees import write_tree
-from rocwright.patching.series import apply_series
+from rocwright.patching.series import apply_series, lay_packaging
 
 
 def patch_of(name: str, before: str, after: str) -> str:
@@ -102,3 +102,29 @@ def test_a_patch_that_makes_a_git_folder_is_refused(tree: Path, patches: Path, n
     (patches / "1.patch").write_text(f"--- /dev/null\n+++ b/{name}\n@@ -0,0 +1 @@\n+[core]\n")
     with pytest.raises(PatchError, match=r"1\.patch is refused: it touches a git folder"):
         apply_series(tree, [patches / "1.patch"], "hello")
+
+
+@pytest.fixture
+def packaging(tmp_path: Path) -> Path:
+    folder = write_tree(tmp_path / "debian", {"headers-1.2/it.h": "int it;\n", "rules": "build:\n"})
+    (folder / "headers").symlink_to("headers-1.2")
+    return folder
+
+
+def test_folders_of_the_packaging_are_laid_under_debian(tree: Path, packaging: Path) -> None:
+    told = lay_packaging(tree, packaging, ["headers"])
+    assert (tree / "debian/headers/it.h").read_text() == "int it;\n"
+    assert not (tree / "debian/headers").is_symlink()
+    assert not (tree / "debian/rules").exists()
+    assert told == ["folder debian/headers: taken from the source package"]
+
+
+@pytest.mark.parametrize("name", ["nothing", "rules", "out"])
+def test_packaging_that_is_no_folder_of_the_source_is_refused(
+    tree: Path, packaging: Path, tmp_path: Path, name: str
+) -> None:
+    write_tree(tmp_path / "outside", {"secret": "x"})
+    (packaging / "out").symlink_to("../outside")
+    with pytest.raises(PatchError, match=f"the source package has no folder debian/{name}"):
+        lay_packaging(tree, packaging, [name])
+    assert not (tree / "debian").exists()

@@ -8,7 +8,7 @@ import pytest
 
 from rocwheel.errors import ConflictError, InputError
 from rocwright.catalog.load import Catalog, builtin_catalog
-from rocwright.catalog.model import BaseRelease, Component, Provided, Release, Row, Stack
+from rocwright.catalog.model import BaseRelease, Component, OtherPython, Provided, Release, Row, Stack
 from rocwright.catalog.place import BuiltinPlace
 from rocwright.catalog.provider import Provider, Serves, Shelf
 from rocwright.resolve.choose import Choice, choose
@@ -177,3 +177,37 @@ def test_wheels_are_asked_for_each_target_where_their_version_is_kept() -> None:
     for version in ("8.1a20251231", "8.1rc1", "8.1.dev0"):
         with pytest.raises(InputError, match=f"the catalog has no address for ROCm {version} of wheels"):
             wheels.shelf_of(version)
+
+
+@pytest.fixture
+def two_pythons(catalog: Catalog) -> Catalog:
+    """A base whose own Python is 3.14, with 3.13 beside it, and a component that does not build with 3.14."""
+    base = catalog.bases["debian"]
+    other = OtherPython(
+        version="3.13", interpreter="python3.13", packages={"python": ("python3.13",)}, source="x"
+    )
+    sid = BaseRelease(name="sid", python="3.14", pythons=(other,), source="x")
+    return replace(
+        catalog,
+        bases={"debian": base.model_copy(update={"release": (sid,)})},
+        components={**catalog.components, "old": component("old", asks=("wheel",), python="<3.14")},
+        stacks={
+            "old": Stack(name="old", summary="x", components=("old",), bases=("debian:sid",), source="x"),
+            "aside": Stack(
+                name="aside", summary="x", components=("aside",), bases=("debian:sid",), source="x"
+            ),
+        },
+    )
+
+
+def test_the_base_s_other_python_is_taken_for_what_needs_it(two_pythons: Catalog) -> None:
+    choice = chosen(two_pythons, stack="old", base="debian:sid")
+    assert choice.provided["python"] == "3.13"
+    assert (choice.release.python, choice.release.interpreter) == ("3.13", "python3.13")
+    assert two_pythons.system_packages(choice.base, ["python"]) == ("python3.13",)
+
+
+def test_the_base_s_own_python_stays_for_what_does_not_ask(two_pythons: Catalog) -> None:
+    choice = chosen(two_pythons, stack="aside", base="debian:sid")
+    assert (choice.release.python, choice.release.interpreter) == ("3.14", "")
+    assert two_pythons.system_packages(choice.base, ["python"]) == ("python3",)

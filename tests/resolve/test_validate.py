@@ -65,6 +65,7 @@ def test_a_gpu_that_a_stack_does_not_serve_is_a_conflict() -> None:
 def test_what_is_wanted_of_a_root_is_sorted_and_named_once() -> None:
     components = [CATALOG.component(name) for name in ("torchvision", "torchaudio")]
     base, release = CATALOG.base("debian:trixie")
-    wanted = wanted_packages(CATALOG, components, base, release, ("pytorch",), rocm_packages=False)
+    versions = {one.name: one.release[0].version for one in components}
+    wanted = wanted_packages(CATALOG, components, versions, base, release, ("pytorch",), rocm_packages=False)
     for names in wanted.values():
         assert list(names) == sorted(set(names))

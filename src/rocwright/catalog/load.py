@@ -19,7 +19,15 @@ from rocwheel.toml.read import Model, Reader, holder
 from rocwheel.wheels.overrides import Overrides
 from rocwright.catalog.address import Download
 from rocwright.catalog.folders import DATA, catalog_folders
-from rocwright.catalog.model import Base, BaseRelease, Component, PackageManager, Stack, SystemPackages
+from rocwright.catalog.model import (
+    Base,
+    BaseRelease,
+    Component,
+    PackageManager,
+    Stack,
+    SystemPackages,
+    with_python,
+)
 from rocwright.catalog.provider import Provider
 from rocwright.catalog.target import Quirk, RunOnly, Target
 from rocwright.model.edits import Edit
@@ -92,13 +100,16 @@ class Catalog:
     def stack(self, name: str) -> Stack:
         return lookup("stack", name, self.stacks)
 
-    def base(self, name: str) -> tuple[Base, BaseRelease]:
-        """The base and release that `debian:sid` names."""
+    def base(self, name: str, python: str = "") -> tuple[Base, BaseRelease]:
+        """The base and release that `debian:sid` names, as those see them who take its Python `python`.
+
+        Raises InputError with the nearest name.
+        """
         family, _, wanted = name.partition(":")
         base = lookup("base", family, self.bases)
         for release in base.release:
             if release.name == wanted:
-                return base, release
+                return with_python(base, release, python)
         raise InputError(
             f"unknown base {name!r}",
             cause=f"{base.name} has the releases {', '.join(one.name for one in base.release)}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Annotated, Literal, Self
 
 from packaging.version import InvalidVersion, Version
@@ -42,6 +43,44 @@ class Value(Frozen):
 Env = dict[str, str | Value]
 
 
+class SystemNeeds(Frozen):
+    """System packages by the catalog's names: to build, to run, and to check.
+
+    `rocm` are libraries of ROCm, installed where the base's own packages provide it.
+    """
+
+    build: tuple[str, ...] = ()
+    rocm: tuple[str, ...] = ()
+    run: tuple[str, ...] = ()
+    check: tuple[str, ...] = ()
+
+    def __add__(self, other: SystemNeeds) -> SystemNeeds:
+        """Those of both."""
+        return SystemNeeds(
+            build=(*self.build, *other.build),
+            rocm=(*self.rocm, *other.rocm),
+            run=(*self.run, *other.run),
+            check=(*self.check, *other.check),
+        )
+
+
+class OnBases(Frozen):
+    """What is otherwise about a release on some bases (globs of `debian:sid`), and why.
+
+    `places` are instead of the release's own, `needs` and `env` stand over its own, the rest is added:
+    `system` and `python` to what the recipe names, `prepare` before the recipe's commands of that name.
+    """
+
+    bases: Annotated[tuple[str, ...], Field(min_length=1)]
+    places: tuple[Place, ...] = ()
+    needs: dict[str, str] = {}
+    env: Env = {}
+    system: SystemNeeds = SystemNeeds()
+    python: tuple[str, ...] = ()
+    prepare: tuple[str, ...] = ()
+    why: str
+
+
 class Release(Frozen):
     """One version of a component: the places that have it, in order of trust, and what it needs of others.
 
@@ -50,7 +89,7 @@ class Release(Frozen):
     (empty: any), `without` maps a GPU not served to the reason;
     `env` adds to the recipe's environment for this release alone; `evidence` tells where this version is
     known to be good, by target where it is known for some alone ("any" for the others); `source` tells where
-    these facts are from.
+    these facts are from. `on` is what is otherwise on some bases.
     """
 
     version: Annotated[str, AfterValidator(_check_version)]
@@ -62,6 +101,32 @@ class Release(Frozen):
     env: Env = {}
     evidence: str | dict[str, str] = ""
     source: str
+    system: SystemNeeds = SystemNeeds()
+    python: tuple[str, ...] = ()
+    prepare: tuple[str, ...] = ()
+    on: tuple[OnBases, ...] = ()
+
+    @property
+    def every_place(self) -> tuple[Place, ...]:
+        """All places that have it, those for some bases too."""
+        return (*self.places, *(place for one in self.on for place in one.places))
+
+    def for_base(self, base: str) -> Release:
+        """The release as it is built on `base` (`debian:sid`): what the first entry of `on` for it says."""
+        for one in self.on:
+            if any(fnmatchcase(base, glob) for glob in one.bases):
+                return self.model_copy(
+                    update={
+                        "places": one.places or self.places,
+                        "needs": self.needs | one.needs,
+                        "env": self.env | one.env,
+                        "system": self.system + one.system,
+                        "python": (*self.python, *one.python),
+                        "prepare": (*self.prepare, *one.prepare),
+                        "on": (),
+                    }
+                )
+        return self
 
     def known_good(self, targets: Sequence[str]) -> int:
         """2 where evidence names each of these targets, 1 where there is some for any, 0 for none."""
@@ -74,18 +139,6 @@ class Release(Frozen):
 
 ANY = "any"
 """Stands for every target that evidence does not name."""
-
-
-class SystemNeeds(Frozen):
-    """System packages by the catalog's names: to build, to run, and to check.
-
-    `rocm` are libraries of ROCm, installed where the base's own packages provide it.
-    """
-
-    build: tuple[str, ...] = ()
-    rocm: tuple[str, ...] = ()
-    run: tuple[str, ...] = ()
-    check: tuple[str, ...] = ()
 
 
 class Resources(Frozen):
@@ -204,6 +257,18 @@ class Component(Frozen):
         used = {name: wanted for name, wanted in (self.uses | release.uses).items() if name in beside}
         return used | release.needs
 
+    def system_of(self, version: str) -> SystemNeeds:
+        """The system packages of a version."""
+        return self.system + self.released(version).system
+
+    def python_of(self, version: str) -> tuple[str, ...]:
+        """The Python packages that building a version takes, beside its tools."""
+        return (*self.python, *self.released(version).python)
+
+    def prepare_of(self, version: str) -> tuple[str, ...]:
+        """The commands that prepare the tree of a version."""
+        return (*self.released(version).prepare, *self.prepare)
+
     def downloads(self, version: str) -> tuple[Download, ...]:
         """The files that building this version wants beside its source."""
         return tuple(one for one in self.download if version_in(version, one.versions))
@@ -301,12 +366,22 @@ def _fill(text: str, values: Mapping[str, str]) -> str:
     return text
 
 
+class OtherPython(Frozen):
+    """A Python that a base has beside its own: the command, and its names for system packages of it."""
+
+    version: str
+    interpreter: str
+    packages: dict[str, tuple[str, ...]] = {}
+    source: str
+
+
 class BaseRelease(Frozen):
     """One release of a base.
 
     `image` names the OCI image that the root is pulled from, empty where it is made from packages; `digest`
     is that image's, empty until an online lock has seen it. `python` is the version of the Python that builds
-    on it take, `interpreter` the command of that one where it is not `python3`.
+    on it take, `interpreter` the command of that one where it is not `python3`; `pythons` are others that it
+    has too, for what does not build with that one.
     """
 
     name: str
@@ -314,6 +389,7 @@ class BaseRelease(Frozen):
     digest: Annotated[str, Field(pattern=r"^(sha256:[0-9a-f]{64})?$")] = ""
     python: str = ""
     interpreter: str = ""
+    pythons: tuple[OtherPython, ...] = ()
     provides: dict[str, Provided] = {}
     source: str
     confidence: str = ""
@@ -359,6 +435,17 @@ class Base(Frozen):
     def provided(self, release: BaseRelease) -> dict[str, Provided]:
         """What that release brings along; what it says itself stands over what the base says."""
         return self.provides | release.provides
+
+
+def with_python(base: Base, release: BaseRelease, version: str) -> tuple[Base, BaseRelease]:
+    """A base and release with another of its Pythons in the place of its own; as they are for its own."""
+    for one in release.pythons:
+        if one.version == version:
+            return (
+                base.model_copy(update={"packages": base.packages | one.packages}),
+                release.model_copy(update={"python": version, "interpreter": one.interpreter}),
+            )
+    return base, release
 
 
 class Row(Frozen):

@@ -9,6 +9,9 @@ from pydantic import Field, model_validator
 from rocwheel.model import Frozen
 from rocwright.catalog.address import ArchivePlace
 
+FolderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9+._~-]*$")]
+"""The name of a folder that is no path."""
+
 
 class GitPlace(Frozen):
     """A release in a git repository: a tag, a commit, or both; never a branch.
@@ -39,18 +42,21 @@ class IndexPlace(Frozen):
 class DebianPlace(Frozen):
     """A release in the Debian archive's source packages; `series` names the patches of it that are needed.
 
-    `suite` is one other than the base's own: an older release of Debian may have what sid has no more.
+    `packaging` names folders beside those patches that the build needs too; they are laid under `debian/`
+    in the tree. `suite` is one other than the base's own: an older release of Debian may have what sid has
+    no more.
     """
 
     debian: str
     suite: str = ""
     series: tuple[str, ...] = ()
+    packaging: tuple[FolderName, ...] = ()
 
 
 class BuiltinPlace(Frozen):
     """A tree that rocwright carries."""
 
-    builtin: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9+._~-]*$")]
+    builtin: FolderName
 
 
 class ImagePlace(Frozen):

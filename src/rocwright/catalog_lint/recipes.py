@@ -6,6 +6,7 @@ import string
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -195,12 +196,17 @@ def _component(component: Component, catalog: Catalog) -> Found:
     for release in component.release:
         place = f"release {release.version}"
         yield from unknown(f"{place}.needs", release.needs, {*catalog.components, *_brought(catalog)})
-        for needed, wanted in release.needs.items():
+        for number, on in enumerate(release.on):
+            for glob in on.bases:
+                if not any(fnmatchcase(name, glob) for base in catalog.bases.values() for name in base.names):
+                    yield f"{place}.on.{number}.bases", f"no base is called {glob}"
+        needs = [release.needs, *(one.needs for one in release.on)]
+        for needed, wanted in [pair for one in needs for pair in one.items()]:
             yield from _range(f"{place}.needs.{needed}", wanted)
         yield from unknown(f"{place}.targets", (*release.targets, *release.without), catalog.targets)
         if isinstance(release.evidence, dict):
             yield from unknown(f"{place}.evidence", release.evidence, (ANY, *catalog.targets))
-        for one in release.places:
+        for one in release.every_place:
             if component.kind == "file" and not isinstance(one, ArchivePlace):
                 yield f"{place}.places", "a component of the kind file needs an address, `url`"
             if isinstance(one, BuiltinPlace) and holder(f"sources/{one.builtin}", catalog.folders) is None:
@@ -211,11 +217,14 @@ def _component(component: Component, catalog: Catalog) -> Found:
             yield from _range(f"uses.{used}", wanted)
             if used not in archives:
                 yield f"uses.{used}", "is not an archive with a `setup` that puts it on PATH"
-    for env in (component.env, *(release.env for release in component.release)):
+    releases = component.release
+    apart = [on for release in releases for on in release.on]
+    for env in (component.env, *(one.env for one in releases), *(one.env for one in apart)):
         for name, value in env.items():
             yield from _fields(f"env.{name}", value if isinstance(value, str) else value.value, FILLED)
     for role in SystemNeeds.model_fields:
-        yield from unknown(f"system.{role}", getattr(component.system, role), catalog.system.packages)
+        for system in (component.system, *(one.system for one in releases), *(one.system for one in apart)):
+            yield from unknown(f"system.{role}", getattr(system, role), catalog.system.packages)
     yield from _twice("output", [one.name for one in component.output])
     yield from _twice("check", [one.name for one in component.check])
     for check in component.check:

@@ -13,7 +13,7 @@ from rocwright.catalog.model import Component
 from rocwright.catalog.place import DebianPlace, GitPlace, ImagePlace, Place
 from rocwright.execution.fetch import fetch
 from rocwright.home import Home
-from rocwright.patching.series import apply_series
+from rocwright.patching.series import apply_series, lay_packaging
 from rocwright.sources.archive import unpack
 from rocwright.sources.debian import DebianArchive
 from rocwright.sources.places import Located, Reach, describe, kind_of, locate
@@ -49,7 +49,7 @@ def wanted_trees(component: Component, versions: Sequence[str], suites: Sequence
     return [
         Wanted(version=release.version, place=place, suite=suite)
         for release in releases
-        for place in release.places
+        for place in release.every_place
         for suite in _suites(place, suites)
         if not isinstance(place, ImagePlace)
     ]
@@ -119,6 +119,7 @@ class Shelf:
                 wrapped=not pin.filename.endswith(".tar.zst"),
             )
         apply_series(tree, [patches / "patches" / name for name in located.series], "series")
+        lay_packaging(tree, patches, located.packaging)
         return tree
 
 

@@ -11,7 +11,7 @@ from rocwright.model.step_environment import EPOCH
 from rocwright.model.steps import TreeAction
 from rocwright.patching.commits import EDITS, PREPARED, PREPARED_EDITS, UPSTREAM, commit_id, tree_id
 from rocwright.patching.edits import apply_edits
-from rocwright.patching.series import apply_series
+from rocwright.patching.series import apply_series, lay_packaging
 from rocwright.sources.archive import left_out, pack, unpack
 from rocwright.store.model import Output, Store
 
@@ -30,6 +30,7 @@ def run_tree(action: TreeAction, context: Context) -> ActionResult:
     later = any(output.name == "tree" for output in sources)
     commits = {_first(later): commit_id(tree_id(tree), context.parent, _first(later))}
     notes = apply_series(tree, [_patch(patches, name) for name in action.series], "series")
+    notes += lay_packaging(tree, patches, action.packaging)
     notes += apply_edits(tree, action.edits, "edits", action.version)
     if notes:
         message = PREPARED_EDITS if later else EDITS

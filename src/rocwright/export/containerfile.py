@@ -18,6 +18,7 @@ from rocwright.model.step_environment import IN, OUT, SOURCE
 from rocwright.model.steps import FetchAction, ImageAction, Input, RunAction, Step, TreeAction
 from rocwright.plan.labels import version_labels
 from rocwright.remedies.words import does
+from rocwright.resolve.aliases import base_of
 from rocwright.resolve.model import LockedComponent, LockedRoot
 
 
@@ -202,7 +203,7 @@ def _source(tree: Step, locked: LockedComponent, subject: Subject) -> Iterator[s
     yield f"RUN mkdir -p {SOURCE} && tar -C {SOURCE} -xf /tree.tar && rm /tree.tar"
     if edits:
         yield f"COPY {PROGRAM} edits/{slug(tree.name)}.json {INSIDE}/"
-        python = subject.catalog.base(subject.lock.request.base)[1].interpreter or "python3"
+        python = base_of(subject.lock, subject.catalog)[1].interpreter or "python3"
         command = [python, f"{INSIDE}/apply.py", f"{INSIDE}/{slug(tree.name)}.json", SOURCE]
         yield f"RUN {json.dumps(command)}"
 

@@ -27,6 +27,7 @@ from rocwright.model.steps import (
 )
 from rocwright.model.versions import version_in
 from rocwright.plan.make import DOWNLOADS
+from rocwright.resolve.aliases import base_of
 from rocwright.resolve.model import LockedComponent
 from rocwright.sources.places import describe, kind_of
 
@@ -152,7 +153,7 @@ def _script(subject: Subject) -> File:
 def _python_lines(subject: Subject) -> Iterator[str]:
     lock = subject.lock
     python = lock.python.version if lock.python is not None else lock.provided.get("python", "")
-    _, release = subject.catalog.base(lock.request.base)
+    _, release = base_of(lock, subject.catalog)
     machine = lock.request.architecture
     for folder, part in subject.packages:
         if not (part.files or part.pending):
@@ -225,6 +226,8 @@ def _source_lines(locked: LockedComponent, subject: Subject) -> Iterator[str]:
     yield f"unpacked {name} {shell(locked.subdir)}"
     if tree.action.series:
         yield f"series {name} {' '.join(map(shell, tree.action.series))}"
+    if tree.action.packaging:
+        yield f"packaging {name} {' '.join(map(shell, tree.action.packaging))}"
     if tree.action.edits:
         yield f'python3 {PROGRAM} edits/{slug(tree.name)}.json "$tree"'
     yield f"packed {name}"

@@ -112,5 +112,5 @@ def _of_release(catalog: Catalog, name: str, version: str, commit: str) -> bool:
         isinstance(place, GitPlace) and place.commit == commit
         for release in catalog.component(name).release
         if release.version == version
-        for place in release.places
+        for place in release.every_place
     )

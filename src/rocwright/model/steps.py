@@ -186,18 +186,21 @@ class BaseAction(Frozen):
 class TreeAction(Frozen):
     """Unpack sources, keep `subdir`, apply series and edits in order; the output is the tree.
 
+    Folders of a distribution's packaging, by name, are laid under `debian/` in it.
     `version` is the component's: an edit says in which versions upstream may have it already.
     """
 
     kind: Literal["tree"] = "tree"
     subdir: str = ""
     series: tuple[str, ...] = ()
+    packaging: tuple[str, ...] = ()
     edits: tuple[Edit, ...] = ()
     version: str = ""
 
     def material(self) -> Any:
         # whether an edit may find its work done decides if there is a tree, not which
-        data = self.model_dump(mode="json", exclude={"edits", "version"})
+        left_out = {"edits", "version"} | ({"packaging"} if not self.packaging else set())
+        data = self.model_dump(mode="json", exclude=left_out)
         # a reworded reason is not another source
         return data | {"edits": [edit.material() for edit in self.edits]}
 

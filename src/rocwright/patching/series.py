@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
@@ -11,6 +12,26 @@ from rocwheel.files.atomic import is_git
 from rocwheel.processes import run as process
 
 _TOUCHED = re.compile(r"^patching (?:file|symbolic link) '?(.*?)'?(?: \(.*\))?$", re.MULTILINE)
+
+
+def lay_packaging(tree: Path, packaging: Path, names: Sequence[str]) -> list[str]:
+    """Copy folders of a distribution's packaging to `debian/` in the tree; gives a line for each.
+
+    A name may be a link to another folder of the packaging. Raises PatchError where there is no such folder.
+    """
+    lines = []
+    for name in names:
+        folder = (packaging / name).resolve()
+        if not folder.is_relative_to(packaging.resolve()) or not folder.is_dir():
+            raise PatchError(
+                f"the source package has no folder debian/{name}",
+                cause="the distribution's source package has changed",
+                next_step="correct `packaging` in the recipe",
+                subject=name,
+            )
+        shutil.copytree(folder, tree / "debian" / name, symlinks=True)
+        lines.append(f"folder debian/{name}: taken from the source package")
+    return lines
 
 
 def apply_series(tree: Path, patches: Sequence[Path], subject: str) -> list[str]:

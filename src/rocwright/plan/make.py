@@ -28,7 +28,7 @@ from rocwright.plan.packages import WHEEL_OUTPUT, fetched, wheel_steps
 from rocwright.plan.remedies import actions_for, check_remedies, edits_of, memory_of, mended_commands
 from rocwright.plan.roots import root_steps
 from rocwright.plan.values import environment_of, present, versions_of
-from rocwright.resolve.aliases import PYTHON, ROCM, catalog_for
+from rocwright.resolve.aliases import PYTHON, ROCM, base_of, catalog_for
 from rocwright.resolve.model import (
     Lock,
     LockedComponent,
@@ -77,7 +77,7 @@ class _Maker:
 
     def __init__(self, lock: Lock, catalog: Catalog) -> None:
         self.lock, self.catalog = lock, catalog
-        self.base, self.release = catalog.base(lock.request.base)
+        self.base, self.release = base_of(lock, catalog)
         self.steps: list[Step] = []
         self.roots: dict[str, Step] = {}
         self.shared: dict[str, list[Input]] = {}
@@ -146,7 +146,7 @@ class _Maker:
         made.append(self._tree(component, locked, made[-1]))
         # what is pending can only be exported, by its place
         sources = digests(locked.files) or (f"{locked.place} {locked.commit}",)
-        if component.prepare:
+        if component.prepare_of(locked.version):
             made.append(self._commands(component, locked, made[-1], sources, prepare=True))
             sources = (made[-1].domain,)
             made.append(self._tree(component, locked, made[-1], PREPARED))
@@ -178,6 +178,7 @@ class _Maker:
             action=TreeAction(
                 subdir=locked.subdir if first else "",
                 series=locked.series if first else (),
+                packaging=locked.packaging if first else (),
                 edits=edits_for(
                     (*component.edit, *edits_of(self.lock, component.name)),
                     locked.version,
@@ -204,7 +205,7 @@ class _Maker:
             one
             for name, inputs in self.shared.items()
             for one in inputs
-            if name != PYTHON or component.python or wheels
+            if name != PYTHON or component.python_of(locked.version) or wheels
         ]
         return (*shared, *wheels)
 
@@ -262,7 +263,7 @@ class _Maker:
         downloads = [] if prepare else list(_downloads(component, locked))
         self.steps += downloads
         setup, actions = self._setup(component, locked), actions_for(self.lock, component.name)
-        run = (*component.prepare, PACK_TREE) if prepare else component.run
+        run = (*component.prepare_of(locked.version), PACK_TREE) if prepare else component.run
         commands = mended_commands((*setup, *run), actions)
         resume = 0
         if component.resume and not prepare:
@@ -305,7 +306,7 @@ class _Maker:
             domain=domain_of(
                 component.name,
                 sources=(*sources, *(() if prepare else digests(locked.downloads))),
-                tree=(locked.subdir, *locked.series),
+                tree=(locked.subdir, *locked.series, *locked.packaging),
                 edits=edits_as_written(
                     (*component.edit, *edits_of(self.lock, component.name)),
                     locked.version,

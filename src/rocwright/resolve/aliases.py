@@ -1,4 +1,5 @@
-"""Releases that the catalog does not know, with the facts of one that it does: `"2.6.1 like 2.6.0"`.
+"""The catalog as a request sees it. Releases that the catalog does not know have the facts of one that it
+does: `"2.6.1 like 2.6.0"`.
 
 The request says it, in `[versions]`; who asks the catalog about a request or its lock asks `catalog_for`.
 """
@@ -12,9 +13,9 @@ from dataclasses import replace
 from rocwheel.errors import InputError
 from rocwright.catalog.address import ArchivePlace
 from rocwright.catalog.load import Catalog
-from rocwright.catalog.model import Component, Release
+from rocwright.catalog.model import Base, BaseRelease, Component, Release
 from rocwright.catalog.place import GitPlace, ImagePlace, IndexPlace, Place
-from rocwright.resolve.model import Request
+from rocwright.resolve.model import Lock, Request
 
 _LIKE = re.compile(r"(?P<version>[^\s@]+) like (?P<known>[^\s@]+)")
 
@@ -40,7 +41,8 @@ def version_pins(versions: Mapping[str, str]) -> dict[str, str]:
 
 
 def catalog_for(request: Request, catalog: Catalog) -> Catalog:
-    """The catalog with the releases that a request takes over from known ones.
+    """The catalog as a request sees it: with releases taken over from known ones, each as it is built on the
+    request's base.
 
     What the catalog has come to know since stands as it is. Raises InputError where the known one is not.
     """
@@ -57,7 +59,16 @@ def catalog_for(request: Request, catalog: Catalog) -> Catalog:
             providers[key] = providers[key].model_copy(update={"versions": (*more, *versions)})
         if name in components or not having:
             components[name] = _with_release(catalog.component(name), version, known, bool(having))
+    for name, one in components.items():
+        if any(release.on for release in one.release):
+            releases = tuple(release.for_base(request.base) for release in one.release)
+            components[name] = one.model_copy(update={"release": releases})
     return replace(catalog, components=components, providers=providers)
+
+
+def base_of(lock: Lock, catalog: Catalog) -> tuple[Base, BaseRelease]:
+    """The base and release that a lock is for, with the Python that it chose there."""
+    return catalog.base(lock.request.base, lock.provided.get(PYTHON, ""))
 
 
 PYTHON, ROCM = "python", "rocm"

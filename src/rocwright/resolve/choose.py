@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from rocwheel.errors import ConflictError
 from rocwright.catalog.load import Catalog
-from rocwright.catalog.model import Base, BaseRelease, Component, Provided
+from rocwright.catalog.model import Base, BaseRelease, Component, Provided, with_python
 from rocwright.catalog.provider import EVERYWHERE, KINDS, Provider
 from rocwright.resolve.aliases import PYTHON as PYTHON
 from rocwright.resolve.aliases import ROCM as ROCM
@@ -43,7 +43,7 @@ class Choice:
             for name, version in self.versions.items()
             if name not in self.provided and name not in {one.name for one in self.components}
         ]
-        named = [requirement for one in self.components for requirement in one.python]
+        named = [name for one in self.components for name in one.python_of(self.versions[one.name])]
         return tuple(sorted({*tools, *named, INSTALLER})) if named else ()
 
 
@@ -74,7 +74,8 @@ def choose(
         if name in needed and name != ROCM
     }
     if release.python:
-        candidates[PYTHON] = [Candidate(PYTHON, release.python, request.base)]
+        pythons = (release.python, *(one.version for one in release.pythons))
+        candidates[PYTHON] = [Candidate(PYTHON, one, request.base) for one in pythons]
     provider = None
     if ROCM in needed:
         provider, found = choose_provider(request, catalog, offered.get(ROCM), version_of)
@@ -86,6 +87,7 @@ def choose(
     built = [name for name in chosen if name not in provided and catalog.component(name).kind != "tool"]
     for name in built:
         _check_is_there(catalog.component(name), request)
+    base, release = with_python(base, release, provided.get(PYTHON, ""))
     return Choice(
         base=base,
         release=release,

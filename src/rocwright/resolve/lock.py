@@ -174,7 +174,14 @@ def _roots(
     roots = []
     packaged = choice.provider is not None and choice.provider.kind == "packages"
     wanted = wanted_packages(
-        catalog, choice.components, choice.base, choice.release, choice.provided, packaged, remedies
+        catalog,
+        choice.components,
+        choice.versions,
+        choice.base,
+        choice.release,
+        choice.provided,
+        packaged,
+        remedies,
     )
     for role, packages in wanted.items():
         had = keep.root(role) if keep is not None else None

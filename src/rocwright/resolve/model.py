@@ -117,6 +117,7 @@ class LockedComponent(Frozen):
     commit: str = ""
     subdir: str = ""
     series: tuple[str, ...] = ()
+    packaging: tuple[str, ...] = ()
     files: tuple[FilePin, ...] = ()
     downloads: tuple[FilePin, ...] = ()
     pending: str = ""

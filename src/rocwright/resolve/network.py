@@ -150,6 +150,7 @@ class NetworkUpstream:
             commit=found.commit,
             subdir=found.subdir,
             series=found.series,
+            packaging=found.packaging,
             files=found.files,
             downloads=tuple(map(self._file, component.downloads(version))),
         )

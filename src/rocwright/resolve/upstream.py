@@ -71,6 +71,7 @@ class OfflineUpstream:
             commit=commit_of(place),
             subdir=getattr(place, "subdir", ""),
             series=getattr(place, "series", ()),
+            packaging=getattr(place, "packaging", ()),
             pending=f"the sha256 of {component.name} {version}: {describe(place)}"
             + _beside(component, version),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from rocwheel.errors import ConflictError, InputError
 from rocwright.catalog.address import filename_of
@@ -11,7 +11,7 @@ from rocwright.catalog.mend import AddPackages
 from rocwright.catalog.model import Base, BaseRelease, Component
 from rocwright.machine.architecture import cannot_build, described, host
 from rocwright.model.steps import ArchiveOrigin
-from rocwright.resolve.aliases import catalog_for
+from rocwright.resolve.aliases import base_of, catalog_for
 from rocwright.resolve.model import Lock, LockedProvider, Remedy, Request, Role
 
 
@@ -60,30 +60,33 @@ def check_runs_here(request: Request) -> None:
 def wanted_packages(
     catalog: Catalog,
     components: Sequence[Component],
+    versions: Mapping[str, str],
     base: Base,
     release: BaseRelease,
     provided: Collection[str],
     rocm_packages: bool,
     remedies: Sequence[Remedy] = (),
 ) -> dict[Role, tuple[str, ...]]:
-    """The packages that recipes and remedies ask for, by the role of the root file system that has them.
+    """The packages that recipes, in these versions, and remedies ask for, by the role of the root file system
+    that has them.
 
     `provided` are the components that the base brings along; ROCm's libraries are the base's own packages
     where `rocm_packages` says so.
     """
     brought = [one for name, one in base.provided(release).items() if name in provided]
-    rocm = [name for one in components for name in one.system.rocm if rocm_packages]
-    run = [name for one in components for name in one.system.run]
+    needs = [one.system_of(versions[one.name]) for one in components]
+    rocm = [name for one in needs for name in one.rocm if rocm_packages]
+    run = [name for one in needs for name in one.run]
     run += [*(name for one in brought for name in one.run), *rocm]
     names: dict[Role, list[str]] = {}
     if any(one.run for one in components):
-        build = [name for one in components for name in one.system.build]
+        build = [name for one in needs for name in one.build]
         names["build"] = [*build, *(name for one in brought for name in one.build), *rocm]
         names["build"] += [name for one in remedies for name in packages_of(one)]
     if any(one.image for one in components):
         names["run"] = run
     if any(check.kind == "script" for one in components for check in one.check):
-        names["check"] = [*run, *(name for one in components for name in one.system.check)]
+        names["check"] = [*run, *(name for one in needs for name in one.check)]
     return {
         role: tuple(sorted({*base.common, *catalog.system_packages(base, wanted)}))
         for role, wanted in names.items()
@@ -105,16 +108,20 @@ def rocm_from_packages(catalog: Catalog, rocm: LockedProvider | None) -> bool:
 def check_fits(lock: Lock, catalog: Catalog) -> None:
     """Raise InputError where recipes have changed so that the lock no longer says all that they need."""
     catalog = catalog_for(lock.request, catalog)
-    base, release = check_request(lock.request, catalog)
+    check_request(lock.request, catalog)
+    base, release = base_of(lock, catalog)
     components = [catalog.component(one.name) for one in lock.components]
     changed = [
         f"{component.name} no longer has the release {one.version}"
         for component, one in zip(components, lock.components, strict=True)
         if all(release.version != one.version for release in component.release)
     ]
+    if changed:
+        raise _no_match(changed)
     changed += _other_downloads(components, lock)
     rocm = rocm_from_packages(catalog, lock.rocm)
-    wanted = wanted_packages(catalog, components, base, release, lock.provided, rocm, lock.remedies)
+    versions = {one.name: one.version for one in lock.components}
+    wanted = wanted_packages(catalog, components, versions, base, release, lock.provided, rocm, lock.remedies)
     had: dict[Role, tuple[str, ...]] = {root.role: root.wanted for root in lock.roots}
     for role in sorted({*wanted, *had}):
         different = set(wanted.get(role, ())) ^ set(had.get(role, ()))
@@ -128,11 +135,15 @@ def check_fits(lock: Lock, catalog: Catalog) -> None:
     if idle := {one.name for one in lock.components} - asked - needed:
         changed.append(f"nothing needs {', '.join(sorted(idle))} now")
     if changed:
-        raise InputError(
-            "the lock does not match the recipes",
-            cause="changed since it was locked: " + "; ".join(changed),
-            next_step="rocwright lock",
-        )
+        raise _no_match(changed)
+
+
+def _no_match(changed: Sequence[str]) -> InputError:
+    return InputError(
+        "the lock does not match the recipes",
+        cause="changed since it was locked: " + "; ".join(changed),
+        next_step="rocwright lock",
+    )
 
 
 def _other_downloads(components: Sequence[Component], lock: Lock) -> Iterator[str]:

@@ -38,6 +38,7 @@ class Located:
     commit: str = ""
     subdir: str = ""
     series: tuple[str, ...] = ()
+    packaging: tuple[str, ...] = ()
     passed_over: tuple[str, ...] = ()
 
 
@@ -158,7 +159,7 @@ def _locate_debian(place: DebianPlace, version: str, reach: Reach) -> Located:
             cause=f"{version} is wanted",
             next_step="use a suite that has the wanted version",
         )
-    wanted = (".orig.tar.", ".debian.tar.") if place.series else (".orig.tar.",)
+    wanted = (".orig.tar.", ".debian.tar.") if place.series or place.packaging else (".orig.tar.",)
     # beside a tarball may stand upstream's detached signature; the archive's own signature covers both
     parts = [pin for pin in package.files if not pin.filename.endswith(".asc")]
     files = tuple(pin for pin in parts if any(part in pin.filename for part in wanted))
@@ -166,6 +167,7 @@ def _locate_debian(place: DebianPlace, version: str, reach: Reach) -> Located:
         files=tuple(sorted(files, key=lambda pin: ".debian.tar." in pin.filename)),
         place=f"{describe(place)} {package.version} ({archive.suite})",
         series=place.series,
+        packaging=place.packaging,
     )
 
 

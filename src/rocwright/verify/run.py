@@ -30,6 +30,7 @@ from rocwright.plan.make import make_plan
 from rocwright.project import Project, built_outputs
 from rocwright.provenance.layout import lay_out
 from rocwright.records.model import Finding, StepRun, now
+from rocwright.resolve.aliases import base_of
 from rocwright.resolve.model import Lock
 from rocwright.sandbox.model import Ended, Job, Mount
 from rocwright.sources.archive import unpack
@@ -285,7 +286,7 @@ class _Bench:
         work.mkdir()
         mounts = [Mount(source=self.project.catalog.holder(check.script), target="/catalog")]
         values = {"artifact": "/artifact", "model": "/model/tiny.gguf", "python": "python3"}
-        interpreter = self.project.catalog.base(self.lock.request.base)[1].interpreter
+        interpreter = base_of(self.lock, self.project.catalog)[1].interpreter
         commands = [_OWN_PYTHON.format(interpreter)] if interpreter else []
         if check.wheels:
             commands += [

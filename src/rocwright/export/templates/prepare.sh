@@ -112,6 +112,14 @@ series() {      # NAME PATCH ...: patches of a distribution's source package
             --input "$PWD/sources/.work/$name/debian/debian/patches/$patch"
     done
 }
+packaging() {   # NAME FOLDER ...: folders of a distribution's source package that the build needs
+    name=$1
+    shift
+    mkdir -p "$tree/debian"
+    for folder; do
+        cp -a "$(readlink -f "sources/.work/$name/debian/debian/$folder")" "$tree/debian/$folder"
+    done
+}
 packed() {      # NAME: the same tree, the same bytes
     tar --sort=name --mtime="@$epoch" --owner=0 --group=0 --numeric-owner --mode='u=rwX,go=rX' \
         --format=posix --pax-option=delete=atime,delete=ctime -C "$tree" -cf "trees/$1.tar" .
