@@ -194,8 +194,8 @@ def test_no_fault_is_found_in_the_recipes_that_are_healed_for_real() -> None:
         ("host.toml", '[[leak]]\nvariable = "X"\nwhy = "w"\n', "leak.0.source", "Field required"),
         (
             "host.toml",
-            f"[[leak]]\n{LEAK}mend = 'unset {{name}}'\n",
-            "leak.0.mend",
+            f"[[leak]]\n{LEAK}remedy = 'unset {{name}}'\n",
+            "leak.0.remedy",
             "{name} is not a known placeholder",
         ),
         (
@@ -210,7 +210,12 @@ def test_no_fault_is_found_in_the_recipes_that_are_healed_for_real() -> None:
             "firmware.0.targets",
             "gfx1 is not known",
         ),
-        ("loose_kernels.toml", f"[[kind]]\n{LOOSE}path = '({{target}}'\n", "kind.0.path", "no regular expr"),
+        (
+            "loose_kernels.toml",
+            f"[[kind]]\n{LOOSE}path = '({{target}}'\n",
+            "kind.0.path",
+            "not a regular expr",
+        ),
         (
             "loose_kernels.toml",
             f"[[kind]]\n{LOOSE}path = '{{target}}'\n",

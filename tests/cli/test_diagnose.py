@@ -51,7 +51,7 @@ def test_standard_input_is_read_and_told_as_json() -> None:
     assert data["failure"] == "compile"
     assert data["first"]["line"] == 2
     assert [one["issue"]["name"] for one in data["known"]] == ["gloo-cstdint", "missing-cstdint"]
-    assert data["known"][0]["issue"]["mend"][0]["kind"] == "edit"
+    assert data["known"][0]["issue"]["remedies"][0]["kind"] == "edit"
 
 
 def test_a_log_without_an_error_is_told_with_its_end(tmp_path: Path) -> None:

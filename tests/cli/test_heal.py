@@ -24,7 +24,7 @@ class      = "compile"
 means      = "the tree asks for something too old"
 cause      = "a newer tool refuses it"
 remedy     = "Set MINIMUM=3.5."
-mend       = [
+remedies   = [
     { kind = "set", variables = { SHOWN = "1" }, scope = "run" },
     { kind = "set", variables = { MINIMUM = "2" } },
     { kind = "set", variables = { MINIMUM = "3.5" } },
@@ -41,7 +41,7 @@ class      = "compile"
 means      = "a second thing is missing"
 cause      = "nobody set it"
 remedy     = "Set SECOND."
-mend       = [{ kind = "set", variables = { SECOND = "yes", FLAGS = "-more" }, join = " " }]
+remedies   = [{ kind = "set", variables = { SECOND = "yes", FLAGS = "-more" }, join = " " }]
 patterns   = ["second is missing"]
 examples   = ["second is missing"]
 no_match   = ["second is there"]
@@ -54,7 +54,7 @@ class      = "compile"
 means      = "a variable of the shell leaked into the build"
 cause      = "the recipe's own shell sets it"
 remedy     = "Unset LEAKED."
-mend       = [{ kind = "unset", variables = ["LEAKED", "AROUND"] }]
+remedies   = [{ kind = "unset", variables = ["LEAKED", "AROUND"] }]
 patterns   = ["leaked into the build"]
 examples   = ["leaked into the build"]
 no_match   = ["nothing leaked"]
@@ -67,7 +67,7 @@ class      = "compile"
 means      = "a file is wrong"
 cause      = "upstream wrote it so"
 remedy     = "Correct the file."
-mend       = [
+remedies   = [
     { kind = "edit", component = "alpha", edit = { file = "gone", regex = "^The", with = "A", why = "w" } },
     { kind = "edit", component = "alpha", edit = { file = "file", regex = '\\AThe', with = "A", why = "w" } },
 ]

@@ -53,7 +53,7 @@ def test_a_card_that_no_driver_took_is_an_error(tmp_path: Path) -> None:
     root = machine(tmp_path, replace(POLARIS, driver="", minor=None), kfd=False)
     [one] = named(root, "not-driven")
     assert one.grade == "error"
-    assert one.mend == "sudo modprobe amdgpu"
+    assert one.remedy == "sudo modprobe amdgpu"
 
 
 def test_a_card_that_the_compute_driver_refused_is_an_error_but_not_for_vulkan(tmp_path: Path) -> None:
@@ -79,8 +79,8 @@ def test_half_a_topology_names_the_node(tmp_path: Path) -> None:
 def test_an_apu_beside_a_card_is_pointed_out_with_the_cards_number(tmp_path: Path) -> None:
     (behind,) = named(machine(tmp_path / "behind", PHOENIX, NAVI31), "several-gpus")
     (before,) = named(machine(tmp_path / "before", NAVI31, PHOENIX), "several-gpus")
-    assert behind.mend == "export ROCR_VISIBLE_DEVICES=1"
-    assert before.mend == "export ROCR_VISIBLE_DEVICES=0"
+    assert behind.remedy == "export ROCR_VISIBLE_DEVICES=1"
+    assert before.remedy == "export ROCR_VISIBLE_DEVICES=0"
 
 
 def test_the_worst_is_said_first(tmp_path: Path) -> None:
@@ -106,18 +106,18 @@ def with_device_of(root: Path, group: Group, mode: int = 0o660) -> list[Finding]
 
 def test_the_group_of_a_device_that_is_closed_is_named_by_number_and_joined_safely(tmp_path: Path) -> None:
     [one] = with_device_of(tmp_path, Group(gid=992, name="render"))
-    assert (one.grade, one.safe, one.mend) == ("error", True, "sudo usermod -aG render grace")
+    assert (one.grade, one.safe, one.remedy) == ("error", True, "sudo usermod -aG render grace")
     assert one.what == "you may not use /dev/kfd (group 992 render, mode 660)"
 
 
 def test_a_group_that_would_not_help_is_not_offered(tmp_path: Path) -> None:
     [one] = with_device_of(tmp_path, Group(gid=992, name="render"), mode=0o600)
-    assert (one.safe, one.mend) == (False, "")
+    assert (one.safe, one.remedy) == (False, "")
 
 
 def test_a_group_without_a_name_here_is_told_by_number(tmp_path: Path) -> None:
     rights, nameless = with_device_of(tmp_path, Group(gid=108))
-    assert (rights.mend, rights.safe) == ("", False)
+    assert (rights.remedy, rights.safe) == ("", False)
     assert nameless.what == "no group here has the number 108"
 
 
@@ -187,7 +187,7 @@ def test_an_apu_that_reaches_half_of_the_memory_is_told_how_to_reach_more(tmp_pa
     root = machine(tmp_path, STRIX_HALO, memory=124 * GIB)
     [one] = named(root, "graphics-memory")
     assert one.grade == "note"
-    assert f"ttm pages_limit={120 * GIB // 4096}'" in one.mend
+    assert f"ttm pages_limit={120 * GIB // 4096}'" in one.remedy
     assert not one.safe
     [wanted] = named(root, "graphics-memory", "ollama")
     assert "96.00 GiB" in wanted.what
@@ -222,7 +222,7 @@ def test_user_namespaces_that_are_off_are_told_to_a_user(tmp_path: Path) -> None
 
 def test_a_user_without_ranges_for_rootless_engines_is_told_how_to_get_them(tmp_path: Path) -> None:
     [one] = named(machine(tmp_path / "without"), "sub-ids")
-    assert one.mend.endswith(" grace")
+    assert one.remedy.endswith(" grace")
     ranges = {"etc/subuid": "grace:100000:65536\n", "etc/subgid": "1000:100000:65536\n"}
     assert named(machine(tmp_path / "with", more=ranges), "sub-ids") == []
 
@@ -231,7 +231,7 @@ def test_variables_that_leak_are_told_and_others_are_not_kept(tmp_path: Path) ->
     more = {"proc/self/environ": "HSA_OVERRIDE_GFX_VERSION=11.0.0\0TOKEN=secret\0PYTHONPATH=\0"}
     root = machine(tmp_path, more=more)
     [one] = named(root, "variable")
-    assert (one.grade, one.mend) == ("warning", "unset HSA_OVERRIDE_GFX_VERSION")
+    assert (one.grade, one.remedy) == ("warning", "unset HSA_OVERRIDE_GFX_VERSION")
     assert "secret" not in report(root).model_dump_json()
 
 

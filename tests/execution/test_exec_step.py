@@ -247,9 +247,9 @@ def test_a_known_issue_in_the_output_is_told_with_its_cause_and_remedy(workshop:
     with pytest.raises(CompileError) as caught:
         workshop.run(step)
     assert caught.value.issue == "cmake-minimum"
-    assert "CMAKE_POLICY_VERSION_MINIMUM" in caught.value.mend
+    assert "CMAKE_POLICY_VERSION_MINIMUM" in caught.value.remedy
     assert caught.value.detail.startswith("CMake Error at third_party/psimd")
-    assert from_dict(caught.value.as_dict()).mend == caught.value.mend
+    assert from_dict(caught.value.as_dict()).remedy == caught.value.remedy
 
 
 def test_the_first_command_that_fails_is_the_last_that_runs(workshop: Workshop) -> None:

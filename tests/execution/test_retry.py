@@ -66,7 +66,7 @@ def test_where_one_process_alone_was_too_large_there_is_no_second_try() -> None:
     assert "a single process (compile) had taken 512.0 MiB of at most 513.0 MiB" in told.cause
     assert "raise --memory" in told.next_step
     assert told.remedy_unavailable
-    assert "--jobs" not in told.next_step + told.mend
+    assert "--jobs" not in told.next_step + told.remedy
 
 
 def test_what_jobs_wanted_when_memory_ran_out_is_learnt(home: Home) -> None:

@@ -12,21 +12,21 @@ from tests.making import lock_of
 
 from rocwheel.errors import InputError
 from rocwright.catalog.load import builtin_catalog
-from rocwright.catalog.mend import Mend
+from rocwright.catalog.remedy import RemedyAction
 from rocwright.model.steps import RunAction, Step
 from rocwright.plan.make import make_plan
-from rocwright.plan.remedies import assigned, mended_commands, mended_environment
+from rocwright.plan.remedies import assigned, remedied_commands, remedied_environment
 from rocwright.resolve.files import read_lock, write_lock
 from rocwright.resolve.model import Lock, Remedy
 
-ACTION: TypeAdapter[Mend] = TypeAdapter(Mend)
+ACTION: TypeAdapter[RemedyAction] = TypeAdapter(RemedyAction)
 
 
-def action(**said: Any) -> Mend:
+def action(**said: Any) -> RemedyAction:
     return ACTION.validate_python(said)
 
 
-def remedy(component: str, done: Mend, **other: Any) -> Remedy:
+def remedy(component: str, done: RemedyAction, **other: Any) -> Remedy:
     said: dict[str, Any] = {
         "issue": "an-issue",
         "component": component,
@@ -93,10 +93,10 @@ def test_an_edit_goes_into_the_tree_of_the_component_that_it_names() -> None:
 def test_a_value_is_joined_to_what_a_variable_holds_where_the_action_says_so() -> None:
     flags = {"CXXFLAGS": "-include cstdint"}
     joined = action(kind="set", variables=flags, join=" ")
-    assert mended_environment({"CXXFLAGS": "-O2"}, [joined]) == {"CXXFLAGS": "-O2 -include cstdint"}
-    assert mended_environment({}, [joined]) == flags
-    assert mended_environment({"CXXFLAGS": "-O2"}, [action(kind="set", variables=flags)]) == flags
-    assert mended_environment({"A": "1"}, [action(kind="unset", variables=["A", "B"])]) == {}
+    assert remedied_environment({"CXXFLAGS": "-O2"}, [joined]) == {"CXXFLAGS": "-O2 -include cstdint"}
+    assert remedied_environment({}, [joined]) == flags
+    assert remedied_environment({"CXXFLAGS": "-O2"}, [action(kind="set", variables=flags)]) == flags
+    assert remedied_environment({"A": "1"}, [action(kind="unset", variables=["A", "B"])]) == {}
 
 
 def test_what_the_recipes_own_shell_sets_is_mended_behind_it() -> None:
@@ -105,7 +105,7 @@ def test_what_the_recipes_own_shell_sets_is_mended_behind_it() -> None:
         action(kind="unset", variables=["A"]),
         action(kind="set", variables={"B": "it's"}),
     ]
-    assert mended_commands(commands, actions) == (
+    assert remedied_commands(commands, actions) == (
         "export A=1 B='x y'",
         "unset A",
         "export B='it'\"'\"'s'",
@@ -137,7 +137,7 @@ def test_what_a_recipe_takes_in_from_a_file_is_mended_behind_it(taken: str) -> N
     gone = action(kind="unset", variables=["LEAKED"])
     put = action(kind="set", variables={"A": "1"})
     more = action(kind="set", variables={"FLAGS": "-g"}, join=" ")
-    assert mended_commands([taken, "make"], (gone, put, more)) == (
+    assert remedied_commands([taken, "make"], (gone, put, more)) == (
         taken,
         "unset LEAKED",
         "export A=1",
@@ -147,7 +147,7 @@ def test_what_a_recipe_takes_in_from_a_file_is_mended_behind_it(taken: str) -> N
 
 @pytest.mark.parametrize("command", [". ./env.sh && make", "./env.sh", "make . all", "echo source a b"])
 def test_a_command_that_does_more_than_take_in_a_file_stays_as_it_is(command: str) -> None:
-    assert mended_commands([command], (action(kind="unset", variables=["LEAKED"]),)) == (command,)
+    assert remedied_commands([command], (action(kind="unset", variables=["LEAKED"]),)) == (command,)
 
 
 def test_a_step_goes_on_with_the_same_command_of_its_recipe_whatever_comes_before_it() -> None:

@@ -34,7 +34,7 @@ class      = "compile"
 means      = "the tree asks for something too old"
 cause      = "a newer tool refuses it"
 remedy     = "Set MINIMUM=3.5."
-mend       = [{ kind = "set", variables = { MINIMUM = "3.5" } }]
+remedies   = [{ kind = "set", variables = { MINIMUM = "3.5" } }]
 patterns   = ["minimum is too old"]
 examples   = ["minimum is too old"]
 no_match   = ["minimum is fine"]

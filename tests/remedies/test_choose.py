@@ -20,32 +20,32 @@ NOW = "2026-01-01T00:00:00Z"
 STEP = "llama.cpp"
 
 
-def issue(*mend: dict[str, Any]) -> Issue:
+def issue(*actions: dict[str, Any]) -> Issue:
     said = {"name": "cmake-minimum", "class": "compile", "means": "m", "cause": "c", "remedy": "r"}
     texts = {"patterns": ["x"], "examples": ["x"], "no_match": ["y"], "source": ["s"]}
-    return Issue.model_validate(said | texts | {"confidence": "low: quoted", "mend": mend})
+    return Issue.model_validate(said | texts | {"confidence": "low: quoted", "remedies": actions})
 
 
 def plan_of(lock: Lock) -> Plan:
     return make_plan(lock, builtin_catalog())
 
 
-def case(*mend: dict[str, Any], lock: Lock | None = None, **other: Any) -> Case:
+def case(*actions: dict[str, Any], lock: Lock | None = None, **other: Any) -> Case:
     lock = lock or lock_of("llama-vulkan", "gfx1151")
     plan = plan_of(lock)
     step = next(one for one in plan.steps if one.name == STEP)
-    return Case(issue=issue(*mend), step=step, failed="x", lock=lock, plan=plan, **other)
+    return Case(issue=issue(*actions), step=step, failed="x", lock=lock, plan=plan, **other)
 
 
-def offer(*mend: dict[str, Any], **other: Any) -> Offer:
-    return choose(case(*mend, **other), builtin_catalog(), plan_of, NOW)
+def offer(*actions: dict[str, Any], **other: Any) -> Offer:
+    return choose(case(*actions, **other), builtin_catalog(), plan_of, NOW)
 
 
 EDIT = {"file": "a.c", "include": "<cstdint>", "why": "it is missing"}
 
 
 @pytest.mark.parametrize(
-    ("mend", "why"),
+    ("action", "why"),
     [
         ({"kind": "set", "variables": {"A": "1"}, "scope": "run"}, "where the thing runs"),
         ({"kind": "set", "variables": {"HSA_OVERRIDE_GFX_VERSION": "11.0.0"}}, "in a build:"),
@@ -62,9 +62,9 @@ EDIT = {"file": "a.c", "include": "<cstdint>", "why": "it is missing"}
     ids=lambda one: one["kind"] if isinstance(one, dict) else None,
 )
 def test_an_action_that_cannot_be_taken_says_why_and_the_next_is_tried(
-    mend: dict[str, Any], why: str
+    action: dict[str, Any], why: str
 ) -> None:
-    found = offer(mend, {"kind": "set", "variables": {"B": "2"}}, jobs=1)
+    found = offer(action, {"kind": "set", "variables": {"B": "2"}}, jobs=1)
     assert found.remedy is not None
     assert found.remedy.action.kind == "set"
     assert len(found.why) == 1
@@ -72,8 +72,8 @@ def test_an_action_that_cannot_be_taken_says_why_and_the_next_is_tried(
 
 
 def test_what_is_in_the_lock_or_did_not_help_at_this_version_is_not_tried_again() -> None:
-    mend = {"kind": "set", "variables": {"A": "1"}}
-    first = offer(mend).remedy
+    action = {"kind": "set", "variables": {"A": "1"}}
+    first = offer(action).remedy
     assert first is not None
     lock = lock_of("llama-vulkan", "gfx1151")
     for change, why in (
@@ -84,17 +84,17 @@ def test_what_is_in_the_lock_or_did_not_help_at_this_version_is_not_tried_again(
         ),
     ):
         with_it = lock.model_copy(update={"remedies": (first.model_copy(update=change),)})
-        found = offer(mend, lock=with_it)
+        found = offer(action, lock=with_it)
         assert found.remedy is None
         assert why in found.why[0]
     older = first.model_copy(update={"outcome": "useless", "version": "0.0.1"})
-    assert offer(mend, lock=lock.model_copy(update={"remedies": (older,)})).remedy is not None
+    assert offer(action, lock=lock.model_copy(update={"remedies": (older,)})).remedy is not None
 
 
 def test_what_makes_the_lock_anew_is_not_tried_where_nothing_outside_answers() -> None:
-    mend = {"kind": "packages", "names": ["torch-headers"]}
-    assert offer(mend).remedy is not None
-    assert "the index is silent" in offer(mend, silent="the index is silent").why[0]
+    action = {"kind": "packages", "names": ["torch-headers"]}
+    assert offer(action).remedy is not None
+    assert "the index is silent" in offer(action, silent="the index is silent").why[0]
 
 
 def test_a_bound_of_jobs_is_kept_as_bytes_for_one_and_changes_no_key() -> None:
@@ -113,11 +113,11 @@ def test_every_action_of_the_catalog_that_a_build_can_have_is_offered_or_refused
     plan = plan_of(lock)
     step = next(one for one in plan.steps if one.name == "pytorch")
     for one in the_issues()[0].values():
-        if one.mend:
+        if one.remedies:
             found = choose(
                 Case(issue=one, step=step, failed="x", lock=lock, plan=plan), builtin_catalog(), plan_of, NOW
             )
-            assert found.remedy or len(found.why) == len(one.mend)
+            assert found.remedy or len(found.why) == len(one.remedies)
 
 
 def trial(lock: Lock) -> Lock:

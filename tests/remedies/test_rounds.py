@@ -29,11 +29,11 @@ PACKAGES = {"kind": "packages", "names": ["torch-headers"]}
 VARIABLE = {"kind": "set", "variables": {"A": "1"}}
 
 
-def known(monkeypatch: pytest.MonkeyPatch, *mend: dict[str, Any]) -> None:
+def known(monkeypatch: pytest.MonkeyPatch, *actions: dict[str, Any]) -> None:
     """The catalog knows one failure, with these actions."""
     said = {"name": "known", "class": "compile", "means": "m", "cause": "c", "remedy": "r"}
     texts = {"patterns": ["x"], "examples": ["x"], "no_match": ["y"], "source": ["s"]}
-    found = Issue.model_validate(said | texts | {"confidence": "low: quoted", "mend": mend})
+    found = Issue.model_validate(said | texts | {"confidence": "low: quoted", "remedies": actions})
     monkeypatch.setattr(issues, "_the_issues", lambda _: ({"known": found}, ErrorLines()))
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.making import deb, digest, index_pin, lock_of
 
-from rocwright.catalog.mend import SetVariables
+from rocwright.catalog.remedy import SetVariables
 from rocwright.model.steps import FilePin, ImageOrigin, PackageOrigin
 from rocwright.model.versions import package_order, step_between
 from rocwright.resolve.difference import BUILD_PYTHON, ROOT, Change, difference, taking

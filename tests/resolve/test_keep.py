@@ -12,15 +12,15 @@ from tests.making import deb, lock_of
 
 from rocwheel.errors import ConflictError
 from rocwright.catalog.load import builtin_catalog
-from rocwright.catalog.mend import Mend
 from rocwright.catalog.model import Base, BaseRelease, Component
 from rocwright.catalog.place import Place
+from rocwright.catalog.remedy import RemedyAction
 from rocwright.plan.make import make_plan
 from rocwright.resolve.lock import make_lock, versions_in
 from rocwright.resolve.model import Lock, LockedComponent, LockedPython, LockedRoot, Remedy, Role
 from rocwright.resolve.upstream import OfflineUpstream
 
-ACTION: TypeAdapter[Mend] = TypeAdapter(Mend)
+ACTION: TypeAdapter[RemedyAction] = TypeAdapter(RemedyAction)
 
 
 class Asked(OfflineUpstream):

@@ -18,7 +18,7 @@ from tests.watch.conftest import (
 )
 
 from rocwright.catalog.issue import FixedIn, Issue
-from rocwright.catalog.mend import SetVariables
+from rocwright.catalog.remedy import SetVariables
 from rocwright.model.steps import FilePin, IndexOrigin
 from rocwright.resolve.model import Remedy
 from rocwright.watch.model import ALARM_EXIT, SILENT_EXIT, News

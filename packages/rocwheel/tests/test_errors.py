@@ -44,10 +44,19 @@ def test_an_error_comes_back_from_another_process_as_it_was(failure: FailureClas
 
 
 def test_an_error_that_was_kept_under_the_names_of_before_still_reads() -> None:
-    old = {"class": "compile", "what": "w", "again": "yes", "known": "k", "issue": "i", "no_heal": "n"}
+    old = {
+        "class": "compile",
+        "what": "w",
+        "again": "yes",
+        "known": "k",
+        "issue": "i",
+        "no_heal": "n",
+        "mend": "m",
+    }
     error = from_dict(old)
     assert (error.message, error.retryable, error.issue, error.known_issue) == ("w", True, "i", "k")
     assert current_names(old)["remedy_unavailable"] == "n"
+    assert error.remedy == "m"
 
 
 @pytest.mark.parametrize("data", [{}, {"class": "unheard of"}, {"message": "x"}])

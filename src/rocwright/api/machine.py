@@ -10,9 +10,9 @@ from rocwright.api.gpus import AUTO, chosen_targets, named_gpus, silent
 
 if TYPE_CHECKING:
     from rocwright.diagnosis.diagnose import Diagnosis
+    from rocwright.doctor.apply import Applied
     from rocwright.doctor.doctor import Report
     from rocwright.doctor.findings.model import Finding
-    from rocwright.doctor.mend import Mended
     from rocwright.home import Home
     from rocwright.machine.tree import Tree
 
@@ -87,14 +87,14 @@ def doctor(
     return report
 
 
-def apply_remedies(report: Report, wanted: Callable[[Finding], bool]) -> tuple[Mended, ...]:
+def apply_remedies(report: Report, wanted: Callable[[Finding], bool]) -> tuple[Applied, ...]:
     """Run the commands of a `doctor`'s report that are safe, each only where `wanted` says so of its finding.
 
     Gives each command with its exit status, None where it was not run. Raises InputError for a report on
     another machine.
     """
     from rocwheel.errors import InputError
-    from rocwright.doctor.mend import mend
+    from rocwright.doctor.apply import apply
 
     if not report.live:
         raise InputError(
@@ -102,7 +102,7 @@ def apply_remedies(report: Report, wanted: Callable[[Finding], bool]) -> tuple[M
             cause="--fix changes this machine, and --root describes another one",
             next_step="run rocwright doctor --fix on that machine, without --root",
         )
-    return mend(report.findings, wanted)
+    return apply(report.findings, wanted)
 
 
 def _write_bundle(path: Path, report: Report, tree: Tree, home: Home) -> None:

@@ -12,10 +12,11 @@ from pydantic import AfterValidator, Field
 
 from rocwheel.errors import FailureClass
 from rocwheel.model import Frozen
+from rocwheel.toml.old_keys import WithOldKeys
 from rocwheel.toml.read import Reader
 from rocwright.catalog.folders import catalog_folders
-from rocwright.catalog.mend import Mend, Name, Text
 from rocwright.catalog.phase import Phase
+from rocwright.catalog.remedy import Name, RemedyAction, Text
 from rocwright.model.edits import Range
 
 Role = Literal["cause", "follows", "warns"]
@@ -75,15 +76,16 @@ class ErrorLine(Signature):
 
 
 class FixedIn(Frozen):
-    """The versions of a component in which upstream has mended something, and where that is known from."""
+    """The versions of a component in which upstream has fixed something, and where that is known from."""
 
     component: Name
     versions: Annotated[Range, Field(min_length=1)]
     source: Text
 
 
-class Issue(Signature):
-    """A known failure: what it `means`, its likely `cause`, the `remedy` in words, and by a machine (`mend`).
+class Issue(WithOldKeys, Signature):
+    """A known failure: what it `means`, its likely `cause`, the `remedy` in words, and `remedies` that a
+    machine can take, the likeliest first.
 
     `components` are those in whose logs it was seen (none: any), `versions` those of them that have it,
     `targets` the GPUs, `bases` the bases (by name, or one release of it), `phases` what was being done (none:
@@ -92,10 +94,12 @@ class Issue(Signature):
     it is followed. `confidence` is how sure the facts are, by the words of the catalog.
     """
 
+    OLD_KEYS = {"mend": "remedies"}
+
     means: Text
     cause: Text
     remedy: Text
-    mend: tuple[Mend, ...] = ()
+    remedies: tuple[RemedyAction, ...] = ()
     components: tuple[Name, ...] = ()
     versions: dict[Name, Range] = {}
     targets: tuple[str, ...] = ()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from rocwright.catalog.load import Catalog, kept_from_builds
-from rocwright.catalog.mend import Mend, SetVariables, UnsetVariables
+from rocwright.catalog.remedy import RemedyAction, SetVariables, UnsetVariables
 from rocwright.model.step_environment import FIXED
 
 
-def refused(action: Mend, catalog: Catalog) -> str:
+def refused(action: RemedyAction, catalog: Catalog) -> str:
     """Why an action may be in no build, or ""."""
     if not isinstance(action, SetVariables | UnsetVariables):
         return ""

@@ -12,7 +12,7 @@ from pydantic import Field
 from rocwheel.model import Frozen
 from rocwheel.toml.read import Reader
 from rocwright.catalog.folders import catalog_folders
-from rocwright.catalog.mend import Name, Text
+from rocwright.catalog.remedy import Name, Text
 
 WATCHLIST = "watchlist.toml"
 

@@ -17,8 +17,15 @@ from rocwright.catalog.issue import (
     read_issues,
 )
 from rocwright.catalog.load import Catalog
-from rocwright.catalog.mend import AddPackages, Mend, PickVersion, SetVariables, TakeEdit, UnsetVariables
 from rocwright.catalog.refuse import refused
+from rocwright.catalog.remedy import (
+    AddPackages,
+    PickVersion,
+    RemedyAction,
+    SetVariables,
+    TakeEdit,
+    UnsetVariables,
+)
 from rocwright.model.edits import check_inside
 from rocwright.model.versions import version_in
 from rocwright.resolve.aliases import ROCM
@@ -70,34 +77,34 @@ def _issue(issue: Issue, catalog: Catalog) -> Found:
     for name in issue.versions:
         if name not in issue.components:
             yield "versions", f"{name} is not among the components"
-    for number, mend in enumerate(issue.mend):
-        yield from ((f"mend.{number}.{where}", what) for where, what in _mend(mend, issue, catalog))
+    for number, action in enumerate(issue.remedies):
+        yield from ((f"remedies.{number}.{where}", what) for where, what in _action(action, issue, catalog))
 
 
-def _mend(mend: Mend, issue: Issue, catalog: Catalog) -> Found:
+def _action(action: RemedyAction, issue: Issue, catalog: Catalog) -> Found:
     """What is wrong in an action: names that nobody knows, versions that nobody has, edits of no file.
 
     A component in whose logs the issue was seen is known, also where no recipe is: it may come with others.
     """
-    match mend:
+    match action:
         case AddPackages():
-            for name in mend.names:
+            for name in action.names:
                 if name not in catalog.system.packages:
                     yield "names", f"{name} is not known"
-        case SetVariables() | UnsetVariables() if mend.scope == "build":
-            if why := refused(mend, catalog):
+        case SetVariables() | UnsetVariables() if action.scope == "build":
+            if why := refused(action, catalog):
                 yield "variables", why
         case PickVersion():
-            known = list(_versions(mend.component, catalog))
+            known = list(_versions(action.component, catalog))
             if not known:
-                yield "component", f"{mend.component} is not known"
-            elif not any(version_in(one, mend.versions) for one in known):
-                yield "versions", f"the catalog has no {mend.component} {mend.versions}"
+                yield "component", f"{action.component} is not known"
+            elif not any(version_in(one, action.versions) for one in known):
+                yield "versions", f"the catalog has no {action.component} {action.versions}"
         case TakeEdit():
-            if mend.component not in {*catalog.components, *issue.components}:
-                yield "component", f"{mend.component} is not known"
+            if action.component not in {*catalog.components, *issue.components}:
+                yield "component", f"{action.component} is not known"
             try:
-                check_inside(mend.edit.file)
+                check_inside(action.edit.file)
             except ValueError as error:
                 yield "edit.file", str(error)
 

@@ -34,7 +34,7 @@ Known = Annotated[str, Field(min_length=1)]
 Sources = Annotated[tuple[Known, ...], Field(min_length=1)]
 
 FILLED = frozenset({"user", "groups", "gids", "number", "pages", "module", "path", "pci", "gpu", "variable"})
-"""What doctor fills in in commands that mend."""
+"""What doctor fills in in commands that help."""
 
 
 class MachinesFile(Frozen):
@@ -106,9 +106,9 @@ def _host(host: HostFile, catalog: Catalog) -> Found:
     for number, link in enumerate(host.link):
         yield from unknown(f"link.{number}.feature", [link.feature], features)
     for place, one in _concerns(host):
-        filled = re.findall(r"{(\w*)}", one.mend)
+        filled = re.findall(r"{(\w*)}", one.remedy)
         yield from (
-            (f"{place}.mend", f"{{{name}}} is not a known placeholder")
+            (f"{place}.remedy", f"{{{name}}} is not a known placeholder")
             for name in filled
             if name not in FILLED
         )

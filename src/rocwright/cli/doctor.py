@@ -80,7 +80,7 @@ def _coloured(text: str, what: str) -> str:
 def _fix(report: Report) -> None:
     from rocwright import api
 
-    done = api.apply_remedies(report, lambda one: click.confirm(f"{one.what}\nrun: {one.mend} ?", err=True))
+    done = api.apply_remedies(report, lambda one: click.confirm(f"{one.what}\nrun: {one.remedy} ?", err=True))
     if not done:
         say("no fix is safe to run automatically; read the commands above and run those that you want")
     for one in done:

@@ -72,7 +72,10 @@ def _tell(one: Issue) -> None:
         ("class", one.failure.value),
         ("cause", one.cause),
         ("remedy", one.remedy),
-        *(("heal", f"rocwright build --heal {does(action, 'the step that fails')}") for action in one.mend),
+        *(
+            ("heal", f"rocwright build --heal {does(action, 'the step that fails')}")
+            for action in one.remedies
+        ),
         *(("looks", line.strip()) for line in one.examples),
         *(("mended", f"{each.component} {each.versions}") for each in one.fixed_in),
         *(("follow", address) for address in one.upstream),

@@ -1,4 +1,4 @@
-"""Printing: errors with what mends them."""
+"""Printing: errors with what helps."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from rocwright.failures import as_known
 
 
 def tell(error: RocwrightError, subject: str = "") -> None:
-    """Print an error: class, what, detail, cause, what mends it, next step."""
-    plainly.tell(error, subject, _mends(error))
+    """Print an error: class, what, detail, cause, what helps, next step."""
+    plainly.tell(error, subject, _remedies(error))
 
 
-def _mends(error: RocwrightError) -> tuple[tuple[str, str], ...]:
-    """What mends it: by a machine where it can, and by hand."""
+def _remedies(error: RocwrightError) -> tuple[tuple[str, str], ...]:
+    """What helps: by a machine where it can, and by hand."""
     if error.heal:
-        return ("fix", f"rocwright build --heal   {error.heal}"), ("or", error.mend)
-    return ("fix", error.mend), ("heal", error.remedy_unavailable)
+        return ("fix", f"rocwright build --heal   {error.heal}"), ("or", error.remedy)
+    return ("fix", error.remedy), ("heal", error.remedy_unavailable)
 
 
 def tell_any(error: Exception, *, as_json: bool = False) -> int:
     """Print any failure (also as JSON on standard output, if asked); gives the exit code of its class."""
     told = as_known(error)
-    return plainly.tell_any(told, _mends(told), as_json=as_json)
+    return plainly.tell_any(told, _remedies(told), as_json=as_json)

@@ -46,12 +46,12 @@ class Shown(Frozen):
     findings: tuple[Finding, ...] = ()
 
 
-Bring = Literal["evidence", "device", "mend", "before", "time", "anew"]
+Bring = Literal["evidence", "device", "fix", "before", "time", "anew"]
 
 
 class Lack(NamedTuple):
     """Why a lock has not earned a channel, in words, and what would bring it: evidence, evidence of a
-    device, a check that is mended, the channel before, time, or a second build without a compiler cache."""
+    device, a check that is fixed, the channel before, time, or a second build without a compiler cache."""
 
     why: str
     bring: Bring
@@ -71,7 +71,7 @@ def missing(
         )
     wrong = [one.name for one in shown.findings if not one.ok]
     if wrong:
-        return Lack(f"not right: {', '.join(wrong[:3])}", "mend")
+        return Lack(f"not right: {', '.join(wrong[:3])}", "fix")
     done = {one.check for one in shown.findings if not one.absent}
     lacking = [name for name in channel.checks if name not in done]
     if lacking == [ANEW] and (told := next((one for one in shown.findings if one.check == ANEW), None)):

@@ -117,7 +117,7 @@ def _brings(bring: Bring, build: str) -> str:
     match bring:
         case "device":
             return f"on a machine with such a device and the same records: {build}"
-        case "mend":
+        case "fix":
             return f"fix what fails, then {build}"
         case "anew":
             words = build.removeprefix("rocwright build ").removesuffix(" --verify")

@@ -84,7 +84,7 @@ def add_known(error: RocwrightError, found: Diagnosis) -> None:
     """Tell the known issue that explains an error: what it means, its cause, its remedy."""
     if found.cause is not None:
         issue = found.cause.issue
-        error.issue, error.known_issue, error.mend = issue.name, issue.means, issue.remedy
+        error.issue, error.known_issue, error.remedy = issue.name, issue.means, issue.remedy
         error.cause = issue.cause
 
 
@@ -124,7 +124,7 @@ def explain(error: RocwrightError, where: Where) -> None:
     """Look into what an error tells of a program's output, where nothing is known of it yet."""
     issue = issue_of(error)
     if issue is not None and issue.ended:
-        error.issue, error.known_issue, error.mend = issue.name, issue.means, issue.remedy
+        error.issue, error.known_issue, error.remedy = issue.name, issue.means, issue.remedy
     if error.failure not in _TOLD_BY_LOGS or error.issue or not (error.detail or error.cause):
         return
     watch = Watch(lambda: where)

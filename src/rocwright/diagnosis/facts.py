@@ -1,4 +1,4 @@
-"""What is known of the machines around the cards: what goes wrong there, why, and what mends it."""
+"""What is known of the machines around the cards: what goes wrong there, why, and what helps."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from rocwheel.model import Frozen
+from rocwheel.toml.old_keys import WithOldKeys
 from rocwheel.toml.read import Reader, parse
 from rocwright.catalog.folders import catalog_folders
 from rocwright.catalog.sizes import Size
@@ -22,16 +23,18 @@ Grade = Literal["ok", "note", "warning", "error"]
 Text = Annotated[str, Field(min_length=1)]
 
 
-class Concern(Frozen):
-    """Why something matters, to which stacks (globs; with "!" before it, not these), and what mends it.
+class Concern(WithOldKeys):
+    """Why something matters, to which stacks (globs; with "!" before it, not these), and what helps.
 
-    `mend` is a command with places to fill in such as {user}; a `safe` one harms nothing and can be taken
+    `remedy` is a command with places to fill in such as {user}; a `safe` one harms nothing and can be taken
     back, so that `--fix` offers to run it.
     """
 
+    OLD_KEYS = {"mend": "remedy"}
+
     why: Text
     stacks: tuple[str, ...] = ("*",)
-    mend: str = ""
+    remedy: str = ""
     safe: bool = False
     source: Text
 

@@ -1,1 +1,1 @@
-"""Is this machine fit to build and to run, and what mends it?"""
+"""Is this machine fit to build and to run, and what helps?"""

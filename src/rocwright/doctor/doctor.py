@@ -96,7 +96,7 @@ def examine(
         why = f"{error.cause}: earlier builds on this machine are not counted below"
         findings.append(
             Finding(
-                name="records", grade="warning", what=error.message, why=why, mend="rocwright records check"
+                name="records", grade="warning", what=error.message, why=why, remedy="rocwright records check"
             )
         )
     findings.sort(key=lambda one: ORDER.index(one.grade))

@@ -43,7 +43,7 @@ def _finding(one: Finding, style: Style) -> Iterator[str]:
     for label, text in (
         ("why", one.why),
         ("for", ", ".join(one.stacks) if len(one.stacks) <= MANY else many),
-        ("fix", f"{one.mend}{'   (safe: --fix)' if one.safe else ''}" if one.mend else ""),
+        ("fix", f"{one.remedy}{'   (safe: --fix)' if one.safe else ''}" if one.remedy else ""),
     ):
         if text:
             yield f"{'':9}{label:<5} {text}"

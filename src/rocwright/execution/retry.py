@@ -73,7 +73,7 @@ class Tries:
             subject=error.subject,
         )
         both.peak_memory = error.peak_memory
-        both.issue, both.known_issue, both.mend = error.issue, error.known_issue, error.mend
+        both.issue, both.known_issue, both.remedy = error.issue, error.known_issue, error.remedy
         return both
 
 

@@ -12,7 +12,7 @@ from rocwright.export.model import File, Files, Subject, lines_of, variable
 from rocwright.export.quote import comment, shell
 from rocwright.model.step_environment import SOURCE
 from rocwright.model.steps import RunAction, Step
-from rocwright.plan.remedies import actions_for, mended_environment
+from rocwright.plan.remedies import actions_for, remedied_environment
 from rocwright.plan.values import chosen_values, expand, present
 
 _OPEN, _CLOSE = "\ue000", "\ue001"
@@ -121,7 +121,7 @@ def _own(step: Step, subject: Subject) -> dict[str, str]:
         name: expand(value, stands, f"{component.name}: {name}")
         for name, value in chosen_values(recipe, present(subject.lock)).items()
     }
-    mended = mended_environment(found, actions_for(subject.lock, locked.name))
+    mended = remedied_environment(found, actions_for(subject.lock, locked.name))
     return {name: value for name, value in mended.items() if name in found}
 
 

@@ -25,7 +25,7 @@ from rocwright.plan.domain import digests, domain_of
 from rocwright.plan.edits import edits_as_written, edits_for
 from rocwright.plan.labels import image_labels
 from rocwright.plan.packages import WHEEL_OUTPUT, fetched, wheel_steps
-from rocwright.plan.remedies import actions_for, check_remedies, edits_of, memory_of, mended_commands
+from rocwright.plan.remedies import actions_for, check_remedies, edits_of, memory_of, remedied_commands
 from rocwright.plan.roots import root_steps
 from rocwright.plan.values import environment_of, present, versions_of
 from rocwright.resolve.aliases import PYTHON, ROCM, base_of, catalog_for
@@ -264,10 +264,10 @@ class _Maker:
         self.steps += downloads
         setup, actions = self._setup(component, locked), actions_for(self.lock, component.name)
         run = (*component.prepare_of(locked.version), PACK_TREE) if prepare else component.run
-        commands = mended_commands((*setup, *run), actions)
+        commands = remedied_commands((*setup, *run), actions)
         resume = 0
         if component.resume and not prepare:
-            before = mended_commands((*setup, *run[: component.resume - 1]), actions)
+            before = remedied_commands((*setup, *run[: component.resume - 1]), actions)
             resume = len(before) + 1
         commands = tuple(one.replace(ARCHITECTURE, self.lock.request.architecture) for one in commands)
         # as the recipe has it for all GPUs, and for those asked for where that is something else

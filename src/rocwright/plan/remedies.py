@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 from rocwheel.errors import InputError
 from rocwright.catalog.load import Catalog
-from rocwright.catalog.mend import Mend, SetVariables, TakeEdit, UnsetVariables
 from rocwright.catalog.refuse import refused
+from rocwright.catalog.remedy import RemedyAction, SetVariables, TakeEdit, UnsetVariables
 from rocwright.model.edits import Edit
 from rocwright.resolve.model import Lock
 
 
-def actions_for(lock: Lock, component: str) -> tuple[Mend, ...]:
+def actions_for(lock: Lock, component: str) -> tuple[RemedyAction, ...]:
     """What remedies do where a component is built."""
     return tuple(one.action for one in lock.in_force if one.component == component)
 
@@ -34,7 +34,7 @@ def memory_of(lock: Lock, component: str) -> int:
     return max((one.memory for one in lock.in_force if one.component == component), default=0)
 
 
-def mended_environment(env: Mapping[str, str], actions: Iterable[Mend]) -> dict[str, str]:
+def remedied_environment(env: Mapping[str, str], actions: Iterable[RemedyAction]) -> dict[str, str]:
     """An environment as remedies change it."""
     found = dict(env)
     for action in actions:
@@ -49,7 +49,7 @@ def mended_environment(env: Mapping[str, str], actions: Iterable[Mend]) -> dict[
     return found
 
 
-def mended_commands(commands: Sequence[str], actions: Iterable[Mend]) -> tuple[str, ...]:
+def remedied_commands(commands: Sequence[str], actions: Iterable[RemedyAction]) -> tuple[str, ...]:
     """A recipe's commands, with the remedies' words after each that does nothing but set variables of
     theirs, or takes in a file that may."""
     said = [word for action in actions for word in _words(action)]
@@ -74,7 +74,7 @@ class _Word:
     again: bool = True
 
 
-def _words(action: Mend) -> Iterator[_Word]:
+def _words(action: RemedyAction) -> Iterator[_Word]:
     match action:
         case SetVariables():
             for name, value in action.variables.items():

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from rocwheel.errors import InputError
 from rocwright.catalog.model import Component, Env
 from rocwright.model.step_environment import FIXED
-from rocwright.plan.remedies import actions_for, mended_environment
+from rocwright.plan.remedies import actions_for, remedied_environment
 from rocwright.resolve.aliases import ROCM
 from rocwright.resolve.model import Lock, LockedComponent
 
@@ -40,7 +40,7 @@ def environment_of(
         name: expand(value, known, f"{component.name}: {name}")
         for name, value in chosen_values(recipe, present(lock) if have is None else have).items()
     }
-    return mended_environment(found, actions_for(lock, component.name))
+    return remedied_environment(found, actions_for(lock, component.name))
 
 
 def present(lock: Lock) -> frozenset[str]:

@@ -9,16 +9,16 @@ from typing import assert_never
 from rocwheel.errors import InputError
 from rocwright.catalog.issue import Issue
 from rocwright.catalog.load import Catalog
-from rocwright.catalog.mend import (
+from rocwright.catalog.refuse import refused
+from rocwright.catalog.remedy import (
     AddPackages,
     BoundJobs,
-    Mend,
     PickVersion,
+    RemedyAction,
     SetVariables,
     TakeEdit,
     UnsetVariables,
 )
-from rocwright.catalog.refuse import refused
 from rocwright.model.steps import Plan, Step
 from rocwright.model.versions import version_in
 from rocwright.remedies.words import does
@@ -62,7 +62,7 @@ def choose(case: Case, catalog: Catalog, planner: Planner, now: str) -> Offer:
     if locked is None:
         why = f"{case.step.component} is not a component of this lock, so no remedy can be stored for it"
         return Offer(remedy=None, why=(why,))
-    for action in case.issue.mend:
+    for action in case.issue.remedies:
         remedy = Remedy(
             issue=case.issue.name,
             component=locked.name,
@@ -100,7 +100,7 @@ def _not_here(remedy: Remedy, case: Case, catalog: Catalog) -> str:
     return refused(remedy.action, catalog) or _kind(remedy.action, case, catalog)
 
 
-def _kind(action: Mend, case: Case, catalog: Catalog) -> str:
+def _kind(action: RemedyAction, case: Case, catalog: Catalog) -> str:
     match action:
         case SetVariables() | UnsetVariables() | TakeEdit():
             return ""
@@ -147,7 +147,7 @@ def _packages(action: AddPackages, lock: Lock, catalog: Catalog) -> str:
     return "builds already have them" if set(names) <= set(root.wanted) else ""
 
 
-def _for_one(action: Mend, case: Case) -> int:
+def _for_one(action: RemedyAction, case: Case) -> int:
     """The bytes that a job is taken to want, so that no more jobs run than an action allows; 0 without one.
 
     Bytes hold on any machine, where a number of jobs is one machine's.

@@ -115,7 +115,7 @@ def offers(
     for name, error in built.failures:
         issue = issue_of(error)
         # a failure may say by itself why nothing can be done
-        if issue is not None and issue.mend and name in steps and not error.remedy_unavailable:
+        if issue is not None and issue.remedies and name in steps and not error.remedy_unavailable:
             case = Case(
                 issue=issue,
                 step=steps[name],

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from rocwheel.units import printable
-from rocwright.catalog.mend import (
+from rocwright.catalog.remedy import (
     AddPackages,
     BoundJobs,
-    Mend,
     PickVersion,
+    RemedyAction,
     SetVariables,
     TakeEdit,
     UnsetVariables,
@@ -18,12 +18,12 @@ from rocwright.catalog.mend import (
 from rocwright.resolve.model import Remedy
 
 
-def does(action: Mend, component: str) -> str:
+def does(action: RemedyAction, component: str) -> str:
     """What an action does, as the end of a sentence that begins with what does it; one line to be shown."""
     return printable(_does(action, component))
 
 
-def _does(action: Mend, component: str) -> str:
+def _does(action: RemedyAction, component: str) -> str:
     match action:
         case SetVariables() if action.join:
             put = listed(f"{value} to {name}" for name, value in action.variables.items())

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from rocwheel.errors import InputError
 from rocwright import __version__
 from rocwright.catalog.load import Catalog
-from rocwright.catalog.mend import AddPackages, Mend, PickVersion
 from rocwright.catalog.model import Component, Provided
 from rocwright.catalog.place import GitPlace, Place
+from rocwright.catalog.remedy import AddPackages, PickVersion, RemedyAction
 from rocwright.resolve.aliases import catalog_for
 from rocwright.resolve.choose import PYTHON, ROCM, Choice, choose
 from rocwright.resolve.constraints import Requirement
@@ -90,7 +90,7 @@ def brought(lock: Lock, catalog: Catalog, otherwise: Version) -> Version:
     return version_of
 
 
-def relocks(action: Mend) -> bool:
+def relocks(action: RemedyAction) -> bool:
     """Whether an action makes the lock anew, rather than what is planned from it."""
     return isinstance(action, PickVersion | AddPackages)
 

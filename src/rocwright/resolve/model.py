@@ -8,8 +8,8 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from rocwheel.files.atomic import sha256_bytes
 from rocwheel.model import Frozen
-from rocwright.catalog.mend import Mend, Name
 from rocwright.catalog.place import PlaceKind
+from rocwright.catalog.remedy import Name, RemedyAction
 from rocwright.model.architecture import Architecture
 from rocwright.model.steps import FilePin, Word
 from rocwright.resolve.row import row_name
@@ -171,7 +171,7 @@ class Remedy(Frozen):
     issue: Name
     component: Name
     version: Word
-    action: Mend
+    action: RemedyAction
     why: str
     source: tuple[str, ...] = ()
     step: str

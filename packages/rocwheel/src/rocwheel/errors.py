@@ -47,11 +47,15 @@ _EXIT_CODES = {
 }
 
 
+class OldKeyWarning(FutureWarning):
+    """A file of the user's has a key that is called otherwise today."""
+
+
 class RocwheelError(Exception):
     """A failure that a user can act on: `message` says what happened, `cause` why, `next_step` what to do.
 
     `detail` holds lines worth seeing as they are (the first error of a log, a list of names).
-    `issue` names the known issue that explains it, `known_issue` says what that means, `mend` is its remedy
+    `issue` names the known issue that explains it, `known_issue` says what that means, `remedy` what helps,
     in words, `heal` what `build --heal` would do about it, `remedy_unavailable` why it can do nothing.
     Subclasses only fix the failure class; the command line prints the error and exits with its code.
     """
@@ -71,7 +75,7 @@ class RocwheelError(Exception):
         self.next_step = next_step
         self.detail = detail
         self.subject = subject
-        self.issue = self.known_issue = self.mend = self.heal = self.remedy_unavailable = ""
+        self.issue = self.known_issue = self.remedy = self.heal = self.remedy_unavailable = ""
 
     def as_dict(self) -> dict[str, str]:
         """The error for `--json` and for the report that a step leaves behind."""
@@ -85,7 +89,7 @@ class RocwheelError(Exception):
             "retryable": "yes" if self.retryable else "",
             "issue": self.issue,
             "known_issue": self.known_issue,
-            "mend": self.mend,
+            "remedy": self.remedy,
             "heal": self.heal,
             "remedy_unavailable": self.remedy_unavailable,
         }
@@ -183,6 +187,7 @@ _RENAMED = {
     "again": "retryable",
     "known": "known_issue",
     "no_heal": "remedy_unavailable",
+    "mend": "remedy",
 }
 
 
@@ -203,8 +208,8 @@ def from_dict(data: dict[str, str]) -> RocwheelError:
         subject=data.get("subject", ""),
     )
     error.retryable = bool(data.get("retryable"))
-    error.issue, error.known_issue, error.mend = (
-        data.get(name, "") for name in ("issue", "known_issue", "mend")
+    error.issue, error.known_issue, error.remedy = (
+        data.get(name, "") for name in ("issue", "known_issue", "remedy")
     )
     return error
 

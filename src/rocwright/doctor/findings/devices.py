@@ -73,7 +73,7 @@ def _rights(machine: Machine, say: Say) -> Iterator[Finding]:
         names = ",".join(sorted({group.name for group in groups if group.name and group.gid}))
         fits = bool(names) and all(one.mode >> 3 & 6 == 6 for one in closed)
         finding = say("rights", "error", f"you may not use {told}", groups=names, user=machine.user.name)
-        yield finding if fits else finding.model_copy(update={"mend": "", "safe": False})
+        yield finding if fits else finding.model_copy(update={"remedy": "", "safe": False})
     nameless = sorted({group.gid for group in groups if not group.name})
     if nameless:
         gids = " ".join(map(str, nameless))

@@ -12,14 +12,14 @@ ORDER: tuple[Grade, ...] = ("error", "warning", "note", "ok")
 
 
 class Finding(Frozen):
-    """What was seen, why it matters, to which stacks, and the command that mends it (`safe`: harmless)."""
+    """What was seen, why it matters, to which stacks, and the command that helps (`safe`: harmless)."""
 
     name: str
     grade: Grade
     what: str
     why: str = ""
     stacks: tuple[str, ...] = ()
-    mend: str = ""
+    remedy: str = ""
     safe: bool = False
     source: str = ""
 
@@ -28,17 +28,17 @@ def found(
     name: str, grade: Grade, what: str, concern: Concern, stacks: Iterable[str], **places: object
 ) -> Finding:
     """A finding with the words of a concern; `places` are filled into its command."""
-    mend = concern.mend
+    remedy = concern.remedy
     for key, value in places.items():
-        mend = mend.replace(f"{{{key}}}", str(value))
+        remedy = remedy.replace(f"{{{key}}}", str(value))
     return Finding(
         name=name,
         grade=grade,
         what=what,
         why=concern.why,
         stacks=tuple(stack for stack in stacks if concern.concerns(stack)),
-        mend=mend,
-        safe=concern.safe and bool(mend),
+        remedy=remedy,
+        safe=concern.safe and bool(remedy),
         source=concern.source,
     )
 

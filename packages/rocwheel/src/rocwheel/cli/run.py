@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Callable
+from typing import Any
 
 import click
 
+from rocwheel.errors import OldKeyWarning
 from rocwheel.processes import startup
 
 
@@ -21,6 +24,7 @@ def run(command: click.Command, failed: Callable[[Exception], int]) -> None:
     # asked to end, it ends what it runs, as with Ctrl-C
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     startup.settle()
+    _warn_in_a_line()
     try:
         code = command.main(standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
@@ -39,3 +43,16 @@ def run(command: click.Command, failed: Callable[[Exception], int]) -> None:
         if debug:
             raise
         sys.exit(failed(error))
+
+
+def _warn_in_a_line() -> None:
+    """Tell of old keys in a line each, without the place in this program that read them."""
+    show = warnings.showwarning
+
+    def shown(message: Warning | str, category: type[Warning], *more: Any, **named: Any) -> None:
+        if issubclass(category, OldKeyWarning):
+            click.echo(f"warning: {message}", err=True)
+        else:
+            show(message, category, *more, **named)
+
+    warnings.showwarning = shown

@@ -1,4 +1,4 @@
-"""Runs the commands that mend what was found: only safe ones, each only when it is wanted."""
+"""Runs the commands that help with what was found: only safe ones, each only when it is wanted."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from rocwheel.processes import run as process
 from rocwright.doctor.findings.model import Finding
 
 
-class Mended(Frozen):
+class Applied(Frozen):
     """A command and its exit status (None: it was not wanted, or there is no such program)."""
 
     command: str
     status: int | None
 
 
-def mend(
+def apply(
     findings: Iterable[Finding],
     wanted: Callable[[Finding], bool],
     attach: Callable[[list[str]], int] = process.attach,
-) -> tuple[Mended, ...]:
+) -> tuple[Applied, ...]:
     """Ask about each safe command once, and run it where it is wanted; no shell reads it."""
-    safe = {one.mend: one for one in findings if one.safe and one.mend and one.grade != "ok"}
+    safe = {one.remedy: one for one in findings if one.safe and one.remedy and one.grade != "ok"}
     return tuple(
-        Mended(command=command, status=_status(command, one, wanted, attach)) for command, one in safe.items()
+        Applied(command=command, status=_status(command, one, wanted, attach))
+        for command, one in safe.items()
     )
 
 

@@ -64,7 +64,7 @@ class AddPackages(Frozen):
     names: Annotated[tuple[Text, ...], Field(min_length=1)]
 
 
-Mend = Annotated[
+RemedyAction = Annotated[
     SetVariables | UnsetVariables | TakeEdit | BoundJobs | PickVersion | AddPackages,
     Field(discriminator="kind"),
 ]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from rocwright.doctor.apply import apply
 from rocwright.doctor.findings.model import Finding
-from rocwright.doctor.mend import mend
 from rocwright.machine.surroundings import read_leftovers
 from rocwright.machine.tree import Tree
 
-SAFE = Finding(name="a", grade="warning", what="a", mend="true a 'b c'", safe=True)
-UNSAFE = Finding(name="b", grade="error", what="b", mend="false")
-WELL = Finding(name="c", grade="ok", what="c", mend="false", safe=True)
+SAFE = Finding(name="a", grade="warning", what="a", remedy="true a 'b c'", safe=True)
+UNSAFE = Finding(name="b", grade="error", what="b", remedy="false")
+WELL = Finding(name="c", grade="ok", what="c", remedy="false", safe=True)
 
 
 def test_a_safe_command_runs_once_and_no_shell_reads_it() -> None:
@@ -22,21 +22,21 @@ def test_a_safe_command_runs_once_and_no_shell_reads_it() -> None:
         ran.append(argv)
         return 0
 
-    done = mend([SAFE, UNSAFE, WELL, SAFE], lambda one: True, attach)
+    done = apply([SAFE, UNSAFE, WELL, SAFE], lambda one: True, attach)
     assert ran == [["true", "a", "b c"]]
-    assert [(one.command, one.status) for one in done] == [(SAFE.mend, 0)]
+    assert [(one.command, one.status) for one in done] == [(SAFE.remedy, 0)]
 
 
 def test_what_is_not_wanted_is_not_run() -> None:
     def attach(argv: list[str]) -> int:
         raise AssertionError(argv)
 
-    assert [one.status for one in mend([SAFE], lambda one: False, attach)] == [None]
+    assert [one.status for one in apply([SAFE], lambda one: False, attach)] == [None]
 
 
 def test_a_command_that_is_not_installed_is_not_run() -> None:
-    gone = SAFE.model_copy(update={"mend": "no-such-program-anywhere"})
-    assert [one.status for one in mend([gone], lambda one: True)] == [None]
+    gone = SAFE.model_copy(update={"remedy": "no-such-program-anywhere"})
+    assert [one.status for one in apply([gone], lambda one: True)] == [None]
 
 
 def test_a_fifo_that_nobody_reads_is_left_over_and_one_that_is_read_is_not(tmp_path: Path) -> None:
