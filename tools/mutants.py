@@ -148,7 +148,9 @@ class Bench:
         ]
         fence += ["sh", "-c", FENCE, "sh"]
         quiet = ["-q", "-x", "--no-header", "-m", "not real", "-p", "no:cacheprovider"]
-        pytest = [sys.executable, "-m", "pytest", *quiet, f"@{asked}"]
+        # one root for all packages: the names of tests that are told are then those that it is asked for
+        config = ["-c", str(ROOT / "pyproject.toml")]
+        pytest = [sys.executable, "-m", "pytest", *config, *quiet, f"@{asked}"]
         with (self.folder / "log").open("wb") as log:
             done = subprocess.Popen(
                 [*fence, str(self.folder), *pytest], cwd=ROOT, env=env, stdout=log, stderr=subprocess.STDOUT
