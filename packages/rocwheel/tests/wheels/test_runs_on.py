@@ -101,7 +101,7 @@ def test_matrix_kernels_for_others_only_end_the_program(tmp_path: Path) -> None:
     (one,) = judged(tmp_path, "gfx803", files)
     assert (one.path, one.verdict) == ("x/rocblas/library", RunsOn.NO)
     assert (
-        "no file for gfx803 among those for gfx906; the first matrix product ends the program" in one.reason
+        "no file for gfx803 among those for gfx906; the first matrix product aborts the program" in one.reason
     )
 
 
