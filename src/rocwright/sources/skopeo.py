@@ -108,16 +108,8 @@ def _instance(place: ImageLocation, manifests: Sequence[dict[str, Any]]) -> str:
     for one, meant in zip(manifests, platforms, strict=True):
         if (meant.get("os"), meant.get("architecture")) == ("linux", place.architecture):
             return str(one["digest"])
-    raise _other_architecture(place, ", ".join(sorted({str(one.get("architecture")) for one in platforms})))
-
-
-def _other_architecture(place: ImageLocation, known: str) -> FetchError:
-    return FetchError(
-        f"the image {place} is not for {place.architecture} machines",
-        cause=f"it exists for {known}",
-        next_step="name an image for this architecture, or use another machine",
-        subject=str(place),
-    )
+    known = ", ".join(sorted({str(one.get("architecture")) for one in platforms}))
+    raise _OTHER_ARCHITECTURE.of(place, f"it exists for {known}")
 
 
 def _run(place: ImageLocation, folder: Path, words: Sequence[str], seconds: float = PULL_SECONDS) -> str:
@@ -135,62 +127,83 @@ def _run(place: ImageLocation, folder: Path, words: Sequence[str], seconds: floa
     return done.stdout
 
 
-_FULL = ("no space left on device",)
-_NOT_AS_SAID = (
-    *("did not match", "does not match", "digest mismatch", "mismatched digest"),
-    *("unexpected eof", "unexpected end of", "filesystem layer verification failed"),
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A kind of failure: how it is said, its class, what is said of it, and what to do. In texts `place` and
+    `architecture` are filled in."""
+
+    signs: tuple[str, ...]
+    error: type[RocwrightError]
+    message: str
+    next_step: str
+
+    def of(self, place: ImageLocation, cause: str) -> RocwrightError:
+        """The failure of this kind that befell an image."""
+        named = {"place": place, "architecture": place.architecture}
+        return self.error(
+            self.message.format(**named),
+            cause=cause[:700],
+            next_step=self.next_step.format(**named),
+            subject=str(place),
+        )
+
+
+_OTHER_ARCHITECTURE = _Told(
+    ("no image found in manifest list", "no image found in image index", "no matching manifest"),
+    FetchError,
+    "the image {place} is not for {architecture} machines",
+    "name an image for this architecture, or use another machine",
 )
-_OTHER = ("no image found in manifest list", "no image found in image index", "no matching manifest")
-_ABSENT = ("manifest unknown", "name unknown", "not found", "repository does not exist")
-_REFUSED = ("unauthorized", "resource is denied", "access denied", "authentication required")
-_SILENT = (
-    *("connection refused", "no such host", "dial tcp", "i/o timeout", "tls:", "x509", "response to https"),
-    *("network is unreachable", "connection reset", "deadline exceeded", "pinging container registry"),
-    *("bad gateway", "service unavailable", "too many requests"),
+
+_KINDS = (
+    _Told(
+        ("no space left on device",),
+        OutOfDiskError,
+        "the image {place} did not fit on the disk",
+        "free some room, or set ROCWRIGHT_HOME to a larger disk",
+    ),
+    _OTHER_ARCHITECTURE,
+    _Told(
+        (
+            *("did not match", "does not match", "digest mismatch", "mismatched digest"),
+            *("unexpected eof", "unexpected end of", "filesystem layer verification failed"),
+        ),
+        FetchError,
+        "what the registry serves for {place} does not match the digest",
+        "try again; if it happens again, do not trust that registry or mirror",
+    ),
+    _Told(
+        ("manifest unknown", "name unknown", "not found", "repository does not exist"),
+        FetchError,
+        "the registry has no image {place}",
+        "check the name; an image that was removed upstream can only come from a mirror",
+    ),
+    _Told(
+        ("unauthorized", "resource is denied", "access denied", "authentication required"),
+        FetchError,
+        "the registry refuses access to {place}",
+        "check the name; for a private image: skopeo login REGISTRY",
+    ),
+    _Told(
+        (
+            *("connection refused", "no such host", "dial tcp", "i/o timeout", "tls:", "x509"),
+            *("response to https", "network is unreachable", "connection reset", "deadline exceeded"),
+            *("pinging container registry", "bad gateway", "service unavailable", "too many requests"),
+        ),
+        NetworkError,
+        "the registry of {place} does not answer",
+        "check the network, and the mirrors in config.toml, then try again",
+    ),
+    _Told(
+        ("",), FetchError, "skopeo could not pull {place}", "try it by hand: skopeo inspect docker://{place}"
+    ),
 )
+"""What skopeo's words mean, the first that fits; registries and its libraries say them in several ways."""
 
 
 def _explain(place: ImageLocation, said: str) -> RocwrightError:
-    """skopeo's words as one of our failures; registries and its libraries say them in several ways."""
+    """skopeo's words as one of our failures."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     last = lines[-1] if lines else "no output"
-    text = last.lower()
-    about = {"cause": f"skopeo: {last}"[:700], "subject": str(place)}
-    if any(sign in text for sign in _FULL):
-        next_step = "free some room, or set ROCWRIGHT_HOME to a larger disk"
-        return OutOfDiskError(f"the image {place} did not fit on the disk", **about, next_step=next_step)
-    if any(sign in text for sign in _OTHER):
-        return FetchError(
-            f"the image {place} is not for {place.architecture} machines",
-            **about,
-            next_step="name an image for this architecture, or use another machine",
-        )
-    if any(sign in text for sign in _NOT_AS_SAID):
-        return FetchError(
-            f"what the registry serves for {place} does not match the digest",
-            **about,
-            next_step="try again; if it happens again, do not trust that registry or mirror",
-        )
-    if any(sign in text for sign in _ABSENT):
-        return FetchError(
-            f"the registry has no image {place}",
-            **about,
-            next_step="check the name; an image that was removed upstream can only come from a mirror",
-        )
-    if any(sign in text for sign in _REFUSED):
-        return FetchError(
-            f"the registry refuses access to {place}",
-            **about,
-            next_step="check the name; for a private image: skopeo login REGISTRY",
-        )
-    if any(sign in text for sign in _SILENT):
-        return NetworkError(
-            f"the registry of {place} does not answer",
-            **about,
-            next_step="check the network, and the mirrors in config.toml, then try again",
-        )
-    return FetchError(
-        f"skopeo could not pull {place}",
-        **about,
-        next_step=f"try it by hand: skopeo inspect docker://{place}",
-    )
+    kind = next(one for one in _KINDS if any(sign in last.lower() for sign in one.signs))
+    return kind.of(place, f"skopeo: {last}")
