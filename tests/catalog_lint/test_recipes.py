@@ -93,6 +93,12 @@ def test_no_fault_is_found_in_the_recipes_that_are_healed_for_real() -> None:
         ("targets.toml", f"{'a.' * 5000}b = 1\n", "", "too many parts"),
         ("system.toml", '"new" = { zypper = ["new"] }\n', "", "no package manager zypper"),
         ("system.toml", '"new" = { apt = 3 }\n', "packages.new.apt", "tuple"),
+        (
+            "launchers.toml",
+            "[[launcher]]\npackage = 'new'\nsetup = []\nsource = 's'\n",
+            "",
+            "no system package new",
+        ),
         ("stacks/mine.toml", f'name = "other"\n{STACK}', "name", "the file must be other.toml"),
         ("stacks/mine.toml", f'name = "mine"\n{STACK.replace("sid", "potato")}', "bases", "debian:potato"),
         (

@@ -270,3 +270,22 @@ def test_a_plan_of_twice_the_components_takes_no_more_than_twice_the_work() -> N
     one, other = lock_of_all(few), lock_of_all(many)
     make_plan(one, few)
     assert instructions(lambda: make_plan(other, many)) < 2.1 * instructions(lambda: make_plan(one, few))
+
+
+def test_what_compiles_device_code_does_so_through_the_compiler_cache() -> None:
+    [launcher] = builtin_catalog().launchers
+    steps = {one.name: one.action for one in plan_of("pytorch", "gfx803").steps}
+    ours = {
+        name
+        for name, action in steps.items()
+        if isinstance(action, RunAction) and set(launcher.setup) <= set(action.commands)
+    }
+    assert {"pytorch", "torchvision", "torchaudio"} <= ours
+    assert "prepare/pytorch" not in ours
+    asked = {name for name in ours if launcher.package in builtin_catalog().component(name).system.rocm}
+    assert asked == ours
+    recipe = builtin_catalog().component("pytorch")
+    found = steps["pytorch"]
+    assert isinstance(found, RunAction)
+    # what the recipe finds out about the compiler comes behind it
+    assert found.commands.index(launcher.setup[-1]) < found.commands.index(recipe.run[0])

@@ -19,6 +19,7 @@ from rocwheel.toml.read import Model, Reader, holder
 from rocwheel.wheels.overrides import Overrides
 from rocwright.catalog.address import Download
 from rocwright.catalog.folders import DATA, catalog_folders
+from rocwright.catalog.launcher import Launcher
 from rocwright.catalog.model import (
     Base,
     BaseRelease,
@@ -57,6 +58,7 @@ class Catalog:
     components: Mapping[str, Component]
     stacks: Mapping[str, Stack]
     system: SystemPackages
+    launchers: Sequence[Launcher] = ()
 
     @property
     def overrides(self) -> Overrides:
@@ -194,6 +196,7 @@ def read_catalog(reader: Reader) -> Catalog:
         components=_components(reader),
         stacks=_each(reader, "stacks", Stack),
         system=_system(reader),
+        launchers=_list(reader, "launchers.toml", "launcher", Launcher),
     )
     _refuse_leaks(reader, catalog)
     return catalog

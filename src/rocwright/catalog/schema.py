@@ -7,6 +7,7 @@ from typing import Any
 from rocwheel.model import Frozen
 from rocwright.catalog.address import Download
 from rocwright.catalog.issue import ErrorLines, IssuesFile
+from rocwright.catalog.launcher import Launcher
 from rocwright.catalog.model import Base, Component, PackageManager, Stack
 from rocwright.catalog.provider import Provider
 from rocwright.catalog.target import Quirk, RunOnly, Target
@@ -34,6 +35,12 @@ class ManagersFile(Frozen):
     manager: tuple[PackageManager, ...] = ()
 
 
+class LaunchersFile(Frozen):
+    """launchers.toml."""
+
+    launcher: tuple[Launcher, ...] = ()
+
+
 class EditsFile(Frozen):
     """edits/*.toml."""
 
@@ -53,6 +60,7 @@ FILES: dict[str, tuple[str, type[Frozen]]] = {
     "edit": ("edits/*.toml", EditsFile),
     "error_line": ("error_lines.toml", ErrorLines),
     "issue": ("issues/*.toml", IssuesFile),
+    "launcher": ("launchers.toml", LaunchersFile),
     "manager": ("package_managers.toml", ManagersFile),
     "provider": ("providers/*.toml", Provider),
     "stack": ("stacks/*.toml", Stack),

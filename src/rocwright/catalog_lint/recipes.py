@@ -41,6 +41,7 @@ TABLES = (
     "isas.toml",
     "job_kinds.toml",
     "job_tools.toml",
+    "launchers.toml",
     "leftovers.toml",
     "libraries.toml",
     "loose_kernels.toml",
@@ -312,6 +313,10 @@ def _tables(reader: Reader, catalog: Catalog) -> Iterator[tuple[Path, str]]:
             for manager in packages if isinstance(packages, dict) else ():
                 if manager not in catalog.managers:
                     yield path, f"{name}: there is no package manager {manager}"
+    for path in reader.layers("launchers.toml"):
+        for row in reader.rows(path, reader.data(path), "launcher"):
+            if row.get("package") not in catalog.system.packages:
+                yield path, f"launcher: there is no system package {row.get('package')}"
     read = {path for kind in FOLDERS for path in reader.files(kind)}
     for folder in reader.folders:
         for path in (*folder.glob("*.toml"), *folder.glob("*/*.toml")):

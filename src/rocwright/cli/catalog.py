@@ -29,6 +29,7 @@ KINDS = (
     "library",
     "loose_kernel",
     "machine_code",
+    "launcher",
     "manager",
     "override",
     "package_name",

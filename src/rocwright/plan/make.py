@@ -239,12 +239,17 @@ class _Maker:
         found = ((name, steps[name]) for name in names if name in steps)
         return sorted(found, key=lambda one: self.place[one[0]])
 
-    def _setup(self, component: Component, locked: LockedComponent) -> tuple[str, ...]:
-        """The commands that make ROCm and the archives that a component takes in be found, before its own."""
+    def _setup(self, component: Component, locked: LockedComponent, *, compiles: bool) -> tuple[str, ...]:
+        """The commands that make ROCm and the archives that a component takes in be found, before its own;
+        where it `compiles`, its compilers run through the compiler cache."""
         below = self._below(component, locked)
         found: list[str] = []
         if self.lock.rocm is not None and ROCM in below:
             found += self.catalog.provider(self.lock.rocm.name).setup
+        system = component.system_of(locked.version)
+        asked = {*system.build, *system.rocm}
+        for one in self.catalog.launchers:
+            found += one.setup if compiles and one.package in asked else ()
         for name, _ in self._among(self.archives, below):
             found += self.catalog.component(name).setup
         return tuple(found)
@@ -262,7 +267,8 @@ class _Maker:
         resources = component.resources
         downloads = [] if prepare else list(_downloads(component, locked))
         self.steps += downloads
-        setup, actions = self._setup(component, locked), actions_for(self.lock, component.name)
+        setup = self._setup(component, locked, compiles=not prepare)
+        actions = actions_for(self.lock, component.name)
         run = (*component.prepare_of(locked.version), PACK_TREE) if prepare else component.run
         commands = remedied_commands((*setup, *run), actions)
         resume = 0
