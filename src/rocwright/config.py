@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import field_validator
 
+from rocwheel.errors import InputError
 from rocwheel.model import Frozen
 from rocwheel.toml.read import parse, read_toml
+
+if TYPE_CHECKING:
+    from rocwright.home import Home
+    from rocwright.store import Store
 
 
 class Config(Frozen):
     """`mirrors` are prefixes of addresses and what stands in for each; `records` is where the records are
-    kept, a `postgresql://` URL or a file; nothing: a file in the home folder."""
+    kept, a `postgresql://` URL or a file; nothing: a file in the home folder. `store` is where artifacts are
+    kept, a folder or the URL of a store that is known (`rocwright.store`); nothing: the home folder."""
 
     mirrors: dict[str, str] = {}
     records: str = ""
+    store: str = ""
 
     @field_validator("mirrors")
     @classmethod
@@ -40,3 +48,27 @@ def config() -> Config:
     """The settings, as the file says. Raises InputError where it does not say what it must."""
     path = config_file()
     return parse(Config, read_toml(path), path) if path.exists() else Config()
+
+
+def store_of(home: Home) -> Store:
+    """The store that goes with a home folder: the one that the settings of this machine name, else its own.
+
+    A home folder that is not this machine's, such as that of a second build, has its own in any case. Raises
+    InputError for a URL of a scheme that no store has.
+    """
+    from rocwright.store import open_store
+
+    named = config().store if home == home.default() else ""
+    if "://" not in named:
+        return open_store(Path(named).expanduser() if named else home.store)
+    try:
+        return open_store(named)
+    except InputError as error:
+        error.detail = error.detail or f"it stands in {config_file()}"
+        raise
+
+
+def store_folder(home: Home) -> Path:
+    """Where the store takes room on this machine: its folder, or that of the home for what is elsewhere."""
+    told = Path(str(store_of(home)))
+    return told if told.is_absolute() else home.store

@@ -12,12 +12,12 @@ from rocwheel.errors import InputError
 from rocwheel.files.atomic import sha256_bytes
 from rocwheel.model import canonical_json
 from rocwright.catalog.load import Catalog, the_catalog
+from rocwright.config import store_of
 from rocwright.home import Home
 from rocwright.model.steps import Plan
 from rocwright.resolve.aliases import catalog_for
 from rocwright.resolve.files import LOCK, PROJECT, read_request
 from rocwright.resolve.model import Request
-from rocwright.store import open_store
 from rocwright.store.model import Output, Store
 
 
@@ -42,7 +42,7 @@ class Project:
 
     @property
     def store(self) -> Store:
-        return open_store(self.home.store)
+        return store_of(self.home)
 
     @property
     def last_plan(self) -> Path:

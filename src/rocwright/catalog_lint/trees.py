@@ -11,13 +11,13 @@ from rocwheel.errors import FetchError, NetworkError, RocwrightError
 from rocwheel.folders.temporary import temporary_folder
 from rocwright.catalog.model import Component
 from rocwright.catalog.place import DebianPlace, GitPlace, ImagePlace, Place
+from rocwright.config import store_of
 from rocwright.execution.fetch import fetch
 from rocwright.home import Home
 from rocwright.patching.series import apply_series, lay_packaging
 from rocwright.sources.archive import unpack
 from rocwright.sources.debian import DebianArchive
 from rocwright.sources.places import Located, Reach, describe, kind_of, locate
-from rocwright.store import open_store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class Shelf:
         say: Callable[[str], None],
     ) -> None:
         self.home = home
-        self.store = open_store(home.store)
+        self.store = store_of(home)
         self.carried = carried
         self.architecture = architecture
         self.say = say

@@ -60,12 +60,12 @@ def command(
     from rocwheel.units import size
     from rocwright.cleanup.model import chosen, the_kinds
     from rocwright.cleanup.room import clear, kinds_asked, look
+    from rocwright.config import store_of
     from rocwright.home import Home
     from rocwright.project import kept_keys
-    from rocwright.store import open_store
 
     home = Home.default()
-    store = open_store(home.store)
+    store = store_of(home)
     only_look = not (kinds or dry_run or yes or keep is not None or at_most is not None)
     wanted = the_kinds().names if only_look else kinds_asked(kinds)
     room = look(home, store, kept_keys(home), 30.0 if keep is None else keep, wanted)

@@ -63,6 +63,7 @@ def _what(asked: Asked) -> tuple[Project, Plan]:
     from rocwheel.errors import InputError
     from rocwheel.files.atomic import sha256_file
     from rocwright.catalog.load import the_catalog
+    from rocwright.config import store_of
     from rocwright.flow import current_lock
     from rocwright.home import Home
     from rocwright.plan.make import make_plan
@@ -70,7 +71,6 @@ def _what(asked: Asked) -> tuple[Project, Plan]:
     from rocwright.provenance.known import as_built
     from rocwright.reproduce.rebuild import plan_of, request_of
     from rocwright.resolve.files import read_lock
-    from rocwright.store import open_store
 
     if asked.stack is None or asked.stack in the_catalog().stacks:
         project = the_project(asked)
@@ -91,5 +91,5 @@ def _what(asked: Asked) -> tuple[Project, Plan]:
         project = project_of(lock.request, Path.cwd())
         return project, make_plan(lock, project.catalog)
     home = Home.default()
-    plan = plan_of(open_store(home.store), as_built(home, sha256_file(path)))
+    plan = plan_of(store_of(home), as_built(home, sha256_file(path)))
     return project_of(request_of(plan), Path.cwd()), plan

@@ -137,7 +137,7 @@ def gc(dry_run: bool, days: float, as_json: bool) -> None:
 
 
 def _store() -> Store:
+    from rocwright.config import store_of
     from rocwright.home import Home
-    from rocwright.store import open_store
 
-    return open_store(Home.default().store)
+    return store_of(Home.default())

@@ -12,6 +12,7 @@ from pydantic import Field
 from rocwheel.errors import InputError, RocwrightError
 from rocwheel.model import Frozen
 from rocwright.catalog.load import Catalog
+from rocwright.config import store_folder
 from rocwright.diagnosis.facts import Grade, HostFacts
 from rocwright.doctor.able import Able, able
 from rocwright.doctor.findings.devices import devices
@@ -59,7 +60,7 @@ def here(
 ) -> Machine:
     """The machine of a tree, with the places that rocwright writes to on this one."""
     folder = str(Path.home())
-    places = {"the store": str(home.store), "temporary files": tempfile.gettempdir()}
+    places = {"the store": str(store_folder(home)), "temporary files": tempfile.gettempdir()}
     if not tree.live:
         places, folder = {}, "/root"
     return read_machine(

@@ -12,6 +12,7 @@ from threading import Event, Thread
 
 from rocwheel.errors import OutOfDiskError, RocwrightError
 from rocwheel.units import size
+from rocwright.config import store_folder
 from rocwright.execution.workspace import Workspace
 from rocwright.home import Home
 from rocwright.model.steps import Step
@@ -77,7 +78,7 @@ def places(home: Home) -> dict[str, Path]:
     """What a build writes, and where."""
     return {
         "build folders": home.work,
-        "the store": home.store,
+        "the store": store_folder(home),
         "unpacked roots": home.roots,
         "the compiler cache": home.compiler_caches,
         "logs": home.runs,

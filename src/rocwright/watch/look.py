@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from rocwheel.errors import FetchError
 from rocwright.catalog.issue import Issue, the_issues
 from rocwright.catalog.load import Catalog
+from rocwright.config import store_of
 from rocwright.home import Home
 from rocwright.model.steps import FilePin
 from rocwright.model.versions import step_between
@@ -20,7 +21,6 @@ from rocwright.resolve.model import Lock
 from rocwright.resolve.settings import WatchSettings
 from rocwright.sources.debian import upstream_version
 from rocwright.sources.web import Standing
-from rocwright.store import open_store
 from rocwright.watch.admit import Admission, admit, admit_brought
 from rocwright.watch.ask import Reply, ask_all
 from rocwright.watch.candidates import Candidate, newer
@@ -52,7 +52,7 @@ def watch(
 
     What does not answer is in the report, never raised. The report is kept (`watch.kept`).
     """
-    store, kept = open_store(home.store), home.watch_memory
+    store, kept = store_of(home), home.watch_memory
     eyes = UpdateChecker(
         settings=settings,
         catalog=catalog,

@@ -25,9 +25,9 @@ from rocwheel.files.hashes import Hashes
 from rocwheel.folders.temporary import temporary_folder
 from rocwheel.wheels.formats import is_tar
 from rocwheel.wheels.index.sent import sent
+from rocwright.config import store_of
 from rocwright.provenance.check import SAYS_NOT
 from rocwright.records.model import Artifact
-from rocwright.store import open_store
 from rocwright.store.model import Store, is_key
 from rocwright.web.pages import Pages
 from rocwright.web.proofs import Laid, check, has_key, laid_out
@@ -181,7 +181,7 @@ class Artifacts:
             raise HTTPException(404, GONE) from None
 
     def _store(self) -> Store:
-        return open_store(self.site.home.store)
+        return store_of(self.site.home)
 
     async def _known(self, request: Request) -> Artifact:
         sha256 = request.path_params["sha256"]
