@@ -78,6 +78,7 @@ def write_catalog(folder: Path, components: Mapping[str, Mapping[str, object]]) 
             'products = ["x"]\nsource = ["x"]\n',
             "system.toml": '"shell" = { apt = ["dash"] }\n',
             "package_managers.toml": (DATA / "package_managers.toml").read_text(),
+            "launchers.toml": "",
             "bases/debian.toml": 'name = "debian"\nmanager = "apt"\nmade = "packages"\nsummary = "x"\n'
             'architecture = { x86_64 = "amd64", aarch64 = "arm64" }\nsource = "x"\n'
             '[[release]]\nname = "sid"\nsource = "x"\n',

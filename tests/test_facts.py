@@ -1,4 +1,7 @@
-"""Rule 1: facts live in data. No GPU is named in code, but for examples in help texts and docstrings."""
+"""Rule 1: facts live in data. Code names no GPU, base, component, stack or provider.
+
+Examples in help texts and docstrings may. What the words of FORMATS stand for in code is not of the field.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,22 @@ from pathlib import Path
 
 import pytest
 
+from rocwright.catalog.load import builtin_catalog
+from rocwright.verify.suites import SUITES
+
 ROOT = Path(__file__).parents[1]
 GPU = re.compile(r"gfx[0-9a-f]{3,4}(:\S+)?")
+
+FORMATS = {
+    "amd": "the maker's name, in names of GPUs",
+    "apt": "the program that reads an archive, and its folder",
+    "arch": "a qualifier of a package URL",
+    "debian": "a kind of archive, of source package and of root file system",
+    "distribution": "the role of a component in an SBOM",
+    "rocm": "the part of a lock that has ROCm",
+    "setuptools": "the back end of a source package that names none (PEP 517)",
+}
+"""Names of the catalog that mean something else in code, too."""
 
 
 def modules() -> list[Path]:
@@ -41,4 +58,13 @@ def test_no_string_in_code_is_a_gpu(package: str) -> None:
         for one in strings(path)
         if GPU.fullmatch(one)
     }
+    assert not named
+
+
+def test_no_string_in_code_is_a_base_component_stack_or_provider() -> None:
+    catalog = builtin_catalog()
+    bases = {name for base in catalog.bases.values() for name in (base.name, *base.names)}
+    known = {*bases, *catalog.components, *catalog.stacks, *catalog.providers, *catalog.managers}
+    known -= {*FORMATS, *SUITES}
+    named = {str(path): one for path in modules() for one in strings(path) if one in known}
     assert not named
