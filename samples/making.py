@@ -228,10 +228,16 @@ PROGRAMS = (
 
 
 def make_tiny_root(
-    target: Path, scratch: Path, *, python: bool = False, whole: bool = False, more: Iterable[str] = ()
+    target: Path,
+    scratch: Path,
+    *,
+    python: bool = False,
+    whole: bool = False,
+    more: Iterable[str] = (),
+    folders: Iterable[Path] = (),
 ) -> None:
     """Pack a root file system with a shell and some tools of this machine, and `more`, names or paths; with
-    `python`, that too, `whole` as pip needs it."""
+    `python`, that too, `whole` as pip needs it; `folders` of this machine lie where they lie here."""
     root = scratch / "root"
     for folder in ("usr/bin", "usr/sbin", "usr/lib", "usr/lib64", "etc"):
         (root / folder).mkdir(parents=True)
@@ -250,6 +256,8 @@ def make_tiny_root(
         place = root / "usr" / (str(library).removeprefix("/usr")[1:] if usual else f"lib/{library.name}")
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(library, place)
+    for whole_folder in folders:
+        shutil.copytree(whole_folder, root / str(whole_folder)[1:], symlinks=True)
     pack(root, target, epoch=EPOCH)
     shutil.rmtree(root)
 

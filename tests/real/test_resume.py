@@ -1,0 +1,277 @@
+"""Recipes that can be resumed: killed at three points, each ends with the bytes of a clean build.
+
+The commands are those of the recipe, the compiler, CMake and ninja are real; what they build is a small
+project that stands in for the recipe's own. Its compiler leaves half an object while it works, as one that is
+killed does.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from tests.execution.conftest import Workshop, put_root
+from tests.making import EPOCH, make_tiny_root, put_output
+
+from rocwheel_samples.trees import write_tree
+from rocwright.catalog.load import builtin_catalog
+from rocwright.catalog.model import Component
+from rocwright.execution.exec_step import execute
+from rocwright.home import Home
+from rocwright.model.steps import Input, OutputSpec, Resources, RunAction, Step, TreeAction
+from rocwright.sources.archive import pack
+from rocwright.store.local import LocalStore
+from rocwright.store.model import Record
+
+CMAKE = sorted(Path("/usr/share").glob("cmake-3.*"))
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.skipif(
+        not (CMAKE and shutil.which("cmake") and shutil.which("ninja") and shutil.which("gcc")),
+        reason="gcc, cmake or ninja is not installed",
+    ),
+]
+
+RECIPES = [one for one in builtin_catalog().components.values() if one.resume]
+UNITS = ("a", "b", "c", "d", "e")
+
+GCC = """#!/bin/sh
+# as a compiler that is killed in the middle leaves it: half an object, newer than its source
+out= last=
+for word; do [ "$last" != -o ] || out=$word; last=$word; done
+case " $* " in *" -c "*) [ -z "$out" ] || { printf 'half an object' > "$out"; sleep 0.2; } ;; esac
+exec /usr/bin/gcc -I/build/src "$@"
+"""
+SLOW = """#!/bin/sh
+# there is time to kill what packs
+sleep 1
+exec /usr/bin/{name} "$@"
+"""
+PROJECT = """cmake_minimum_required(VERSION 3.18)
+set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+project(standin C)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+add_compile_options(-ffreestanding -fPIC)
+add_link_options(-nostdlib -nostartfiles -fno-use-linker-plugin)
+"""
+LLAMA = (
+    PROJECT
+    + """add_library(ggml SHARED a.c b.c)
+set_target_properties(ggml PROPERTIES VERSION 0.1 SOVERSION 0)
+add_library(ggml-vulkan MODULE c.c)
+add_library(ggml-cpu-x64 MODULE c.c)
+foreach(name server cli bench)
+  add_executable(llama-${name} d.c e.c)
+  target_link_libraries(llama-${name} ggml)
+  add_dependencies(llama-${name} ggml-vulkan ggml-cpu-x64)
+endforeach()
+"""
+)
+ROCBLAS = (
+    PROJECT
+    + """add_library(rocblas SHARED a.c b.c c.c d.c e.c)
+install(TARGETS rocblas LIBRARY DESTINATION lib)
+"""
+)
+TORCH = (
+    PROJECT
+    + """add_library(torch_cpu SHARED a.c b.c c.c d.c e.c)
+install(TARGETS torch_cpu LIBRARY DESTINATION ${CMAKE_SOURCE_DIR}/torch/lib)
+"""
+)
+SETUP = '''"""As PyTorch's: configures where it must, compiles, and adds to LICENSE while it packs."""
+import os, subprocess, sys, time
+from pathlib import Path
+from setuptools import setup
+from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_py import build_py
+
+if not Path("build/build.ninja").exists():
+    subprocess.run(["cmake", "-S", ".", "-B", "build", "-G", "Ninja"], check=True)
+if "--cmake-only" in sys.argv:
+    sys.exit()
+subprocess.run(["cmake", "--build", "build", "--target", "install", "-j", "1"], check=True)
+
+
+class slow_build_py(build_py):
+    def copy_file(self, infile, outfile, *more, **how):
+        # as a copy is that is cut off
+        if not os.path.exists(outfile) and infile.endswith(".so"):
+            Path(outfile).parent.mkdir(parents=True, exist_ok=True)
+            Path(outfile).write_text("half a copy")
+            print("packing", flush=True)
+            time.sleep(1)
+            Path(outfile).unlink()
+        return super().copy_file(infile, outfile, *more, **how)
+
+
+class licensed(bdist_wheel):
+    def run(self):
+        before = Path("LICENSE").read_text()
+        Path("LICENSE").write_text(before + "and those of others\\n")
+        try:
+            super().run()
+        finally:
+            Path("LICENSE").write_text(before)
+
+
+setup(
+    name="torch", version="1.0", packages=["torch"], package_data={"torch": ["lib/*"]},
+    has_ext_modules=lambda: True, cmdclass={"bdist_wheel": licensed, "build_py": slow_build_py},
+)
+'''
+
+
+@dataclass(frozen=True, kw_only=True)
+class StandIn:
+    """A project in the place of a recipe's: its files, the environment, and the line at which packing is
+    under way (a regular expression)."""
+
+    files: Mapping[str, str]
+    env: Mapping[str, str]
+    packs: str
+
+
+LICENSES = {"LICENSE": "l\n", "licenses/LICENSE-jsonhpp": "j\n", "vendor/cpp-httplib/LICENSE": "h\n"}
+LLAMA_ENV = {"LLAMA_VERSION": "1", "LLAMA_TARGETS": "gfx1", "LLAMA_COMMIT": "c"}
+STANDINS = {
+    "llama.cpp": StandIn(files={"CMakeLists.txt": LLAMA, **LICENSES}, env=LLAMA_ENV, packs=r"\$ tar "),
+    "llama.cpp-hip": StandIn(files={"CMakeLists.txt": LLAMA, **LICENSES}, env=LLAMA_ENV, packs=r"\$ tar "),
+    "rocblas": StandIn(
+        files={"CMakeLists.txt": ROCBLAS},
+        env={"ROCM_PATH": "/build/src/rocm", "ROCBLAS_TARGETS": "gfx1", "ROCBLAS_VERSION": "1"},
+        packs=r"\$ tar ",
+    ),
+    "pytorch": StandIn(
+        files={"CMakeLists.txt": TORCH, "setup.py": SETUP, "LICENSE": "ours\n", "torch/__init__.py": ""},
+        env={"PYTHONPATH": "/build/src/site"},
+        packs="packing",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def compiler_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("compiler-root")
+    inner = [
+        subprocess.run(["gcc", f"-print-prog-name={name}"], capture_output=True, text=True).stdout.strip()
+        for name in ("cc1", "collect2")
+    ]
+    names = ("gcc", "as", "ld", "ar", "ranlib", "nm", "objdump", "strip", "install", "cmake", "ninja")
+    more = [*(f"/usr/bin/{name}" for name in names), *inner]
+    make_tiny_root(folder / "root.tar.zst", folder, python=True, whole=True, more=more, folders=CMAKE[-1:])
+    return folder / "root.tar.zst"
+
+
+@pytest.fixture
+def shop(home: Home, engine: str, compiler_root: Path, tmp_path: Path) -> Workshop:
+    store = LocalStore(home.store)
+    return Workshop(home, store, engine, tmp_path, put_root(store, compiler_root))
+
+
+def tree_of(shop: Workshop, name: str, files: Mapping[str, str], *, site: bool) -> Step:
+    """A step that gave this project, with a compiler and packers that take their time."""
+    folder = write_tree(shop.folder / "tree", dict(files))
+    for unit in UNITS:
+        (folder / f"{unit}.c").write_text(f"int {unit}(int x) {{ return x * {ord(unit)}; }}\n")
+    scripts = {"bin/gcc": GCC, "rocm/bin/amdclang": GCC, "rocm/bin/amdclang++": GCC}
+    for name, text in (scripts | {"bin/gzip": SLOW.format(name="gzip")}).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    found = Path(sysconfig.get_path("purelib"))
+    for part in (found / "_distutils_hack", *found.glob("setuptools*")) if site else ():
+        shutil.copytree(part, folder / "site" / part.name, ignore=shutil.ignore_patterns("__pycache__"))
+    step = Step(name=f"tree/{name}", component=name, action=TreeAction(subdir=name))
+    packed = shop.folder / "standin.tar.zst"
+    pack(folder, packed, epoch=EPOCH)
+    put_output(shop.store, step, "tree", packed.read_bytes(), shop.folder)
+    return step
+
+
+def step_of(
+    shop: Workshop, name: str, commands: tuple[str, ...], resume: int, stand_in: StandIn, pattern: str
+) -> Step:
+    """A step that runs these commands on a stand-in."""
+    tree = tree_of(shop, name, stand_in.files, site="PYTHONPATH" in stand_in.env)
+    env = {"PATH": "/build/src/bin:/usr/bin:/bin", "CC": "gcc"} | dict(stand_in.env)
+    action = RunAction(
+        commands=commands, env=env, outputs=(OutputSpec(name="out", pattern=pattern),), resume=resume
+    )
+    inputs = (
+        Input(name="root", key=shop.root.key, output="root"),
+        Input(name="src", key=tree.key, output="tree"),
+    )
+    step = Step(name=name, component=name, action=action, inputs=inputs, resources=Resources(limit=300))
+    shop.store.put_step(step.key, step.model_dump_json(by_alias=True).encode())
+    return step
+
+
+def killed_at(shop: Workshop, step: Step, line: str) -> list[str]:
+    """Run the step in a process of its own, and kill that where it says this; what it said until then."""
+    words = (sys.executable, "-m", "rocwright", "exec-step", step.key, "--store", shop.store.url)
+    running = subprocess.Popen(
+        (*words, "--engine", shop.engine),
+        env=os.environ | {"ROCWRIGHT_HOME": str(shop.home.path), "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert running.stdout is not None
+    said: list[str] = []
+    for told in running.stdout:
+        said.append(told.rstrip("\n"))
+        if re.match(line, told):
+            # in the middle of what comes next
+            time.sleep(0.1)
+            break
+    running.send_signal(signal.SIGKILL)
+    assert running.wait() == -signal.SIGKILL, "\n".join(said)
+    running.stdout.close()
+    return said
+
+
+def built_again(shop: Workshop, record: Record) -> Record:
+    """The step built from nothing."""
+    for key in {record.key, record.content_key}:
+        shop.store.forget(key)
+    return execute(record.key, shop.store, shop.home, shop.lines.append, engine=shop.engine, resume=False)
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda one: one.name)
+def test_a_recipe_killed_at_three_points_ends_with_the_bytes_of_a_clean_build(
+    shop: Workshop, recipe: Component
+) -> None:
+    stand_in = STANDINS[recipe.name]
+    commands = tuple(one.replace("{architecture}", "x86_64") for one in recipe.run)
+    step = step_of(shop, recipe.name, commands, recipe.resume, stand_in, recipe.output[0].pattern)
+    for number, line in enumerate((r"\[1/", r"\[2/", stand_in.packs)):
+        said = killed_at(shop, step, line)
+        went_on = any(one.startswith("goes on in its kept tree") for one in said)
+        assert went_on is (number > 0), "\n".join(said)
+    record = shop.run(step)
+    assert record.resumed == 3
+    clean = built_again(shop, record)
+    assert clean.resumed == 0
+    assert record.outputs == clean.outputs
+
+
+def test_a_recipe_that_breaks_its_promise_is_found_out(shop: Workshop) -> None:
+    """What the test above would show of one that takes half an object for a whole one, as make does."""
+    compiles = "for one in a b c; do [ -e $one.o ] || gcc -c $one.c -o $one.o; echo [$one]; done"
+    stand_in = StandIn(files={"x": ""}, env={}, packs="")
+    step = step_of(shop, "broken", ("true", compiles, "cat *.o > $OUT/result"), 2, stand_in, "result")
+    killed_at(shop, step, r"\[a\]")
+    record = shop.run(step)
+    assert record.resumed == 1
+    assert record.outputs != built_again(shop, record).outputs
