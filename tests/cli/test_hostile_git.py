@@ -149,7 +149,7 @@ def test_no_command_that_a_step_planted_runs_on_the_host(
     assert "has unsaved changes" in refused
     sure("store", "gc", "--keep", "0", status=0)
     assert (tree / "file").is_file(), "a user's work is spared"
-    sure("patch", "save", "--message", "RemedyAction the file", status=0)
+    sure("patch", "save", "--message", "Mend the file", status=0)
     (patch,) = (catalog / "patches/alpha").iterdir()
     assert "+mended: " in patch.read_text()
 
@@ -199,7 +199,7 @@ def test_in_the_shell_git_works_on_the_builds_own_commits_and_not_on_what_was_pl
     words, env = ("--engine", engine), {"ROCWRIGHT_CATALOG": str(catalog)}
     assert rocwright("build", *words, env=env).returncode == 6
     script = (
-        "git log --format=%s && git config --list && sed -i '1s/^/mended: /' file && git commit -qam Applied"
+        "git log --format=%s && git config --list && sed -i '1s/^/mended: /' file && git commit -qam Mended"
     )
     opened = rocwright("shell", "alpha", *words, "--command", script, env=env)
     assert opened.returncode == 0, opened.stderr

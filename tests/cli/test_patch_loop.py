@@ -66,7 +66,7 @@ def test_a_failed_step_is_mended_in_a_shell_saved_and_built(
     script = "sed -i '1s/^/mended: /' file; echo x > left-over"
     opened = rocwright("shell", "alpha", *words, "--command", script, env=env)
     assert opened.returncode == 0, opened.stderr
-    saved = rocwright("patch", "save", "--message", "RemedyAction the file", env=env)
+    saved = rocwright("patch", "save", "--message", "Mend the file", env=env)
     assert saved.returncode == 0, saved.stderr
     assert (catalog / "patches/alpha/0001-mend-the-file.patch").is_file()
 
@@ -171,9 +171,9 @@ def test_a_commit_in_the_tree_that_is_not_saved_is_spared_too(
     rocwright("shell", "alpha", *words, "--command", "true", env=env)
     tree = tree_of(home, catalog)
     (tree / "file").write_text("mended by hand\n")
-    Git(tree).commit_changes("RemedyAction it by hand")
+    Git(tree).commit_changes("Mend it by hand")
     refused = rocwright("build", *words, env=env)
     assert refused.returncode == 2
-    assert "RemedyAction it by hand" in refused.stderr
+    assert "Mend it by hand" in refused.stderr
     assert rocwright("patch", "save", "alpha", env=env).returncode == 0
     assert rocwright("build", *words, env=env).returncode == 0

@@ -103,13 +103,13 @@ def test_commits_are_told_by_the_log_of_the_shells_git(workspace: Workspace) -> 
     rows = [
         ("0" * 40, "2" * 40, "commit: Before"),
         ("2" * 40, BASE, "reset: moving to HEAD~1"),
-        (BASE, "3" * 40, "commit: RemedyAction \x1b[31mit"),
+        (BASE, "3" * 40, "commit: Mend \x1b[31mit"),
         ("3" * 40, "4" * 40, "checkout: moving from main to other"),
         ("4" * 40, "5" * 40, "commit (amend): And more"),
     ]
     text = "".join(f"{old} {new} {who}\t{what}\n" for old, new, what in rows)
     (logs / "HEAD").write_text(f"{text}no such row\n\n")
-    assert workspace.unsaved() == ["RemedyAction \N{REPLACEMENT CHARACTER}[31mit", "And more"]
+    assert workspace.unsaved() == ["Mend \N{REPLACEMENT CHARACTER}[31mit", "And more"]
     (logs / "HEAD").unlink()
     os.mkfifo(logs / "HEAD")
     assert workspace.unsaved() == []
