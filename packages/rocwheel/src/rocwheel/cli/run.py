@@ -11,7 +11,6 @@ from typing import Any
 
 import click
 
-from rocwheel.errors import OldKeyWarning
 from rocwheel.processes import startup
 
 
@@ -50,6 +49,8 @@ def _warn_in_a_line() -> None:
     show = warnings.showwarning
 
     def shown(message: Warning | str, category: type[Warning], *more: Any, **named: Any) -> None:
+        from rocwheel.errors import OldKeyWarning  # here, for --help needs none of it
+
         if issubclass(category, OldKeyWarning):
             click.echo(f"warning: {message}", err=True)
         else:
