@@ -7,8 +7,14 @@ from datetime import UTC, datetime
 import pytest
 
 from rocwright.cycle.channels import Shown, channels, earned, missing
-from rocwright.records.model import Finding, Promotion
+from rocwright.cycle.run import CycleConfig
+from rocwright.execution.options import Options
+from rocwright.execution.progress import PlainProgress
+from rocwright.project import Project
+from rocwright.records.model import ANEW, Finding, Promotion
+from rocwright.resolve.model import Lock
 from rocwright.resolve.settings import Channel
+from rocwright.watch.bump import Candidate
 
 NOW = datetime(2026, 1, 10, tzinfo=UTC)
 OK = Finding(component="a", check="operators", name="sums are right", ok=True, device="cpu")
@@ -76,3 +82,15 @@ def test_a_projects_own_channel_stands_for_the_catalogs() -> None:
     assert [one.name for one in channels([own])] == ["nightly", "candidate", "known-good"]
     assert channels([own])[-1] == own
     assert channels([Channel(name="lab", said="built")])[-1].name == "lab"
+
+
+@pytest.mark.parametrize(("checks", "resume"), [((), True), (("operators",), True), ((ANEW,), False)])
+def test_a_cycle_starts_its_steps_clean_where_a_channel_asks_that_all_was_compiled_anew(
+    checks: tuple[str, ...], resume: bool
+) -> None:
+    def follow(project: Project, lock: Lock) -> Candidate:
+        raise AssertionError
+
+    own = [Channel(name="known-good", said="built", checks=checks)]
+    config = CycleConfig(follow=follow, channels=channels(own), options=Options(), progress=PlainProgress())
+    assert config.options_of_builds.resume is resume

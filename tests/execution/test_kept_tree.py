@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.execution.conftest import Workshop
 
-from rocwheel.errors import CheckError, CompileError, InputError, StepTimeoutError
+from rocwheel.errors import CheckError, CompileError, InputError, OutOfMemoryError, StepTimeoutError
 from rocwright.cleanup.inside import what_can_go
 from rocwright.execution import kept_tree, opened
 from rocwright.execution.inspect import open_shell
@@ -101,6 +101,16 @@ def test_it_goes_on_again_and_again_and_the_record_says_how_often(workshop: Work
     (Workspace.of(workshop.home, step.key).build / "ran").write_text("as the commands left it\n")
     note = json.loads(note_of(workshop, step).read_text())
     assert (note["ended"], note["resumed"]) == (3, 1)
+
+
+def test_a_step_that_ran_out_of_memory_goes_on(workshop: Workshop) -> None:
+    eats = "head -c 600000000 /dev/zero | tail -n 1 > /dev/null"
+    once = f"test -e /out/ate || {{ touch /out/ate; {eats}; }}"
+    step = workshop.step(*RAN, once, TELLS, resume=2)
+    with pytest.raises(OutOfMemoryError):
+        workshop.run(step, memory=100 * 1024**2)
+    record = workshop.run(step, memory=100 * 1024**2)
+    assert (workshop.text(record), record.resumed) == ("one\ntwo\nthree\n", 1)
 
 
 def test_variables_and_the_folder_of_the_shell_are_as_the_commands_before_left_them(

@@ -55,6 +55,12 @@ class CycleConfig:
     bisect: bool = False
     only_look: bool = False
 
+    @property
+    def options_of_builds(self) -> Options:
+        """Those of its builds: they start clean where a channel asks that all was compiled anew."""
+        clean = any(ANEW in one.checks for one in self.channels)
+        return replace(self.options, resume=self.options.resume and not clean)
+
 
 def look(where: Path, rows: Sequence[Request], like: Project, wheel: CycleConfig) -> CycleTold:
     """What a cycle would do: upstream is asked, and nothing is built, kept or promoted."""
@@ -186,10 +192,7 @@ class RowRun:
 
     def _tried(self, kept: Lock | None, candidate: Lock, changes: tuple[str, ...]) -> RowTold:
         project = replace(self.row.project, request=candidate.request)
-        # a tree that was kept is not compiled anew
-        clean = any(ANEW in one.checks for one in self.wheel.channels)
-        options = replace(self.wheel.options, resume=self.wheel.options.resume and not clean)
-        progress = self.wheel.progress
+        options, progress = self.wheel.options_of_builds, self.wheel.progress
         built = build(project, candidate, options, progress, origin=self.origin, lay=False)
         for _, error in built.failures:
             if error.failure in OF_OTHERS:

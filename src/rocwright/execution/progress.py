@@ -11,6 +11,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
 from rocwheel.units import duration, size
+from rocwright.execution.pace import seconds_left
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -55,6 +56,8 @@ class Running:
     before: int = 0
     """What the counters that have begun anew since had come to."""
     counting_since: float = 0
+    progressed: float = 0
+    """When the counter last changed."""
     last: str = ""
     told: float = field(default_factory=time.monotonic)
 
@@ -67,6 +70,8 @@ class Running:
                 # with a total to go by, the pace is that of all that was counted
                 if self.counter is None or not self.past:
                     self.counting_since = time.monotonic()
+            if found != self.counter:
+                self.progressed = time.monotonic()
             self.counter = found
         if line.strip():
             self.last = line.strip()
@@ -97,12 +102,11 @@ class Running:
         """Seconds left, or None where nothing tells: by the pace of the counter, and the more so the more of
         it is done; for the rest by what was expected."""
         now = time.monotonic()
-        rest = self.expected - (now - self.begun)
         if self.done is None or self.done[0] <= 2:
+            rest = self.expected - (now - self.begun)
             return rest if rest > 0 else None
-        done, all_ = self.done
-        pace = (now - self.counting_since) / done * (all_ - done)
-        return pace if rest <= 0 else pace * done / all_ + rest * (1 - done / all_)
+        counting, rest = self.progressed - self.counting_since, self.expected - (self.progressed - self.begun)
+        return seconds_left(*self.done, counting, rest, now - self.progressed)
 
     def describe(self) -> str:
         """One line: counter, share, time left, and how well that is known."""

@@ -1,0 +1,54 @@
+"""The time left moves with the clock, whatever the counter does."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocwright.execution.pace import seconds_left
+
+
+def test_half_of_what_was_counted_takes_as_long_again() -> None:
+    assert seconds_left(50, 100, 600, 0, 0) == 600
+
+
+def test_what_was_expected_weighs_less_the_more_is_done() -> None:
+    """By the counter it is 3 times 50 s, 50 s and 1 s; by the last time always 900 s."""
+    assert [round(seconds_left(done, 100, 50, 900, 0)) for done in (25, 50, 99)] == [712, 475, 10]
+
+
+def test_it_falls_with_the_clock_until_the_next_thing_is_due() -> None:
+    """A thing takes 12 s."""
+    assert [seconds_left(50, 100, 600, 0, idle) for idle in (0, 5, 12)] == [600, 595, 588]
+
+
+def test_it_rises_with_the_clock_while_nothing_gets_done() -> None:
+    """It once said "1 min 16 s left" for 15 minutes, under load: 5 of 366 things were to come."""
+    told = [seconds_left(361, 366, 4000, 300, idle) for idle in (0, 60, 300, 900)]
+    assert told[0] == pytest.approx(59, abs=1)
+    assert told[1] < told[2] < told[3]
+    assert told[3] > 900
+
+
+def test_a_step_that_goes_on_when_all_is_counted_takes_as_long_again_as_it_has_since() -> None:
+    assert [seconds_left(100, 100, 600, 50, idle) for idle in (0, 30)] == [0, 30]
+
+
+@given(
+    done=st.integers(3, 5000),
+    more=st.integers(0, 5000),
+    counting=st.floats(0, 10**6),
+    rest=st.floats(-(10**6), 10**6),
+    idle=st.floats(0, 10**5),
+    later=st.floats(1, 10**5),
+)
+def test_it_is_never_negative_and_never_stands_still(
+    done: int, more: int, counting: float, rest: float, idle: float, later: float
+) -> None:
+    one, two = (seconds_left(done, done + more, counting, rest, at) for at in (idle, idle + later))
+    assert one >= -1e-6
+    turns = abs(two - one) == pytest.approx(0, abs=1e-6)
+    due = seconds_left(done, done + more, counting, rest, 0) / more if more else 0
+    # only where it fell as far as it rose again
+    assert not turns or idle < due < idle + later
