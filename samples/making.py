@@ -146,9 +146,13 @@ def chain(length: int) -> Plan:
 
 
 def lock_of(stack: str, *gpus: str, base: str = "", catalog: Catalog | None = None, size: int = 1000) -> Lock:
-    """A lock with invented packages and sources for a stack of the catalog."""
+    """A lock with invented packages and sources for a stack of the catalog; without the libraries that a row
+    of the stack for these GPUs and base goes without."""
     catalog = catalog or builtin_catalog()
-    request = Request(stack=stack, gpu=gpus or ("gfx1151",), base=base or catalog.stack(stack).bases[0])
+    gpus, base = gpus or ("gfx1151",), base or catalog.stack(stack).bases[0]
+    rows = [row for row in catalog.stack(stack).row if (row.gpu,) == gpus and row.base == base]
+    missing = rows[0].accept_missing if rows else ()
+    request = Request(stack=stack, gpu=gpus, base=base, accept_missing=missing)
     named = make_lock(request, catalog, OfflineUpstream(), lambda _: None)
     return named.model_copy(
         update={

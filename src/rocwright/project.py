@@ -54,6 +54,7 @@ class Project:
         request = self.row or self.request
         told = [request.gpu, request.provider, request.extra]
         told += [request.other_architecture] if request.other_architecture else []
+        told += [request.accept_missing] if request.accept_missing else []
         which = sha256_bytes(canonical_json(told))[:8]
         if self.row is not None and request.versions:
             which = sha256_bytes(canonical_json([request.gpu, request.variant]))[:8]
@@ -77,7 +78,7 @@ def project_of(request: Request, folder: Path, home: Home | None = None) -> Proj
     """A project without a project file: its lock is kept in the home folder."""
     home = home or Home.default()
     words = [request.stack, request.base.replace(":", "-"), *request.gpu]
-    if request.provider or request.extra or request.versions or request.other_architecture:
+    if request.variant:
         words.append(sha256_bytes(canonical_json(request.model_dump()))[:8])
     name = "-".join(words)
     return Project(

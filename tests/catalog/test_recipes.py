@@ -113,7 +113,9 @@ def test_rocblas_for_one_gpu_follows_the_rocm_of_the_base() -> None:
 def test_host_tools_are_held_where_the_trees_need_it() -> None:
     for stack, row in ROWS:
         chosen = versions(request_of(stack, row))
-        if "pytorch" in chosen and "cmake" in chosen and Version(chosen["pytorch"]) < Version("2.7"):
+        # Debian's source has no third-party trees, which are what asks for an old CMake
+        trees = "pytorch" in chosen and not row.base.startswith("debian:")
+        if trees and "cmake" in chosen and Version(chosen["pytorch"]) < Version("2.7"):
             assert Version(chosen["cmake"]) < Version("4")
         if "vllm" in chosen:
             assert Version(chosen["setuptools"]) < Version("80")

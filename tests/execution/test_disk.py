@@ -119,20 +119,6 @@ def test_a_build_does_not_begin_on_a_disk_that_is_nearly_full(home: Home, small_
         check_room(decisions, home)
 
 
-def test_what_an_attempt_before_has_written_is_not_asked_for_again(home: Home) -> None:
-    free = volumes({"home": home.path})[0]
-    wanted = free.free - free.reserve + 64 * MIB
-    step = Step(name="x", component="x", action=TreeAction(), resources=Resources(disk=wanted))
-    decisions = [Decision(step=step, state=State.RUN)]
-    with pytest.raises(OutOfDiskError):
-        check_room(decisions, home)
-    folder = Workspace.of(home, step.key)
-    folder.create()
-    with (folder.build / "kept").open("wb") as file:
-        file.truncate(256 * MIB)
-    assert check_room(decisions, home) == wanted - 256 * MIB
-
-
 def test_only_steps_that_run_are_named_as_what_a_build_needs_room_for(home: Home) -> None:
     def decision(name: str, disk: int, state: State) -> Decision:
         step = Step(name=name, component=name, action=TreeAction(), resources=Resources(disk=disk))

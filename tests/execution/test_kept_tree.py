@@ -107,9 +107,8 @@ def test_a_step_that_ran_out_of_memory_goes_on(workshop: Workshop) -> None:
     eats = "head -c 600000000 /dev/zero | tail -n 1 > /dev/null"
     once = f"test -e /out/ate || {{ touch /out/ate; {eats}; }}"
     step = workshop.step(*RAN, once, TELLS, resume=2)
-    with pytest.raises(OutOfMemoryError) as caught:
+    with pytest.raises(OutOfMemoryError):
         workshop.run(step, memory=100 * 1024**2)
-    assert caught.value.next_step.endswith("; then run again: it goes on where it was, with command 4")
     record = workshop.run(step, memory=100 * 1024**2)
     assert (workshop.text(record), record.resumed) == ("one\ntwo\nthree\n", 1)
 
@@ -238,9 +237,8 @@ def test_the_record_says_that_a_cache_was_filled_which_an_attempt_before_had(wor
 
 def test_a_step_that_goes_on_and_fails_by_itself_starts_clean_the_next_time(workshop: Workshop) -> None:
     step = cut(workshop, *RAN, "false")
-    with pytest.raises(CompileError) as caught:
+    with pytest.raises(CompileError):
         workshop.run(step)
-    assert "goes on" not in caught.value.next_step
     assert "it had gone on in a kept tree; the next attempt starts clean" in workshop.lines
     assert f"$ {RAN[0]}" not in workshop.lines
     starts_clean(workshop, step)

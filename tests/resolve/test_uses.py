@@ -51,11 +51,18 @@ def test_a_library_that_is_asked_for_is_built_before_and_laid_into_the_build() -
     assert "rocblas" in inputs(plan, "pytorch")
     commands = action(plan, "pytorch").commands
     setup = builtin_catalog().component("rocblas").setup
-    assert commands[: len(setup)] == setup
+    at = commands.index(setup[0])
+    assert commands[at : at + len(setup)] == setup
+    assert at + len(setup) < commands.index(builtin_catalog().component("pytorch").run[-1])
 
 
-def test_without_being_asked_for_it_is_nowhere() -> None:
-    plan = plan_with(GFX803)
+def test_where_rocm_has_it_without_code_for_the_gpu_it_is_built_without_being_asked_for() -> None:
+    assert "rocblas" in inputs(plan_with(GFX803), "pytorch")
+
+
+def test_where_rocm_has_it_with_code_for_the_gpu_it_is_nowhere() -> None:
+    sid = Request(stack="pytorch", gpu=("gfx803",), base="debian:sid", versions={"pytorch": "2.6.0"})
+    plan = plan_with(sid)
     assert not any("rocblas" in {step.name, *inputs(plan, step.name)} for step in plan.steps)
 
 
@@ -94,7 +101,10 @@ def test_it_is_exported_as_an_input_too() -> None:
 def test_no_row_of_a_stack_is_touched_by_what_could_be_asked_for() -> None:
     for stack, row in rows(builtin_catalog()):
         lock = make_lock(request_of(stack, row), builtin_catalog(), OfflineUpstream(), lambda _: None)
-        assert not {one.name for one in lock.components} & set(stack.optional)
+        rocm = lock.rocm
+        fact = rocm and builtin_catalog().provider(rocm.name).evidence(row.gpu, rocm.version, row.base)
+        rebuilt = set(fact.rebuilt) if fact else set()
+        assert {one.name for one in lock.components} & set(stack.optional) <= rebuilt
 
 
 TARBALL = Request(

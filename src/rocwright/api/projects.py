@@ -45,6 +45,7 @@ def request(
     provider: str = "",
     extra: Sequence[str] = (),
     versions: Mapping[str, str] | None = None,
+    accept_missing: Sequence[str] = (),
     architecture: str = "",
     say: Say = silent,
 ) -> Request:
@@ -52,8 +53,9 @@ def request(
 
     No GPU, or "auto", is the one of this machine, or the fallback of gpu_names.toml where there is none; no
     base is that of the stack's first row for them, else the stack's first. `provider` says where ROCm comes
-    from, `extra` adds optional components, `versions` pins components: a version, or "@" and a commit. No
-    `architecture` (x86_64, aarch64) is that of this machine. Raises InputError for a stack, GPU or
+    from, `extra` adds optional components, `versions` pins components: a version, or "@" and a commit;
+    `accept_missing` names libraries of ROCm that may be left without code for the GPUs. No `architecture`
+    (x86_64, aarch64) is that of this machine. Raises InputError for a stack, GPU or
     architecture that is not known.
     """
     from rocwright.catalog.load import the_catalog
@@ -69,6 +71,7 @@ def request(
         provider=provider,
         extra=tuple(extra),
         versions=dict(versions or {}),
+        accept_missing=tuple(accept_missing),
         architecture=architecture_named(architecture),
     )
 
@@ -83,6 +86,7 @@ def project(
     provider: str = "",
     extra: Sequence[str] = (),
     versions: Mapping[str, str] | None = None,
+    accept_missing: Sequence[str] = (),
     architecture: str = "",
     say: Say = silent,
 ) -> Project:
@@ -108,6 +112,7 @@ def project(
         provider=provider,
         extra=extra,
         versions=versions,
+        accept_missing=accept_missing,
         architecture=architecture,
         say=say,
     )

@@ -451,13 +451,15 @@ def with_python(base: Base, release: BaseRelease, version: str) -> tuple[Base, B
 class Row(Frozen):
     """One choice of a stack that comes with a lock: GPU, base, provider of ROCm and versions.
 
-    `wish` is the document that asked for it, `holds` what it must hold.
+    `accept_missing` are libraries of ROCm that it goes without; `wish` is the document that asked for it,
+    `holds` what it must hold.
     """
 
     gpu: str
     base: str
     provider: str = ""
     versions: dict[str, str] = {}
+    accept_missing: tuple[str, ...] = ()
     wish: str
     holds: str
 

@@ -122,6 +122,18 @@ class Provider(Frozen):
         families = dict.fromkeys(self.family[target] for target in targets)
         return tuple(Address(url=at.format(version=version, family=one)) for one in families)
 
+    def without_code(
+        self, targets: Sequence[str], version: str, base: str, architecture: Architecture
+    ) -> dict[str, tuple[str, Serves]]:
+        """Its libraries that have no code for one of the targets, with that target and what says so."""
+        found: dict[str, tuple[str, Serves]] = {}
+        for target in targets:
+            fact = self.evidence(target, version, base, architecture)
+            for library in fact.rebuilt if fact is not None else ():
+                assert fact is not None
+                found.setdefault(library, (target, fact))
+        return found
+
     def evidence(
         self, target: str, version: str, base: str, architecture: Architecture = Architecture.X86_64
     ) -> Serves | None:

@@ -96,7 +96,6 @@ class Target(Frozen):
     first_rocm: str = ""
     dropped: str = ""
     features: dict[str, str] = {}
-    needs_build: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
     override: Override | None = None
     quirk: tuple[Quirk, ...] = ()

@@ -88,6 +88,7 @@ class Asked:
     extra: tuple[str, ...]
     versions: dict[str, str]
     architecture: str | None = None
+    accept_missing: tuple[str, ...] = ()
 
     @property
     def names_a_stack(self) -> bool:
@@ -101,6 +102,7 @@ class Asked:
         words += ["--arch", self.architecture] if self.architecture else []
         words += ["--provider", self.provider] if self.provider else []
         words += [word for name in self.extra for word in ("--with", name)]
+        words += [word for name in self.accept_missing for word in ("--accept-missing", name)]
         pins = (f"{name}{'' if to.startswith('@') else '='}{to}" for name, to in self.versions.items())
         return shlex.join([*words, *(word for pin in pins for word in ("--set", pin))])
 
@@ -112,6 +114,7 @@ class Asked:
             "extra": self.extra,
             "versions": self.versions,
             "architecture": self.architecture,
+            "accept_missing": self.accept_missing,
         }
         return {name: value for name, value in named.items() if value}
 
@@ -138,6 +141,7 @@ def project_options(function: F) -> F:
         architecture: str | None,
         provider: str,
         extra: tuple[str, ...],
+        accept_missing: tuple[str, ...],
         sets: tuple[str, ...],
         **rest: Any,
     ) -> Any:
@@ -148,6 +152,7 @@ def project_options(function: F) -> F:
             architecture=architecture,
             provider=provider,
             extra=extra,
+            accept_missing=accept_missing,
             versions=_versions(sets),
         )
         return function(*args, asked=asked, **rest)
@@ -159,6 +164,12 @@ def project_options(function: F) -> F:
             multiple=True,
             metavar="NAME=VERSION",
             help="Pin a component: pytorch=2.8.0, or vllm@COMMIT. May be given more than once.",
+        ),
+        click.option(
+            "--accept-missing",
+            multiple=True,
+            metavar="LIBRARY",
+            help="Accept a library of ROCm without code for the GPU, such as rocblas.",
         ),
         click.option("--with", "extra", multiple=True, help="Add an optional component of the stack."),
         click.option(

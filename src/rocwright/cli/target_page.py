@@ -35,7 +35,6 @@ def _lines(target: Target, catalog: Catalog) -> Iterator[str]:
     yield from _rows("providers", _providers(target, catalog))
     yield from _rows("TheRock", _therock(target.therock) if target.therock else [])
     yield from _rows("features", [f"{name}: {value}" for name, value in target.features.items()])
-    yield from _rows("to build", target.needs_build)
     for scope in ("build", "run"):
         quirks = [one for one in (*catalog.every, *target.quirk) if one.scope == scope]
         yield from _rows(f"env {scope}", [line for one in quirks for line in _quirk(one, target)])

@@ -124,15 +124,11 @@ def volumes(where: Mapping[str, Path]) -> tuple[Volume, ...]:
 
 def check_room(decisions: Sequence[Decision], home: Home) -> int:
     """The bytes that the steps to run are known to need. Raises OutOfDiskError where they are not free, or
-    where a file system that a build writes to is full but for its reserve. What earlier attempts at these
-    steps have written is gone on with, or makes room."""
+    where a file system that a build writes to is full but for its reserve."""
     to_run = [one.step for one in decisions if one.state is State.RUN]
     needed = sum(step.resources.disk for step in to_run)
     home.path.mkdir(parents=True, exist_ok=True)
     work, *_ = volumes({"build folders": home.work})
-    # looking into the folders takes time: only where it matters
-    if needed + work.reserve > work.free:
-        needed = sum(still_needed(step, home) for step in to_run)
     if needed and needed + work.reserve > work.free:
         raise OutOfDiskError(
             f"this build needs about {size(needed)} on the disk of {home.path}; {size(work.free)} are free",

@@ -62,13 +62,6 @@ def drop(workspace: Workspace) -> bool:
     return True
 
 
-def goes_on(workspace: Workspace, resume: int) -> bool:
-    """Whether the next attempt may go on, as far as the note says."""
-    with contextlib.suppress(OSError, ValueError):
-        return 0 < resume <= Kept.model_validate_json((workspace.path / NOTE).read_bytes()).ended + 1
-    return False
-
-
 def find(
     step: Step, content_key: str, workspace: Workspace, say: Callable[[str], None], *, compiler_cache: bool
 ) -> Kept | None:

@@ -168,7 +168,7 @@ def _run(action: RunAction, context: Context, cache: Lent) -> ActionResult:
         install(engine, job, action, context)
         for package in action.guard:
             guard(engine, job, package, context)
-    workspace, opens, ended = context.workspace, "", kept.ended if kept else 0
+    opens, ended = "", kept.ended if kept else 0
     if context.server is not None:
         job, opens = share(engine, job, action, context, context.server)
     job = replace(job, argv=(*job.argv[:-1], script_of(action, job.env, opens, ended)))
@@ -193,14 +193,11 @@ def _run(action: RunAction, context: Context, cache: Lent) -> ActionResult:
         outcome = sandbox.run(engine, job, note)
     except InputError:
         # the folder to begin in is gone
-        kept_tree.drop(workspace)
+        kept_tree.drop(context.workspace)
         raise
     if not outcome.ok:
-        error = cut_short(outcome, job, last) or _failed(outcome, watch.told(), last, context)
-        if kept_tree.goes_on(workspace, action.resume):
-            error.next_step += f"; then run again: it goes on where it was, with command {tree.ended + 1}"
-        raise error
-    by = context.step.name if context.step else "the step"
+        raise cut_short(outcome, job, last) or _failed(outcome, watch.told(), last, context)
+    by, workspace = context.step.name if context.step else "the step", context.workspace
     counts = cache_statistics(Untrusted(workspace.build, by))
     try:
         outputs = collect(Untrusted(workspace.out, by), action.outputs, workspace.scratch / "taken")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from rocwheel.errors import ConflictError
@@ -16,6 +16,7 @@ from rocwright.resolve.aliases import catalog_for, version_pins
 from rocwright.resolve.constraints import Candidate, Requirement, solve
 from rocwright.resolve.model import Request
 from rocwright.resolve.validate import check_request
+from rocwright.resolve.without_code import lacking, to_build, told
 
 INSTALLER = "pip"
 """Comes along where anything is installed before a build: a wheel of it runs as it is."""
@@ -25,7 +26,7 @@ INSTALLER = "pip"
 class Choice:
     """What a lock will hold: `components` in an order in which each comes after what it needs.
 
-    `versions` are of all that was chosen, `provided` of what the base brings along.
+    `versions` are of all that was chosen, `provided` of what the base brings along; `notes` are for the user.
     """
 
     base: Base
@@ -34,6 +35,7 @@ class Choice:
     components: tuple[Component, ...]
     versions: Mapping[str, str]
     provided: Mapping[str, str]
+    notes: tuple[str, ...] = ()
 
     @property
     def tools(self) -> tuple[str, ...]:
@@ -56,12 +58,32 @@ def choose(
 ) -> Choice:
     """Versions of all components of a request, and of all that these need; see `solve` for `held`, `prefer`.
 
-    `version_of` tells the version of a package that a base brings along. Raises InputError for a name that is
-    not known, ConflictError with the chain of reasons.
+    `version_of` tells the version of a package that a base brings along. Where a library of ROCm that is used
+    has no code for a GPU asked for, it is built along, or must be accepted. Raises InputError for a name that
+    is not known, ConflictError with the chain of reasons.
     """
     catalog = catalog_for(request, catalog)
+    stack = catalog.stack(request.stack)
+    wanted = (*stack.components, *request.extra)
+    choice = _choice(request, catalog, wanted, version_of, held, prefer)
+    lacks = lacking(
+        request, choice.provider, choice.versions.get(ROCM, ""), choice.components, choice.versions
+    )
+    built = [name for name in to_build(lacks, request, stack, catalog) if name not in wanted]
+    if built:
+        choice = _choice(request, catalog, (*wanted, *built), version_of, held, prefer)
+    return replace(choice, notes=tuple(told(lacks, request, built)))
+
+
+def _choice(
+    request: Request,
+    catalog: Catalog,
+    wanted: Sequence[str],
+    version_of: Callable[[Provided], str],
+    held: Sequence[Requirement],
+    prefer: Mapping[str, str],
+) -> Choice:
     base, release = check_request(request, catalog)
-    wanted = (*catalog.stack(request.stack).components, *request.extra)
     offered = {name: one for name, one in base.provided(release).items() if name not in wanted}
     needed = _reachable(catalog, wanted, offered)
 

@@ -69,6 +69,8 @@ def write_request(path: Path, request: Request) -> None:
         document["provider"] = request.provider
     if request.extra:
         document["extra"] = list(request.extra)
+    if request.accept_missing:
+        document["accept_missing"] = list(request.accept_missing)
     if request.versions:
         document["versions"] = dict(request.versions)
     else:

@@ -52,6 +52,8 @@ def make_lock(
     here = {one.name for one in choice.components}
     remedies = tuple(one for one in remedies if one.component in here)
     on_line("lock: choosing versions that fit together")
+    for note in choice.notes:
+        on_line(f"lock: {note}")
     return Lock(
         rocwright=__version__,
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),

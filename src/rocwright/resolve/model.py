@@ -24,8 +24,9 @@ class Request(Frozen):
     """`rocwright.toml`: this stack, for these GPUs, on this base.
 
     `provider` says where ROCm comes from, `extra` adds optional components of the stack, `versions` pins
-    components: a version, or "@" and a commit. Where none is named, `architecture` is that of this
-    machine in a project file and on a command line, and x86_64 in what was kept before there was a choice.
+    components: a version, or "@" and a commit. `accept_missing` are libraries of ROCm that may be left
+    without code for the GPUs. Where none is named, `architecture` is that of this machine in a project file
+    and on a command line, and x86_64 in what was kept before there was a choice.
     """
 
     stack: str
@@ -34,14 +35,18 @@ class Request(Frozen):
     provider: str = ""
     extra: tuple[str, ...] = ()
     versions: dict[str, str] = {}
+    accept_missing: tuple[str, ...] = ()
     architecture: Architecture = Architecture.X86_64
 
     @model_serializer(mode="wrap")
     def _said(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """x86_64 is not said: what was asked for before there was a choice keeps its text and digest."""
+        """x86_64, and no library missing, is not said: what was asked for before there was a choice keeps its
+        text and digest."""
         said: dict[str, Any] = handler(self)
         if self.architecture is Architecture.X86_64:
             said.pop("architecture", None)
+        if not self.accept_missing:
+            said.pop("accept_missing", None)
         return said
 
     @property
@@ -60,7 +65,9 @@ class Request(Frozen):
             for name, pin in self.versions.items()
         )
         extra = sorted({f"+{name}" for name in self.extra})
-        return " ".join(word for word in (self.provider, *extra, *pins, self.other_architecture) if word)
+        missing = sorted({f"without-{name}" for name in self.accept_missing})
+        words = (self.provider, *extra, *pins, *missing, self.other_architecture)
+        return " ".join(word for word in words if word)
 
     @property
     def words(self) -> list[str]:
@@ -69,6 +76,7 @@ class Request(Frozen):
         words += ["--arch", self.architecture] if self.other_architecture else []
         words += ["--provider", self.provider] if self.provider else []
         words += [word for name in self.extra for word in ("--with", name)]
+        words += [word for name in self.accept_missing for word in ("--accept-missing", name)]
         for name, pin in self.versions.items():
             words += ["--set", f"{name}{pin}" if pin.startswith("@") else f"{name}={pin}"]
         return words

@@ -47,11 +47,13 @@ class MatrixRows(Frozen):
     provider: str = ""
     extra: tuple[str, ...] = ()
     versions: dict[str, str] = {}
+    accept_missing: tuple[str, ...] = ()
     architecture: Architecture | None = None
 
     def rows(self, architecture: Architecture) -> tuple[Request, ...]:
         """What is asked for in each row, for an architecture where they name none."""
-        rest = {"provider": self.provider, "extra": self.extra, "versions": self.versions}
+        rest: dict[str, object] = {"provider": self.provider, "extra": self.extra, "versions": self.versions}
+        rest["accept_missing"] = self.accept_missing
         rest["architecture"] = self.architecture or architecture
         return tuple(
             Request.model_validate({"stack": stack, "gpu": (gpu,), "base": base} | rest)

@@ -28,7 +28,12 @@ def rows(catalog: Catalog) -> Iterator[tuple[Stack, Row]]:
 def request_of(stack: Stack, row: Row) -> Request:
     """What a row asks for."""
     return Request(
-        stack=stack.name, gpu=(row.gpu,), base=row.base, provider=row.provider, versions=row.versions
+        stack=stack.name,
+        gpu=(row.gpu,),
+        base=row.base,
+        provider=row.provider,
+        versions=row.versions,
+        accept_missing=row.accept_missing,
     )
 
 
@@ -51,6 +56,7 @@ def shipped_lock(catalog: Catalog, request: Request) -> Lock | None:
         if request.architecture is not meant.architecture:
             continue
         same = request.provider in ("", meant.provider) and request.versions in ({}, meant.versions)
+        same = same and set(request.accept_missing) == set(meant.accept_missing)
         held = holder(name_of(meant), catalog.folders)
         if same and not request.extra and held is not None:
             return read_lock(held / name_of(meant), meant).model_copy(update={"request": request})

@@ -13,6 +13,7 @@ from rocwright.machine.architecture import cannot_build, described, host
 from rocwright.model.steps import ArchiveOrigin
 from rocwright.resolve.aliases import base_of, catalog_for
 from rocwright.resolve.model import Lock, LockedProvider, Remedy, Request, Role
+from rocwright.resolve.without_code import lacking, to_build
 
 
 def check_request(request: Request, catalog: Catalog) -> tuple[Base, BaseRelease]:
@@ -128,7 +129,12 @@ def check_fits(lock: Lock, catalog: Catalog) -> None:
         if different or (role in wanted) != (role in had):
             changed.append(f"packages to {role}: {', '.join(sorted(different)) or 'all of them'}")
     locked = {one.name for one in lock.components} | set(lock.provided)
-    asked = {*catalog.stack(lock.request.stack).components, *lock.request.extra}
+    stack = catalog.stack(lock.request.stack)
+    asked = {*stack.components, *lock.request.extra}
+    if lock.rocm is not None:
+        provider = catalog.provider(lock.rocm.name)
+        lacks = lacking(lock.request, provider, lock.rocm.version, components, versions)
+        asked |= {*to_build(lacks, lock.request, stack, catalog)}
     if not asked <= locked:
         changed.append(f"the stack has {', '.join(sorted(asked - locked))} now")
     needed = {name for one in components for each in one.release for name in each.needs}
