@@ -369,6 +369,20 @@ def test_a_step_that_ran_out_of_memory_is_built_with_half_the_jobs(
     assert "retrying it alone with 1 job\n" in said
 
 
+def test_a_step_that_ran_out_of_memory_goes_on_in_its_tree_with_half_the_jobs_and_the_run_says_so(
+    workshop: Workshop, small_room: Cgroup, tmp_path: Path
+) -> None:
+    needs = Resources(cores=64, memory=2**20, limit=60)
+    commands = ("echo with $JOBS >> /build/ran", BOTH, "echo then $JOBS | cat /build/ran - > $OUT/result")
+    step = workshop.step(*commands, resources=needs, resume=2)
+    told, said = run_in(small_room, workshop, [step], tmp_path)
+    assert [(one.outcome, one.jobs, one.resumed) for one in told.steps] == [("again", 2, 0), ("built", 1, 1)]
+    record = workshop.store.record(step.key)
+    assert record is not None
+    assert workshop.text(record) == "with 2\nthen 1\n"
+    assert ", resumed\n" in said
+
+
 def test_a_step_that_runs_out_of_memory_twice_has_failed_and_tells_of_both(
     workshop: Workshop, small_room: Cgroup, tmp_path: Path
 ) -> None:
