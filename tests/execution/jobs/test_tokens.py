@@ -135,10 +135,13 @@ def test_processes_that_took_no_token_leave_less_for_the_others(tokens: Tokens) 
 def test_ten_million_tokens_of_somebody_elses_are_taken_away(tokens: Tokens) -> None:
     circulation = Circulation(tokens)
     circulation.settle(3)
-    with subprocess.Popen(f"head -c 10000000 /dev/zero > {tokens.path}", shell=True) as writer:
-        end = time.monotonic() + 20
+    with subprocess.Popen(f"exec head -c 10000000 /dev/zero > {tokens.path}", shell=True) as writer:
+        end = time.monotonic() + 60
         while writer.poll() is None and time.monotonic() < end:
             circulation.out()
+        ended = writer.poll()
+        writer.kill()
+    assert ended == 0
     circulation.out()
     assert tokens.held() == 3
 

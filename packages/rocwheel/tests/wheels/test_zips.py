@@ -58,6 +58,11 @@ def patched(content: bytes, magic: bytes, offset: int, layout: str, value: int, 
     return bytes(edited)
 
 
+def both(content: bytes, offset: int, value: int) -> bytes:
+    """With a field that the member and the directory have, in both."""
+    return patched(patched(content, LOCAL, offset, "<I", value), CENTRAL, offset + 2, "<I", value)
+
+
 LOCAL, CENTRAL, END = b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06"
 
 
@@ -129,6 +134,18 @@ def test_sizes_in_a_zip64_field_are_read_as_zipfile_reads_them() -> None:
     assert read(content) == {"a.txt": FILES["a.txt"]}
 
 
+def test_an_extra_field_that_ends_behind_its_entry_is_refused() -> None:
+    content = with_wide_sizes(written({"a.txt": FILES["a.txt"]}))
+    with pytest.raises(CheckError, match="an extra field is truncated"):
+        read(patched(content, b"\x99\x99", 2, "<H", 32))
+
+
+def test_a_zip64_locator_with_nothing_before_it_is_refused() -> None:
+    locator = struct.pack("<4sLQL", b"PK\6\7", 0, 0, 1)
+    with pytest.raises(CheckError):
+        read(locator + struct.pack("<4s4H2LH", END, 0, 0, 0, 0, 0, len(locator), 0))
+
+
 def test_a_file_that_holds_the_mark_of_an_end_is_no_end() -> None:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
@@ -165,6 +182,24 @@ def test_names_that_are_no_plain_paths_are_refused(name: str) -> None:
         read(written({name: b"x"}))
 
 
+def with_folder(content: bytes) -> bytes:
+    """A zip of one member, a folder, with bytes in it that are not packed."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr(zipfile.ZipInfo("a/"), content)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [with_folder(b"x"), both(with_folder(b"xyz"), 22, 0)],
+    ids=["a byte", "bytes that come to none"],
+)
+def test_a_folder_with_content_is_refused(content: bytes) -> None:
+    with pytest.raises(CheckError, match="the folder a/ has content"):
+        read(content)
+
+
 def test_a_link_is_refused() -> None:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
@@ -197,6 +232,7 @@ def second_at_first(content: bytes) -> bytes:
         (lambda one: patched(one, CENTRAL, 8, "<H", 1), "encrypted"),
         (lambda one: patched(one, CENTRAL, 20, "<I", 1 << 30), "contradict"),
         (lambda one: patched(one, CENTRAL, 42, "<I", 1 << 30), "outside"),
+        (lambda one: patched(one, CENTRAL, 42, "<I", one.index(CENTRAL) - 10), "outside"),
         (lambda one: patched(one, CENTRAL, 42, "<I", 0xFFFFFFFF), "zip64 field is missing"),
         (lambda one: patched(one, END, 8, "<H", 9), "split zip"),
         (
@@ -209,7 +245,7 @@ def second_at_first(content: bytes) -> bytes:
         (lambda one: one + b"behind", "data after its end"),
         (lambda one: one[:-1], "no directory"),
     ],
-    ids=range(16),
+    ids=range(17),
 )
 def test_a_directory_that_lies_is_refused(edit: Callable[[bytes], bytes], says: str) -> None:
     with pytest.raises(CheckError, match=says):
@@ -237,11 +273,6 @@ def test_more_members_than_any_wheel_has_are_refused(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(zips, "MOST_MEMBERS", 2)
     with pytest.raises(CheckError, match="claims 3 members"):
         read(written())
-
-
-def both(content: bytes, offset: int, value: int) -> bytes:
-    """With a field that the member and the directory have, in both."""
-    return patched(patched(content, LOCAL, offset, "<I", value), CENTRAL, offset + 2, "<I", value)
 
 
 @pytest.mark.parametrize(
