@@ -136,11 +136,13 @@ def test_ten_million_tokens_of_somebody_elses_are_taken_away(tokens: Tokens) -> 
     circulation = Circulation(tokens)
     circulation.settle(3)
     with subprocess.Popen(f"exec head -c 10000000 /dev/zero > {tokens.path}", shell=True) as writer:
-        end = time.monotonic() + 60
-        while writer.poll() is None and time.monotonic() < end:
-            circulation.out()
-        ended = writer.poll()
-        writer.kill()
+        end = time.monotonic() + 30
+        try:
+            while writer.poll() is None and time.monotonic() < end:
+                circulation.out()
+            ended = writer.poll()
+        finally:
+            writer.kill()
     assert ended == 0
     circulation.out()
     assert tokens.held() == 3
