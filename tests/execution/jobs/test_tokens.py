@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rocwright.execution.jobs.circulation import PATIENCE, Circulation
+from rocwright.execution.jobs.circulation import PATIENCE, Circulation, Lasting
 from rocwright.execution.jobs.tokens import NAME, Tokens
 
 
@@ -96,6 +96,15 @@ def test_a_look_at_a_fifo_that_nobody_floods_does_not_wait(
     circulation = Circulation(tokens)
     circulation.settle(3)
     assert (circulation.out(), waited) == (0, [])
+
+
+def test_what_held_before_the_last_seconds_counts_no_more() -> None:
+    lasting = Lasting()
+    for now, value in ((0.0, 1), (1.0, 5), (1.0 + PATIENCE, 7)):
+        lasting.note(now, value)
+    assert (lasting.least(), lasting.usual()) == (5, 6)
+    lasting.note(1.5 + PATIENCE, 6)
+    assert (lasting.least(), lasting.usual()) == (5, 6)
 
 
 def test_tokens_that_nobody_can_hold_are_put_in_again_after_a_while(tokens: Tokens, client: int) -> None:
