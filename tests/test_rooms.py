@@ -31,3 +31,16 @@ def test_every_room_says_in_a_line_what_it_is_for(package: str) -> None:
     assert rooms
     silent = [room.name for room in rooms if not (room / "__init__.py").read_text().startswith('"""')]
     assert not silent
+
+
+def test_no_module_is_longer_than_400_lines() -> None:
+    """Programs that steps carry along are one file each: those may be longer."""
+    sources = [ROOT / "src/rocwright", ROOT / "packages/rocwheel/src"]
+    carried = ROOT / "src/rocwright/catalog/data"
+    long = {
+        str(path.relative_to(ROOT)): lines
+        for folder in sources
+        for path in folder.rglob("*.py")
+        if not path.is_relative_to(carried) and (lines := len(path.read_text().splitlines())) > 400
+    }
+    assert long == {}

@@ -16,8 +16,8 @@ from rocwheel_samples.hostile_files import soon
 from rocwright.bases import image as image_bases
 from rocwright.bases.image import Packages, fetch_packages, make_image_root, packages_of
 from rocwright.bases.writable import WritableRoot, writable_root
+from rocwright.catalog.base import PackageManager, filled
 from rocwright.catalog.load import the_catalog
-from rocwright.catalog.model import PackageManager, filled
 from rocwright.execution.fetch import fetch
 from rocwright.model.step_environment import EPOCH, PACKAGES
 from rocwright.model.steps import BaseAction, FilePin, ImageOrigin

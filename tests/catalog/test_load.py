@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from rocwheel.errors import InputError
 from rocwheel.toml.read import parse
+from rocwright.catalog.base import Base, filled
 from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import builtin_catalog, load_catalog, lookup
-from rocwright.catalog.model import Base, Resources, filled
+from rocwright.catalog.model import Resources
 
 
 @pytest.fixture

@@ -22,8 +22,8 @@ from rocwheel.files.atomic import sha256_file, write_atomic
 from rocwheel_samples.trees import write_tree
 from rocwright import flow
 from rocwright.bases.roots import remove_tree
+from rocwright.catalog.base import Base, BaseRelease
 from rocwright.catalog.load import builtin_catalog, load_catalog
-from rocwright.catalog.model import Base, BaseRelease
 from rocwright.execution.exec_step import execute
 from rocwright.execution.fetch import fetch
 from rocwright.execution.progress import PlainProgress

@@ -16,8 +16,8 @@ from tests.sources.test_layers import save
 
 from rocwheel.errors import ConflictError, FetchError
 from rocwright.bases.roots import remove_tree, unpacked_root
+from rocwright.catalog.base import Base, BaseRelease
 from rocwright.catalog.load import Catalog, builtin_catalog
-from rocwright.catalog.model import Base, BaseRelease
 from rocwright.execution.exec_step import execute
 from rocwright.execution.fetch import fetch
 from rocwright.home import Home

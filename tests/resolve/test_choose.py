@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from rocwheel.errors import ConflictError, InputError
+from rocwright.catalog.base import BaseRelease, OtherPython, Provided
 from rocwright.catalog.load import Catalog, builtin_catalog
-from rocwright.catalog.model import BaseRelease, Component, OtherPython, Provided, Release, Row, Stack
+from rocwright.catalog.model import Component, Release, Row, Stack
 from rocwright.catalog.place import BuiltinPlace
 from rocwright.catalog.provider import Provider, Serves, Shelf
 from rocwright.resolve.choose import Choice, choose

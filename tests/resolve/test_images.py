@@ -12,8 +12,8 @@ from tests.bases.test_image import MANAGER
 from tests.making import lock_of
 
 from rocwheel.errors import FetchError, NetworkError
+from rocwright.catalog.base import Base, BaseRelease
 from rocwright.catalog.load import Catalog, builtin_catalog
-from rocwright.catalog.model import Base, BaseRelease
 from rocwright.catalog.place import ImagePlace
 from rocwright.home import Home
 from rocwright.machine.architecture import host_architecture
@@ -198,7 +198,7 @@ def test_a_base_of_an_image_has_no_debian_archive(registry: Registry, online: As
 def test_a_component_that_the_image_brings_along_has_the_version_of_its_package(
     registry: Registry, online: Ask, catalog: Catalog
 ) -> None:
-    from rocwright.catalog.model import Provided
+    from rocwright.catalog.base import Provided
 
     listing = MANAGER.model_copy(update={"list": ("sh", "-c", "echo python3-thing 1:2.6.0+dfsg-7")})
     online_catalog = replace(catalog, managers={**catalog.managers, "tiny": listing})

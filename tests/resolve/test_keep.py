@@ -11,8 +11,9 @@ from pydantic import TypeAdapter
 from tests.making import deb, lock_of
 
 from rocwheel.errors import ConflictError
+from rocwright.catalog.base import Base, BaseRelease
 from rocwright.catalog.load import builtin_catalog
-from rocwright.catalog.model import Base, BaseRelease, Component
+from rocwright.catalog.model import Component
 from rocwright.catalog.place import Place
 from rocwright.catalog.remedy import RemedyAction
 from rocwright.plan.make import make_plan

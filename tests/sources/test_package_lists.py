@@ -16,7 +16,7 @@ import pytest
 import zstandard
 
 from rocwheel.errors import FetchError, NetworkError
-from rocwright.catalog.model import ListForm
+from rocwright.catalog.base import ListForm
 from rocwright.sources.package_lists import newest
 
 DEB = b"""Package: gcc

@@ -20,8 +20,8 @@ from rocwheel.errors import CheckError, ConflictError, FetchError, NetworkError
 from rocwheel.folders.listing import shown
 from rocwright.bases.roots import remove_tree
 from rocwright.bases.writable import WritableRoot, writable_root
+from rocwright.catalog.base import PackageManager, filled
 from rocwright.catalog.load import lookup, the_catalog
-from rocwright.catalog.model import PackageManager, filled
 from rocwright.model.step_environment import PACKAGES
 from rocwright.model.steps import BaseAction, FilePin, PackageOrigin
 from rocwright.sources.mirrors import mirrors

@@ -18,17 +18,10 @@ from rocwheel.toml.folders import layers
 from rocwheel.toml.read import Model, Reader, holder
 from rocwheel.wheels.overrides import Overrides
 from rocwright.catalog.address import Download
+from rocwright.catalog.base import Base, BaseRelease, PackageManager, with_python
 from rocwright.catalog.folders import DATA, catalog_folders
 from rocwright.catalog.launcher import Launcher
-from rocwright.catalog.model import (
-    Base,
-    BaseRelease,
-    Component,
-    PackageManager,
-    Stack,
-    SystemPackages,
-    with_python,
-)
+from rocwright.catalog.model import Component, Stack, SystemPackages
 from rocwright.catalog.provider import Provider
 from rocwright.catalog.target import Quirk, RunOnly, Target
 from rocwright.model.edits import Edit

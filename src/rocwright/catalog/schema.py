@@ -6,9 +6,10 @@ from typing import Any
 
 from rocwheel.model import Frozen
 from rocwright.catalog.address import Download
+from rocwright.catalog.base import Base, PackageManager
 from rocwright.catalog.issue import ErrorLines, IssuesFile
 from rocwright.catalog.launcher import Launcher
-from rocwright.catalog.model import Base, Component, PackageManager, Stack
+from rocwright.catalog.model import Component, Stack
 from rocwright.catalog.provider import Provider
 from rocwright.catalog.target import Quirk, RunOnly, Target
 from rocwright.catalog.watchlist import WatchlistFile

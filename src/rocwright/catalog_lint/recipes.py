@@ -19,9 +19,10 @@ from rocwheel.toml.folders import DATA as WHEEL_DATA
 from rocwheel.toml.folders import layers
 from rocwheel.toml.read import Fault, Reader, holder
 from rocwright.catalog.address import ArchivePlace
+from rocwright.catalog.base import Base
 from rocwright.catalog.issue import read_issues
 from rocwright.catalog.load import Catalog, read_catalog
-from rocwright.catalog.model import ANY, Base, Component, Row, Stack, SystemNeeds
+from rocwright.catalog.model import ANY, Component, Row, Stack, SystemNeeds
 from rocwright.catalog.place import BuiltinPlace
 from rocwright.catalog.provider import Provider
 from rocwright.catalog.target import Target

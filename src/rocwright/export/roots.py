@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 
 from rocwright.bases.debian import ALONE, ENVIRONMENT, mmdebstrap_words
+from rocwright.catalog.base import PackageManager, filled
 from rocwright.catalog.load import lookup
-from rocwright.catalog.model import PackageManager, filled
 from rocwright.export.model import File, Files, Subject, lines_of, variable
 from rocwright.export.quote import comment, shell
 from rocwright.export.templates import template

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rocwright.catalog.model import Base
+from rocwright.catalog.base import Base
 from rocwright.model.steps import (
     FetchAction,
     FilePin,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from rocwright.catalog.base import filled
 from rocwright.catalog.load import Catalog, lookup
-from rocwright.catalog.model import filled
 from rocwright.model.step_environment import PACKAGES
 from rocwright.model.steps import BaseAction, FetchAction, ImageOrigin, Input, Resources, Step
 from rocwright.resolve.model import LockedRoot

@@ -12,8 +12,9 @@ from dataclasses import replace
 
 from rocwheel.errors import InputError
 from rocwright.catalog.address import ArchivePlace
+from rocwright.catalog.base import Base, BaseRelease
 from rocwright.catalog.load import Catalog
-from rocwright.catalog.model import Base, BaseRelease, Component, Release
+from rocwright.catalog.model import Component, Release
 from rocwright.catalog.place import GitPlace, ImagePlace, IndexPlace, Place
 from rocwright.resolve.model import Lock, Request
 

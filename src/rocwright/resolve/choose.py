@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from rocwheel.errors import ConflictError
+from rocwright.catalog.base import Base, BaseRelease, Provided, with_python
 from rocwright.catalog.load import Catalog
-from rocwright.catalog.model import Base, BaseRelease, Component, Provided, with_python
+from rocwright.catalog.model import Component
 from rocwright.catalog.provider import EVERYWHERE, KINDS, Provider
 from rocwright.resolve.aliases import PYTHON as PYTHON
 from rocwright.resolve.aliases import ROCM as ROCM

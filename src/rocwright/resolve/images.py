@@ -13,7 +13,7 @@ from rocwheel.errors import ConflictError, FetchError, InputError
 from rocwheel.files.atomic import write_atomic
 from rocwheel.model import Frozen
 from rocwright.bases.image import Packages, packages_of
-from rocwright.catalog.model import Base, BaseRelease, PackageManager
+from rocwright.catalog.base import Base, BaseRelease, PackageManager
 from rocwright.home import Home
 from rocwright.machine.architecture import described, host
 from rocwright.model.architecture import Architecture

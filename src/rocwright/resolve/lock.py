@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 
 from rocwheel.errors import InputError
 from rocwright import __version__
+from rocwright.catalog.base import Provided
 from rocwright.catalog.load import Catalog
-from rocwright.catalog.model import Component, Provided
+from rocwright.catalog.model import Component
 from rocwright.catalog.place import GitPlace, Place
 from rocwright.catalog.remedy import AddPackages, PickVersion, RemedyAction
 from rocwright.resolve.aliases import catalog_for

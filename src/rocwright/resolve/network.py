@@ -8,8 +8,9 @@ from typing import Self
 
 from rocwheel.errors import ConflictError, FetchError
 from rocwright.catalog.address import Address
+from rocwright.catalog.base import Base, BaseRelease, Provided
 from rocwright.catalog.load import Catalog
-from rocwright.catalog.model import Base, BaseRelease, Component, Provided
+from rocwright.catalog.model import Component
 from rocwright.catalog.place import ImagePlace, Place
 from rocwright.catalog.provider import Provider
 from rocwright.home import Home

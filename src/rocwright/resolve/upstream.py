@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from rocwright.catalog.model import Base, BaseRelease, Component, Provided
+from rocwright.catalog.base import Base, BaseRelease, Provided
+from rocwright.catalog.model import Component
 from rocwright.catalog.place import GitPlace, ImagePlace, Place
 from rocwright.catalog.provider import Provider
 from rocwright.model.architecture import Architecture

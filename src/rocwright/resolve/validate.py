@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from rocwheel.errors import ConflictError, InputError
 from rocwright.catalog.address import filename_of
+from rocwright.catalog.base import Base, BaseRelease
 from rocwright.catalog.load import Catalog
-from rocwright.catalog.model import Base, BaseRelease, Component
+from rocwright.catalog.model import Component
 from rocwright.catalog.remedy import AddPackages
 from rocwright.machine.architecture import cannot_build, described, host
 from rocwright.model.steps import ArchiveOrigin

@@ -20,7 +20,7 @@ from typing import IO, cast
 import zstandard
 
 from rocwheel.errors import FetchError, NetworkError
-from rocwright.catalog.model import ListForm
+from rocwright.catalog.base import ListForm
 from rocwright.model.versions import is_older
 from rocwright.sources import web
 

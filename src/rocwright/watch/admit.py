@@ -10,8 +10,8 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from rocwheel.errors import ConflictError, InputError
+from rocwright.catalog.base import Provided
 from rocwright.catalog.load import Catalog
-from rocwright.catalog.model import Provided
 from rocwright.resolve.aliases import known_kin, like, version_pins
 from rocwright.resolve.choose import ROCM, Choice, choose
 from rocwright.resolve.lock import brought, held_by, versions_in

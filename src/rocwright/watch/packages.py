@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from rocwheel.files.atomic import sha256_bytes
+from rocwright.catalog.base import PackageManager
 from rocwright.catalog.load import Catalog
-from rocwright.catalog.model import PackageManager
 from rocwright.model.steps import FilePin, PackageOrigin
 from rocwright.model.versions import is_older
 from rocwright.resolve.difference import difference, name_and_version

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import ClassVar
 
-from rocwright.catalog.model import ListForm
+from rocwright.catalog.base import ListForm
 from rocwright.model.architecture import Architecture
 
 
