@@ -186,10 +186,10 @@ def tree_of(shop: Workshop, name: str, files: Mapping[str, str], *, site: bool) 
     for unit in UNITS:
         (folder / f"{unit}.c").write_text(f"int {unit}(int x) {{ return x * {ord(unit)}; }}\n")
     scripts = {"bin/gcc": GCC, "rocm/bin/amdclang": GCC, "rocm/bin/amdclang++": GCC}
-    for name, text in (scripts | {"bin/gzip": SLOW.format(name="gzip")}).items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
-        (folder / name).chmod(0o755)
+    for place, text in (scripts | {"bin/gzip": SLOW.format(name="gzip")}).items():
+        (folder / place).parent.mkdir(parents=True, exist_ok=True)
+        (folder / place).write_text(text)
+        (folder / place).chmod(0o755)
     found = Path(sysconfig.get_path("purelib"))
     for part in (found / "_distutils_hack", *found.glob("setuptools*")) if site else ():
         shutil.copytree(part, folder / "site" / part.name, ignore=shutil.ignore_patterns("__pycache__"))
