@@ -117,6 +117,32 @@ def test_the_edits_of_torch_fit_its_source(torch_tree: Path) -> None:
     assert {state for one in found.values() for state in states(one)} == {State.GONE}
 
 
+TENSORPIPE = {
+    "allocator.h": "#include <cstddef>\n#include <deque>\n\nextern uint8_t *chunk;\n",
+    "memory.h": "#include <sys/mman.h>\n\n#include <memory>\n\nextern uint8_t *mapped;\n",
+}
+"""Includes of the headers that GCC 15 refuses, at 52791a2fd214; the Debian archive serves no such tarball."""
+
+
+@pytest.mark.parametrize("version", ["2.6.0", "2.8.0"])
+def test_the_headers_of_tensorpipe_name_the_header_that_they_use(tmp_path: Path, version: str) -> None:
+    common = "third_party/tensorpipe/tensorpipe/common"
+    (tmp_path / common).mkdir(parents=True)
+    for name, text in TENSORPIPE.items():
+        (tmp_path / common / name).write_text(text)
+    edits = [edit for edit in load_edits(DATA, "pytorch") if edit.file.startswith(f"{common}/")]
+    apply_edits(tmp_path, edits, "pytorch", version)
+    for name, text in TENSORPIPE.items():
+        edited = (tmp_path / common / name).read_text()
+        assert edited.splitlines().count("#include <cstdint>") == 1
+        assert edited.replace("#include <cstdint>\n", "") == text
+    # upstream has it in the tree of 2.9
+    found = judged("pytorch", tmp_path, "2.9.1")
+    assert states([found[f"{common}/{name}"][0] for name in TENSORPIPE]) == {State.ABSORBED}
+    # Debian's source has no third-party trees
+    assert {edit.places for edit in edits} == {("git",)}
+
+
 def test_aocl_is_found_where_the_edits_say(torch_tree: Path, tmp_path: Path) -> None:
     modules = "cmake/Modules"
     shutil.copytree(torch_tree / modules, tmp_path / modules)
@@ -192,6 +218,103 @@ def test_the_platform_of_vllm_is_told_by_torch_where_amdsmi_fails(
     assert platform_of(function(), "6.4", broken=True) == found
     assert platform_of(function(), None, broken=True) == "None"
     assert platform_of(function(), "6.4", broken=False) == found
+
+
+def links_and_names(text: str, amdsmi: str) -> str:
+    """What the functions of vLLM's rocm.py say of GPUs that torch names, with such an amdsmi."""
+    start = text.index("try:\n    from amdsmi")
+    imported = text[start : text.index("\ntry:\n    import vllm._C", start)]
+    start = min(text.find(one) % len(text) for one in ("# what is known without", "def with_amdsmi_context"))
+    decorator = text[start : text.index("@cache\ndef on_gfx1x", start)]
+    start = text.index("    @classmethod\n    @with_amdsmi_context\n    def is_fully_connected")
+    functions = text[start : text.index("    @classmethod\n    def get_device_total_memory", start)]
+    code = f"""
+import logging, sys, types
+from functools import lru_cache, wraps
+logger = logging.getLogger("vllm")
+class torch:
+    class cuda:
+        get_device_name = staticmethod(lambda number: f"torch says {{number}}")
+amdsmi = types.ModuleType("amdsmi")
+def fail(): raise RuntimeError("no driver")
+def no(*given): raise AssertionError(given)
+class AmdSmiException(Exception): pass
+amdsmi.AmdSmiException = AmdSmiException
+amdsmi.amdsmi_init = fail if {amdsmi == "broken"} else (lambda: None)
+amdsmi.amdsmi_shut_down = lambda: None
+amdsmi.amdsmi_get_processor_handles = lambda: [7, 8]
+amdsmi.amdsmi_get_gpu_asic_info = lambda handle: dict(device_id="", market_name=f"amdsmi says {{handle}}")
+amdsmi.amdsmi_topo_get_link_type = lambda one, other: dict(hops=1, type=2)
+sys.modules["amdsmi"] = None if {amdsmi == "missing"} else amdsmi
+{imported}
+{decorator}
+_ROCM_DEVICE_ID_NAME_MAP = {{}}
+class Platform:
+    device_id_to_physical_device_id = staticmethod(lambda number: number)
+class Rocm(Platform):
+{functions}
+print(Rocm.get_device_name(1), Rocm.is_fully_connected([0, 1]), sep=", ")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    return done.stdout.strip() or done.stderr.strip().splitlines()[-1]
+
+
+def test_vllm_names_a_gpu_without_amdsmi(sdist: Callable[[str, str], Path]) -> None:
+    tree = sdist("vllm", "0.10.2")
+    file = tree / "vllm/platforms/rocm.py"
+    assert links_and_names(file.read_text(), "missing").startswith("NameError: name 'amdsmi_init'")
+    assert links_and_names(file.read_text(), "whole") == "amdsmi says 8, True"
+    apply_edits(tree, [one for one in load_edits(DATA, "vllm") if "rocm.py" in one.file], "vllm", "0.10.2")
+    compile(file.read_text(), str(file), "exec")
+    for amdsmi in ("missing", "broken"):
+        assert links_and_names(file.read_text(), amdsmi) == "torch says 1, False"
+    assert links_and_names(file.read_text(), "whole") == "amdsmi says 8, True"
+
+
+def test_each_gpu_that_vllm_sends_to_its_attention_kernel_has_one(sdist: Callable[[str, str], Path]) -> None:
+    tree = sdist("vllm", "0.10.2")
+    file = tree / "csrc/rocm/attention.cu"
+    start = "#if defined(__HIPCC__) && "
+    compiler = shutil.which("clang++-19") or shutil.which("clang++")
+    if compiler is None:
+        pytest.skip("no clang here compiles for AMD GPUs")
+
+    def has_kernel(gpu: str) -> bool:
+        """Whether the file's own condition takes the kernel of gfx11 for a GPU."""
+        text = file.read_text()
+        [line] = [
+            one for one in text.splitlines() if "gfx1100__" in one or ("GFX11__)" in one and start in one)
+        ]
+        unit = f"{line.replace('defined(__HIPCC__)', '1')}\nKERNEL\n#endif\n"
+        command = [
+            compiler,
+            "-x",
+            "c++",
+            "-target",
+            "amdgcn-amd-amdhsa",
+            f"-mcpu={gpu}",
+            "-nogpulib",
+            "-E",
+            "-",
+        ]
+        done = subprocess.run(command, input=unit, capture_output=True, text=True, check=True)
+        return "KERNEL" in done.stdout
+
+    assert (
+        'any(arch in GPU_ARCH for arch in ["gfx11", "gfx12"])'
+        in (tree / "vllm/platforms/rocm.py").read_text()
+    )
+    assert [has_kernel(one) for one in ("gfx1100", "gfx1103", "gfx1151")] == [True, False, False]
+    apply_edits(
+        tree, [one for one in load_edits(DATA, "vllm") if one.file.endswith("attention.cu")], "vllm", "0.10.2"
+    )
+    served = [
+        one
+        for one in builtin_catalog().component("vllm").released("0.10.2").targets
+        if one.startswith("gfx11")
+    ]
+    assert [one for one in (*served, "gfx1150", "gfx1151") if not has_kernel(one)] == []
+    assert not has_kernel("gfx1201")
 
 
 def test_the_edit_of_flash_attention_fits_its_source(sdist: Callable[[str, str], Path]) -> None:
