@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -18,6 +20,7 @@ from rocwright.model.steps import FetchAction, Input, Plan, RunAction
 from rocwright.plan.edits import edits_for
 from rocwright.plan.make import make_plan
 from rocwright.plan.values import expand
+from rocwright.resolve.shipped import request_of, rows, shipped_lock
 
 if TYPE_CHECKING:
     from _typeshed import TraceFunction
@@ -289,3 +292,49 @@ def test_what_compiles_device_code_does_so_through_the_compiler_cache() -> None:
     assert isinstance(found, RunAction)
     # what the recipe finds out about the compiler comes behind it
     assert found.commands.index(launcher.setup[-1]) < found.commands.index(recipe.run[0])
+
+
+def test_what_compiles_on_torch_is_told_of_a_rocm_in_usr_by_one_fact() -> None:
+    [told] = builtin_catalog().component("pytorch").setup
+    [launcher] = builtin_catalog().launchers
+    on_torch = {"torchvision", "torchaudio"}
+    wanted = {("pytorch", "debian:sid", "gfx803"): on_torch}
+    wanted["vllm", "fedora:43", "gfx1151"] = on_torch | {"flash-attention", "vllm"}
+    for stack, row in rows(builtin_catalog()):
+        if (stack.name, row.base, row.gpu) not in wanted:
+            continue
+        lock = shipped_lock(builtin_catalog(), request_of(stack, row))
+        assert lock is not None
+        on_torch = wanted.pop((stack.name, row.base, row.gpu))
+        steps = {one.name: one.action for one in make_plan(lock, builtin_catalog()).steps}
+        commands = {name: one.commands for name, one in steps.items() if isinstance(one, RunAction)}
+        assert {name for name, ours in commands.items() if told in ours} == on_torch
+        for name in on_torch:
+            assert commands[name].index(launcher.setup[-1]) < commands[name].index(told)
+            assert commands[name].index(told) < commands[name].index(builtin_catalog().component(name).run[0])
+    assert not wanted
+
+
+@pytest.mark.skipif(Path("/opt/rocm").exists(), reason="this machine has a ROCm of its own in /opt/rocm")
+@pytest.mark.parametrize("installed", [True, False])
+def test_torch_finds_a_rocm_in_usr_with_its_clang_and_device_libraries(
+    tmp_path: Path, installed: bool
+) -> None:
+    libraries = tmp_path / "resources/amdgcn/bitcode"
+    libraries.mkdir(parents=True)
+    programs = {
+        "hipconfig": f'[ "$1" = -R ] && echo /usr || echo {tmp_path}',
+        "clang": f"echo {tmp_path}/resources",
+    }
+    for name, text in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755 if installed else 0o644)
+    said = 'printf "%s\n" "${ROCM_PATH:-}" "${HIP_CLANG_PATH:-}" "${HIP_DEVICE_LIB_PATH:-}"'
+    commands = "\n".join((*builtin_catalog().component("pytorch").setup, said))
+    for given, expected in (
+        ({}, ["/usr", str(tmp_path), str(libraries)] if installed else ["", "", ""]),
+        ({"ROCM_PATH": "/of/the/provider"}, ["/of/the/provider", "", ""]),
+    ):
+        env = {"PATH": f"{tmp_path}:/usr/bin:/bin", **given}
+        done = subprocess.run(["sh", "-euc", commands], env=env, capture_output=True, text=True, check=True)
+        assert done.stdout.splitlines() == expected

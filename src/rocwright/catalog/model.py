@@ -202,7 +202,8 @@ class Component(Frozen):
     files that the commands find in $IN/downloads. `notes` is the address of a release's notes ("{version}" is
     filled in). `uses` maps components to ranges: an archive that is built
     in the same lock, because somebody asked for it, is an input then; its own `setup` are the shell commands
-    that make it be found, before those of who takes it in. `architectures` are those that it is there for,
+    that make it be found, before those of who takes it in; those of a wheel come before what compiles with
+    ROCm's libraries on it. `architectures` are those that it is there for,
     all where none is named. `resume` is the number of the first of the `run` commands that gives the same
     when it is run again in a tree where it was cut short, as all behind it do; 0 where none does.
     """

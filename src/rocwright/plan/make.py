@@ -240,8 +240,8 @@ class _Maker:
         return sorted(found, key=lambda one: self.place[one[0]])
 
     def _setup(self, component: Component, locked: LockedComponent, *, compiles: bool) -> tuple[str, ...]:
-        """The commands that make ROCm and the archives that a component takes in be found, before its own;
-        where it `compiles`, its compilers run through the compiler cache."""
+        """The commands that make ROCm and what a component takes in be found, before its own; where it
+        `compiles`, its compilers run through the compiler cache, and wheels below it are set up too."""
         below = self._below(component, locked)
         found: list[str] = []
         if self.lock.rocm is not None and ROCM in below:
@@ -250,7 +250,8 @@ class _Maker:
         asked = {*system.build, *system.rocm}
         for one in self.catalog.launchers:
             found += one.setup if compiles and one.package in asked else ()
-        for name, _ in self._among(self.archives, below):
+        built_on = {**self.archives, **(self.wheels if compiles and system.rocm else {})}
+        for name, _ in self._among(built_on, below):
             found += self.catalog.component(name).setup
         return tuple(found)
 
