@@ -32,27 +32,32 @@ def lock(project: Project, on_line: Callable[[str], None], *, forget: bool = Fal
 
     Raises what resolving raises; the old lock stays where it fails.
     """
+    from rocwright.resolve.elsewhere import naming_bases
     from rocwright.resolve.lock import make_lock, relocks
     from rocwright.resolve.network import NetworkUpstream
+    from rocwright.resolve.shipped import preferred
     from rocwright.resolve.validate import check_request
 
-    base, release = check_request(project.request, project.catalog)
+    request, catalog = project.request, project.catalog
+    with naming_bases(request, catalog):
+        base, release = check_request(request, catalog)
     before = lock_before(project, on_line)
     with NetworkUpstream(
         base,
         release,
-        project.catalog,
+        catalog,
         project.store,
         project.home,
         on_line,
         before,
-        architecture=project.request.architecture,
+        architecture=request.architecture,
     ) as outside:
         had = before.remedies if before is not None and not forget else ()
         # the lock that a trial would be undone to is not this one
         remedies = tuple(one.model_copy(update={"undo": ""}) for one in had)
         try:
-            made = make_lock(project.request, project.catalog, outside, on_line, remedies=remedies)
+            liked = preferred(catalog, request)
+            made = make_lock(request, catalog, outside, on_line, remedies=remedies, prefer=liked)
         except (ConflictError, InputError) as error:
             if any(relocks(one.action) and one.in_force for one in remedies):
                 error.next_step += ", or drop remedies: rocwright lock --forget-remedies"
@@ -107,17 +112,32 @@ def current_lock(project: Project, on_line: Callable[[str], None]) -> Lock:
     return lock(project, on_line)
 
 
-def known_lock(project: Project, on_line: Callable[[str], None]) -> Lock:
-    """The lock as it is, else the one that comes with rocwright, which needs no network, else a new one."""
-    from rocwright.resolve.shipped import shipped_lock
+def known_lock(project: Project, on_line: Callable[[str], None], *, network: bool = True) -> Lock:
+    """The lock as it is, else the one that comes with rocwright, which needs no network, else a new one.
+
+    Without a `network` the last is made from the catalog alone, and not written. Raises what resolving
+    raises.
+    """
+    from rocwright.resolve.lock import make_lock
+    from rocwright.resolve.shipped import preferred, shipped_lock
+    from rocwright.resolve.upstream import OfflineUpstream
+
+    request, catalog = project.request, project.catalog
 
     if not project.lock_path.exists():
-        shipped = shipped_lock(project.catalog, project.request)
+        shipped = shipped_lock(catalog, request)
         if shipped is not None:
             on_line(
                 "lock: using the one that comes with rocwright; rocwright lock fills in what it leaves open"
             )
             return shipped
+        if not network:
+            on_line(
+                "lock: none yet, so it is planned by the catalog alone: versions of what the base brings "
+                "along are those seen when the catalog was written; rocwright lock asks for those of today"
+            )
+            outside, liked = OfflineUpstream(request.architecture), preferred(catalog, request)
+            return make_lock(request, catalog, outside, lambda _: None, prefer=liked)
     return current_lock(project, on_line)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from typing import Any, Self
 
 import pytest
 
@@ -13,7 +14,9 @@ from rocwright.catalog.load import the_catalog
 from rocwright.machine.architecture import host_architecture
 from rocwright.model.architecture import Architecture
 from rocwright.plan.decide import State
+from rocwright.resolve.lock import versions_in
 from rocwright.resolve.shipped import rows
+from rocwright.resolve.upstream import OfflineUpstream
 
 
 def test_a_request_has_targets_in_the_place_of_names() -> None:
@@ -22,10 +25,10 @@ def test_a_request_has_targets_in_the_place_of_names() -> None:
     assert api.request("gfx-smoke", "1002:67df", "debian:sid").gpu == ("gfx803",)
 
 
-def test_the_base_where_none_is_named_is_that_of_the_row_for_the_gpu() -> None:
+def test_the_base_where_none_is_named_is_that_of_a_row_for_the_gpu_unless_the_row_goes_without() -> None:
     for stack, row in rows(the_catalog()):
-        first = next(one for one in stack.row if one.gpu == row.gpu)
-        assert api.request(stack.name, row.gpu).base == first.base
+        whole = [one.base for one in stack.row if one.gpu == row.gpu and not one.accept_missing]
+        assert api.request(stack.name, row.gpu).base in (whole or stack.bases)
     several = api.request("gfx-smoke", ["gfx803", "gfx1151"])
     assert several.base == the_catalog().stack("gfx-smoke").bases[0]
 
@@ -92,3 +95,74 @@ def test_another_machines_folder_is_examined(tmp_path: Path) -> None:
     assert report.machine.gpus == ()
     with pytest.raises(InputError, match="is not in this machine"):
         api.doctor(gpu="RX 580", root=tmp_path)
+
+
+class OutsideOffline(OfflineUpstream):
+    """In the place of the network: answers as the catalog says."""
+
+    def __init__(self, *_: object, architecture: Architecture, **__: object) -> None:
+        super().__init__(architecture)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+FIRST = {
+    (stack.name, row.gpu, row.base, row.accept_missing): row
+    for stack, row in reversed([*rows(the_catalog())])
+}
+
+
+@pytest.mark.parametrize(("stack", "gpu", "base", "without"), FIRST)
+def test_a_lock_without_versions_has_those_that_the_plan_of_its_row_shows(
+    stack: str,
+    gpu: str,
+    base: str,
+    without: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("rocwright.resolve.network.NetworkUpstream", OutsideOffline)
+    project = api.project(
+        stack, gpu, base, accept_missing=without, architecture="x86_64", folder=tmp_path, home=tmp_path
+    )
+    planned = api.lock(project)
+    assert not project.lock_path.exists()
+    locked = api.resolve(project)
+    assert versions_in(locked) == versions_in(planned)
+    assert [one.step.key for one in api.plan(project)] == [one.step.key for one in api.plan(project, planned)]
+
+
+def test_what_the_user_pins_goes_before_the_versions_of_the_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rocwright.resolve.network.NetworkUpstream", OutsideOffline)
+    asked: dict[str, Any] = {"architecture": "x86_64", "folder": tmp_path, "home": tmp_path}
+    pinned = api.project("ollama", "gfx1151", "debian:trixie", versions={"ollama": "0.32.15"}, **asked)
+    assert api.resolve(pinned).versions["ollama"] == "0.32.15"
+
+
+@pytest.mark.parametrize(
+    ("gpu", "base", "extra"),
+    [("gfx1103", "arch:2025-10-28", ("triton",)), ("gfx906", "debian:sid", ())],
+)
+def test_what_no_row_is_of_is_planned_without_a_network_and_says_what_its_versions_are(
+    gpu: str, base: str, extra: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("rocwright.resolve.network.NetworkUpstream")
+    project = api.project(
+        "pytorch", gpu, base, extra=extra, architecture="x86_64", folder=tmp_path, home=tmp_path
+    )
+    told: list[str] = []
+    locked = api.lock(project, network=False, say=told.append)
+    assert locked.pending
+    assert "those seen when the catalog was written" in told[0]
+    steps = [one.step.name for one in api.plan(project)]
+    assert {"pytorch", *extra} <= {*steps}
+    assert not project.lock_path.exists()
+    if extra:
+        row = api.lock(api.project("pytorch", gpu, base, architecture="x86_64", home=tmp_path))
+        assert row.versions.items() <= locked.versions.items()

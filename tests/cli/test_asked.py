@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from tests.conftest import Command
 
-from rocwheel.errors import FailureClass, InputError
+from rocwheel.errors import ConflictError, FailureClass, InputError
 from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import load_catalog, the_catalog
 from rocwright.cli import cli
@@ -97,6 +97,37 @@ def test_the_table_in_the_documentation_is_what_the_command_says() -> None:
     assert as_markdown(standings(load_catalog(DATA))) in page.read_text(), (
         "rocwright stacks --markdown, with an empty ROCWRIGHT_HOME, writes the table"
     )
+
+
+def init(*words: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Result:
+    monkeypatch.chdir(folder)
+    monkeypatch.delattr("rocwright.resolve.network.NetworkUpstream")
+    return CliRunner().invoke(cli, ["init", "--arch", "x86_64", *words])
+
+
+def test_init_writes_no_base_that_lock_refuses_and_names_those_that_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("--stack", "pytorch", "--gpu", "gfx803", "--base", "ubuntu:24.04")
+    done = init(*words, folder=tmp_path, monkeypatch=monkeypatch)
+    assert isinstance(done.exception, ConflictError)
+    assert "--base rocm-ubuntu-24.04:6.4 --provider amd" in done.exception.next_step
+    assert not (tmp_path / "rocwright.toml").exists()
+
+
+def test_init_takes_what_lock_takes_and_writes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("--stack", "pytorch", "--gpu", "gfx1151", "--base", "debian:sid", "--with", "triton")
+    more = ("--provider", "distribution", "--accept-missing", "rocblas", "--set", "pytorch=2.9.1")
+    done = init(*words, *more, folder=tmp_path, monkeypatch=monkeypatch)
+    assert done.exit_code == 0, done.output
+    assert "rocblas has no code for gfx1151, as accepted" in done.output
+    request = read_request(tmp_path / "rocwright.toml")
+    assert (request.provider, request.extra, request.accept_missing) == (
+        "distribution",
+        ("triton",),
+        ("rocblas",),
+    )
+    assert request.versions == {"pytorch": "2.9.1"}
 
 
 def other_architecture() -> Architecture:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from tests.watch.conftest import catalog_of, component, release, request_of, tag
 from rocwheel.errors import FetchError, InputError
 from rocwheel_samples.trees import write_tree
 from rocwright import flow
+from rocwright.catalog.model import Row
 from rocwright.home import Home
 from rocwright.project import Project
 from rocwright.resolve.aliases import catalog_for
@@ -129,6 +131,21 @@ def test_what_is_named_is_taken_alone_and_moves_the_pin_of_the_project_file(
     assert not field.bump().difference
     assert versions(field.bump("hello", write=True).lock) == {"hello": "1.0.1", "user": "1.0.0"}
     assert read_request(field.folder / PROJECT).versions["hello"] == "1.0.1"
+
+
+def test_what_a_bump_takes_in_the_place_of_a_rows_version_stays_when_it_is_locked_again(
+    field: Field, repository: Repository
+) -> None:
+    tag(repository, "v1.0.1", "2026-01-02")
+    field.know(hello=("1.0.0", "1.0.1"), user=("1.0.0",))
+    row = Row(gpu="gfx1151", base="debian:trixie", versions={"hello": "1.0.0"}, wish="x", holds="x")
+    stack = field.catalog.stack("field").model_copy(update={"row": (row,)})
+    field.catalog = replace(field.catalog, stacks={**field.catalog.stacks, "field": stack})
+    field.ask()
+    assert versions(read_lock(field.folder / LOCK)) == {"hello": "1.0.0", "user": "1.0.0"}
+    assert versions(field.bump(write=True).lock) == {"hello": "1.0.1", "user": "1.0.0"}
+    assert read_request(field.folder / PROJECT).versions == {"hello": "1.0.1"}
+    assert versions(flow.lock(field.project, lambda _: None)) == {"hello": "1.0.1", "user": "1.0.0"}
 
 
 def test_a_branch_that_is_followed_moves_its_commit_and_the_pin(field: Field, repository: Repository) -> None:

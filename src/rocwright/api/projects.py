@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from rocwright.api.gpus import chosen_targets, named_gpus, silent
 
 if TYPE_CHECKING:
-    from rocwright.catalog.model import Stack
     from rocwright.execution.built import Built
     from rocwright.execution.progress import Progress
     from rocwright.plan.decide import Decision
@@ -23,11 +22,6 @@ if TYPE_CHECKING:
     Planned = Callable[[Lock, list[Decision]], None]
 
 Say = Callable[[str], None]
-
-
-def default_base(stack: Stack, targets: Sequence[str]) -> str:
-    """The base where none is named: that of the stack's first row for these GPUs, else its first."""
-    return next((row.base for row in stack.row if (row.gpu,) == tuple(targets)), stack.bases[0])
 
 
 def stacks() -> tuple[str, ...]:
@@ -52,7 +46,8 @@ def request(
     """What is asked for: a stack, for GPUs by any of their names, on a base such as debian:sid.
 
     No GPU, or "auto", is the one of this machine, or the fallback of gpu_names.toml where there is none; no
-    base is that of the stack's first row for them, else the stack's first. `provider` says where ROCm comes
+    base is the one of the stack on which this resolves and that the shipped evidence says most of, rows for
+    these GPUs first. `provider` says where ROCm comes
     from, `extra` adds optional components, `versions` pins components: a version, or "@" and a commit;
     `accept_missing` names libraries of ROCm that may be left without code for the GPUs. No `architecture`
     (x86_64, aarch64) is that of this machine. Raises InputError for a stack, GPU or
@@ -61,19 +56,20 @@ def request(
     from rocwright.catalog.load import the_catalog
     from rocwright.machine.architecture import architecture_named
     from rocwright.resolve.model import Request
+    from rocwright.verify.proven import proven_base
 
     known = the_catalog().stack(stack)
-    targets = chosen_targets(gpu, say)
-    return Request(
+    asked = Request(
         stack=stack,
-        gpu=targets,
-        base=base or default_base(known, targets),
+        gpu=chosen_targets(gpu, say),
+        base=base or known.bases[0],
         provider=provider,
         extra=tuple(extra),
         versions=dict(versions or {}),
         accept_missing=tuple(accept_missing),
         architecture=architecture_named(architecture),
     )
+    return asked if base else asked.model_copy(update={"base": proven_base(asked, the_catalog())})
 
 
 def project(
@@ -131,27 +127,28 @@ def resolve(project: Project, *, forget_remedies: bool = False, say: Say = silen
     return flow.lock(project, say, forget=forget_remedies)
 
 
-def lock(project: Project, *, shipped: bool = True, say: Say = silent) -> Lock:
+def lock(project: Project, *, shipped: bool = True, network: bool = True, say: Say = silent) -> Lock:
     """The project's lock as it is; else the one that comes with rocwright; else a new one, by `resolve`.
 
-    Only the last needs a network, and writes the lock. Without `shipped` the one that comes along does not
-    count: it may leave hashes open, which a build needs.
+    Only the last needs a network, and writes the lock; without `network` it is made from the catalog alone,
+    with hashes open and the versions that the catalog has seen, and not written. Without `shipped` neither of
+    these counts: a build needs the hashes.
     Raises InputError for a lock that is damaged or of another request, and what `resolve` raises.
     """
     from rocwright import flow
 
-    return flow.known_lock(project, say) if shipped else flow.current_lock(project, say)
+    return flow.known_lock(project, say, network=network) if shipped else flow.current_lock(project, say)
 
 
 def plan(project: Project, locked: Lock | None = None, *, say: Say = silent) -> list[Decision]:
     """What a build would do with each step, in order: `step`, `state` (run, in store, not needed), `reasons`.
 
-    `locked` is the `lock` of the project, where none is given. Raises InputError where the lock does not fit
-    the recipes, and what `lock` raises.
+    `locked` is the `lock` of the project without a network, where none is given. Raises InputError where the
+    lock does not fit the recipes, and what `lock` raises.
     """
     from rocwright import flow
 
-    return flow.planned(project, locked or lock(project, say=say))[1]
+    return flow.planned(project, locked or lock(project, network=False, say=say))[1]
 
 
 def build(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import cache
@@ -38,7 +38,8 @@ class Catalog:
     """All facts, by name.
 
     `folders` hold the files that recipes and checks refer to, the topmost first; `every` are quirks of all
-    targets, `run_only` the variables that no build may see.
+    targets, `run_only` the variables that no build may see. `general` is what a catalog, as a request sees
+    it, was made of; else None.
     """
 
     folders: Sequence[Path]
@@ -52,6 +53,7 @@ class Catalog:
     stacks: Mapping[str, Stack]
     system: SystemPackages
     launchers: Sequence[Launcher] = ()
+    general: Catalog | None = field(default=None, compare=False, repr=False)
 
     @property
     def overrides(self) -> Overrides:

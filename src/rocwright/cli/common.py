@@ -129,8 +129,11 @@ def arch_option(function: F) -> F:
     )(function)
 
 
-def project_options(function: F) -> F:
-    """STACK, --gpu, --base and what goes with them, as one argument `asked`."""
+STACK = click.argument("stack", required=False, shell_complete=complete("stack"))
+
+
+def project_options(function: F, stack: Callable[[Any], Any] = STACK) -> F:
+    """STACK (or what else gives `stack`), --gpu, --base and what goes with them, as one argument `asked`."""
 
     @wraps(function)
     def gather(
@@ -184,7 +187,7 @@ def project_options(function: F) -> F:
             shell_complete=complete_gpu,
             help='Such as gfx1151 or "RX 580"; repeatable, or commas; auto uses the GPU of this machine.',
         ),
-        click.argument("stack", required=False, shell_complete=complete("stack")),
+        stack,
     ):
         gather = option(gather)
     return cast("F", gather)

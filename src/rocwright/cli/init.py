@@ -2,38 +2,34 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import click
 
 from rocwheel.cli.common import say
-from rocwright.cli.common import arch_option, complete, complete_gpu
+from rocwright.cli.common import Asked, complete, project_options
+
+STACK = click.option("--stack", required=True, shell_complete=complete("stack"), help="Such as llama-vulkan.")
 
 
 @click.command("init")
-@click.option("--stack", required=True, shell_complete=complete("stack"), help="Such as llama-vulkan.")
-@click.option(
-    "--gpu",
-    "gpus",
-    multiple=True,
-    shell_complete=complete_gpu,
-    help='Such as gfx1151 or "RX 580"; or auto.',
-)
-@click.option("--base", shell_complete=complete("base"), help="Such as debian:sid.")
-@arch_option
+@partial(project_options, stack=STACK)
 @click.option("--force", is_flag=True, help="Overwrite an existing rocwright.toml.")
-def command(
-    stack: str, gpus: tuple[str, ...], base: str | None, architecture: str | None, force: bool
-) -> None:
-    """Write rocwright.toml: this stack, for these GPUs, on this base."""
+def command(asked: Asked, force: bool) -> None:
+    """Write rocwright.toml: this stack, for these GPUs, on this base.
+
+    It is written only where versions fit together, by what the catalog knows: nothing is asked outside.
+    """
     from rocwheel.errors import InputError
     from rocwright import api
     from rocwright.catalog.load import the_catalog
+    from rocwright.resolve.elsewhere import check_resolves
     from rocwright.resolve.files import PROJECT, write_request
-    from rocwright.resolve.validate import check_request
 
-    request = api.request(stack, gpus, base or "", architecture=architecture or "", say=say)
-    check_request(request, the_catalog())
+    request = api.request(asked.stack or "", asked.gpus, asked.base or "", say=say, **asked.changes)
+    for note in check_resolves(request, the_catalog()).notes:
+        say(note)
     path = Path.cwd() / PROJECT
     if path.exists() and not force:
         raise InputError(
@@ -42,5 +38,5 @@ def command(
             next_step="edit it, or overwrite it: rocwright init --force ...",
         )
     write_request(path, request)
-    say(f"{PROJECT}: {stack} for {', '.join(request.gpu)} on {request.base}")
+    say(f"{PROJECT}: {request.stack} for {', '.join(request.gpu)} on {request.base}")
     say("next: rocwright lock, then rocwright build")

@@ -27,7 +27,7 @@ def command(asked: Asked, graph: Path | None, as_json: bool) -> None:
     from rocwright.plan.graph import svg
 
     project = the_project(asked)
-    locked = api.lock(project, say=say)
+    locked = api.lock(project, network=False, say=say)
     show_remedies(locked)
     decisions = api.plan(project, locked)
     if graph is not None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rocwright.catalog.folders import DATA
-from rocwright.execution.jobs.forms import Wanted, numbers
+from rocwright.execution.jobs.forms import Wanted, job_tools, numbers
 from rocwright.execution.run import GUARDS, environment, install_script
 from rocwright.export.arguments import TARGETS
+from rocwright.export.jobs import fewer, jobs_lines
 from rocwright.export.model import File, Files, Subject, lines_of, variable
 from rocwright.export.quote import comment, shell
 from rocwright.model.step_environment import SOURCE
@@ -70,7 +71,7 @@ def _lines(step: Step, action: RunAction, subject: Subject) -> Iterator[str]:
     yield "set -eu"
     names = ["JOBS", *defaults]
     yield 'if [ "${1:-}" != clean ]; then'
-    yield '    [ -n "${JOBS:-}" ] || JOBS=$(nproc)'
+    yield from (f"    {line}" for line in jobs_lines(step.resources.memory))
     for name, value in defaults.items():
         yield f'    [ -n "${{{name}:-}}" ] || {name}={shell(value)}'
     given = " ".join(f'{name}="${name}"' for name in names)
@@ -93,8 +94,10 @@ def _environment(step: Step, action: RunAction, subject: Subject) -> dict[str, s
     """Each variable as the text that sh takes as its value; what depends on an argument refers to it."""
     root = next(one.key for one in step.inputs if one.name == "root")
     own = _own(step, subject)
+    memory = {one.variable: one.memory for one in job_tools().number if one.memory}
+    count = {name: fewer(taken, step.resources.memory) for name, taken in memory.items()}
     jobs = {
-        name: value.replace("0", f"{_OPEN}JOBS{_CLOSE}")
+        name: value.replace("0", f"{_OPEN}{count.get(name, 'JOBS')}{_CLOSE}")
         for name, value in numbers(Wanted(jobs=0)).env.items()
     }
     whole = environment(action, jobs) | own | {"CCACHE_NAMESPACE": root[:16]}

@@ -64,7 +64,8 @@ def catalog_for(request: Request, catalog: Catalog) -> Catalog:
         if any(release.on for release in one.release):
             releases = tuple(release.for_base(request.base) for release in one.release)
             components[name] = one.model_copy(update={"release": releases})
-    return replace(catalog, components=components, providers=providers)
+    general = catalog.general or catalog
+    return replace(catalog, components=components, providers=providers, general=general)
 
 
 def base_of(lock: Lock, catalog: Catalog) -> tuple[Base, BaseRelease]:

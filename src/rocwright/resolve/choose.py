@@ -14,6 +14,7 @@ from rocwright.catalog.provider import EVERYWHERE, KINDS, Provider
 from rocwright.resolve.aliases import PYTHON as PYTHON
 from rocwright.resolve.aliases import ROCM as ROCM
 from rocwright.resolve.aliases import catalog_for, version_pins
+from rocwright.resolve.constraints import ANOTHER_BASE as ANOTHER_BASE
 from rocwright.resolve.constraints import Candidate, Requirement, solve
 from rocwright.resolve.model import Request
 from rocwright.resolve.validate import check_request
@@ -149,7 +150,7 @@ def choose_provider(
     named = request.provider or next(here, "")
     if (named and catalog.provider(named) not in serving) or not serving:
         others, other = [one.name for one in serving], request.other_architecture
-        nobody, instead = "the catalog has no provider that does", "choose another base"
+        nobody, instead = "the catalog has no provider that does", ANOTHER_BASE
         if other:
             nobody = f"no fact of the catalog says that there is ROCm for {other} on {request.base}"
             instead = f"--arch {EVERYWHERE[0]}, or a stack that needs no ROCm"

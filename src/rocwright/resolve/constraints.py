@@ -17,6 +17,9 @@ from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Component, Release
 from rocwright.resolve.aliases import like
 
+ANOTHER_BASE = "choose another base"
+"""What a refusal advises; `elsewhere` puts their names behind it."""
+
 MOST_ROUNDS = 10_000
 """Choices tried before a search is given up; the catalog's own stacks take less than a hundred."""
 
@@ -277,5 +280,5 @@ def _conflict(
         detail="\n".join(f"- {one}" for one in dict.fromkeys(chain)),
         next_step=f"loosen [versions] in rocwright.toml ({', '.join(pinned)})"
         if pinned
-        else "choose another base (rocwright init --base), or add a matching release to the catalog",
+        else f"{ANOTHER_BASE}, or add a matching release to the catalog",
     )

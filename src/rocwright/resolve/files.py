@@ -77,7 +77,9 @@ def write_request(path: Path, request: Request) -> None:
         document.add(tomlkit.nl())
         document.add(tomlkit.comment("[versions]"))
         document.add(
-            tomlkit.comment('torchvision = "0.21.0"     # pins; what is not pinned is the newest that fits')
+            tomlkit.comment(
+                'torchvision = "0.21.0"     # pins; the rest is as known good, else the newest that fits'
+            )
         )
     write_atomic(path, tomlkit.dumps(document))
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from types import MappingProxyType
 
 from rocwheel.errors import InputError
 from rocwright import __version__
@@ -15,6 +16,7 @@ from rocwright.catalog.remedy import AddPackages, PickVersion, RemedyAction
 from rocwright.resolve.aliases import catalog_for
 from rocwright.resolve.choose import PYTHON, ROCM, Choice, choose
 from rocwright.resolve.constraints import Requirement
+from rocwright.resolve.elsewhere import naming_bases
 from rocwright.resolve.model import (
     Lock,
     LockedComponent,
@@ -36,20 +38,23 @@ def make_lock(
     *,
     remedies: tuple[Remedy, ...] = (),
     keep: Lock | None = None,
+    prefer: Mapping[str, str] = MappingProxyType({}),
 ) -> Lock:
     """Answer a request with one exact version of everything, as its remedies want it; those for components
     that it has no more are dropped.
 
     What the lock `keep` has stays as it is, where it fits: only what must change is asked for outside.
-    Raises InputError, ConflictError, FetchError.
+    Without one, versions in `prefer` go before all others, where they fit.
+    Raises InputError, ConflictError (with the bases on which the request resolves), FetchError.
     """
     assert outside.architecture is request.architecture
     catalog = catalog_for(request, catalog)
-    prefer = versions_in(keep) if keep is not None else {}
+    prefer = versions_in(keep) if keep is not None else prefer
     settled = keep is not None and not any(root.pending for root in keep.roots)
     ask: Version = outside.package_version
     version_of = brought(keep, catalog, ask) if keep is not None and settled else ask
-    choice = choose(request, catalog, version_of, held_by(remedies), prefer)
+    with naming_bases(request, catalog):
+        choice = choose(request, catalog, version_of, held_by(remedies), prefer)
     here = {one.name for one in choice.components}
     remedies = tuple(one for one in remedies if one.component in here)
     on_line("lock: choosing versions that fit together")

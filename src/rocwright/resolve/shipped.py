@@ -11,7 +11,7 @@ from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import Catalog, load_catalog
 from rocwright.catalog.model import Row, Stack
 from rocwright.resolve.files import read_lock, write_lock
-from rocwright.resolve.lock import make_lock
+from rocwright.resolve.lock import make_lock, versions_in
 from rocwright.resolve.model import Lock, Request
 from rocwright.resolve.upstream import OfflineUpstream
 
@@ -61,6 +61,19 @@ def shipped_lock(catalog: Catalog, request: Request) -> Lock | None:
         if same and not request.extra and held is not None:
             return read_lock(held / name_of(meant), meant).model_copy(update={"request": request})
     return None
+
+
+def preferred(catalog: Catalog, request: Request) -> dict[str, str]:
+    """The versions of the row that a request means, whatever it adds or pins: a lock takes them before newer
+    ones, so that it says what a plan of that row says. None where it means no row."""
+    for stack, row in rows(catalog):
+        meant = request_of(stack, row)
+        same = (stack.name, meant.gpu, meant.base) == (request.stack, request.gpu, request.base)
+        same = same and request.architecture is meant.architecture
+        if same and request.provider in ("", meant.provider):
+            lock = shipped_lock(catalog, meant)
+            return versions_in(lock) if lock is not None else dict(meant.versions)
+    return {}
 
 
 def ship(catalog: Catalog, folder: Path) -> list[Path]:

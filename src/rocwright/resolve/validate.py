@@ -13,6 +13,7 @@ from rocwright.catalog.remedy import AddPackages
 from rocwright.machine.architecture import cannot_build, described, host
 from rocwright.model.steps import ArchiveOrigin
 from rocwright.resolve.aliases import base_of, catalog_for
+from rocwright.resolve.constraints import ANOTHER_BASE
 from rocwright.resolve.model import Lock, LockedProvider, Remedy, Request, Role
 from rocwright.resolve.without_code import lacking, to_build
 
@@ -27,7 +28,7 @@ def check_request(request: Request, catalog: Catalog) -> tuple[Base, BaseRelease
         raise InputError(
             f"the stack {stack.name} has no recipe on {request.base}",
             cause=f"it has a recipe on {', '.join(stack.bases)}",
-            next_step=f"rocwright init --stack {stack.name} --base {stack.bases[0]}",
+            next_step=ANOTHER_BASE,
         )
     for gpu in request.gpu:
         if stack.targets and gpu not in stack.targets:

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 
 from rocwheel.errors import ConflictError, InputError
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Component, Stack
-from rocwright.catalog.provider import KINDS, Provider, Serves
-from rocwright.resolve.aliases import ROCM
+from rocwright.catalog.provider import Provider, Serves
 from rocwright.resolve.model import Request
 
 ACCEPT = "--accept-missing"
 """How a user says that a library may be left without code."""
-
-SHOWN = 3
-"""How many other places a refusal names."""
 
 Lacking = Mapping[str, tuple[str, Serves]]
 """A library -> a GPU that it has no code for, and what says so."""
@@ -40,8 +35,7 @@ def lacking(
 def to_build(lacks: Lacking, request: Request, stack: Stack, catalog: Catalog) -> tuple[str, ...]:
     """Those that are built along: optional components of the stack. The others must be accepted.
 
-    Raises ConflictError where one is neither, naming where it has code; InputError where one was accepted
-    that does not lack any.
+    Raises ConflictError where one is neither, InputError where one was accepted that does not lack any.
     """
     for name in request.accept_missing:
         if name not in lacks:
@@ -55,40 +49,12 @@ def to_build(lacks: Lacking, request: Request, stack: Stack, catalog: Catalog) -
     for name in left:
         if name not in stack.optional:
             target, fact = lacks[name]
-            elsewhere = list(islice(whole(name, request, stack, catalog), SHOWN))
             raise ConflictError(
                 f"{name} of ROCm on {request.base} has no code for {target}",
                 cause=f"{fact.source}; what calls it on the card ends in an error",
-                next_step=(f"take one that has it: {', or '.join(elsewhere)}; or " if elsewhere else "")
-                + f"go without: {ACCEPT} {name}",
+                next_step=f"go without: {ACCEPT} {name}",
             )
     return tuple(left)
-
-
-def whole(library: str, request: Request, stack: Stack, catalog: Catalog) -> Iterator[str]:
-    """The other bases of a stack whose ROCm has code for all GPUs asked for in a library, as options; of each
-    base the provider that costs a user least."""
-    for base in stack.bases:
-        here = catalog.base(base)
-        packaged = here[0].provided(here[1]).get(ROCM)
-        for provider in sorted(catalog.providers.values(), key=lambda one: KINDS.index(one.kind)):
-            versions = provider.versions
-            if provider.kind == "packages":
-                versions = (packaged.version,) if packaged is not None else ()
-            facts = [_facts(provider, version, base, request) for version in versions]
-            if base != request.base and any(fact and _has(library, fact) for fact in facts):
-                yield f"--base {base} --provider {provider.name}"
-                break
-
-
-def _facts(provider: Provider, version: str, base: str, request: Request) -> list[Serves]:
-    """What says that a version serves each GPU asked for, or nothing where one is not served."""
-    found = [provider.evidence(gpu, version, base, request.architecture) for gpu in request.gpu]
-    return [one for one in found if one is not None] if all(found) else []
-
-
-def _has(library: str, facts: Sequence[Serves]) -> bool:
-    return all(library not in one.rebuilt for one in facts)
 
 
 def told(lacks: Lacking, request: Request, built: Sequence[str]) -> Iterator[str]:

@@ -14,6 +14,7 @@ from rocwright.resolve.choose import ROCM
 from rocwright.resolve.difference import Difference, difference
 from rocwright.resolve.lock import make_lock, versions_in
 from rocwright.resolve.model import Lock, Request
+from rocwright.resolve.shipped import preferred
 from rocwright.resolve.upstream import Upstream
 from rocwright.watch.admit import choose_with, rule, with_pins
 from rocwright.watch.model import News
@@ -157,7 +158,7 @@ def make_candidate(
     request = with_pins(lock.request, dict(take.pins))
     kept = _moving(lock, take)
     made = make_lock(request, catalog, outside, on_line, remedies=lock.remedies, keep=kept)
-    made = made.model_copy(update={"request": _request(lock.request, take.pins)})
+    made = made.model_copy(update={"request": _request(lock.request, take.pins, catalog)})
     before = {step.key for step in make_plan(lock, catalog).steps}
     after = make_plan(made, catalog)
     return Candidate(
@@ -190,14 +191,16 @@ def _moving(lock: Lock, take: Wanted) -> Lock:
     )
 
 
-def _request(request: Request, pins: Mapping[str, str]) -> Request:
+def _request(request: Request, pins: Mapping[str, str], catalog: Catalog) -> Request:
     """What the user asks for, with the pins that only the project file can keep.
 
-    Those are the ones that it has already, and versions and commits that the catalog does not know.
+    Those are the ones that it has already, versions and commits that the catalog does not know, and versions
+    in the place of those that a lock would take from the row that is meant.
     """
+    liked = preferred(catalog, request)
     kept = {
         name: pin
         for name, pin in pins.items()
-        if name in request.versions or pin.startswith("@") or " like " in pin
+        if name in request.versions or pin.startswith("@") or " like " in pin or liked.get(name, pin) != pin
     }
     return with_pins(request, kept)

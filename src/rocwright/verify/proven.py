@@ -1,0 +1,36 @@
+"""Which base a request gets where it names none: the one that most was seen of, for these GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rocwright.catalog.load import Catalog
+from rocwright.records.model import SAID
+from rocwright.resolve.elsewhere import resolves
+from rocwright.resolve.model import Request
+from rocwright.verify.standing import Evidence, shipped_evidence
+
+
+def proven_base(request: Request, catalog: Catalog) -> str:
+    """The base on which the rest of a request resolves and of which the shipped evidence says most.
+
+    The rows for its GPUs go before the stack's other bases; of equal evidence the first is taken. Where it
+    resolves on none, the first of them all: what refuses it there says why.
+    """
+    stack, seen = catalog.stack(request.stack), shipped_evidence(catalog)
+    rows = [row for row in stack.row if (row.gpu,) == request.gpu]
+    meant = [row.base for row in rows if set(row.accept_missing) == set(request.accept_missing)]
+    known = list(dict.fromkeys([*meant, *stack.bases]))
+    best = sorted(known, key=lambda base: (base not in meant, -_most(seen, base, request)))
+    able = (base for base in best if resolves(request.model_copy(update={"base": base}), catalog))
+    return next(able, known[0])
+
+
+def _most(seen: Sequence[Evidence], base: str, request: Request) -> int:
+    """How much was seen on a base for these GPUs: the more, the higher."""
+    said = [
+        1 + SAID.index(one.said)
+        for one in seen
+        if (one.stack, one.base) == (request.stack, base) and (not one.gpu or {*request.gpu} <= {*one.gpu})
+    ]
+    return max(said, default=0)

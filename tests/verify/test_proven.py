@@ -1,0 +1,62 @@
+"""The base where none is named: of those that lock takes, the one that most was seen of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rocwright.catalog.load import Catalog, builtin_catalog
+from rocwright.resolve.elsewhere import resolves
+from rocwright.resolve.model import Request
+from rocwright.verify.proven import proven_base
+
+CATALOG = builtin_catalog()
+
+
+def seen(folder: Path, *said: tuple[str, str]) -> Catalog:
+    """The catalog with nothing seen of PyTorch but this, on these bases."""
+    texts = [
+        f'[[evidence]]\nstack = "pytorch"\nbase = "{base}"\ngpu = ["gfx803"]\nsaid = "{word}"\n'
+        'when = "2026-11-21"\ndetail = "x"\nsource = "x"\n'
+        for base, word in said
+    ]
+    (folder / "evidence.toml").write_text("\n".join(texts))
+    return replace(CATALOG, folders=(folder,))
+
+
+def asked(stack: str, gpu: str, **more: object) -> Request:
+    base = CATALOG.stack(stack).bases[0]
+    return Request.model_validate({"stack": stack, "gpu": (gpu,), "base": base} | more)
+
+
+@pytest.mark.parametrize("stack", CATALOG.stacks)
+@pytest.mark.parametrize("gpu", ["gfx803", "gfx1103", "gfx1151"])
+def test_it_is_never_one_that_lock_refuses_where_there_is_another(stack: str, gpu: str) -> None:
+    request = asked(stack, gpu)
+    able = [
+        one
+        for one in CATALOG.stack(stack).bases
+        if resolves(request.model_copy(update={"base": one}), CATALOG)
+    ]
+    assert not able or proven_base(request, CATALOG) in able
+
+
+def test_more_evidence_goes_first_and_then_the_first_row(tmp_path: Path) -> None:
+    request = asked("pytorch", "gfx803")
+    assert proven_base(request, seen(tmp_path)) == "rocm-ubuntu-24.04:6.4"
+    one = ("arch:2025-10-15", "checked against source")
+    assert proven_base(request, seen(tmp_path, one)) == "arch:2025-10-15"
+    assert proven_base(request, seen(tmp_path, one, ("debian:sid", "built"))) == "debian:sid"
+
+
+def test_a_base_without_a_row_for_the_card_comes_after_those_with_one(tmp_path: Path) -> None:
+    catalog = seen(tmp_path, ("rocm-ubuntu-24.04:6.4.1", "ran on a GPU"))
+    assert proven_base(asked("pytorch", "gfx803"), catalog) == "rocm-ubuntu-24.04:6.4"
+
+
+def test_a_row_that_goes_without_a_library_is_for_who_accepts_that() -> None:
+    assert proven_base(asked("llama-hip", "gfx1151"), CATALOG) == "rocm-ubuntu-24.04:6.4.1"
+    accepted = asked("llama-hip", "gfx1151", accept_missing=("rocblas",))
+    assert proven_base(accepted, CATALOG) == "debian:sid"
