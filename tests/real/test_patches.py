@@ -143,6 +143,16 @@ def test_the_headers_of_tensorpipe_name_the_header_that_they_use(tmp_path: Path,
     assert {edit.places for edit in edits} == {("git",)}
 
 
+def test_the_tests_of_rocroller_are_left_out_of_therock(tmp_path: Path) -> None:
+    file = tmp_path / "math-libs/BLAS/CMakeLists.txt"
+    file.parent.mkdir(parents=True)
+    lines = "      -DROCROLLER_ENABLE_CLIENT=OFF\n      -DROCROLLER_BUILD_TESTING={}\n"
+    file.write_text(lines.format("${THEROCK_BUILD_TESTING}"))
+    edits = [edit for edit in load_edits(DATA, "rocm") if edit.file.startswith("math-libs/BLAS/")]
+    apply_edits(tmp_path, edits, "rocm", "7.10.0a20251021")
+    assert file.read_text() == lines.format("OFF")
+
+
 def test_aocl_is_found_where_the_edits_say(torch_tree: Path, tmp_path: Path) -> None:
     modules = "cmake/Modules"
     shutil.copytree(torch_tree / modules, tmp_path / modules)
