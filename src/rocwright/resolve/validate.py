@@ -130,7 +130,11 @@ def check_fits(lock: Lock, catalog: Catalog) -> None:
         different = set(wanted.get(role, ())) ^ set(had.get(role, ()))
         if different or (role in wanted) != (role in had):
             changed.append(f"packages to {role}: {', '.join(sorted(different)) or 'all of them'}")
-    locked = {one.name for one in lock.components} | set(lock.provided)
+    tools = lock.python.wanted if lock.python is not None else ()
+    locked = {one.name for one in lock.components} | {
+        *lock.provided,
+        *(one.partition("==")[0] for one in tools),
+    }
     stack = catalog.stack(lock.request.stack)
     asked = {*stack.components, *lock.request.extra}
     if lock.rocm is not None:
