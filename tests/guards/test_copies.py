@@ -89,7 +89,13 @@ def test_a_pth_line_that_runs_code_is_named(place: Place, tmp_path: Path) -> Non
 def test_what_sitecustomize_adds_is_told_as_added_at_start_up(place: Place, tmp_path: Path) -> None:
     copy_of_torch(place.site, "2.6.0", installed_by="pip")
     copy_of_torch(tmp_path / "other", "2.5.1")
-    (place.site / "sitecustomize.py").write_text(f"import sys\nsys.path.append('{tmp_path}/other')\n")
+    # Debian's own Python has a sitecustomize in its library, which is found first
+    taken = (
+        subprocess.run([sys.executable, "-I", "-c", "import sitecustomize"], capture_output=True).returncode
+        == 0
+    )
+    name = "usercustomize" if taken else "sitecustomize"
+    (place.site / f"{name}.py").write_text(f"import sys\nsys.path.append('{tmp_path}/other')\n")
     assert ways(place.found())[1][1].startswith("added at start-up")
 
 

@@ -12,7 +12,8 @@ LLVM = "19"
 
 def llvm(tool: str, release: str = LLVM) -> str:
     """The path of one of LLVM's tools. Raises MissingError where it is not installed."""
-    found = shutil.which(f"{tool}-{release}") or shutil.which(f"/usr/lib/llvm-{release}/bin/{tool}")
+    # by its folder first: clang-offload-bundler looks for llvm-objcopy beside the name that it was called by
+    found = shutil.which(f"/usr/lib/llvm-{release}/bin/{tool}") or shutil.which(f"{tool}-{release}")
     if found is None:
         raise MissingError(f"{tool}-{release} is not installed")
     return found
