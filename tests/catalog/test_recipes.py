@@ -178,7 +178,7 @@ def test_there_is_no_torch_2_5_0_for_rocm_6_3() -> None:
 
 
 def test_vllm_does_not_go_with_torch_2_6() -> None:
-    told = refused("vllm", "gfx1151", "rocm-ubuntu-24.04:6.4.1", pytorch="2.6.0")
+    told = refused("vllm", "gfx1151", "rocm-ubuntu-24.04:6.4.1", pytorch="2.6.0", vllm="0.10.2")
     assert "vllm 0.10.2 needs pytorch ==2.8.0" in told
     assert "requirements/rocm-build.txt" in told
 

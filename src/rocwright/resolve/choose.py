@@ -14,9 +14,9 @@ from rocwright.catalog.provider import EVERYWHERE, KINDS, Provider
 from rocwright.resolve.aliases import PYTHON as PYTHON
 from rocwright.resolve.aliases import ROCM as ROCM
 from rocwright.resolve.aliases import catalog_for, version_pins
-from rocwright.resolve.constraints import ANOTHER_BASE as ANOTHER_BASE
 from rocwright.resolve.constraints import Candidate, Requirement, solve
 from rocwright.resolve.model import Request
+from rocwright.resolve.validate import ANOTHER_BASE as ANOTHER_BASE
 from rocwright.resolve.validate import check_request
 from rocwright.resolve.without_code import lacking, to_build, told
 

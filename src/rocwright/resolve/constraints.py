@@ -16,9 +16,7 @@ from rocwheel.errors import ConflictError, InputError
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Component, Release
 from rocwright.resolve.aliases import like
-
-ANOTHER_BASE = "choose another base"
-"""What a refusal advises; `elsewhere` puts their names behind it."""
+from rocwright.resolve.validate import ANOTHER_BASE
 
 MOST_ROUNDS = 10_000
 """Choices tried before a search is given up; the catalog's own stacks take less than a hundred."""

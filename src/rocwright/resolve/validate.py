@@ -13,9 +13,11 @@ from rocwright.catalog.remedy import AddPackages
 from rocwright.machine.architecture import cannot_build, described, host
 from rocwright.model.steps import ArchiveOrigin
 from rocwright.resolve.aliases import base_of, catalog_for
-from rocwright.resolve.constraints import ANOTHER_BASE
 from rocwright.resolve.model import Lock, LockedProvider, Remedy, Request, Role
 from rocwright.resolve.without_code import lacking, to_build
+
+ANOTHER_BASE = "choose another base"
+"""What a refusal advises; `elsewhere` puts their names behind it."""
 
 
 def check_request(request: Request, catalog: Catalog) -> tuple[Base, BaseRelease]:
