@@ -14,6 +14,8 @@ import pytest
 
 from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import builtin_catalog, load_edits
+from rocwright.catalog.place import DebianPlace
+from rocwright.catalog_lint.trees import Shelf, wanted_trees
 from rocwright.execution.fetch import fetch
 from rocwright.home import Home
 from rocwright.machine.architecture import host_architecture
@@ -82,11 +84,13 @@ def sdist(sources_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Calla
     return bring
 
 
-def judged(name: str, tree: Path, version: str, *targets: str) -> dict[str, list[EditOutcome]]:
-    """The verdicts on a component's edits, by file; nothing may be written."""
+def judged(
+    name: str, tree: Path, version: str, *targets: str, kind: str = ""
+) -> dict[str, list[EditOutcome]]:
+    """The verdicts on a component's edits for that kind of place, by file; nothing may be written."""
     edits = load_edits(DATA, name)
     before = {edit.file: (tree / edit.file).read_bytes() for edit in edits if (tree / edit.file).is_file()}
-    column = check_tree(tree, edits, targets or ("gfx1151",), version=version)
+    column = check_tree(tree, edits, targets or ("gfx1151",), version=version, kind=kind)
     assert before == {file: (tree / file).read_bytes() for file in before}
     found: dict[str, list[EditOutcome]] = {}
     for one in column.verdicts:
@@ -100,7 +104,7 @@ def states(verdicts: list[EditOutcome]) -> set[State]:
 
 
 def test_the_edits_of_torch_fit_its_source(torch_tree: Path) -> None:
-    found = judged("pytorch", torch_tree, "2.6.0")
+    found = judged("pytorch", torch_tree, "2.6.0", kind="git")
     for file in (
         "third_party/psimd/CMakeLists.txt",
         "third_party/FP16/CMakeLists.txt",
@@ -115,6 +119,19 @@ def test_the_edits_of_torch_fit_its_source(torch_tree: Path) -> None:
     assert states(found.pop("third_party/ideep/mkl-dnn/CMakeLists.txt")) == {State.ABSORBED}
     # NNPACK, ittapi, protobuf and libuv are not in the archive as torch has them
     assert {state for one in found.values() for state in states(one)} == {State.GONE}
+
+
+def test_the_edits_of_torch_fit_debians_source_with_its_patches(sources_home: Home) -> None:
+    catalog = builtin_catalog()
+    torch = catalog.component("pytorch")
+    (wanted,) = (one for one in wanted_trees(torch, ["2.6.0"], [SUITE]) if isinstance(one.place, DebianPlace))
+    architecture = catalog.bases["debian"].architecture[host_architecture()]
+    with Shelf(sources_home, catalog.source, architecture, print).tree("pytorch", wanted) as tree:
+        found = judged("pytorch", tree, "2.6.0", kind="debian")
+        assert (tree / "debian/pocketfft/pocketfft_hdronly.h").is_file()
+        assert (tree / "debian/kineto/libkineto/include").is_dir()
+    assert len(found) > 5
+    assert {state for one in found.values() for state in states(one)} == {State.APPLIES}
 
 
 TENSORPIPE = {
