@@ -155,13 +155,14 @@ class Resources(Frozen):
 class Check(Frozen):
     """One statement about the artifacts.
 
-    `machine-code` reads the GPU code in them, and judges whether it runs on each GPU; `wheel` compares what
-    wheels say with what is in them; `script` runs a program of the catalog in a sandbox, which prints a line
-    for each thing it found.
+    `machine-code` reads the GPU code in them, and judges whether it runs on each GPU; `resources` compares
+    the registers and memory that each kernel takes with what its GPU has; `wheel` compares what wheels
+    say with what is in them; `script` runs a program of the catalog in a sandbox, which prints a line for
+    each thing it found.
     """
 
     name: str
-    kind: Literal["machine-code", "wheel", "script"]
+    kind: Literal["machine-code", "resources", "wheel", "script"]
     script: str = ""
     arguments: tuple[str, ...] = ()
     env: dict[str, str] = {}

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rocwheel.folders.temporary import temporary_folder
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Check
 from rocwright.store.model import Output, Store
+
+if TYPE_CHECKING:
+    from rocwheel.wheels.audit.resources import TargetUse
+
+MOST_TOLD = 5
+"""Of kernels that ask for too much, how many a finding names."""
 
 
 class Seen(NamedTuple):
@@ -28,7 +34,13 @@ def is_static(check: Check) -> bool:
 
 def look_at(check: Check, path: Path, gpus: Sequence[str], catalog: Catalog) -> list[Seen]:
     """What such a check finds in the artifact at `path`."""
-    return machine_code(check, path, gpus, catalog) if check.kind == "machine-code" else [wheel(check, path)]
+    match check.kind:
+        case "machine-code":
+            return machine_code(check, path, gpus, catalog)
+        case "resources":
+            return resources(check, path, gpus)
+        case _:
+            return [wheel(check, path)]
 
 
 def machine_code(check: Check, path: Path, gpus: Sequence[str], catalog: Catalog) -> list[Seen]:
@@ -47,6 +59,29 @@ def machine_code(check: Check, path: Path, gpus: Sequence[str], catalog: Catalog
         detail = "; ".join(f"{one.path}: {one.verdict}: {one.reason}" for one in bad or judged)
         found.append(Seen(f"runs on {gpu}", not bad, detail or "holds no GPU code"))
     return found
+
+
+def resources(check: Check, path: Path, gpus: Sequence[str]) -> list[Seen]:
+    """Whether each kernel can be launched on the GPU that it is for, and what the largest take of it."""
+    from rocwheel.wheels.audit.resources import resources as used
+
+    found = [
+        Seen(
+            f"{check.name} on {one.target}",
+            not one.excesses,
+            "; ".join(one.excesses[:MOST_TOLD]) or _taken(one),
+        )
+        for one in used(path)
+    ]
+    without = {gpu.partition(":")[0] for gpu in gpus} - {one.name.rpartition(" ")[2] for one in found}
+    return [*found, *(Seen(f"{check.name} on {gpu}", False, "has no kernels") for gpu in sorted(without))]
+
+
+def _taken(one: TargetUse) -> str:
+    if not one.known:
+        return f"{one.kernels:,} kernels; nothing is known of the limits of {one.target}"
+    most = ", ".join(f"{use.resource} {use.most:,} of {use.limit:,}" for use in one.uses)
+    return f"{one.kernels:,} kernels, {one.spilling:,} spill; most: {most}"
 
 
 def wheel(check: Check, path: Path) -> Seen:

@@ -15,7 +15,7 @@ from rocwright import sandbox
 from rocwright.bases.roots import unpacked_root
 from rocwright.catalog.model import Check, Component
 from rocwright.checks.passed import Passed
-from rocwright.checks.static import Seen, look_at, machine_code, named
+from rocwright.checks.static import Seen, look_at, named
 from rocwright.execution.disk import check_room
 from rocwright.execution.estimate import expected
 from rocwright.execution.options import Options
@@ -97,8 +97,8 @@ def verify(
                 say(f"  check {component.name}: {check.name}")
                 bench = _Bench(project, lock, component, artifacts, root, engine, under_way.folder)
                 match check.kind:
-                    case "machine-code":
-                        found = bench.machine_code(check)
+                    case "machine-code" | "resources":
+                        found = bench.code(check)
                     case "wheel":
                         found = bench.wheel(check)
                     case "script":
@@ -218,10 +218,10 @@ class _Bench:
             engine=engine,
         )
 
-    def machine_code(self, check: Check) -> list[Finding]:
-        """Whether the code objects are for the targets asked for, and no other, and run on each of them."""
+    def code(self, check: Check) -> list[Finding]:
+        """What the machine code in the artifact is for, or what its kernels take of the GPU."""
         with named(self.project.store, self.artifact) as path:
-            found = machine_code(check, path, self.lock.request.gpu, self.project.catalog)
+            found = look_at(check, path, self.lock.request.gpu, self.project.catalog)
         return [self.finding(check, one.name, one.ok, one.detail, "") for one in found]
 
     def wheel(self, check: Check) -> list[Finding]:

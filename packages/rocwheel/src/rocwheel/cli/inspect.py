@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from rocwheel.wheels.inspection import Inspection, Library, TargetCode
     from rocwheel.wheels.lint.model import Finding
 
+LONGEST_NAME = 72
+"""Of a kernel's name, what a table shows: mangled names of templates run to thousands of characters."""
+
+MOST_SHOWN = 10
+
 
 @click.command("inspect")
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
@@ -21,6 +26,9 @@ if TYPE_CHECKING:
     "--venv", is_flag=True, help="PATH is a Python environment: say which package installed each file."
 )
 @click.option("--kernels", is_flag=True, help="Every kernel: registers, memory, wave size.")
+@click.option(
+    "--resources", is_flag=True, help="What the kernels take of each target's registers and memory, in all."
+)
 @click.option(
     "--judge", is_flag=True, help="Check the rest too: libraries, search paths, tags, RECORD, leftovers."
 )
@@ -39,6 +47,7 @@ def command(
     path: Path,
     venv: bool,
     kernels: bool,
+    resources: bool,
     judge: bool,
     svg: Path | None,
     html: Path | None,
@@ -52,6 +61,9 @@ def command(
     """
     if kernels:
         _kernels(path, as_json)
+        return
+    if resources:
+        _resources(path, as_json)
         return
     from rocwheel.cli.caller import sboms
 
@@ -221,3 +233,43 @@ def _kernels(path: Path, as_json: bool) -> None:
         ],
         right=(2, 3, 4, 5, 6, 7, 8),
     )
+
+
+def _resources(path: Path, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from rocwheel.cli.tell import print_json, print_table
+    from rocwheel.wheels.audit.resources import resources
+
+    found = resources(path)
+    if as_json:
+        print_json([asdict(one) for one in found])
+        return
+    if not found:
+        click.echo(f"no kernels in {path}")
+    for number, one in enumerate(found):
+        click.echo("" if number else None, nl=bool(number))
+        spill = f"{one.spilling:,} move registers to memory, {one.scratch:,} use scratch"
+        click.echo(f"{one.target}: {one.kernels:,} kernels; {spill}")
+        if not one.known:
+            click.echo(f"  nothing is known of the limits of {one.target}")
+            continue
+        print_table(
+            ("resource", "of", "median", "most", "there is", "kernel with the most"),
+            [
+                (
+                    use.resource if use.resource != "waves" else "waves (fewest)",
+                    use.unit,
+                    f"{use.median:,}",
+                    f"{use.most:,}",
+                    f"{use.limit:,}",
+                    use.kernel if len(use.kernel) <= LONGEST_NAME else f"{use.kernel[: LONGEST_NAME - 3]}...",
+                )
+                for use in one.uses
+            ],
+            right=(2, 3, 4),
+        )
+        for text in one.excesses[:MOST_SHOWN]:
+            click.echo(f"  too much: {text}")
+        if len(one.excesses) > MOST_SHOWN:
+            click.echo(f"  and {len(one.excesses) - MOST_SHOWN:,} more; --json shows all")

@@ -51,6 +51,14 @@ def _vector_registers(
         )
 
 
+def waves_in_unit(kernel: Kernel, on: Isa) -> int:
+    """How many waves of a kernel a unit can hold at once by their vector registers; 0 where none."""
+    registers = on.registers(kernel.wave)
+    if registers is None:
+        return 0
+    return min(on.waves, registers.vgprs // _rounded_up(max(kernel.vgprs, 1), registers.granule))
+
+
 def may_want_more_lds(kernel: Kernel, code: Isa, on: Isa) -> bool:
     """Whether a kernel may ask for memory at launch, that was there and here is not."""
     return on.lds < code.lds and any(one.kind == DYNAMIC_LDS for one in kernel.arguments)
