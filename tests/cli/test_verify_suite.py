@@ -93,3 +93,22 @@ def test_what_a_target_lacks_is_left_out_with_the_words_of_the_catalog(
     said = rocwright("logs", "verify").stdout
     assert "--target gfx803:64 --target gfx1151:32" in said
     assert "--lacks" not in said
+
+
+def test_an_environment_that_runs_in_an_emulator_tried_no_gpu(rocwright: Command, tmp_path: Path) -> None:
+    library = tmp_path / "librocjitsu.so"
+    library.write_bytes(bytes(4096))
+    maps = tmp_path / "maps.py"
+    maps.write_text(
+        "import mmap, sys, time\n"
+        f"file = open({str(library)!r}, 'rb')\n"
+        "held = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)\n"
+        f"print('ROCWRIGHT-CHECK ' + {json.dumps(GOOD)!r}, flush=True)\n"
+        f"print('ROCWRIGHT-CHECK ' + {json.dumps({**GOOD, 'device': 'cpu'})!r}, flush=True)\n"
+        "time.sleep(3)\n"
+    )
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\nexec {sys.executable} {maps}\n")
+    python.chmod(0o755)
+    done = rocwright("verify", "--suite", "torch", "--python", str(python), "--json")
+    assert [one["device"] for one in json.loads(done.stdout)] == ["emulated RX 580 (gfx803)", "cpu"]

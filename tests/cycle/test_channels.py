@@ -18,6 +18,7 @@ from rocwright.watch.bump import Candidate
 
 NOW = datetime(2026, 1, 10, tzinfo=UTC)
 OK = Finding(component="a", check="operators", name="sums are right", ok=True, device="cpu")
+EMULATED = OK.model_copy(update={"device": "emulated gfx1151 (rocjitsu 0.2.0)"})
 WRONG, ABSENT = OK.model_copy(update={"ok": False}), OK.model_copy(update={"absent": True})
 
 
@@ -69,6 +70,8 @@ def test_a_clock_that_was_set_back_promotes_nothing() -> None:
         (Channel(name="c", said="built", checks=("operators",)), ABSENT, "did not run"),
         (Channel(name="c", said="built", device="gfx1151"), OK, "ran on cpu; the channel needs gfx1151"),
         (Channel(name="c", said="built", device="^cpu", checks=("operators",)), OK, ""),
+        (Channel(name="c", said="built", device="gfx1151"), EMULATED, "ran on emulated gfx1151"),
+        (Channel(name="c", said="built", device="^emulated gfx1151"), EMULATED, ""),
     ],
 )  # fmt: skip
 def test_checks_and_devices_that_are_asked_for(channel: Channel, finding: Finding, says: str) -> None:

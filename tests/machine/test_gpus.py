@@ -10,8 +10,10 @@ from tests.machine.machines import NAVI31, NAVI31_TOO, NVIDIA, PHOENIX, POLARIS,
 from rocwheel_samples.trees import write_tree
 from rocwright.catalog.load import builtin_catalog
 from rocwright.diagnosis.facts import host_facts
+from rocwright.doctor.findings.devices import devices
 from rocwright.machine.gpus import read_gpus
 from rocwright.machine.model import Gpu, Graphics, Topology
+from rocwright.machine.read import read_machine
 from rocwright.machine.tree import Tree
 
 CATALOG, FACTS = builtin_catalog(), host_facts()
@@ -95,3 +97,17 @@ def test_half_a_topology_is_told_and_the_bus_says_the_rest(tmp_path: Path) -> No
 
 def test_nothing_at_all_is_no_gpu_and_no_topology(tmp_path: Path) -> None:
     assert read(tmp_path) == ((), (), Topology(there=False))
+
+
+def test_a_process_in_an_emulator_has_no_gpu_whatever_its_kernel_shows(tmp_path: Path) -> None:
+    root = machine(tmp_path, PHOENIX)
+    with Tree(root) as tree:
+        seen = read_machine(tree, CATALOG, FACTS, home="/root", places={})
+        assert ([one.target for one in seen.gpus], seen.emulator) == (["gfx1103"], "")
+    library = "/usr/lib/librocjitsu.so"
+    write_tree(root, {"proc/self/maps": f"7f0000-7f1000 r--p 0 fe:00 1   {library}\n"})
+    with Tree(root) as tree:
+        seen = read_machine(tree, CATALOG, FACTS, home="/root", places={})
+    assert (seen.gpus, seen.emulator) == ((), library)
+    (told,) = [one for one in devices(seen, FACTS, ()) if one.name == "no-gpu"]
+    assert f"({library}), whose GPUs do not count" in told.what

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import mmap
 import signal
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,10 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.verify import smoke
 
+from rocwheel.wheels.emulators import emulators
 from rocwright.records.model import Finding
 from rocwright.verify import suites
 from rocwright.verify.lines import MARK, read_line, table_rows
 
+about = smoke.module("about")
 devices = smoke.module("devices")
 explain = smoke.module("explain")
 report = smoke.module("report")
@@ -220,3 +225,32 @@ def test_the_command_offers_the_suites_and_sizes_that_there_are() -> None:
 def test_the_parent_never_imports_torch() -> None:
     smoke.module("main")
     assert "torch" not in sys.modules
+
+
+def test_in_an_emulator_no_device_is_a_gpu_whatever_it_is_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert tuple(one.mapped for one in emulators()) == about.EMULATORS
+    assert about.emulator_here() == ""
+    library = tmp_path / f"{about.EMULATORS[0]}.so"
+    library.write_bytes(bytes(4096))
+    with library.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ):
+        assert about.emulator_here() == str(library)
+        seen = about.describe(one_gpu("AMD Radeon 780M Graphics", "gfx1103"))
+    assert devices.chosen(seen, "auto")[0].title == "emulated AMD Radeon 780M Graphics (gfx1103)"
+
+
+def one_gpu(name: str, target: str) -> Any:
+    """What `describe` asks of a torch that has one GPU."""
+    told = SimpleNamespace(name=name, gcnArchName=target, total_memory=1 << 30, multi_processor_count=6)
+    cuda = SimpleNamespace(
+        init=lambda: None,
+        get_arch_list=lambda: [target],
+        device_count=lambda: 1,
+        get_device_properties=lambda index: told,
+    )
+    built = SimpleNamespace(cuda=SimpleNamespace(is_built=lambda: True))
+    version = SimpleNamespace(hip="6.4", cuda=None)
+    return SimpleNamespace(
+        __version__="2.6.0", version=version, backends=built, cuda=cuda, get_num_threads=lambda: 1
+    )

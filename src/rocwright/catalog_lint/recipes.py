@@ -34,6 +34,7 @@ TABLES = (
     "channels.toml",
     "clean.toml",
     "elf_machines.toml",
+    "emulators.toml",
     "error_lines.toml",
     "evidence.toml",
     "generic_targets.toml",

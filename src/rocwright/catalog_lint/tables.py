@@ -14,6 +14,7 @@ from rocwheel.toml.read import Fault
 from rocwheel.wheels.audit.facts import Processors
 from rocwheel.wheels.audit.facts import Table as MachineCode
 from rocwheel.wheels.devicecode.loose import LooseFile
+from rocwheel.wheels.emulators import EmulatorsFile
 from rocwheel.wheels.lint.leftovers import LeftoversFile
 from rocwheel.wheels.overrides import OverridesFile
 from rocwheel.wheels.repair.facts import LibrariesFile
@@ -126,6 +127,12 @@ def _concerns(host: HostFile) -> Iterator[tuple[str, Concern]]:
                 yield f"{name}.{number}", one
 
 
+def _emulators(table: EmulatorsFile, catalog: Catalog) -> Found:
+    for number, one in enumerate(table.emulator):
+        yield from unknown(f"emulator.{number}.configurations", one.configurations, catalog.targets)
+        yield from unknown(f"emulator.{number}.lacks", one.lacks, catalog.targets)
+
+
 def _evidence(table: EvidenceFile, catalog: Catalog) -> Found:
     for number, one in enumerate(table.evidence):
         yield from unknown(f"evidence.{number}.stack", [one.stack], catalog.stacks)
@@ -166,6 +173,7 @@ TABLES: dict[str, Table] = {
     "channel": Table("channels.toml", ChannelsFile),
     "clean": Table("clean.toml", Kinds),
     "elf_machine": Table("elf_machines.toml", MachinesFile),
+    "emulator": Table("emulators.toml", EmulatorsFile, _emulators),
     "evidence": Table("evidence.toml", EvidenceFile, _evidence),
     "generic_target": Table("generic_targets.toml", GenericTargetsFile),
     "gpu_name": Table("gpu_names.toml", GpuNamesFile, _gpu_names),

@@ -16,6 +16,7 @@ KINDS = (
     "download",
     "edit",
     "elf_machine",
+    "emulator",
     "error_line",
     "evidence",
     "generic_target",

@@ -12,7 +12,7 @@ import re2
 from rocwheel.model import Frozen
 from rocwheel.toml.read import Reader, parse
 from rocwright.catalog.folders import catalog_folders
-from rocwright.records.model import ANEW, SAID, Finding, Promotion
+from rocwright.records.model import ANEW, EMULATED, SAID, Finding, Promotion
 from rocwright.resolve.files import PROJECT, read_project
 from rocwright.resolve.settings import Channel
 
@@ -79,7 +79,7 @@ def missing(
     if lacking:
         return Lack(f"did not run: {', '.join(lacking)}", "evidence")
     devices = sorted({one.device for one in shown.findings if one.device})
-    if channel.device and not any(re2.search(channel.device, one) for one in devices):
+    if channel.device and not any(_is_meant(channel.device, one) for one in devices):
         return Lack(
             f"ran on {', '.join(devices) or 'no device'}; the channel needs {channel.device}", "device"
         )
@@ -96,6 +96,12 @@ def missing(
     if left <= timedelta(0):
         return None
     return Lack(f"it must stay in that channel for {channel.days:g} d: {_days(left)} left", "time")
+
+
+def _is_meant(pattern: str, device: str) -> bool:
+    """Whether it ran where a channel asks for: an emulated GPU only where its pattern has that word."""
+    emulated = device.startswith(f"{EMULATED} ") and EMULATED not in pattern
+    return not emulated and re2.search(pattern, device) is not None
 
 
 def _days(left: timedelta) -> str:

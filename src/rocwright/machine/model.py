@@ -119,7 +119,7 @@ class FreeSpace(Frozen):
 
 
 class Machine(Frozen):
-    """All of it."""
+    """All of it. `emulator` is the library that makes up GPUs for this process: it has none then."""
 
     gpus: tuple[Gpu, ...]
     others: tuple[Graphics, ...] = ()
@@ -141,3 +141,4 @@ class Machine(Frozen):
     folders: tuple[str, ...] = ()
     leftovers: tuple[str, ...] = ()
     unread: tuple[Unread, ...] = ()
+    emulator: str = ""

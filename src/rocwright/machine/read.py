@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from rocwheel.wheels.emulators import emulator_in
 from rocwright.catalog.load import Catalog
 from rocwright.diagnosis.facts import HostFacts
 from rocwright.machine.driver import read_driver, read_iommu, read_page_limit, read_processors, read_settings
@@ -32,10 +33,12 @@ def read_machine(
     `work` is where builds may have left something, `engines` says of each sandbox why it does not work
     (nothing where it does), `tools` their versions. Raises nothing for what cannot be read.
     """
+    emulator = emulator_in(tree.text("/proc/self/maps") or "")
     gpus, others, topology = read_gpus(tree, catalog, facts)
     user = read_user(tree)
     return Machine(
-        gpus=gpus,
+        gpus=() if emulator else gpus,
+        emulator=emulator,
         others=others,
         topology=topology,
         user=user,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Literal, NamedTuple, get_args
@@ -15,7 +15,14 @@ from rocwheel.model import Frozen
 
 State = Literal["queued", "running", "ended"]
 
-Said = Literal["checked against source", "built", "checked without a GPU", "ran in software", "ran on a GPU"]
+Said = Literal[
+    "checked against source",
+    "built",
+    "checked without a GPU",
+    "ran in software",
+    "ran on an emulated GPU",
+    "ran on a GPU",
+]
 SAID: tuple[Said, ...] = get_args(Said)
 """What evidence can say, each more than the one before it."""
 
@@ -310,9 +317,29 @@ def said_of(command: str, outcome: str, findings: Iterable[Finding]) -> Said | L
             named = [one.device for one in looked if one.device]
             if not named:
                 return "checked without a GPU"
-            return "ran in software" if all(_software(one) for one in named) else "ran on a GPU"
+            return _ran([one for one in named if not _software(one)])
         case _:
             return ""
+
+
+EMULATED = "emulated"
+"""How a device is called that is no GPU, but a program that stands in for one and its driver."""
+
+
+def _ran(gpus: Sequence[str]) -> Said:
+    """Where it ran, by the names of its GPUs: on one, if a single one of them is not emulated."""
+    if not gpus:
+        return "ran in software"
+    emulated = all(one.startswith(f"{EMULATED} ") for one in gpus)
+    return "ran on an emulated GPU" if emulated else "ran on a GPU"
+
+
+def as_emulated(finding: Finding) -> Finding:
+    """The finding of a process that ran in an emulator: its device is none, whatever it is called."""
+    told = finding.device
+    if not told or _software(told) or told.startswith(f"{EMULATED} "):
+        return finding
+    return finding.model_copy(update={"device": f"{EMULATED} {told}"})
 
 
 def _software(device: str) -> bool:

@@ -29,7 +29,7 @@ class WatchSettings(Frozen):
     seconds: float = Field(default=30, gt=0, le=3600)
 
 
-Said = Literal["built", "checked without a GPU", "ran in software", "ran on a GPU"]
+Said = Literal["built", "checked without a GPU", "ran in software", "ran on an emulated GPU", "ran on a GPU"]
 """What a channel can ask for, each more than the one before it."""
 
 Names = Annotated[

@@ -12,13 +12,24 @@ from pathlib import Path
 
 from rocwheel.errors import CheckError, InputError
 from rocwheel.processes import run as process
+from rocwheel.wheels.emulators import emulator_below
 from rocwright import __version__
 from rocwright.catalog.target import Target
 from rocwright.execution.runs import LogFile, log_name
 from rocwright.home import Home
 from rocwright.machine.architecture import described
 from rocwright.records.ended import me
-from rocwright.records.model import SUITE, Finding, Outcome, Run, StepRun, new_run_id, now, with_failure
+from rocwright.records.model import (
+    SUITE,
+    Finding,
+    Outcome,
+    Run,
+    StepRun,
+    as_emulated,
+    new_run_id,
+    now,
+    with_failure,
+)
 from rocwright.records.recorder import RunRecorder
 from rocwright.verify.lines import outcome_word, read_line
 
@@ -116,8 +127,10 @@ def run_suites(
     log = LogFile(home.runs / run_id / log_name(name))
     findings: list[Finding] = []
     tail: list[str] = []
+    emulator = ""
 
     def on_line(line: str) -> None:
+        nonlocal emulator
         log.line(line)
         try:
             told = read_line(line)
@@ -126,6 +139,7 @@ def run_suites(
         if told is None:
             tail[:] = [*tail[-5:], line] if line.strip() else tail
             return
+        emulator = emulator or (emulator_below(os.getpid()) if told.device else "")
         found = _finding(python, told.name, told.ok, told.detail, told.device, absent=told.absent)
         findings.append(found)
         say(f"    {outcome_word(found):<6} {found.name}  {found.detail}")
@@ -136,6 +150,8 @@ def run_suites(
     if not findings or (not done.ok and all(one.ok for one in findings)):
         said = " | ".join(tail)[-400:] or "no output"
         findings.append(_finding(python, "suite", False, f"ended with {done.returncode}: {said}", ""))
+    # a process that was seen in an emulator told of no GPU before either
+    findings = [as_emulated(one) for one in findings] if emulator else findings
     run = _run(run_id, started, time.monotonic() - begun, name, order, findings)
     RunRecorder(home, say).close(Outcome(run=run, findings=tuple(findings)))
     return findings

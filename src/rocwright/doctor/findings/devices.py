@@ -24,7 +24,10 @@ def devices(machine: Machine, facts: HostFacts, stacks: tuple[str, ...]) -> Iter
         others = ", ".join(
             f"{one.pci_id}{f' ({one.driver})' if one.driver else ''}" for one in machine.others
         )
-        yield say("no-gpu", "note", f"no AMD GPU{f'; others: {others}' if others else ''}")
+        told = f"; others: {others}" if others else ""
+        if machine.emulator:
+            told += f"; this process runs in an emulator ({machine.emulator}), whose GPUs do not count"
+        yield say("no-gpu", "note", f"no AMD GPU{told}")
         return
     for gpu in machine.gpus:
         yield from _gpu(gpu, machine, say)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from rocwheel.wheels.emulators import emulator_of
+
 AMD = "0x1002"
 SYSFS = Path("/sys")
 
@@ -30,8 +32,11 @@ def target_of_version(version: int) -> str:
 def find_gpus(by_pci: Mapping[str, str], sysfs: Path = SYSFS) -> list[DetectedGpu]:
     """GPUs from the KFD topology, else from PCI ids of the DRM devices; the strongest first.
 
-    `by_pci` are targets by PCI id, such as 1002:15bf.
+    `by_pci` are targets by PCI id, such as 1002:15bf. In a process that runs in an emulator there are none:
+    what it sees of this machine is the emulator's.
     """
+    if sysfs == SYSFS and emulator_of():
+        return []
     return _from_topology(sysfs) or _from_pci(by_pci, sysfs)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
+from pathlib import Path
 from typing import Any
 
 
@@ -34,13 +35,27 @@ def describe(torch: Any) -> dict[str, Any]:
         found["devices"].append(
             {
                 "index": index,
-                "name": told.name,
+                "name": f"emulated {told.name}" if emulator_here() else told.name,
                 "target": target(torch, told),
                 "memory": told.total_memory,
                 "units": told.multi_processor_count,
             }
         )
     return found
+
+
+EMULATORS = ("librocjitsu",)
+"""How the names of libraries begin that stand in for a GPU's driver; emulators.toml has them too."""
+
+
+def emulator_here() -> str:
+    """The library of an emulator in this process: what it shows is no GPU, whatever it is called."""
+    try:
+        lines = Path("/proc/self/maps").read_text(errors="replace").splitlines()
+    except OSError:
+        return ""
+    paths = [path for line in lines for path in line.split(maxsplit=5)[5:] if path.startswith("/")]
+    return next((path for path in paths if path.rpartition("/")[2].startswith(EMULATORS)), "")
 
 
 def target(torch: Any, properties: Any) -> str:

@@ -1,0 +1,100 @@
+"""Emulators of GPUs, and whether a process runs in one: it sees no GPU then, whatever that is called."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path, PurePosixPath
+
+from rocwheel.model import Frozen
+from rocwheel.toml.folders import data_folders
+from rocwheel.toml.read import Reader, parse
+
+PROC = Path("/proc")
+TABLE = "emulators.toml"
+
+
+class Races(Frozen):
+    """Where an emulator reports races: a file in its folder, and how a line that tells of one begins."""
+
+    file: str
+    begins: str
+
+
+class Emulator(Frozen):
+    """How an emulator is known and started; the words are those of emulators.toml.
+
+    `packages` say where it is to be had, `configurations` are files by GPU target, `lacks` tells of targets
+    why it has none, `threads` is the name in a configuration of how many threads it takes.
+    """
+
+    name: str
+    mapped: str
+    program: str
+    library: str
+    places: tuple[str, ...] = ()
+    packages: tuple[str, ...]
+    version: tuple[str, ...]
+    arguments: tuple[str, ...]
+    own: str
+    env: dict[str, str] = {}
+    races: Races
+    threads: str
+    configurations: dict[str, str]
+    lacks: dict[str, str] = {}
+    source: tuple[str, ...]
+
+
+class EmulatorsFile(Frozen):
+    """emulators.toml."""
+
+    emulator: tuple[Emulator, ...] = ()
+
+
+@cache
+def emulators() -> tuple[Emulator, ...]:
+    """Every emulator that is known."""
+    reader = Reader(data_folders())
+    tables = [parse(EmulatorsFile, reader.data(path), path) for path in reader.layers(TABLE)]
+    return tuple({one.name: one for table in tables for one in table.emulator}.values())
+
+
+def emulator_of(pid: int | str = "self", proc: Path = PROC) -> str:
+    """The library of an emulator that a process has mapped, as a path; "" where it has none, or is gone."""
+    try:
+        return emulator_in((proc / str(pid) / "maps").read_text(errors="replace"))
+    except OSError:
+        return ""
+
+
+def emulator_in(maps: str) -> str:
+    """The same, of what the kernel tells of a process's mappings."""
+    # address, rights, offset, device, inode, and a path that may hold blanks: proc_pid_maps(5)
+    paths = (line.split(maxsplit=5)[5:] for line in maps.splitlines())
+    return next((path for found in paths for path in found if _is_emulator(path)), "")
+
+
+def emulator_below(pid: int, proc: Path = PROC) -> str:
+    """The same of any process that a process has started, and of those that they have."""
+    children: dict[int, list[int]] = {}
+    for one in proc.iterdir():
+        if one.name.isdigit() and (parent := _parent(one)) is not None:
+            children.setdefault(parent, []).append(int(one.name))
+    below, found = [pid], ""
+    while below and not found:
+        below = [child for one in below for child in children.get(one, ())]
+        found = next(filter(None, (emulator_of(one, proc) for one in below)), "")
+    return found
+
+
+def _parent(process: Path) -> int | None:
+    try:
+        told = (process / "stat").read_text(errors="replace")
+    except OSError:
+        return None
+    # the name, in brackets, may hold anything; the state and the parent come after it: proc_pid_stat(5)
+    return int(told.rpartition(")")[2].split()[1])
+
+
+def _is_emulator(path: str) -> bool:
+    name = PurePosixPath(path).name
+    return path.startswith("/") and any(name.startswith(one.mapped) for one in emulators())
