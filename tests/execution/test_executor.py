@@ -19,6 +19,7 @@ from rocwright.execution.progress import PlainProgress
 from rocwright.execution.scheduler import Notes, schedule
 from rocwright.model.steps import Plan, Step
 from rocwright.plan.decide import decide
+from rocwright.records.model import StepRun
 
 
 def run(
@@ -92,7 +93,8 @@ class Scripted(SerialExecutor):
             case "short of memory":
                 yield Ended(task=task, error=OutOfMemoryError("too much"), peak_memory=2**30)
             case "Ctrl-C":
-                self.soon.append(Ended(task=task, error=InterruptedByUser("killed")))
+                error = InterruptedByUser("killed")
+                self.soon.append(Ended(task=task, error=error, seconds=4.5, peak_memory=2**20))
                 raise KeyboardInterrupt
 
     def cancel(self, task: Task) -> None:
@@ -133,12 +135,30 @@ def test_ctrl_c_cancels_what_waits_and_what_runs_and_takes_their_ends(
 ) -> None:
     steps = [workshop.step(f"true {name}", "touch $OUT/result", name=name) for name in ("one", "two")]
     executor = Scripted(tmp_path, "Ctrl-C")
+    kept = Kept()
     with pytest.raises(InterruptedByUser):
-        run(workshop, executor, *steps)
+        run(workshop, executor, *steps, under_way=kept)
     assert (executor.queue, executor.soon) == ([], [])
     said = capsys.readouterr().err
     assert "one: stopped after" in said
     assert "two" not in said
+    # what it took is on record, and that it failed is not
+    [stopped] = [one for one in kept.notes if one.state == "ended"]
+    assert (stopped.name, stopped.outcome, stopped.error) == ("one", "stopped", {})
+    assert (stopped.seconds, stopped.peak_memory) == (4.5, 2**20)
+
+
+class Kept:
+    """Each note of a step, whole."""
+
+    def __init__(self) -> None:
+        self.notes: list[StepRun] = []
+
+    def note(self, step: StepRun) -> None:
+        self.notes.append(step)
+
+    def sample(self, step: str, memory: int, processes: int) -> None:
+        pass
 
 
 class Late(SerialExecutor):

@@ -27,9 +27,19 @@ _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 @click.option("--stack", default="", shell_complete=complete("stack"), help="Only runs of this stack.")
 @click.option("--step", default="", help="Only runs with this step: torch, or source for source/...")
 @click.option("--since", default="", metavar="WHEN", help="A day such as 2026-11-20, or 12h, 7d, 2w.")
+@click.option(
+    "--markdown", is_flag=True, help="With a RUN: a page of what it took and what came of it, to keep."
+)
 @json_option
 def command(
-    run_id: str | None, last: int, failed: bool, stack: str, step: str, since: str, as_json: bool
+    run_id: str | None,
+    last: int,
+    failed: bool,
+    stack: str,
+    step: str,
+    since: str,
+    markdown: bool,
+    as_json: bool,
 ) -> None:
     """Earlier runs, the newest first; with a RUN, its steps, failures and findings."""
     from rocwheel.cli.tell import print_json
@@ -39,6 +49,8 @@ def command(
     from rocwright.records.opening import read_records
     from rocwright.records.place import there
 
+    if markdown and (as_json or not run_id):
+        raise click.UsageError("--markdown wants a RUN, and goes without --json.")
     home = Home.default()
     if not run_id and not there(home):
         print_json([]) if as_json else click.echo(NOTHING)
@@ -52,6 +64,12 @@ def command(
                     cause="it is not in the records of this machine",
                     next_step="rocwright history --json lists the newest runs with their names",
                 )
+            if markdown:
+                from rocwright.config import store_of
+                from rocwright.web.build_page import build_page
+
+                click.echo(build_page(records, store_of(home), run), nl=False)
+                return
             findings = records.findings(run=run_id)
             if as_json:
                 print_json({"run": run.model_dump(mode="json"), "findings": _plain(findings)})

@@ -226,8 +226,8 @@ class _Scheduler:
         begun.log.close()
         run = _told(begun, event, stopped=self.stopping)
         self.progress.ended(begun.running, _words(run))
-        # what was stopped stays on record as it was: the run is ended as stopped
         if self.stopping:
+            self._note(run)
             return
         if run.outcome != "failed":
             self._finished(run)
@@ -335,13 +335,11 @@ def _told(begun: _Begun, event: Ended, *, stopped: bool) -> StepRun:
         }
         return begun.run.model_copy(update=told)
     # whatever it says when it was ended, it says because it was
-    error = interrupted() if stopped or event.error is None else event.error
-    told |= {
-        "outcome": "stopped" if stopped else "failed",
-        "peak_memory": event.peak_memory,
-        "error": error.as_dict(),
-    }
-    return begun.run.model_copy(update=told)
+    told["peak_memory"] = event.peak_memory
+    if stopped:
+        return begun.run.model_copy(update=told | {"outcome": "stopped"})
+    error = interrupted() if event.error is None else event.error
+    return begun.run.model_copy(update=told | {"outcome": "failed", "error": error.as_dict()})
 
 
 def _words(run: StepRun) -> str:

@@ -1,0 +1,93 @@
+"""`rocwright history RUN --markdown`: what a build took, and what came of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from rocwheel_samples.fatbin import write_wheel
+from rocwheel_samples.gpu_assembly import assemble, kernel_source
+from rocwright.cli.history import command
+from rocwright.home import Home
+from rocwright.records.model import Artifact, Finding
+from rocwright.records.read import Records
+from rocwright.store.local import LocalStore
+from rocwright.web.build_page import build_page
+from tests.web.serving import a_run, a_step
+
+KEY = "abcdef" * 10
+
+
+@pytest.fixture
+def wheel(home: Home, tmp_path: Path) -> Artifact:
+    """A wheel with one kernel, in the store."""
+    source = kernel_source(
+        "scale", descriptor={"next_free_vgpr": 99}, metadata={"max_flat_workgroup_size": 64}
+    )
+    code = assemble(tmp_path, source, "gfx803").read_bytes()
+    path = write_wheel(tmp_path / "tiny-1-py3-none-any.whl", {"tiny/scale.hsaco": code})
+    sha256, length = LocalStore(home.store).put_file(path)
+    return Artifact(component="alpha", step="alpha", filename=path.name, sha256=sha256, size=length)
+
+
+def fill(records: Records, wheel: Artifact) -> None:
+    """Two attempts that were stopped, and the build that went on; a check of what came of it, later."""
+    for number, seconds in ((1, 600), (2, 30), (3, 0)):
+        step = a_step(key=KEY, outcome="stopped", seconds=seconds)
+        records.put(a_run(f"run-{number}", outcome="stopped", steps=(step,)))
+    done = a_step(key=KEY, seconds=90, peak_memory=2**30, resumed=2, compiler_cache={"hit": 3, "miss": 4})
+    records.put(a_run("run-4", steps=(done,), versions={"alpha": "1.0"}), artifacts=[wheel])
+    bad = Finding(component="alpha", check="x", name="x|y", ok=False, detail="<b>", sha256=wheel.sha256)
+    records.put(a_run("run-5", command="verify", outcome="failed", steps=()), findings=[bad])
+
+
+def test_the_page_has_what_it_took_what_came_of_it_and_what_was_checked(
+    home: Home, records: Records, wheel: Artifact
+) -> None:
+    fill(records, wheel)
+    run = records.run("run-4")
+    assert run is not None
+    lines = build_page(records, LocalStore(home.store), run).splitlines()
+    assert lines[0] == "# tiny for gfx1151 on debian:sid"
+    assert "| repeat | `rocwright build tiny --base debian:sid --gpu gfx1151` |" in lines
+    # two attempts of 630 s in all, and one that took no time
+    row = next(line for line in lines if line.startswith("| alpha |") and "built" in line)
+    assert [cell.strip() for cell in row.split("|")[3:9]] == [
+        "built, resumed",
+        "1 min 30 s",
+        "2 earlier, 10 min 30 s",
+        "",
+        "1.00 GiB",
+        "3 of 7",
+    ]
+    assert f"| `{wheel.filename}` | {wheel.size:,} | `{wheel.sha256}` |" in lines
+    assert next(line for line in lines if "scale.hsaco" in line).split("|")[2:4] == [" gfx803 ", " 1 "]
+    assert "### What its 1 kernels for gfx803 take" in lines
+    assert "| vector registers, a work-item | 99 | 99 | 256 |" in lines
+    # the findings of another run on the same bytes, and nobody's text ends a cell
+    assert "1 findings: 0 ok, 0 absent, 1 failed." in lines
+    assert "| alpha | x\\|y | FAILED | - | &lt;b> |" in lines
+
+
+def test_machine_code_that_is_no_longer_in_the_store_is_told_so(
+    home: Home, records: Records, wheel: Artifact
+) -> None:
+    gone = wheel.model_copy(update={"sha256": "0" * 64})
+    fill(records, gone)
+    run = records.run("run-4")
+    assert run is not None
+    page = build_page(records, LocalStore(home.store), run)
+    assert f"`{wheel.filename}` is no longer in the store: its machine code was not read." in page
+
+
+def test_the_command_prints_it(
+    home: Home, records: Records, wheel: Artifact, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROCWRIGHT_HOME", str(home.path))
+    fill(records, wheel)
+    done = CliRunner().invoke(command, ["run-4", "--markdown"])
+    assert done.output.startswith("# tiny for gfx1151 on debian:sid\n")
+    refused = CliRunner().invoke(command, ["--markdown"])
+    assert (refused.exit_code, "wants a RUN" in refused.output) == (2, True)
