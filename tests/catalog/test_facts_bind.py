@@ -7,7 +7,9 @@ from collections.abc import Iterator
 import pytest
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
+from tests.catalog.walks import walks
 
+from rocwheel.errors import InputError
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.provider import Provider, Serves
 
@@ -48,6 +50,7 @@ def answers(provider: Provider, fact: Serves) -> dict[tuple[str, str, str, str],
     return found
 
 
+@walks("providers/*.toml", *(f"serves.{one}" for one in ("versions", "targets", "bases", "architectures")))
 @pytest.mark.parametrize(("provider", "number"), FACTS)
 def test_a_fact_that_is_taken_out_changes_who_is_served_or_what_lacks_code(
     provider: Provider, number: int
@@ -60,7 +63,52 @@ def test_a_fact_that_is_taken_out_changes_who_is_served_or_what_lacks_code(
     )
 
 
+@walks("providers/*.toml", "serves.rebuilt")
 @pytest.mark.parametrize(("provider", "number"), FACTS)
 def test_a_library_that_is_named_as_rebuilt_is_one_that_recipes_use(provider: Provider, number: int) -> None:
     used = {name for one in CATALOG.components.values() for name in one.system.rocm}
     assert set(provider.serves[number].rebuilt) <= used
+
+
+EACH = pytest.mark.parametrize("provider", CATALOG.providers.values(), ids=lambda one: one.name)
+
+
+@walks("providers/*.toml", "versions", "kind")
+@EACH
+def test_each_version_of_a_provider_serves_somebody_and_lies_somewhere(provider: Provider) -> None:
+    for version in provider.versions:
+        assert not provider.serves or any(
+            provider.evidence(target, version, base)
+            for target in CATALOG.targets
+            for one in CATALOG.bases.values()
+            for base in one.names
+        ), version
+        if provider.shelf:
+            assert provider.shelf_of(version)
+
+
+@walks(
+    "providers/*.toml", "shelf.releases", "shelf.versions", "shelf.archive", "shelf.index", "shelf.listing"
+)
+@EACH
+def test_each_place_holds_versions_that_no_other_does(provider: Provider) -> None:
+    for shelf in provider.shelf:
+        ends = [one.version for one in SpecifierSet(shelf.versions)]
+        held = [one for one in (*provider.versions, *ends) if shelf.holds(one)]
+        assert held, shelf
+        others = tuple(one for one in provider.shelf if one is not shelf)
+        for version in held:
+            with pytest.raises(InputError):
+                provider.model_copy(update={"shelf": others}).shelf_of(version)
+
+
+@walks("providers/*.toml", "family", "wanted")
+@EACH
+def test_each_family_and_requirement_is_of_a_target_that_is_served(provider: Provider) -> None:
+    served = {target for one in provider.serves for target in one.targets}
+    assert set(provider.family) <= served
+    for wanted in provider.wanted:
+        rest = provider.model_copy(
+            update={"wanted": tuple(one for one in provider.wanted if one is not wanted)}
+        )
+        assert provider.requirements("1.0", ["gfx1151"]) != rest.requirements("1.0", ["gfx1151"])

@@ -84,6 +84,33 @@ def test_no_fault_is_found_in_the_recipes_that_are_healed_for_real() -> None:
         ),
         (
             "targets.toml",
+            f'[[target]]\n{TARGET}source = ["s"]\n[[target.quirk]]\nvariable = "A"\n'
+            'value = "1"\nscope = "build"\nreason = "r"\nsource = "s"\n',
+            "quirk.0.recipes",
+            "A reaches no build",
+        ),
+        (
+            "targets.toml",
+            f'[[target]]\n{TARGET}source = ["s"]\n[[target.quirk]]\nvariable = "USE_CUDA"\n'
+            'value = "1"\nscope = "build"\nrecipes = ["pytorch"]\nreason = "r"\nsource = "s"\n',
+            "quirk.0.recipes",
+            "pytorch sets USE_CUDA=0 itself, and this says 1",
+        ),
+        (
+            "targets.toml",
+            f'[[target]]\n{TARGET}source = ["s"]\n[[target.quirk]]\nvariable = "A"\n'
+            'value = "1"\nscope = "run"\nrecipes = ["pytorch"]\nreason = "r"\nsource = "s"\n',
+            "quirk.0.recipes",
+            "this is for what runs",
+        ),
+        (
+            "for_people.toml",
+            '[[mark]]\nfiles = "targets.toml"\nfacts = ["target.feature"]\nshown = "x"\n',
+            "mark.0.facts",
+            "no file of targets.toml says target.feature",
+        ),
+        (
+            "targets.toml",
             f'[[target]]\n{TARGET}source = ["s"]\n[[target]]\n{TARGET}source = ["s"]\n',
             "target.1",
             "the name gfx1104 is taken already",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -15,6 +16,8 @@ from tests.making import lock_of, with_sdist
 
 from rocwheel.errors import InputError
 from rocwright.catalog.load import builtin_catalog
+from rocwright.catalog.target import Quirk
+from rocwright.export.write import export
 from rocwright.model.edits import Edit
 from rocwright.model.steps import FetchAction, Input, Plan, RunAction
 from rocwright.plan.edits import edits_for
@@ -96,6 +99,33 @@ def test_the_gpus_asked_for_reach_the_build() -> None:
     step = next(step for step in plan_of("gfx-smoke", "gfx803", "gfx1151").steps if step.kind == "run")
     assert isinstance(step.action, RunAction)
     assert "gfx803;gfx1151" in step.action.env.values()
+
+
+def test_what_a_gpu_wants_of_a_recipe_reaches_the_build_for_that_gpu_alone() -> None:
+    catalog = builtin_catalog()
+    quirk = Quirk(
+        variable="FOR_ONE",
+        value="{target}",
+        scope="build",
+        recipes=("gfx-smoke", "llama.cpp-hip"),
+        reason="r",
+        source="s",
+    )
+    target = catalog.target("gfx1151").model_copy(update={"quirk": (quirk,)})
+    changed = replace(catalog, targets={**catalog.targets, target.name: target})
+    found = {
+        gpu: keys(make_plan(lock_of("gfx-smoke", gpu), changed)) != keys(plan_of("gfx-smoke", gpu))
+        for gpu in ("gfx803", "gfx1151")
+    }
+    assert found == {"gfx803": False, "gfx1151": True}
+    step = next(one for one in make_plan(lock_of("gfx-smoke", "gfx1151"), changed).steps if one.kind == "run")
+    assert isinstance(step.action, RunAction)
+    assert step.action.env["FOR_ONE"] == "gfx1151"
+    row = next(one for one in catalog.stacks["llama-hip"].row if one.gpu == "gfx1151")
+    lock = shipped_lock(catalog, request_of(catalog.stacks["llama-hip"], row))
+    assert lock is not None
+    scripts = export(lock, changed, "all").values()
+    assert any(b"export FOR_ONE=" in one.data for one in scripts)
 
 
 def test_a_new_package_in_a_root_changes_that_root_and_what_is_built_in_it() -> None:

@@ -21,13 +21,15 @@ class Quirk(Frozen):
     """An environment variable that a target wants while something is built for it, or run on it.
 
     An `optional` one is for a case that `reason` tells; it is shown, and not set. `{target}` in the value
-    stands for the target's name.
+    stands for the target's name. `recipes` are those whose builds take one of scope `build`: it is set in
+    their steps, and a recipe of these that says another value is refused.
     """
 
     variable: Variable
     value: Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*$")]
     scope: Scope
     need: Literal["required", "recommended", "optional"] = "recommended"
+    recipes: tuple[str, ...] = ()
     reason: Known
     source: Known
     confidence: str = ""

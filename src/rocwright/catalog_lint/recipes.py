@@ -25,7 +25,7 @@ from rocwright.catalog.load import Catalog, read_catalog
 from rocwright.catalog.model import ANY, Component, Row, Stack, SystemNeeds
 from rocwright.catalog.place import BuiltinPlace
 from rocwright.catalog.provider import Provider
-from rocwright.catalog.target import Target
+from rocwright.catalog.target import Quirk, Target
 from rocwright.catalog.watchlist import read_watchlist
 from rocwright.catalog_lint.issues import check_issues
 
@@ -37,6 +37,7 @@ TABLES = (
     "emulators.toml",
     "error_lines.toml",
     "evidence.toml",
+    "for_people.toml",
     "generic_targets.toml",
     "gpu_names.toml",
     "host.toml",
@@ -87,6 +88,10 @@ def check_catalog(folders: Sequence[Path], tables: Iterable[Table] = ()) -> list
     catalog = read_catalog(reader)
     for target in catalog.targets.values():
         _add(reader, target, _target(target, catalog))
+    for path in reader.layers("targets.toml")[-1:]:
+        for number, quirk in enumerate(catalog.every):
+            for place, what in _quirk(quirk, catalog):
+                reader.fault(path, f"every.{number}.{place}", what)
     for base in catalog.bases.values():
         _add(reader, base, _base(base, catalog))
     for provider in catalog.providers.values():
@@ -157,10 +162,30 @@ def _target(target: Target, catalog: Catalog) -> Found:
     if same:
         yield "kfd_version", f"{target.kfd_version} also belongs to {same[0]}"
     for number, quirk in enumerate(target.quirk):
-        yield from _fields(f"quirk.{number}.value", quirk.value, {"target"})
+        yield from ((f"quirk.{number}.{place}", what) for place, what in _quirk(quirk, catalog))
     for kind in ("kernel_ok", "kernel_bad"):
         for text in getattr(target.host, kind):
             yield from _version_orrange(f"host.{kind}", text)
+
+
+def _quirk(quirk: Quirk, catalog: Catalog) -> Found:
+    """A variable that a build wants reaches the builds of its recipes, and none of them says otherwise."""
+    yield from _fields("value", quirk.value, {"target"})
+    yield from unknown("recipes", quirk.recipes, catalog.components)
+    if quirk.scope == "run":
+        if quirk.recipes:
+            yield "recipes", "recipes take what is for builds; this is for what runs"
+        return
+    if not quirk.recipes:
+        yield "recipes", f"{quirk.variable} reaches no build: name the recipes that take it"
+    wanted = quirk.value.replace("{target}", "{targets}")
+    for name in (one for one in quirk.recipes if one in catalog.components):
+        recipe = catalog.components[name]
+        for env in (recipe.env, *(one.env for one in recipe.release)):
+            said = env.get(quirk.variable, wanted)
+            value = said if isinstance(said, str) else said.value
+            if value != wanted:
+                yield "recipes", f"{name} sets {quirk.variable}={value} itself, and this says {wanted}"
 
 
 def _base(base: Base, catalog: Catalog) -> Found:

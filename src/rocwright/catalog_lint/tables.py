@@ -22,6 +22,7 @@ from rocwright.catalog.load import Catalog
 from rocwright.catalog.schema import FILES as CATALOG_FILES
 from rocwright.catalog.schema import schema as schema_of
 from rocwright.catalog.target import PciId
+from rocwright.catalog_lint.for_people import ForPeopleFile, in_vain, keys
 from rocwright.catalog_lint.recipes import Found, Table, check_catalog, unknown
 from rocwright.cleanup.model import Kinds
 from rocwright.cycle.channels import ChannelsFile
@@ -169,12 +170,18 @@ def _package_names(table: PackageNamesFile, catalog: Catalog) -> Found:
         yield from unknown(f"manager.{number}.name", [one.name], catalog.managers)
 
 
+def _for_people(table: ForPeopleFile, catalog: Catalog) -> Found:
+    files = {glob: tuple(keys(says)) for glob, says in FILES.values()}
+    yield from in_vain(table, files | {"system.toml": tuple(catalog.system.packages)})
+
+
 TABLES: dict[str, Table] = {
     "channel": Table("channels.toml", ChannelsFile),
     "clean": Table("clean.toml", Kinds),
     "elf_machine": Table("elf_machines.toml", MachinesFile),
     "emulator": Table("emulators.toml", EmulatorsFile, _emulators),
     "evidence": Table("evidence.toml", EvidenceFile, _evidence),
+    "for_people": Table("for_people.toml", ForPeopleFile, _for_people),
     "generic_target": Table("generic_targets.toml", GenericTargetsFile),
     "gpu_name": Table("gpu_names.toml", GpuNamesFile, _gpu_names),
     "host": Table("host.toml", HostFile, _host),

@@ -19,6 +19,7 @@ KINDS = (
     "emulator",
     "error_line",
     "evidence",
+    "for_people",
     "generic_target",
     "gpu_name",
     "host",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rocwright.catalog.environment import for_recipe
 from rocwright.catalog.folders import DATA
+from rocwright.catalog.model import Env
 from rocwright.execution.jobs.forms import Wanted, job_tools, numbers
 from rocwright.execution.run import GUARDS, environment, install_script
 from rocwright.export.arguments import TARGETS
@@ -119,7 +121,8 @@ def _own(step: Step, subject: Subject) -> dict[str, str]:
         if locked.kind == "git"
         else locked.commit,
     }
-    recipe = component.env | component.released(locked.version).env
+    wanted = for_recipe(subject.catalog, subject.lock.request.gpu, component.name)
+    recipe: Env = {**wanted, **component.env, **component.released(locked.version).env}
     found = {
         name: expand(value, stands, f"{component.name}: {name}")
         for name, value in chosen_values(recipe, present(subject.lock)).items()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from rocwheel.errors import InputError
+from rocwright.catalog.environment import for_recipe
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Component, Image
 from rocwright.model.edits import TARGETS
@@ -278,10 +279,11 @@ class _Maker:
             resume = len(before) + 1
         commands = tuple(one.replace(ARCHITECTURE, self.lock.request.architecture) for one in commands)
         # as the recipe has it for all GPUs, and for those asked for where that is something else
-        written = environment_of(component, locked, self.lock, self.base.env, self.present, TARGETS)
+        around = self.base.env | for_recipe(self.catalog, self.lock.request.gpu, component.name)
+        written = environment_of(component, locked, self.lock, around, self.present, TARGETS)
         env = written
         if any(TARGETS in value for value in written.values()):
-            env = environment_of(component, locked, self.lock, self.base.env, self.present)
+            env = environment_of(component, locked, self.lock, around, self.present)
         return Step(
             name=f"{PREPARE}{component.name}" if prepare else component.name,
             component=component.name,

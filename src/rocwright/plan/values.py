@@ -26,8 +26,9 @@ def environment_of(
     have: frozenset[str] | None = None,
     targets: str | None = None,
 ) -> dict[str, str]:
-    """The recipe's variables for this lock, those whose condition holds, over the base's `around`, as
-    remedies changed them. `have` is `present(lock)`, for who asks for every component of it.
+    """The recipe's variables for this lock, those whose condition holds, over `around` (the base's, and what
+    the GPUs want of this recipe), as remedies changed them. `have` is `present(lock)`, for who asks for every
+    component of it.
 
     {version}, {commit}, {targets} and {path}, where programs are looked for otherwise, may stand in a value.
     `targets` is put in for the GPUs asked for.

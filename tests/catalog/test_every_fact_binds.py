@@ -1,0 +1,95 @@
+"""Every key of the catalog's files is walked by a test that takes such facts out, or is for people."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from tests.catalog.walks import WALKED
+
+from rocwright.catalog_lint.for_people import ForPeopleFile, in_vain, keys, marked
+from rocwright.catalog_lint.tables import FILES
+
+WALKS = ("facts_bind", "targets_bind", "recipes_bind", "bases_bind", "host_binds")
+NAMES = ("name", "*.name", "maker.name", "release.version", "check.kind")
+"""Taken out with the row that they name, or no row could be read without them."""
+
+ELSEWHERE = {
+    "components/*.toml": {
+        "release.*places.*": "tests/sources/test_places.py",
+        "edit.*": "tests/patching/test_kinds.py",
+        "check.*": "tests/verify/test_run.py",
+        "serve.*": "tests/export/test_rows.py",
+        "architectures": "tests/resolve/test_architecture.py",
+        "license": "tests/provenance/test_sbom.py",
+        "release.on.*": "tests/resolve/test_on_bases.py",
+    },
+    "edits/*.toml": {"edit.*": "tests/patching/test_kinds.py"},
+    "gpu_names.toml": {"fallback.*": "tests/resolve/test_gpus.py", "maker.*": "tests/resolve/test_gpus.py"},
+    "host.toml": {"tool.*": "tests/doctor/test_doctor.py"},
+    "issues/*.toml": {
+        "issue.remedies.*": "tests/remedies/test_choose.py",
+        "issue.phases": "tests/diagnosis/test_diagnose.py",
+        "issue.ended": "tests/diagnosis/test_diagnose.py",
+    },
+    "package_managers.toml": {"manager.*": "tests/bases/test_roots.py"},
+    "providers/*.toml": {"setup": "tests/real/test_provider_setup.py"},
+}
+"""What code does with a key is tested there, on data of those tests' own."""
+
+OF_THE_FIELD = (
+    "bases/*.toml",
+    "components/*.toml",
+    "downloads/*.toml",
+    "edits/*.toml",
+    "gpu_names.toml",
+    "host.toml",
+    "issues/*.toml",
+    "launchers.toml",
+    "overrides.toml",
+    "package_managers.toml",
+    "providers/*.toml",
+    "stacks/*.toml",
+    "targets.toml",
+    "watchlist.toml",
+)
+"""Files of facts of the field; the others say how programs are to be run, or are tables of rocwheel's."""
+
+for name in WALKS:
+    import_module(f"tests.catalog.test_{name}")
+
+
+@pytest.mark.parametrize("files", OF_THE_FIELD)
+def test_every_key_is_walked_or_for_people(for_people: ForPeopleFile, files: str) -> None:
+    says = next(model for glob, model in FILES.values() if glob == files)
+    walked = (*WALKED[files], *ELSEWHERE.get(files, {}), *NAMES)
+    free = [
+        key
+        for key in dict.fromkeys(keys(says))
+        if not any(fnmatchcase(key, one) for one in walked) and not marked(for_people, files, key)
+    ]
+    assert not free, f"neither taken out by a test nor marked in for_people.toml: {', '.join(free)}"
+
+
+@pytest.mark.parametrize("files", OF_THE_FIELD)
+def test_no_key_is_both_taken_out_by_a_test_and_for_people(for_people: ForPeopleFile, files: str) -> None:
+    one_of_many = [mark for mark in for_people.mark if mark.files not in OF_THE_FIELD and mark.files != "*"]
+    whole = ForPeopleFile(mark=tuple(mark for mark in for_people.mark if mark not in one_of_many))
+    assert not [key for key in WALKED[files] if marked(whole, files, key)]
+
+
+def test_what_is_tested_elsewhere_is_tested() -> None:
+    root = Path(__file__).parents[2]
+    assert not [one for keys in ELSEWHERE.values() for one in keys.values() if not (root / one).is_file()]
+
+
+def test_a_mark_of_what_no_file_says_is_refused() -> None:
+    files = {"targets.toml": ("target.name", "target.features"), "bases/*.toml": ("release.name",)}
+    right = {"files": "targets.toml", "facts": ("target.features.aiter", "*.name"), "shown": "x"}
+    row = {"files": "bases/ubi.toml", "facts": ("release[9]",), "shown": "x"}
+    assert not list(in_vain(ForPeopleFile.model_validate({"mark": (right, row)}), files))
+    for wrong in ({"facts": ("target.feature",)}, {"files": "target.toml"}, {"facts": ("releases[9]",)}):
+        table = ForPeopleFile.model_validate({"mark": (right | wrong,)})
+        assert list(in_vain(table, files)), wrong
