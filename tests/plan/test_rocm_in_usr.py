@@ -1,0 +1,71 @@
+"""Recipes whose ROCm lies in /usr, as Debian and Fedora have it: their commands name what is there."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from rocwright.catalog.load import builtin_catalog
+
+CATALOG = builtin_catalog()
+OF_HIP = [one for one in CATALOG.components.values() if "hip-compiler" in one.system.rocm and one.run]
+NO_ROCM_HERE = pytest.mark.skipif(
+    Path("/opt/rocm").exists(), reason="this machine has a ROCm of its own in /opt/rocm"
+)
+
+
+def program(folder: Path, name: str, text: str = "true") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+def configured(tmp_path: Path, recipe: str, **given: str) -> list[str]:
+    """The words that a recipe's first command calls CMake with, and what it says of ROCm's places."""
+    tools = tmp_path / "tools"
+    program(tools, "cmake", f'printf \'%s\\n\' "$@" "ROCM_PATH=${{ROCM_PATH:-}}" > {tmp_path}/words')
+    env = {"PATH": f"{tools}:/usr/bin:/bin", "ROCBLAS_TARGETS": "gfx1103", "JOBS": "1", **given}
+    command = CATALOG.component(recipe).run[0]
+    subprocess.run(["sh", "-euc", command], env=env, check=True, cwd=tmp_path, timeout=60)
+    return (tmp_path / "words").read_text().splitlines()
+
+
+def value(words: list[str], name: str) -> str:
+    [found] = [one.partition("=")[2] for one in words if one.partition("=")[0] == name]
+    return found
+
+
+@NO_ROCM_HERE
+def test_rocblas_is_configured_with_the_clang_of_a_rocm_in_usr(tmp_path: Path) -> None:
+    clang, root = tmp_path / "llvm/bin", tmp_path / "usr"
+    for name in ("clang", "clang++"):
+        program(clang, name, f"echo {tmp_path}/resources")
+    program(tmp_path / "tools", "hipconfig", f'[ "$1" = -R ] && echo {root} || echo {clang}')
+    words = configured(tmp_path, "rocblas")
+    for name in ("-DCMAKE_C_COMPILER", "-DCMAKE_CXX_COMPILER"):
+        assert Path(value(words, name)).parent == clang
+        assert Path(value(words, name)).is_file()
+    assert value(words, "-DTensile_COMPILER") == "hipcc"
+    assert value(words, "-DCMAKE_PREFIX_PATH").endswith(f";{root}")
+    assert f"ROCM_PATH={root}" in words
+
+
+@NO_ROCM_HERE
+def test_rocblas_is_configured_with_the_amdclang_of_a_providers_rocm(tmp_path: Path) -> None:
+    root = tmp_path / "build/rocm"
+    program(root / "bin", "amdclang")
+    program(tmp_path / "tools", "hipconfig", "exit 1")
+    words = configured(tmp_path, "rocblas", ROCM_PATH=str(root))
+    assert value(words, "-DCMAKE_CXX_COMPILER") == f"{root}/bin/amdclang++"
+    assert value(words, "-DTensile_COMPILER") == "amdclang++"
+
+
+@pytest.mark.parametrize("recipe", OF_HIP, ids=lambda one: one.name)
+def test_a_command_that_names_opt_rocm_asks_hipconfig_where_it_is_not(recipe: object) -> None:
+    assert hasattr(recipe, "run")
+    for command in recipe.run:
+        assert "hipconfig" in command or not ("/opt/rocm" in command and "-DCMAKE_C" in command)
