@@ -17,7 +17,9 @@ NAMES = ("name", "*.name", "maker.name", "release.version", "check.kind")
 """Taken out with the row that they name, or no row could be read without them."""
 
 ELSEWHERE = {
+    "bases/*.toml": {"release*.wheels*": "tests/verify/test_run_wheels.py"},
     "components/*.toml": {
+        "python_run": "tests/verify/test_run_wheels.py",
         "release.*places.*": "tests/sources/test_places.py",
         "edit.*": "tests/patching/test_kinds.py",
         "check.*": "tests/verify/test_run.py",

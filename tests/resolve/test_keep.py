@@ -61,9 +61,10 @@ def remedy(of: str, **said: Any) -> Remedy:
 
 def whole(lock: Lock) -> Lock:
     """The lock as an online one would be: nothing pending."""
-    assert lock.python is not None
-    python = lock.python.model_copy(update={"pending": "", "files": (deb("wheel"),)})
-    return lock.model_copy(update={"python": python})
+    assert lock.python is not None and lock.python_run is not None
+    found = {"pending": "", "files": (deb("wheel"),)}
+    parts = {"python": lock.python, "python_run": lock.python_run}
+    return lock.model_copy(update={name: part.model_copy(update=found) for name, part in parts.items()})
 
 
 def version_of(lock: Lock, name: str) -> Version:

@@ -104,6 +104,7 @@ class OtherPython(Frozen):
     version: str
     interpreter: str
     packages: dict[str, tuple[str, ...]] = {}
+    wheels: dict[str, str] = {}
     source: str
 
 
@@ -113,7 +114,8 @@ class BaseRelease(Frozen):
     `image` names the OCI image that the root is pulled from, empty where it is made from packages; `digest`
     is that image's, empty until an online lock has seen it. `python` is the version of the Python that builds
     on it take, `interpreter` the command of that one where it is not `python3`; `pythons` are others that it
-    has too, for what does not build with that one.
+    has too, for what does not build with that one. `wheels` are requirements, by the catalog's name of a
+    system package: checks install them, as the base has no such package for this Python.
     """
 
     name: str
@@ -122,6 +124,7 @@ class BaseRelease(Frozen):
     python: str = ""
     interpreter: str = ""
     pythons: tuple[OtherPython, ...] = ()
+    wheels: dict[str, str] = {}
     provides: dict[str, Provided] = {}
     source: str
     confidence: str = ""
@@ -175,6 +178,8 @@ def with_python(base: Base, release: BaseRelease, version: str) -> tuple[Base, B
         if one.version == version:
             return (
                 base.model_copy(update={"packages": base.packages | one.packages}),
-                release.model_copy(update={"python": version, "interpreter": one.interpreter}),
+                release.model_copy(
+                    update={"python": version, "interpreter": one.interpreter, "wheels": one.wheels}
+                ),
             )
     return base, release

@@ -204,9 +204,10 @@ class Component(Frozen):
     filled in). `uses` maps components to ranges: an archive that is built
     in the same lock, because somebody asked for it, is an input then; its own `setup` are the shell commands
     that make it be found, before those of who takes it in; those of a wheel come before what compiles with
-    ROCm's libraries on it. `architectures` are those that it is there for,
-    all where none is named. `resume` is the number of the first of the `run` commands that gives the same
-    when it is run again in a tree where it was cut short, as all behind it do; 0 where none does.
+    ROCm's libraries on it. `architectures` are those that it is there for, all where none is named. `resume`
+    is the number of the first of the `run` commands that gives the same when it is run again in a tree where
+    it was cut short, as all behind it do; 0 where none does. `python_run` are the Python packages that a
+    wheel requires where it is imported: checks install them beside it.
     """
 
     name: str
@@ -218,6 +219,7 @@ class Component(Frozen):
     release: tuple[Release, ...]
     system: SystemNeeds = SystemNeeds()
     python: tuple[str, ...] = ()
+    python_run: tuple[str, ...] = ()
     resources: Resources = Resources()
     env: Env = {}
     guard: tuple[str, ...] = ()

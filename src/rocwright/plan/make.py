@@ -25,7 +25,7 @@ from rocwright.model.steps import (
 from rocwright.plan.domain import digests, domain_of
 from rocwright.plan.edits import edits_as_written, edits_for
 from rocwright.plan.labels import image_labels
-from rocwright.plan.packages import WHEEL_OUTPUT, fetched, wheel_steps
+from rocwright.plan.packages import RUN_WHEELS, WHEEL_OUTPUT, fetched, wheel_steps
 from rocwright.plan.remedies import actions_for, check_remedies, edits_of, memory_of, remedied_commands
 from rocwright.plan.roots import root_steps
 from rocwright.plan.values import environment_of, present, versions_of
@@ -102,6 +102,8 @@ class _Maker:
         for name, part in ((PYTHON, self.lock.python), (ROCM, self.lock.rocm)):
             if part is not None and (part.files or part.sdists or part.pending):
                 self._shared(name, part)
+        if (run := self.lock.python_run) is not None:
+            self.steps.append(fetched(RUN_WHEELS, PYTHON, run.files, run.pending))
         artifacts = [name for locked in self.lock.components for name in self._component(locked)]
         return Plan(steps=tuple(map(self._told, _unique(self.steps))), artifacts=tuple(artifacts))
 

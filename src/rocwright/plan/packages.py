@@ -20,6 +20,9 @@ from rocwright.resolve.model import LockedSdist
 
 WHEEL_OUTPUT = OutputSpec(name="wheel", pattern="*.whl")
 
+RUN_WHEELS = "python/check"
+"""The step that fetches what checks install beside the wheels that were built."""
+
 BUILD_WHEEL = (
     "python3 -m pip wheel --no-deps --no-index --no-build-isolation --no-cache-dir --wheel-dir $OUT .",
 )

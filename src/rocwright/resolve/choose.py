@@ -50,6 +50,15 @@ class Choice:
         named = [name for one in self.components for name in one.python_of(self.versions[one.name])]
         return tuple(sorted({*tools, *named, INSTALLER})) if named else ()
 
+    @property
+    def run_wheels(self) -> tuple[str, ...]:
+        """The Python requirements of checks that import what was built, beside the base's own packages."""
+        if not any(check.wheels for one in self.components for check in one.check):
+            return ()
+        run = {name for one in self.components for name in one.system_of(self.versions[one.name]).run}
+        brought = {wanted for name, wanted in self.release.wheels.items() if name in run}
+        return tuple(sorted({name for one in self.components for name in one.python_run} | brought))
+
 
 def choose(
     request: Request,

@@ -178,6 +178,8 @@ def _document(lock: Lock) -> tomlkit.TOMLDocument:
         document["rocm"] = _row(lock.rocm)
     if lock.python:
         document["python"] = _row(lock.python)
+    if lock.python_run:
+        document["python_run"] = _row(lock.python_run)
     document["components"] = _rows(lock.components)
     document["roots"] = _rows(lock.roots)
     if lock.remedies:

@@ -66,7 +66,8 @@ def make_lock(
         request=request,
         provided=dict(choice.provided),
         rocm=_rocm(choice, request, outside, keep),
-        python=_python(choice, outside, keep),
+        python=_python(choice, choice.tools, outside, keep.python if keep is not None else None),
+        python_run=_python(choice, choice.run_wheels, outside, keep.python_run if keep is not None else None),
         components=tuple(
             _component(one, choice, request, outside, on_line, keep) for one in choice.components
         ),
@@ -123,13 +124,14 @@ def _rocm(choice: Choice, request: Request, outside: Upstream, keep: Lock | None
     return outside.rocm(choice.provider, version, request.gpu)
 
 
-def _python(choice: Choice, outside: Upstream, keep: Lock | None) -> LockedPython | None:
-    if not choice.tools:
+def _python(
+    choice: Choice, wanted: tuple[str, ...], outside: Upstream, had: LockedPython | None
+) -> LockedPython | None:
+    if not wanted:
         return None
-    had = keep.python if keep is not None else None
-    if had is not None and had.wanted == choice.tools and not had.pending:
+    if had is not None and had.wanted == wanted and not had.pending:
         return had
-    return outside.python(choice.provided.get(PYTHON, choice.release.python), choice.tools)
+    return outside.python(choice.provided.get(PYTHON, choice.release.python), wanted)
 
 
 def _component(

@@ -199,7 +199,10 @@ class Remedy(Frozen):
 
 
 class Lock(Frozen):
-    """`rocwright.lock`: one exact version of everything."""
+    """`rocwright.lock`: one exact version of everything.
+
+    `python_run` are the wheels that checks install beside what was built; no build sees them.
+    """
 
     schema_version: int = Field(default=LOCK_SCHEMA, alias="schema")
     rocwright: str
@@ -208,9 +211,18 @@ class Lock(Frozen):
     provided: dict[str, str] = {}
     rocm: LockedProvider | None = None
     python: LockedPython | None = None
+    python_run: LockedPython | None = None
     roots: tuple[LockedRoot, ...]
     components: tuple[LockedComponent, ...]
     remedies: tuple[Remedy, ...] = ()
+
+    @model_serializer(mode="wrap")
+    def _said(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """A lock without wheels for checks has the text and the digest that it had before there were any."""
+        said: dict[str, Any] = handler(self)
+        if self.python_run is None:
+            said.pop("python_run", None)
+        return said
 
     @property
     def in_force(self) -> tuple[Remedy, ...]:
@@ -220,7 +232,7 @@ class Lock(Frozen):
     @property
     def pending(self) -> tuple[str, ...]:
         """What nobody could verify when the lock was made; an online `rocwright lock` fills it in."""
-        parts = (*self.components, *self.roots, self.rocm, self.python)
+        parts = (*self.components, *self.roots, self.rocm, self.python, self.python_run)
         return tuple(one.pending for one in parts if one is not None and one.pending)
 
     @property

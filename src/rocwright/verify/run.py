@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rocwheel.errors import CheckError, RocwrightError
+from rocwheel.errors import CheckError, InputError, RocwrightError
 from rocwheel.folders.temporary import temporary_folder
 from rocwheel.wheels.canonicalize import form_of
 from rocwright import sandbox
@@ -27,6 +27,7 @@ from rocwright.model.step_environment import EPOCH
 from rocwright.model.steps import Plan
 from rocwright.plan.decide import State, decide
 from rocwright.plan.make import make_plan
+from rocwright.plan.packages import RUN_WHEELS
 from rocwright.project import Project, built_outputs
 from rocwright.provenance.layout import lay_out
 from rocwright.records.model import Finding, StepRun, now
@@ -34,11 +35,13 @@ from rocwright.resolve.aliases import base_of
 from rocwright.resolve.model import Lock
 from rocwright.sandbox.model import Ended, Job, Mount
 from rocwright.sources.archive import unpack
-from rocwright.store.model import Output
+from rocwright.store.model import Output, Record
 from rocwright.verify.anew import compiled_anew
 from rocwright.verify.lines import MARK, outcome_word, read_line
 from rocwright.verify.suites import lacking, lacks_words
 from rocwright.verify.tiny_gguf import write_tiny_model
+
+CHECK_ROOT = "root/check"
 
 GPU_DEVICES = ("/dev/kfd", "/dev/dri")
 
@@ -72,6 +75,7 @@ def verify(
     """
     plan = make_plan(lock, project.catalog)
     artifacts = built_outputs(project, plan)
+    _check_wheels(lock, project)
     passed = Passed(
         home=project.home, store=project.store, catalog=project.catalog, lock=lock, outputs=artifacts
     )
@@ -87,7 +91,9 @@ def verify(
         variant=project.variant,
     )
     with asked as under_way:
-        root = _check_root(project, plan, engine, under_way, progress or PlainProgress(), say)
+        made = _made(project, plan, under_way, progress or PlainProgress())
+        root = None if (held := made.get(CHECK_ROOT)) is None else _unpacked(project, held, say)
+        wheels = made.get(RUN_WHEELS)
         for locked in lock.components:
             component = project.catalog.component(locked.name)
             for check in component.check:
@@ -95,7 +101,7 @@ def verify(
                 begun = _begun(component, check)
                 under_way.note(begun)
                 say(f"  check {component.name}: {check.name}")
-                bench = _Bench(project, lock, component, artifacts, root, engine, under_way.folder)
+                bench = _Bench(project, lock, component, artifacts, root, wheels, engine, under_way.folder)
                 match check.kind:
                     case "machine-code" | "resources":
                         found = bench.code(check)
@@ -152,18 +158,23 @@ def _ended(begun: StepRun, found: Sequence[Finding], seconds: float) -> StepRun:
     )
 
 
-def _check_root(
-    project: Project,
-    plan: Plan,
-    engine: str | None,
-    under_way: UnderWay,
-    progress: Progress,
-    say: Callable[[str], None],
-) -> Path | None:
-    step = next((one for one in plan.steps if one.name == "root/check"), None)
-    if step is None:
-        return None
-    decisions = decide(plan, project.store, wanted=(step.name,))
+def _check_wheels(lock: Lock, project: Project) -> None:
+    """Raises InputError where the lock does not say what checks install beside the wheels that were built."""
+    wants = [one.name for one in lock.components if project.catalog.component(one.name).python_run]
+    if wants and lock.python_run is None:
+        raise InputError(
+            "the lock has no Python packages for the checks",
+            cause=f"it was made before {', '.join(wants)} named those that it requires when it is imported",
+            next_step="rocwright lock: everything else in it stays as it is",
+        )
+
+
+def _made(project: Project, plan: Plan, under_way: UnderWay, progress: Progress) -> dict[str, Record]:
+    """The root file system of checks and the wheels that they install, made where they are not there yet."""
+    steps = [one for one in plan.steps if one.name in (CHECK_ROOT, RUN_WHEELS)]
+    if not steps:
+        return {}
+    decisions = decide(plan, project.store, wanted=tuple(one.name for one in steps))
     if any(one.state is State.RUN for one in decisions):
         check_room(decisions, project.home)
         with progress:
@@ -179,8 +190,11 @@ def _check_root(
             )
         if told.failures:
             raise told.failures[0][1]
-    record = project.store.record(step.key)
-    assert record is not None
+    records = {one.name: project.store.record(one.key) for one in steps}
+    return {name: record for name, record in records.items() if record is not None}
+
+
+def _unpacked(project: Project, record: Record, say: Callable[[str], None]) -> Path:
     return unpacked_root(project.store, record.output("root").sha256, project.home.roots, say)
 
 
@@ -194,11 +208,13 @@ class _Bench:
         component: Component,
         artifacts: dict[str, Output],
         root: Path | None,
+        wheels: Record | None,
         engine: str | None,
         logs: Path,
     ) -> None:
         self.project, self.lock, self.component = project, lock, component
         self.artifacts, self.root, self.engine, self.logs = artifacts, root, engine, logs
+        self.wheels = () if wheels is None else wheels.outputs
         self.artifact = artifacts[component.name]
 
     def finding(
@@ -293,7 +309,7 @@ class _Bench:
                 "python3 -m pip install --quiet --no-deps --no-index --target /trial/site /wheels/*.whl",
                 "export PYTHONPATH=/trial/site",
             ]
-            for output in self.artifacts.values():
+            for output in (*self.artifacts.values(), *self.wheels):
                 path = self.project.store.verified(output.sha256)
                 mounts.append(Mount(source=path, target=f"/wheels/{output.filename}"))
         elif self.component.kind == "archive":
