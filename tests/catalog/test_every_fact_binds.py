@@ -26,6 +26,7 @@ ELSEWHERE = {
         "serve.*": "tests/export/test_rows.py",
         "architectures": "tests/resolve/test_architecture.py",
         "license": "tests/provenance/test_sbom.py",
+        "windows.*": "tests/export/test_windows.py",
         "release.on.*": "tests/resolve/test_on_bases.py",
     },
     "edits/*.toml": {"edit.*": "tests/patching/test_kinds.py"},
@@ -37,7 +38,10 @@ ELSEWHERE = {
         "issue.ended": "tests/diagnosis/test_diagnose.py",
     },
     "package_managers.toml": {"manager.*": "tests/bases/test_roots.py"},
-    "providers/*.toml": {"setup": "tests/real/test_provider_setup.py"},
+    "providers/*.toml": {
+        "setup": "tests/real/test_provider_setup.py",
+        "windows": "tests/export/test_windows.py",
+    },
 }
 """What code does with a key is tested there, on data of those tests' own."""
 

@@ -172,6 +172,23 @@ class Check(Frozen):
     why: str = ""
 
 
+class Windows(Frozen):
+    """How a recipe is built on Windows, as a script that is exported: never by rocwright itself.
+
+    `env` stands over the recipe's own, of which `without` is not set. `prepare` and `run` are commands of
+    PowerShell in the tree, in which $python is the environment's and $out the folder for wheels; `dlls` maps
+    libraries of the machine to the folder of the tree that they are copied into before `run`.
+    """
+
+    env: Env = {}
+    without: tuple[str, ...] = ()
+    dlls: dict[str, str] = {}
+    prepare: tuple[str, ...] = ()
+    run: Annotated[tuple[str, ...], Field(min_length=1)]
+    source: str
+    confidence: str = ""
+
+
 class Image(Frozen):
     """An OCI image of the run-time root file system with the archive unpacked under `prefix`."""
 
@@ -235,6 +252,7 @@ class Component(Frozen):
     download: tuple[Download, ...] = ()
     check: tuple[Check, ...] = ()
     image: Image | None = None
+    windows: Windows | None = None
 
     @model_validator(mode="after")
     def _resumes_at_a_command(self) -> Self:

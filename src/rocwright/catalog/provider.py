@@ -77,7 +77,8 @@ class Provider(Frozen):
     `shelf` says where tarballs and wheels of which versions are. `wanted` are the Python requirements of
     wheels ("{version}" is filled in, and one with "{target}" is there for each target), `family` is the word
     for each target in the address of a tarball. `notes` is the address of a version's notes. `setup` are
-    shell commands before those of a recipe that needs ROCm: they make it be found.
+    shell commands before those of a recipe that needs ROCm: they make it be found. `windows` are commands of
+    PowerShell that do so there, in an environment that has the wheels ($python is its Python).
     """
 
     name: str
@@ -90,6 +91,7 @@ class Provider(Frozen):
     notes: str = ""
     family: dict[str, str] = {}
     setup: tuple[str, ...] = ()
+    windows: tuple[str, ...] = ()
     source: str
 
     def requirements(self, version: str, targets: Sequence[str]) -> tuple[str, ...]:

@@ -89,8 +89,8 @@ main(*sys.argv[1:])
 '''
 
 
-def prepare_files(subject: Subject) -> Files:
-    """The script, the hashes of the sources, what rocwright carries of them, and the edits."""
+def edit_files(subject: Subject) -> Files:
+    """The edits of each tree, `edits/STEP.json`, and the program that applies them."""
     found: Files = {}
     for step in subject.plan.steps:
         if isinstance(step.action, TreeAction) and step.action.edits:
@@ -99,6 +99,12 @@ def prepare_files(subject: Subject) -> Files:
                 [_absorbed(edit.absorbed, step.action.version) for edit in step.action.edits],
             )
             found[PROGRAM] = program()
+    return found
+
+
+def prepare_files(subject: Subject) -> Files:
+    """The script, the hashes of the sources, what rocwright carries of them, and the edits."""
+    found = edit_files(subject)
     for locked in _built(subject):
         folder = f"sources/{slug(locked.name)}"
         if locked.kind == "git":

@@ -58,7 +58,8 @@ def export(lock: Lock, catalog: Catalog, format_: str) -> Files:
     if not files:
         raise InputError(
             f"the stack {lock.request.stack} has nothing to export as {format_}",
-            cause="none of its components has a recipe for running in a container",
+            cause="no recipe of it says how it is run in a container"
+            + (", or how it is built on Windows" if format_ == "powershell" else ""),
             next_step=f"rocwright export containerfile {lock.request.stack}",
         )
     return files
