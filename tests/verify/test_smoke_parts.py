@@ -254,3 +254,42 @@ def one_gpu(name: str, target: str) -> Any:
     return SimpleNamespace(
         __version__="2.6.0", version=version, backends=built, cuda=cuda, get_num_threads=lambda: 1
     )
+
+
+def registered(*names: str, hip: str | None = "6.4") -> Any:
+    """What the suite asks of a torch with these operators (NAME for both, NAME@cpu for the CPU alone)."""
+
+    def has(name: str, key: str) -> bool:
+        return key == "CPU" or name in names
+
+    known = [one.removesuffix("@cpu") for one in names]
+    within = SimpleNamespace(
+        _dispatch_has_kernel_for_dispatch_key=has, _dispatch_get_all_op_names=lambda: [*known, "aten::add"]
+    )
+    return SimpleNamespace(version=SimpleNamespace(hip=hip, cuda=None), _C=within)
+
+
+def on_gpus(torch: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setitem(sys.modules, "torchvision", SimpleNamespace())
+    return smoke.module("cases.vision").on_gpus(SimpleNamespace(torch=torch))
+
+
+def test_operators_with_code_for_gpus_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = on_gpus(registered("torchvision::nms", "torchvision::roi_align"), monkeypatch)
+    assert told.detail == "2 operators are registered for GPUs"
+
+
+@pytest.mark.parametrize(
+    ("names", "lacking"), [(("torchvision::nms@cpu", "torchvision::roi_align"), "nms"), ((), "any operator")]
+)
+def test_a_vision_that_was_built_without_its_gpu_code_is_wrong(
+    names: tuple[str, ...], lacking: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = smoke.module("model").WrongError
+    with pytest.raises(wrong, match=f"no code for GPUs is registered for {lacking}"):
+        on_gpus(registered(*names), monkeypatch)
+
+
+def test_a_torch_for_the_cpu_alone_is_not_asked_for_gpu_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(smoke.module("model").AbsentError):
+        on_gpus(registered("torchvision::nms@cpu", hip=None), monkeypatch)

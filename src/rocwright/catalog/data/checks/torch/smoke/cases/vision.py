@@ -20,7 +20,7 @@ REGIONS = ((2.0, 3.0, 21.5, 17.25), (0.0, 0.0, 30.0, 30.0), (10.1, 4.4, 12.9, 29
 
 
 def cases() -> Iterator[Case]:
-    for run in (loads, nms, roi_align, roi_pool, deform_conv2d, resize, decode_png):
+    for run in (loads, on_gpus, nms, roi_align, roi_pool, deform_conv2d, resize, decode_png):
         yield Case("vision", run.__name__.replace("_", "-"), run)
 
 
@@ -30,6 +30,24 @@ def loads(context: Context) -> Told:
     if not torchvision.extension._has_ops():
         raise WrongError("torchvision's compiled operators did not load")
     return Told(f"torchvision {torchvision.__version__} on torch {context.torch.__version__}")
+
+
+def on_gpus(context: Context) -> Told:
+    """Each operator that has code for the CPU has some for GPUs too, where torch was built for these.
+
+    It needs no GPU: it reads which code is registered. HIP's goes under the name of CUDA's.
+    """
+    imported()
+    torch = context.torch
+    if not (torch.version.hip or torch.version.cuda):
+        raise AbsentError("this torch is for the CPU alone")
+    has = torch._C._dispatch_has_kernel_for_dispatch_key
+    names = sorted(one for one in torch._C._dispatch_get_all_op_names() if one.startswith("torchvision::"))
+    here = [one for one in names if has(one, "CPU")]
+    lacking = [one.partition("::")[2] for one in here if not has(one, "CUDA")]
+    if lacking or not here:
+        raise WrongError(f"no code for GPUs is registered for {', '.join(lacking) or 'any operator'}")
+    return Told(f"{len(here)} operators are registered for GPUs")
 
 
 def imported() -> Any:
