@@ -126,6 +126,12 @@ def test_a_gpu_that_nobody_serves_is_said(catalog: Catalog) -> None:
         chosen(catalog, gpu=("gfx906",))
 
 
+def test_of_several_gpus_that_nobody_serves_together_each_is_told_apart(catalog: Catalog) -> None:
+    with pytest.raises(ConflictError) as caught:
+        chosen(catalog, gpu=("gfx803", "gfx906"))
+    assert caught.value.cause == "gfx803 alone: old; gfx906 alone: no provider"
+
+
 def test_what_the_base_brings_along_is_not_built_and_ends_the_search(catalog: Catalog) -> None:
     choice = chosen(catalog, base="debian:trixie")
     assert [one.name for one in choice.components] == ["mid", "top"]

@@ -141,18 +141,8 @@ def choose_provider(
     Raises InputError for an unknown provider, ConflictError that names those that serve.
     """
 
-    def versions(provider: Provider) -> list[Candidate]:
-        known = list(provider.versions)
-        if provider.kind == "source":
-            known = []
-        if provider.kind == "packages":
-            known = [version_of(packaged) if packaged.package else packaged.version] if packaged else []
-        where = f"{provider.name} on {request.base}"
-        return [Candidate(ROCM, one, where) for one in known if _serves(provider, one, request)]
-
-    found = {name: versions(one) for name, one in catalog.providers.items()}
-    serving = [one for one in catalog.providers.values() if found[one.name] or _builds(one, request, catalog)]
-    serving.sort(key=lambda one: KINDS.index(one.kind))
+    found = _versions(request, catalog, packaged, version_of)
+    serving = _serving(request, catalog, found)
     # rows are of x86_64
     rows = () if request.other_architecture else catalog.stack(request.stack).row
     here = (one.provider for one in rows if one.base == request.base and one.gpu in request.gpu)
@@ -163,6 +153,8 @@ def choose_provider(
         if other:
             nobody = f"no fact of the catalog says that there is ROCm for {other} on {request.base}"
             instead = f"--arch {EVERYWHERE[0]}, or a stack that needs no ROCm"
+        if not others and len(request.gpu) > 1:
+            nobody = "; ".join(_alone(gpu, request, catalog, packaged, version_of) for gpu in request.gpu)
         raise ConflictError(
             f"{f'{named} has no ROCm for' if named else 'no provider of ROCm serves'} "
             f"{', '.join(request.gpu)} on {request.base}{other and f' for {other}'}",
@@ -171,6 +163,42 @@ def choose_provider(
         )
     provider = catalog.provider(named) if named else serving[0]
     return provider, found[provider.name]
+
+
+def _versions(
+    request: Request, catalog: Catalog, packaged: Provided | None, version_of: Callable[[Provided], str]
+) -> dict[str, list[Candidate]]:
+    """The versions of each provider that serve every GPU of a request."""
+
+    def versions(provider: Provider) -> list[Candidate]:
+        known = list(provider.versions)
+        if provider.kind == "source":
+            known = []
+        if provider.kind == "packages":
+            known = [version_of(packaged) if packaged.package else packaged.version] if packaged else []
+        where = f"{provider.name} on {request.base}"
+        return [Candidate(ROCM, one, where) for one in known if _serves(provider, one, request)]
+
+    return {name: versions(one) for name, one in catalog.providers.items()}
+
+
+def _serving(request: Request, catalog: Catalog, found: Mapping[str, Sequence[Candidate]]) -> list[Provider]:
+    """The providers that serve every GPU of a request, those that cost a user least first."""
+    able = [one for one in catalog.providers.values() if found[one.name] or _builds(one, request, catalog)]
+    return sorted(able, key=lambda one: KINDS.index(one.kind))
+
+
+def _alone(
+    gpu: str,
+    request: Request,
+    catalog: Catalog,
+    packaged: Provided | None,
+    version_of: Callable[[Provided], str],
+) -> str:
+    """Who serves one of several GPUs on the base, in words."""
+    alone = request.model_copy(update={"gpu": (gpu,)})
+    able = _serving(alone, catalog, _versions(alone, catalog, packaged, version_of))
+    return f"{gpu} alone: {' or '.join(one.name for one in able) or 'no provider'}"
 
 
 def _check_is_there(component: Component, request: Request) -> None:
