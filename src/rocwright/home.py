@@ -46,6 +46,11 @@ class Home(home.Home):
         return self.path / "reproduce"
 
     @property
+    def rehearsals(self) -> Path:
+        """What archives and indexes said when stand-ins and sources of rehearsals were looked for."""
+        return self.path / "rehearsals"
+
+    @property
     def runs(self) -> Path:
         """One folder a run: the logs of its steps."""
         return self.path / "runs"

@@ -30,6 +30,7 @@ from rocwright.diagnosis.facts import Concern, HostFile
 from rocwright.execution.jobs.forms import JobTools
 from rocwright.execution.jobs.processes import Programs
 from rocwright.provenance.facts import PackageNamesFile
+from rocwright.rehearsal.book import Book
 from rocwright.verify.standing import Evidence
 
 Known = Annotated[str, Field(min_length=1)]
@@ -175,6 +176,22 @@ def _for_people(table: ForPeopleFile, catalog: Catalog) -> Found:
     yield from in_vain(table, files | {"system.toml": tuple(catalog.system.packages)})
 
 
+def _rehearsals(table: Book, catalog: Catalog) -> Found:
+    known = {one.name for one in table.stand_in}
+    bases = {name for base in catalog.bases.values() for name in base.names}
+    for number, one in enumerate(table.stand_in):
+        yield from unknown(f"stand_in.{number}.base", [one.base], bases)
+        yield from unknown(f"stand_in.{number}.system", one.system, catalog.system.packages)
+    for number, told in enumerate(table.rehearsal):
+        place = f"rehearsal.{number}"
+        yield from unknown(f"{place}.component", [told.component], catalog.components)
+        recipe = catalog.components.get(told.component)
+        for trial in (*told.trial, *(trial for within in told.within for trial in within.trial)):
+            yield from unknown(f"{place}.trial.on", trial.on, known)
+            if not trial.run and recipe is not None and not recipe.resume:
+                yield f"{place}.trial", f"{trial.name} has no `run`, and the recipe no `resume`"
+
+
 TABLES: dict[str, Table] = {
     "channel": Table("channels.toml", ChannelsFile),
     "clean": Table("clean.toml", Kinds),
@@ -194,6 +211,7 @@ TABLES: dict[str, Table] = {
     "machine_code": Table("machine_code.toml", MachineCode),
     "override": Table("overrides.toml", OverridesFile, _overrides),
     "package_name": Table("package_names.toml", PackageNamesFile, _package_names),
+    "rehearsal": Table("rehearsals.toml", Book, _rehearsals),
 }
 """Kind -> a table of one file."""
 

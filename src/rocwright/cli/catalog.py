@@ -36,6 +36,7 @@ KINDS = (
     "override",
     "package_name",
     "provider",
+    "rehearsal",
     "stack",
     "target",
     "watchlist",

@@ -53,9 +53,9 @@ def command(name: str | None, markdown: bool, as_json: bool) -> None:
         _tell(one)
 
 
-HEADER = ("stack", "gpu", "base", "ROCm from", "versions", "locks", "plans", "seen")
+HEADER = ("stack", "gpu", "base", "ROCm from", "versions", "locks", "plans", "seen", "rehearsed")
 """`locks`: a lock comes with rocwright (and leaves so many things to the first lock with a network); `plans`:
-so many steps; `seen`: the most that evidence says."""
+so many steps; `seen`: the most that evidence says; `rehearsed`: how much could be tried on a stand-in."""
 
 
 def cells(one: Standing) -> tuple[str, ...]:
@@ -71,6 +71,7 @@ def cells(one: Standing) -> tuple[str, ...]:
         open_ if one.locks else "no",
         f"{one.steps} step{'s' if one.steps > 1 else ''}" if one.steps else "no",
         _most(one),
+        _rehearsed(one),
     )
 
 
@@ -79,6 +80,13 @@ def _most(one: Standing) -> str:
 
     seen = {evidence.said for evidence in one.evidence}
     return next((word for word in reversed(SAID) if word in seen), "")
+
+
+def _rehearsed(one: Standing) -> str:
+    """How much of it the newest rehearsal could try, "n of m"."""
+    found = [evidence for evidence in one.evidence if evidence.said == "rehearsed"]
+    newest = max(found, key=lambda evidence: evidence.when, default=None)
+    return newest.detail.partition(" tried")[0] if newest is not None else ""
 
 
 def as_markdown(found: list[Standing]) -> str:

@@ -17,6 +17,7 @@ State = Literal["queued", "running", "ended"]
 
 Said = Literal[
     "checked against source",
+    "rehearsed",
     "built",
     "checked without a GPU",
     "ran in software",
@@ -25,6 +26,9 @@ Said = Literal[
 ]
 SAID: tuple[Said, ...] = get_args(Said)
 """What evidence can say, each more than the one before it."""
+
+REHEARSAL = "rehearsal"
+"""The kind of what is noted of a rehearsal beside its steps: each part, with how much of it was tried."""
 
 BISECT = "bisect"
 """The origin of a run that tries a lock for its failure: it says nothing of what its cell holds."""
@@ -42,7 +46,8 @@ class StepRun(Frozen):
     `started` UTC; `memory` is the most that it was allowed, `peak_memory` the most that it took, in bytes;
     `counted` is how many things ninja or make counted in all; `paused` how many seconds any of its processes
     was stopped for memory, `least_jobs` and `most_jobs` how many it had at a time; `resumed` how often it
-    went on in the tree of an attempt that was cut short, 0 where it started clean.
+    went on in the tree of an attempt that was cut short, 0 where it started clean; `tried` is how many of
+    what is `counted` a rehearsal has tried.
     """
 
     name: str
@@ -61,6 +66,7 @@ class StepRun(Frozen):
     least_jobs: int = 0
     most_jobs: int = 0
     resumed: int = 0
+    tried: int = 0
     state: State = "ended"
     component: str = ""
     kind: str = ""
@@ -85,14 +91,14 @@ class StepRun(Frozen):
 
 
 class Run(Frozen):
-    """One `build` or `verify`: when, what was asked, each step or check that did not come from the store.
+    """One `build`, `verify` or `rehearse`: when, what was asked, what of it did not come from the store.
 
     `number` orders runs by their begin, whatever the clock said; 0 before it is on record. `outcome` is
-    built, verified, failed, stopped or killed, "" before the end. `origin` says who asked, where it was not
-    a person at a shell ("cycle ID", ...). `variant` is what was asked for beside stack, GPUs and base.
-    `lock` is the lock's sha256, `versions` what it chose. `said` is what the run is evidence of, `device`
-    where it ran. `failure` and `issue` are those of its first failure. `machine` and `process` say who runs
-    it.
+    built, verified, rehearsed, failed, stopped or killed, "" before the end. `origin` says who asked, where
+    it was not a person at a shell ("cycle ID", ...). `variant` is what was asked for beside stack, GPUs and
+    base. `lock` is the lock's sha256, `versions` what it chose. `said` is what the run is evidence of,
+    `device` where it ran. `failure` and `issue` are those of its first failure. `machine` and `process` say
+    who runs it.
     """
 
     id: str
@@ -310,6 +316,8 @@ def said_of(command: str, outcome: str, findings: Iterable[Finding]) -> Said | L
     match command, outcome:
         case "build", "built":
             return "built"
+        case "rehearse", "rehearsed":
+            return "rehearsed" if any(not one.absent for one in findings) else ""
         case "verify", "verified":
             looked = [one for one in findings if not one.absent and one.check != ANEW]
             if not looked:

@@ -12,7 +12,18 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from rocwright.records.model import BISECT, Artifact, Finding, Promotion, Run, Sample, Seen, StepRun, now
+from rocwright.records.model import (
+    BISECT,
+    REHEARSAL,
+    Artifact,
+    Finding,
+    Promotion,
+    Run,
+    Sample,
+    Seen,
+    StepRun,
+    now,
+)
 
 OF_RUN = tuple(name for name in Run.model_fields if name not in ("number", "steps"))
 OF_STEP = (
@@ -86,7 +97,7 @@ def put(
         packed = zlib.compress(lock.encode())
         upsert(connection, "locks", ("sha256",), [{"sha256": run.lock, "packed": packed}], keep=True)
     _note_times(connection, run, number, steps.values())
-    asked = run.command in ("build", "verify") and run.origin.partition(" ")[0] != BISECT
+    asked = run.command in ("build", "verify", "rehearse") and run.origin.partition(" ")[0] != BISECT
     concerns_cells = run.state == "ended" and asked
     for gpu in run.gpu if concerns_cells else ():
         _note_cell(connection, run, number, gpu)
@@ -127,19 +138,31 @@ def _note_cell(connection: Connection, run: Run, number: int, gpu: str) -> None:
     place = (run.stack, gpu, run.base, run.variant)
     cell = _locked_cell(connection, *place)
     values: dict[str, Any] = {}
-    if number >= cell["number"] and (run.outcome != "stopped" or not cell["run"]):
+    # a rehearsal says nothing of how builds of the cell go
+    passing = run.outcome == "stopped" or run.command == "rehearse"
+    if number >= cell["number"] and (not passing or not cell["run"]):
         values = {"number": number, "run": run.id, "command": run.command, "outcome": run.outcome}
         values |= {"at": run.started, "failure": run.failure, "issue": run.issue}
     before = cell["seen"].get(run.said)
     if run.said and (before is None or number >= Seen(*before).number):
-        outcome, words = {"build": ("built", "steps were run"), "verify": ("ok", "checks")}[run.command]
-        count = sum(one.outcome == outcome for one in run.steps)
-        seen = Seen(run.id, run.started, run.device, f"{count} {words}", number)
+        seen = Seen(run.id, run.started, run.device, _detail(run), number)
         values["seen"] = cell["seen"] | {run.said: seen}
     if run.said == "built" and not run.cached:
         values["whole_seconds"] = run.seconds
     if values:
         _change_cell(connection, values, *place)
+
+
+def _detail(run: Run) -> str:
+    """How much a run has done of what it says, in words."""
+    match run.command:
+        case "rehearse":
+            told = [one for one in run.steps if one.kind == REHEARSAL]
+            return f"{sum(one.tried for one in told)} of {sum(one.counted for one in told)} tried"
+        case "build":
+            return f"{sum(one.outcome == 'built' for one in run.steps)} steps were run"
+        case _:
+            return f"{sum(one.outcome == 'ok' for one in run.steps)} checks"
 
 
 def promote(connection: Connection, one: Promotion) -> None:

@@ -1,0 +1,76 @@
+"""`rocwright rehearse`."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from rocwheel.cli.common import json_option
+from rocwright.cli.common import engine_option
+
+
+def _rows(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    from rocwright.catalog.load import the_catalog
+    from rocwright.rehearsal.rows import rows_by_name
+
+    return [name for name in rows_by_name(the_catalog()) if name.startswith(incomplete)]
+
+
+@click.command("rehearse")
+@click.argument("row", nargs=-1, shell_complete=_rows)
+@click.option("--all", "every", is_flag=True, help="Try every file, instead of a sample.")
+@click.option("--seed", default="1", show_default=True, help="Of the samples: the same seed, the same files.")
+@click.option("--anew", is_flag=True, help="Ask archives and indexes again for stand-ins and sources.")
+@click.option(
+    "--jobs",
+    "-j",
+    type=click.IntRange(min=1),
+    help="Maximum number of parallel processes. [default: all cores]",
+)
+@engine_option
+@json_option
+def command(
+    row: tuple[str, ...],
+    every: bool,
+    seed: str,
+    anew: bool,
+    jobs: int | None,
+    engine: str | None,
+    as_json: bool,
+) -> None:
+    """Try ROWs on bases that can be had here: edits, configuring, compilers, imports. Without ROW: all rows.
+
+    For rows whose base or sources cannot be had. It says what was tried, n of m, on what, and how
+    that differs from the row. It is evidence of its own, below "built". Exit code 0: nothing that was
+    tried failed; 12: something did.
+    """
+    from rocwheel.cli.tell import print_json
+    from rocwright.catalog.load import the_catalog
+    from rocwright.execution.options import Options
+    from rocwright.execution.progress import choose_progress
+    from rocwright.home import Home
+    from rocwright.rehearsal.rows import asked_rows
+    from rocwright.rehearsal.run import How, Rehearser
+    from rocwright.rehearsal.text import lines
+
+    catalog = the_catalog()
+    wanted = asked_rows(catalog, row)
+    options = Options(jobs=jobs or os.cpu_count() or 1, engine=engine)
+    with choose_progress() as progress:
+        rehearser = Rehearser(
+            catalog, Home.default(), options, How(every=every, seed=seed, anew=anew), progress
+        )
+        told = [rehearser.row(one) for one in wanted]
+    if as_json:
+        print_json(
+            [
+                one.model_dump(mode="json") | {"said": one.word, "tried": one.tried, "all": one.all}
+                for one in told
+            ]
+        )
+    else:
+        for one in told:
+            for line in lines(one):
+                click.echo(line)
+    raise SystemExit(12 if any(one.failed for one in told) else 0)

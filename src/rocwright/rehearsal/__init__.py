@@ -1,0 +1,1 @@
+"""Rows tried on bases that can be had: edits, configures, compilations and imports, each counted."""

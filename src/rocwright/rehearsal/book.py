@@ -1,0 +1,175 @@
+"""What is tried of each component where its row cannot be built, and on which stand-ins: rehearsals.toml."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from rocwheel.errors import InputError
+from rocwheel.model import Frozen
+from rocwheel.toml.read import parse, read_toml
+from rocwright.catalog.load import Catalog
+from rocwright.catalog.place import FolderName, Place
+from rocwright.model.versions import version_in
+from rocwright.resolve.model import Request
+
+FILE = "rehearsals.toml"
+
+PartName = Literal["edits", "configure", "compile", "device", "import"]
+"""What can be tried: edits applied, the build configured, host files compiled, device files compiled for the
+GPU, edited Python imported."""
+
+
+class StandIn(Frozen):
+    """A base that can be had, in the place of others.
+
+    Its root has the `system` packages, by the catalog's names; or it is `like` a request of a stack, whose
+    lock says the root, and whose plan the Python environment and trees of its components. `rocm` is where it
+    has ROCm, "" where it has none.
+    """
+
+    name: FolderName
+    base: str
+    system: tuple[str, ...] = ()
+    like: Request | None = None
+    rocm: str = ""
+    source: str
+
+    @model_validator(mode="after")
+    def _has_a_root(self) -> Self:
+        if bool(self.system) == (self.like is not None):
+            raise ValueError("a stand-in needs either `system` packages, or a request that it is `like`")
+        if self.like is not None and self.like.base != self.base:
+            raise ValueError(f"it is like a request on {self.like.base}, and not on {self.base}")
+        return self
+
+
+class RocmPlace(Frozen):
+    """Where bases (globs of `debian:sid`) have ROCm."""
+
+    bases: Annotated[tuple[str, ...], Field(min_length=1)]
+    rocm: str
+    source: str
+
+
+class Nearest(Frozen):
+    """A release that stands in for versions (a range) of which no source can be had."""
+
+    versions: str = Field("", alias="for")
+    version: str
+    place: Place
+    why: str
+
+
+class Trial(Frozen):
+    """One thing to try in the tree of a component, once for each file and each value.
+
+    `run` is for a shell; "" stands for the recipe's own commands before the one that it may resume from. It
+    sees a file of those that the globs `files` match as $FILE, a value of each variable in `each`, and the
+    row's GPU as $GPU. It went well if it ends with 0, and its output has a match of each regex in `says`, and
+    none of those in `never`. `on` are stand-ins, of which the first that has ROCm where the row's base has it
+    is taken, else the first; one without ROCm stands in for any. `targets` are globs of GPUs that it is for,
+    none for all. Of the files `sample` are drawn, unless all are asked for; `absent` says why a source may
+    have none of them. `seconds` is the limit of one. The trials of a stand-in run one after the other, the
+    units of each at the same time. $SETUP are the commands that the recipe wants before those of who builds
+    on it.
+    """
+
+    part: PartName
+    name: str
+    on: Annotated[tuple[str, ...], Field(min_length=1)]
+    run: str = ""
+    files: tuple[str, ...] = ()
+    each: dict[str, tuple[str, ...]] = {}
+    targets: tuple[str, ...] = ()
+    says: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
+    absent: str = ""
+    sample: int = Field(8, ge=1)
+    seconds: float = 300
+    why: str = ""
+
+
+class Within(Frozen):
+    """A tree in a folder of the component's own, from a source of its own: for sources that leave it out.
+
+    `version` is what the place calls it; it stands in for versions of the component in a range. The
+    component's edits of files in that folder go on it, unless `edits` says that it is too new for them.
+    """
+
+    folder: str
+    versions: str = Field("", alias="for")
+    version: str
+    edits: bool = True
+    place: Place
+    trial: tuple[Trial, ...] = ()
+    source: str
+
+
+class Rehearsal(Frozen):
+    """What is tried of a component, for versions in a range. With `tree` = "stand-in" the tree is that of the
+    stand-in's own plan, as it is built there; else it is the source with the edits that apply. `within` are
+    trees that no source but upstream's own repository has in it."""
+
+    component: str
+    versions: str = Field("", alias="for")
+    tree: Literal["source", "stand-in"] = "source"
+    nearest: tuple[Nearest, ...] = ()
+    within: tuple[Within, ...] = ()
+    trial: tuple[Trial, ...] = ()
+
+
+class Book(Frozen):
+    """All of it."""
+
+    stand_in: tuple[StandIn, ...] = ()
+    place: tuple[RocmPlace, ...] = ()
+    rehearsal: tuple[Rehearsal, ...] = ()
+
+    def of(self, component: str, version: str) -> Rehearsal | None:
+        """What is tried of a version of a component; None where nobody has written it down."""
+        return next(
+            (
+                one
+                for one in self.rehearsal
+                if one.component == component and version_in(version, one.versions)
+            ),
+            None,
+        )
+
+    def rocm_of(self, base: str) -> str:
+        """Where a base (`debian:sid`) has ROCm; "" where nobody has written it down."""
+        return next(
+            (one.rocm for one in self.place if any(fnmatchcase(base, glob) for glob in one.bases)), ""
+        )
+
+    def stands_in(self, names: Sequence[str], rocm: str) -> StandIn:
+        """The first of the named stand-ins that has ROCm there, or that has none at all; where none has, the
+        first of them. Raises InputError for a name that nobody knows."""
+        known = {one.name: one for one in reversed(self.stand_in)}
+        for name in names:
+            if name not in known:
+                raise InputError(
+                    f"there is no stand-in {name}",
+                    cause=f"{FILE} has {', '.join(known)}",
+                    next_step=f"correct the trial in {FILE} of the catalog",
+                )
+        found = [known[name] for name in names]
+        return next((one for one in found if one.rocm in ("", rocm)), found[0])
+
+
+def read_book(catalog: Catalog) -> Book:
+    """What the folders of a catalog say, what the topmost says first. Raises InputError."""
+    told = [
+        parse(Book, read_toml(folder / FILE), folder / FILE)
+        for folder in catalog.folders
+        if (folder / FILE).exists()
+    ]
+    return Book(
+        stand_in=tuple(one for book in told for one in book.stand_in),
+        place=tuple(one for book in told for one in book.place),
+        rehearsal=tuple(one for book in told for one in book.rehearsal),
+    )

@@ -1,0 +1,55 @@
+"""The edits of a row, counted against those that were applied in its rehearsal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rocwheel.folders.temporary import temporary_folder
+from rocwright.execution.tree import unpack_source
+from rocwright.model.edits import Edit
+from rocwright.model.steps import TreeAction
+from rocwright.patching.check import check_tree
+from rocwright.patching.edits import EditOutcome
+from rocwright.patching.series import apply_series, lay_packaging
+from rocwright.rehearsal.result import Fault, Part
+from rocwright.store.model import Output, Store
+
+NAME = "edits"
+
+
+def counted(
+    wanted: Sequence[Edit], applied: Sequence[Edit], faults: Sequence[Fault], version: str, place: str
+) -> Part:
+    """Those that the row `wanted`, against those that were tried at a version from a kind of place; `faults`
+    are those that did not apply."""
+    tried = [one for one in wanted if one in applied]
+    left = [one for one in wanted if one not in applied]
+    reasons = tuple(dict.fromkeys(f"{one.subject}: {_why_not(one, version, place)}" for one in left))
+    return Part(
+        part="edits",
+        name=NAME,
+        tried=len(tried),
+        all=len(wanted),
+        failed=tuple(faults),
+        reasons=reasons,
+    )
+
+
+def _why_not(edit: Edit, version: str, place: str) -> str:
+    if edit.places and place not in edit.places:
+        return f"only for the tree of {' or '.join(edit.places)}, and this one is of {place}"
+    return f"not for {version}" if edit.versions else "not applied to this tree"
+
+
+def judged(
+    action: TreeAction, sources: Sequence[Output], store: Store, targets: Sequence[str]
+) -> list[EditOutcome]:
+    """The edits of a tree step that would end it, each with what it met."""
+    with temporary_folder("rehearse") as folder:
+        tree, patches = Path(folder) / "tree", Path(folder) / "debian"
+        unpack_source(action, sources, store, tree, patches)
+        apply_series(tree, [patches / "patches" / name for name in action.series], "series")
+        lay_packaging(tree, patches, action.packaging)
+        column = check_tree(tree, action.edits, targets, version=action.version)
+    return column.drifted

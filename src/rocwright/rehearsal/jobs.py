@@ -1,0 +1,232 @@
+"""What is to be done to rehearse a component of a row: trees with their edits, steps, and what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from rocwheel.errors import FetchError, NetworkError, RocwrightError
+from rocwright.catalog.load import Catalog
+from rocwright.catalog.model import Component
+from rocwright.model.edits import Edit
+from rocwright.model.steps import Step, TreeAction
+from rocwright.model.versions import version_in
+from rocwright.plan.edits import edits_as_written
+from rocwright.plan.make import AS_PUBLISHED
+from rocwright.plan.values import environment_of, present, versions_of
+from rocwright.rehearsal.book import Book, Rehearsal, Trial, Within
+from rocwright.rehearsal.report import untried
+from rocwright.rehearsal.result import Part
+from rocwright.rehearsal.sources import Source, source_of, why
+from rocwright.rehearsal.stand_ins import Ready, StandIns
+from rocwright.rehearsal.steps import Wanted, built_trial_step, source_step, tree_step, trial_step
+from rocwright.resolve.aliases import base_of
+from rocwright.resolve.model import Lock, LockedComponent
+
+Groups = Mapping[str, tuple[Ready, tuple[Trial, ...]]]
+"""Trials by the name of the stand-in that they are tried on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A row with its lock, the catalog as it sees it, and how samples are drawn."""
+
+    lock: Lock
+    catalog: Catalog
+    seed: str
+    every: bool
+
+    @property
+    def gpu(self) -> str:
+        return self.lock.request.gpu[0]
+
+    @property
+    def built(self) -> tuple[tuple[Component, LockedComponent], ...]:
+        """The components that something is built of."""
+        found = ((self.catalog.component(one.name), one) for one in self.lock.components)
+        return tuple(pair for pair in found if pair[0].kind not in AS_PUBLISHED and pair[0].run)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tree:
+    """A tree to try things in: its step, its source, and the edits in it, as the recipe says them and as they
+    are applied."""
+
+    step: Step
+    source: LockedComponent
+    edits: tuple[tuple[Edit, Edit], ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class Job:
+    """A component: the edits that its row `wants`, the trees, the steps in their order, and the trials of
+    each step by its name. `source` is the one that stands for the component itself; `left` are the parts of
+    which nothing can be tried, `reason` is why there is no tree."""
+
+    component: Component
+    locked: LockedComponent
+    wants: tuple[Edit, ...]
+    source: Source | None = None
+    trees: list[Tree] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    trials: dict[str, tuple[Ready, tuple[Trial, ...]]] = field(default_factory=dict)
+    left: list[Part] = field(default_factory=list)
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Maker:
+    """Makes the jobs of a row, `without` the edits that were found not to apply, by the key of their tree's
+    source."""
+
+    row: Row
+    book: Book
+    stand_ins: StandIns
+    without: Mapping[str, Sequence[Edit]]
+
+    def job(self, component: Component, locked: LockedComponent) -> Job:
+        """What is to be done for a component."""
+        wants = tuple(self._edits(component, locked.version, locked.kind))
+        job = Job(component=component, locked=locked, wants=wants)
+        rehearsal = self.book.of(component.name, locked.version)
+        if rehearsal is None:
+            job.reason = f"the catalog does not say how {component.name} {locked.version} is rehearsed"
+            job.left.append(_build(job.reason))
+            return job
+        groups = self._groups(rehearsal.trial, job)
+        if rehearsal.tree == "stand-in":
+            self._as_built(job, groups)
+        else:
+            self._of_source(job, rehearsal, groups)
+        if job.source is None or job.source.instead or job.source.locked.kind != "git":
+            for one in rehearsal.within:
+                if version_in(locked.version, one.versions):
+                    self._within(job, one)
+        return job
+
+    def _edits(self, component: Component, version: str, place: str) -> Iterator[Edit]:
+        """The edits that a build for the row's GPU has, as the recipe says them."""
+        beside = versions_of(self.row.lock) | {component.name: version}
+        for edit in edits_as_written(component.edit, version, place, beside):
+            if not edit.targets or self.row.gpu in edit.targets:
+                yield edit
+
+    def _groups(self, trials: Sequence[Trial], job: Job) -> Groups:
+        """The trials for the row's GPU by stand-in; what has none is left."""
+        found: dict[str, tuple[Ready, tuple[Trial, ...]]] = {}
+        rocm = self.book.rocm_of(self.row.lock.request.base)
+        for trial in trials:
+            if trial.targets and not any(fnmatchcase(self.row.gpu, one) for one in trial.targets):
+                continue
+            try:
+                ready = self.stand_ins.ready(self.book.stands_in(trial.on, rocm))
+            except RocwrightError as error:
+                job.left.append(untried(trial, f"{error.message} ({error.cause})"))
+                continue
+            before = found.get(ready.stand_in.name, (ready, ()))[1]
+            found[ready.stand_in.name] = ready, (*before, trial)
+        return found
+
+    def _of_source(self, job: Job, rehearsal: Rehearsal, groups: Groups) -> None:
+        """In the component's own source, or that of the nearest release, with its edits."""
+        component = job.component
+        ready = next(iter(groups.values()))[0] if groups else None
+        base = ready.stand_in.base if ready is not None else self.book.stand_in[0].base
+        found = source_of(
+            component,
+            job.locked.version,
+            self.row.lock.request.base,
+            rehearsal,
+            lambda *asked: self.stand_ins.source(base, *asked),
+        )
+        if isinstance(found, str):
+            job.reason = found
+            job.left += [untried(trial, found) for _, trials in groups.values() for trial in trials]
+            job.left += [] if groups else [_build(found)]
+            return
+        job.source = found
+        # those of a later phase go on a tree that the recipe's commands have prepared
+        edits = [
+            one for one in self._edits(component, found.locked.version, found.locked.kind) if not one.phase
+        ]
+        self._add(job, component.name, found.locked, [(one, one) for one in edits], groups)
+
+    def _within(self, job: Job, within: Within) -> None:
+        """In one of the trees that the component's own tree holds, from a source of its own."""
+        folder = f"{within.folder}/"
+        ours = [one for one in job.wants if within.edits and one.file.startswith(folder) and not one.phase]
+        groups = self._groups(within.trial, job)
+        try:
+            locked = self.stand_ins.source(
+                self.book.stand_in[0].base, job.component, within.version, (within.place,)
+            )
+        except (FetchError, NetworkError) as error:
+            reason = f"no source of {within.folder} can be had here: {why(error)}"
+            job.left += [untried(trial, reason) for _, trials in groups.values() for trial in trials]
+            return
+        moved = [(one, one.model_copy(update={"file": one.file.removeprefix(folder)})) for one in ours]
+        self._add(job, f"{job.component.name}-{within.folder.rpartition('/')[2]}", locked, moved, groups)
+
+    def _add(
+        self,
+        job: Job,
+        name: str,
+        locked: LockedComponent,
+        edits: Sequence[tuple[Edit, Edit]],
+        groups: Groups,
+    ) -> None:
+        """A tree, and its trials on each stand-in."""
+        source = source_step(name, locked)
+        pairs = [(written, one.for_targets(self.row.lock.request.gpu)) for written, one in edits]
+        refused = self.without.get(source.key, ())
+        applied = [one for _, one in pairs if one not in refused]
+        own = job.source is not None and locked is job.source.locked
+        version = locked.version if own else job.locked.version
+        tree = tree_step(name, locked, source, applied, version)
+        job.trees.append(Tree(step=tree, source=locked, edits=tuple(pairs)))
+        job.steps += [source, tree]
+        lock = self.row.lock
+        for ready, trials in groups.values():
+            around = base_of(lock, self.row.catalog)[0].env if ready.stand_in.rocm else ready.env
+            env = environment_of(job.component, job.locked, lock, around, present(lock))
+            step = trial_step(name, job.component, ready, tree, self._asked(trials), env)
+            job.steps += [*ready.steps, step]
+            job.trials[step.name] = ready, trials
+
+    def _as_built(self, job: Job, groups: Groups) -> None:
+        """In the tree of a stand-in's own plan, as it is built there."""
+        component = job.component
+        for name, (ready, trials) in groups.items():
+            built = ready.built(component.name)
+            if built is None or ready.lock is None:
+                job.left += [untried(trial, f"{name} does not build {component.name}") for trial in trials]
+                continue
+            locked = next(one for one in ready.lock.components if one.name == component.name)
+            same = locked.version == job.locked.version
+            told = f"{component.name} {locked.version} stands in for {job.locked.version}"
+            job.source = Source(locked=locked, instead="" if same else told)
+            before = ready.below([item.key for item in built.inputs])
+            source = next(item.key for item in built.inputs if item.name == "src")
+            tree = next(one for one in before if one.key == source)
+            there = [
+                one for step in before if isinstance(step.action, TreeAction) for one in step.action.edits
+            ]
+            edits = [
+                (one, one)
+                for one in self._edits(component, locked.version, locked.kind)
+                if one.for_targets(ready.lock.request.gpu) in there
+            ]
+            job.trees.append(Tree(step=tree, source=locked, edits=tuple(edits)))
+            env = environment_of(component, locked, ready.lock, ready.env, targets=self.row.gpu)
+            step = built_trial_step(component, ready, built, tree, self._asked(trials), env)
+            job.steps += [*before, step]
+            job.trials[step.name] = ready, trials
+
+    def _asked(self, trials: tuple[Trial, ...]) -> Wanted:
+        return Wanted(trials=trials, gpu=self.row.gpu, seed=self.row.seed, every=self.row.every)
+
+
+def _build(reason: str) -> Part:
+    """All of a build, of which nothing can be tried."""
+    return Part(part="configure", name="build", tried=0, all=1, reasons=(reason,))

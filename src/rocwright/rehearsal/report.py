@@ -1,0 +1,103 @@
+"""The report that a rehearsal step leaves: a stranger's tree wrote it, so it is read bounded and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationError
+
+from rocwheel.errors import CheckError
+from rocwheel.model import Frozen
+from rocwheel.units import printable
+from rocwright.provenance.safe_json import parse_json, read_bounded
+from rocwright.rehearsal.book import Trial
+from rocwright.rehearsal.result import Fault, Part
+
+LARGEST = 8 * 1024**2
+"""Bytes; ten thousand units with a line of each have some 5 MiB."""
+MOST_UNITS = 20_000
+
+Text = Annotated[str, Field(max_length=600)]
+
+
+class Unit(Frozen):
+    """One run of a trial's command: for which file and values, and what was wrong with it."""
+
+    trial: Annotated[int, Field(ge=0)]
+    unit: Text
+    ok: bool
+    detail: Text
+
+
+class Report(Frozen):
+    """What ran, how many units each trial has in all, and the versions of the root's tools."""
+
+    schema_version: Literal[1] = Field(alias="schema")
+    of: Annotated[tuple[Annotated[int, Field(ge=0, le=10**6)], ...], Field(max_length=200)]
+    units: Annotated[tuple[Unit, ...], Field(max_length=MOST_UNITS)]
+    tools: Annotated[dict[Annotated[str, Field(max_length=40)], Text], Field(max_length=40)]
+
+
+def read_report(path: Path, trials: int) -> Report:
+    """The report of a step that was given so many trials. Raises CheckError for what is none."""
+    try:
+        data = parse_json(read_bounded(path, LARGEST, "report of a rehearsal"), "report of a rehearsal")
+        found = Report.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise _refused(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    ran = [0] * trials
+    if len(found.of) != trials or any(one.trial >= trials for one in found.units):
+        raise _refused(f"it tells of other trials than the {trials} that were asked for")
+    for one in found.units:
+        ran[one.trial] += 1
+    if any(ran[at] > all_ for at, all_ in enumerate(found.of)):
+        raise _refused("it tells of more units than there are")
+    return found
+
+
+def _refused(cause: str) -> CheckError:
+    return CheckError(
+        "the report of a rehearsal cannot be taken",
+        cause=printable(cause)[:300],
+        next_step="read the step's log: the tree that was rehearsed may have written over its report",
+    )
+
+
+def parts_of(report: Report, trials: Sequence[Trial]) -> list[Part]:
+    """The report, trial by trial; a trial that found nothing to run is a fault of its own."""
+    found = []
+    for number, trial in enumerate(trials):
+        ran = [one for one in report.units if one.trial == number]
+        left = report.of[number] - len(ran)
+        faults = [Fault(name=printable(one.unit), detail=printable(one.detail)) for one in ran if not one.ok]
+        if not report.of[number] and trial.absent:
+            found.append(untried(trial, trial.absent))
+            continue
+        if not report.of[number]:
+            detail = f"no file matches {', '.join(trial.files)}"
+            found.append(_part(trial, tried=1, all_=1, failed=(Fault(name=trial.name, detail=detail),)))
+            continue
+        reasons = (f"{left} {trial.name}: a sample; --all tries each",) if left else ()
+        found.append(
+            _part(trial, tried=len(ran), all_=report.of[number], failed=tuple(faults), reasons=reasons)
+        )
+    return found
+
+
+def untried(trial: Trial, reason: str) -> Part:
+    """A trial that could not be run; how many units it has is not known, so that it counts as one."""
+    return _part(trial, tried=0, all_=1, reasons=(reason,))
+
+
+def _part(
+    trial: Trial,
+    *,
+    tried: int,
+    all_: int,
+    failed: tuple[Fault, ...] = (),
+    reasons: tuple[str, ...] = (),
+) -> Part:
+    return Part(part=trial.part, name=trial.name, tried=tried, all=all_, failed=failed, reasons=reasons)

@@ -1,0 +1,88 @@
+"""What came of a rehearsal, counted: every part tried n of m, with the reason for the rest."""
+
+from __future__ import annotations
+
+from rocwheel.model import Frozen
+from rocwright.rehearsal.book import PartName
+
+
+class Fault(Frozen):
+    """Something that did not go well: the edit, the file or what was imported, and what was said."""
+
+    name: str
+    detail: str
+
+
+class Part(Frozen):
+    """One kind of trial of a component: `tried` of `all`, what of these failed, and why the rest was not
+    tried."""
+
+    part: PartName
+    name: str
+    tried: int
+    all: int
+    failed: tuple[Fault, ...] = ()
+    reasons: tuple[str, ...] = ()
+
+    def __add__(self, other: Part) -> Part:
+        """Both together, under the name of the first."""
+        return self.model_copy(
+            update={
+                "tried": self.tried + other.tried,
+                "all": self.all + other.all,
+                "failed": (*self.failed, *other.failed),
+                "reasons": tuple(dict.fromkeys((*self.reasons, *other.reasons))),
+            }
+        )
+
+
+class Rehearsed(Frozen):
+    """A component of a row: the version that the row has, from where its source was taken, and its parts.
+
+    `on` are the stand-ins, in words, `differs` how they and the source differ from what the row has.
+    """
+
+    component: str
+    version: str
+    source: str = ""
+    on: tuple[str, ...] = ()
+    differs: tuple[str, ...] = ()
+    tools: dict[str, str] = {}
+    parts: tuple[Part, ...] = ()
+
+
+class RowRehearsed(Frozen):
+    """A row, and all of its components that are built; `problem` says why nothing could be tried."""
+
+    row: str
+    stack: str
+    gpu: str
+    base: str
+    components: tuple[Rehearsed, ...] = ()
+    problem: str = ""
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return tuple(part for one in self.components for part in one.parts)
+
+    @property
+    def tried(self) -> int:
+        return sum(one.tried for one in self.parts)
+
+    @property
+    def all(self) -> int:
+        return sum(one.all for one in self.parts)
+
+    @property
+    def failed(self) -> tuple[Fault, ...]:
+        return tuple(fault for one in self.parts for fault in one.failed)
+
+    @property
+    def word(self) -> str:
+        """What may be said of it, and no more."""
+        if not self.tried:
+            return "not rehearsed"
+        counted = f"{self.tried} of {self.all}"
+        if self.failed:
+            return f"rehearsal failed ({len(self.failed)} of {self.tried} tried)"
+        return f"rehearsed in part ({counted})" if self.tried < self.all else f"rehearsed ({counted})"

@@ -1,0 +1,36 @@
+"""The rows that can be rehearsed, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from rocwheel.errors import InputError
+from rocwright.catalog.load import Catalog
+from rocwright.resolve.model import Request
+from rocwright.resolve.shipped import request_of, rows
+
+
+def rows_by_name(catalog: Catalog) -> dict[str, Request]:
+    """Every row of every stack, by the name that it has as a row."""
+    return {one.name: one for one in (request_of(stack, row) for stack, row in rows(catalog))}
+
+
+def asked_rows(catalog: Catalog, names: Sequence[str]) -> list[Request]:
+    """The rows of these names, where a stack's name stands for all of its rows; all, where none is named.
+
+    Raises InputError for a name that is neither.
+    """
+    known = rows_by_name(catalog)
+    found: dict[str, Request] = {}
+    for name in names or known:
+        ours = {row: one for row, one in known.items() if name in (row, one.stack)}
+        if not ours:
+            near = get_close_matches(name, [*known, *catalog.stacks], n=3) or [*known][:3]
+            raise InputError(
+                f"there is no row {name}",
+                cause=f"there are {', '.join(near)}",
+                next_step="rocwright stacks lists the rows; a row is named STACK_GPU_BASE",
+            )
+        found |= ours
+    return list(found.values())

@@ -1,0 +1,255 @@
+"""Rehearses rows: makes stand-ins ready, runs the steps, reads the reports, and keeps the evidence."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rocwheel.errors import PatchError, RocwrightError
+from rocwright.catalog.load import Catalog
+from rocwright.execution.disk import check_room
+from rocwright.execution.estimate import expected
+from rocwright.execution.options import Options
+from rocwright.execution.options import Outcome as Ran
+from rocwright.execution.progress import Progress
+from rocwright.execution.runs import UnderWay
+from rocwright.farm.executors import run_steps
+from rocwright.home import Home
+from rocwright.model.edits import Edit
+from rocwright.model.steps import Plan, Step, TreeAction
+from rocwright.plan.decide import State, decide
+from rocwright.project import Project, project_of
+from rocwright.records.model import REHEARSAL, Finding, StepRun, now
+from rocwright.rehearsal.book import Book, read_book
+from rocwright.rehearsal.edits import counted, judged
+from rocwright.rehearsal.jobs import Job, Maker, Row, Tree
+from rocwright.rehearsal.report import Report, parts_of, read_report, untried
+from rocwright.rehearsal.result import Fault, Part, Rehearsed, RowRehearsed
+from rocwright.rehearsal.stand_ins import StandIns
+from rocwright.rehearsal.steps import REPORT
+from rocwright.resolve.aliases import catalog_for
+from rocwright.resolve.model import Lock, Request
+from rocwright.resolve.shipped import shipped_lock
+
+ROUNDS = 2
+"""A tree whose edits do not all apply is made once more, with those that do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class How:
+    """`every`: all files, and no sample of them; `seed`: of the samples; `anew`: archives and indexes are
+    asked again for stand-ins and sources."""
+
+    every: bool = False
+    seed: str = "1"
+    anew: bool = False
+
+
+class Rehearser:
+    """Rehearses one row after the other; stand-ins are made ready once."""
+
+    def __init__(self, catalog: Catalog, home: Home, options: Options, how: How, progress: Progress) -> None:
+        self.catalog, self.home, self.options = catalog, home, options
+        self.how, self.progress = how, progress
+        self.book: Book = read_book(catalog)
+        self.stand_ins: StandIns | None = None
+
+    def row(self, request: Request) -> RowRehearsed:
+        """Raises what running steps raises: no sandbox, no room, Ctrl-C."""
+        told = RowRehearsed(row=request.name, stack=request.stack, gpu=request.gpu[0], base=request.base)
+        try:
+            lock = shipped_lock(self.catalog, request)
+        except RocwrightError as error:
+            return told.model_copy(update={"problem": f"{error.message}: {error.cause}"})
+        if lock is None:
+            return told.model_copy(update={"problem": "no lock comes with rocwright for this row"})
+        catalog = catalog_for(request, self.catalog)
+        row = Row(lock=lock, catalog=catalog, seed=self.how.seed, every=self.how.every)
+        if not row.built:
+            return told.model_copy(update={"problem": "nothing is built: it is taken as published"})
+        project = project_of(request, Path.cwd(), self.home)
+        with UnderWay(
+            "rehearse", request, self.home, self.progress.say, lock=lock, variant=project.variant
+        ) as under_way:
+            told = told.model_copy(update={"components": self._components(row, project, under_way)})
+            _note(under_way, told)
+            under_way.ended("failed" if told.failed else "rehearsed", findings=_findings(told))
+        return told
+
+    def _components(self, row: Row, project: Project, under_way: UnderWay) -> tuple[Rehearsed, ...]:
+        self.stand_ins = self.stand_ins or StandIns(
+            catalog=self.catalog,
+            home=self.home,
+            store=project.store,
+            say=self.progress.say,
+            anew=self.how.anew,
+        )
+        without: dict[str, list[Edit]] = {}
+        faults: dict[str, list[Fault]] = {}
+        for _ in range(ROUNDS):
+            maker = Maker(row=row, book=self.book, stand_ins=self.stand_ins, without=without)
+            jobs = [maker.job(component, locked) for component, locked in row.built]
+            ran = self._run(jobs, project, under_way)
+            drifted = {name for name, error in ran.failures if isinstance(error, PatchError)}
+            for job in jobs:
+                for tree in job.trees:
+                    if tree.step.name in drifted:
+                        found = _drifted(tree, project, row)
+                        without[tree.step.inputs[0].key] = [edit for edit, _ in found]
+                        faults.setdefault(job.component.name, []).extend(fault for _, fault in found)
+            if not drifted:
+                break
+        rocm = self.book.rocm_of(row.lock.request.base)
+        reports = {job.component.name: self._reports(job, project, ran) for job in jobs}
+        return tuple(
+            _told(row.lock, rocm, job, reports[job.component.name], faults.get(job.component.name, ()))
+            for job in jobs
+        )
+
+    def _run(self, jobs: Iterable[Job], project: Project, under_way: UnderWay) -> Ran:
+        steps = {step.key: step for job in jobs for step in job.steps}
+        wanted = tuple(name for job in jobs for name in job.trials)
+        # a tree without trials shows whether its edits apply
+        wanted += tuple(tree.step.name for job in jobs for tree in job.trees)
+        if not steps:
+            return Ran()
+        plan = Plan(steps=tuple(steps.values()), artifacts=wanted)
+        decisions = decide(plan, project.store)
+        if not any(one.state is State.RUN for one in decisions):
+            return Ran()
+        check_room(decisions, self.home)
+        return run_steps(
+            decisions,
+            project.store,
+            self.home,
+            self.options,
+            under_way.folder,
+            expected(project, decisions),
+            self.progress,
+            under_way,
+        )
+
+    def _reports(self, job: Job, project: Project, ran: Ran) -> list[tuple[str, Report | str]]:
+        """What each step of a component reported, or why it could not, by its name."""
+        found: list[tuple[str, Report | str]] = []
+        steps = {step.name: step for step in job.steps}
+        for name, (_, trials) in job.trials.items():
+            record = project.store.record(steps[name].key)
+            if record is None:
+                found.append((name, _why(steps[name], ran)))
+                continue
+            [output] = [one for one in record.outputs if one.name == REPORT.name]
+            try:
+                found.append((name, read_report(project.store.verified(output.sha256), len(trials))))
+            except RocwrightError as error:
+                found.append((name, f"{error.message}: {error.cause}"))
+        return found
+
+
+def _drifted(tree: Tree, project: Project, row: Row) -> list[tuple[Edit, Fault]]:
+    """The edits of a tree that do not apply to it, and what is wrong with each."""
+    action, record = tree.step.action, project.store.record(tree.step.inputs[0].key)
+    assert isinstance(action, TreeAction)
+    if record is None:
+        return []
+    found = judged(action, record.outputs, project.store, row.lock.request.gpu)
+    return [(one.edit, Fault(name=one.edit.subject, detail=one.what or one.cause)) for one in found]
+
+
+def _why(step: Step, ran: Ran) -> str:
+    """Why a step has no report: its own failure, else the first of the run."""
+    errors = dict(ran.failures)
+    error = errors.get(step.name) or next(iter(errors.values()), None)
+    return f"{error.message}: {error.cause}" if error is not None else "it was not run"
+
+
+def _told(
+    lock: Lock, rocm: str, job: Job, reports: Sequence[tuple[str, Report | str]], faults: Sequence[Fault]
+) -> Rehearsed:
+    """A component as it went."""
+    locked = job.source.locked if job.source is not None else None
+    parts: list[Part] = []
+    if job.wants:
+        applied = [written for tree in job.trees for written, _ in tree.edits]
+        if locked is None and not applied:
+            parts.append(Part(part="edits", name="edits", tried=0, all=len(job.wants), reasons=(job.reason,)))
+        else:
+            source = locked or job.trees[0].source
+            parts.append(counted(job.wants, applied, faults, source.version, source.kind))
+    tools: dict[str, str] = {}
+    for name, report in reports:
+        _, trials = job.trials[name]
+        if isinstance(report, str):
+            parts += [untried(trial, report) for trial in trials]
+        else:
+            parts += parts_of(report, trials)
+            tools |= report.tools
+    parts += job.left
+    ready = [ready for ready, _ in job.trials.values()]
+    return Rehearsed(
+        component=job.component.name,
+        version=job.locked.version,
+        source=locked.place if locked is not None else "",
+        on=tuple(f"{one.stand_in.base} ({one.stand_in.name})" for one in ready),
+        differs=tuple(dict.fromkeys(_differs(lock, job, rocm))),
+        tools=tools,
+        parts=tuple(parts),
+    )
+
+
+def _differs(lock: Lock, job: Job, rocm: str) -> Iterable[str]:
+    """How the stand-ins and the source differ from what the row has, in words."""
+    if job.source is not None and job.source.instead:
+        yield job.source.instead
+    for ready, _ in job.trials.values():
+        one = ready.stand_in
+        if one.base != lock.request.base:
+            yield f"base: {one.base} for {lock.request.base}"
+        if one.rocm and rocm and one.rocm != rocm:
+            yield f"ROCm in {one.rocm} for {rocm}"
+        had = ready.lock.versions if ready.lock is not None else {}
+        for name, version in had.items():
+            wanted = lock.versions.get(name, version)
+            if name != job.component.name and name in lock.versions and wanted != version:
+                yield f"{name}: {version} for {wanted}"
+
+
+def _findings(told: RowRehearsed) -> list[Finding]:
+    return [
+        Finding(
+            component=one.component,
+            check="rehearse",
+            name=f"{part.part}: {part.name}",
+            ok=not part.failed,
+            absent=not part.tried,
+            detail=f"{part.tried} of {part.all}"
+            + "".join(f"; {fault.name}: {fault.detail}" for fault in part.failed[:3]),
+            when=now(),
+            machine=platform.node(),
+        )
+        for one in told.components
+        for part in one.parts
+    ]
+
+
+def _note(under_way: UnderWay, told: RowRehearsed) -> None:
+    """The parts as they stand in the record of the run, where any was tried."""
+    if not told.tried:
+        return
+    for one in told.components:
+        for part in one.parts:
+            error = {"class": "check", "message": part.failed[0].detail} if part.failed else {}
+            under_way.note(
+                StepRun(
+                    name=f"rehearsed/{one.component}: {part.name}",
+                    key="",
+                    outcome="failed" if part.failed else "ok",
+                    error=error,
+                    component=one.component,
+                    kind=REHEARSAL,
+                    counted=part.all,
+                    tried=part.tried,
+                )
+            )

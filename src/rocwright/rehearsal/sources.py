@@ -1,0 +1,54 @@
+"""The source that a component of a row is rehearsed with: its own, or that of the nearest release."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rocwheel.errors import FetchError, NetworkError
+from rocwright.catalog.model import Component
+from rocwright.catalog.place import Place
+from rocwright.model.versions import version_in
+from rocwright.rehearsal.book import Rehearsal
+from rocwright.resolve.model import LockedComponent
+
+Find = Callable[[Component, str, Sequence[Place]], LockedComponent]
+"""Finds the exact source of a version; raises FetchError or NetworkError."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """The exact source, and why it is not that of the row's own version; "" where it is."""
+
+    locked: LockedComponent
+    instead: str = ""
+
+
+def source_of(
+    component: Component, version: str, base: str, rehearsal: Rehearsal, find: Find
+) -> Source | str:
+    """The source to rehearse a version with, as it is built on `base`; or why there is none."""
+    release = component.released(version)
+    places = [*release.for_base(base).places]
+    places += [one for one in release.every_place if one not in places]
+    reasons: list[str] = []
+    try:
+        return Source(locked=find(component, version, tuple(places)))
+    except (FetchError, NetworkError) as error:
+        reasons.append(why(error))
+    for nearest in rehearsal.nearest:
+        if version_in(version, nearest.versions):
+            try:
+                found = find(component, nearest.version, (nearest.place,))
+            except (FetchError, NetworkError) as error:
+                reasons.append(why(error))
+                continue
+            told = f"{component.name} {nearest.version} stands in for {version} ({nearest.why})"
+            return Source(locked=found, instead=told)
+    return f"no source of {component.name} {version} can be had here: {reasons[0]}"
+
+
+def why(error: FetchError | NetworkError) -> str:
+    """What the first places answered, in a line."""
+    lines = [line.removeprefix("- ") for line in error.detail.splitlines()]
+    return "; ".join(lines[:3]) or error.message

@@ -1,0 +1,154 @@
+"""A stand-in made ready: the steps of its root, and the plan of what it is like."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from rocwheel.errors import InputError
+from rocwright.catalog.load import Catalog
+from rocwright.catalog.model import Component
+from rocwright.catalog.place import Place
+from rocwright.flow import lock as make_new_lock
+from rocwright.home import Home
+from rocwright.machine.architecture import host_architecture
+from rocwright.model.steps import Plan, Step
+from rocwright.plan.make import make_plan
+from rocwright.plan.roots import root_steps
+from rocwright.project import Project, project_of
+from rocwright.rehearsal.book import StandIn
+from rocwright.rehearsal.kept import kept
+from rocwright.resolve.aliases import catalog_for
+from rocwright.resolve.files import read_lock
+from rocwright.resolve.model import Lock, LockedComponent, LockedRoot
+from rocwright.resolve.network import NetworkUpstream
+from rocwright.store.model import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """A stand-in that can be planned with: the steps that make its root, the last of which is the root
+    itself; the plan and lock of the request that it is like, None where it is like none."""
+
+    stand_in: StandIn
+    steps: tuple[Step, ...]
+    compiler_reads: tuple[str, ...]
+    env: Mapping[str, str]
+    plan: Plan | None = None
+    lock: Lock | None = None
+
+    @property
+    def root(self) -> Step:
+        return self.steps[-1]
+
+    def built(self, component: str) -> Step | None:
+        """The step that builds a component in the plan that it is like."""
+        steps = self.plan.steps if self.plan is not None else ()
+        return next((one for one in steps if one.name == component), None)
+
+    def below(self, keys: Sequence[str]) -> tuple[Step, ...]:
+        """The steps with these keys, and those that they need, in the plan's order."""
+        by_key = {one.key: one for one in self.plan.steps} if self.plan is not None else {}
+        waiting, seen = list(keys), set[str]()
+        while waiting:
+            key = waiting.pop()
+            if key in by_key and key not in seen:
+                seen.add(key)
+                waiting += [item.key for item in by_key[key].inputs]
+        return tuple(one for key, one in by_key.items() if key in seen)
+
+
+@dataclass(slots=True, kw_only=True)
+class StandIns:
+    """Makes stand-ins ready, each once; what archives and indexes said is kept, unless asked `anew`."""
+
+    catalog: Catalog
+    home: Home
+    store: Store
+    say: Callable[[str], None]
+    anew: bool = False
+    _ready: dict[str, Ready] = field(default_factory=dict)
+
+    def ready(self, stand_in: StandIn) -> Ready:
+        """Raises what resolving raises."""
+        if stand_in.name not in self._ready:
+            make = self._of_packages if stand_in.like is None else self._like
+            self._ready[stand_in.name] = make(stand_in)
+        return self._ready[stand_in.name]
+
+    def source(
+        self, base: str, component: Component, version: str, places: Sequence[Place]
+    ) -> LockedComponent:
+        """The exact source of a component, from the first place that has it.
+
+        Raises FetchError, NetworkError.
+        """
+        question = [base, component.name, version, [one.model_dump(mode="json") for one in places]]
+
+        def find() -> LockedComponent:
+            self.say(f"rehearse: the source of {component.name} {version}")
+            with self._upstream(base) as upstream:
+                return upstream.component(component, version, places)
+
+        return kept(self.home.rehearsals, LockedComponent, question, find, anew=self.anew)
+
+    def _upstream(self, base: str) -> NetworkUpstream:
+        found, release = self.catalog.base(base)
+        ours = (self.catalog, self.store, self.home, self.say)
+        return NetworkUpstream(found, release, *ours, architecture=host_architecture())
+
+    def _of_packages(self, stand_in: StandIn) -> Ready:
+        base, release = self.catalog.base(stand_in.base)
+        wanted = tuple(sorted({*base.common, *self.catalog.system_packages(base, stand_in.system)}))
+
+        def find() -> LockedRoot:
+            self.say(f"rehearse: the packages of {stand_in.base} for {stand_in.name}")
+            with self._upstream(stand_in.base) as upstream:
+                return upstream.root("build", base, release, wanted)
+
+        question = [stand_in.base, wanted, host_architecture().value]
+        root = kept(self.home.rehearsals, LockedRoot, question, find, anew=self.anew)
+        return Ready(
+            stand_in=stand_in,
+            steps=root_steps(root, self.catalog),
+            compiler_reads=base.compiler_reads,
+            env=base.env,
+        )
+
+    def _like(self, stand_in: StandIn) -> Ready:
+        assert stand_in.like is not None
+        catalog = catalog_for(stand_in.like, self.catalog)
+        project = replace(project_of(stand_in.like, Path.cwd(), self.home), catalog=catalog)
+        ours = replace(project, lock_path=self.home.rehearsals / project.lock_path.name)
+        # a build of the same may have its root and trees in the store
+        before = () if self.anew else (project, ours)
+        found = next((one for one in map(_locked, before) if one is not None), None)
+        if found is None:
+            ours.lock_path.parent.mkdir(parents=True, exist_ok=True)
+            found = _planned(ours, make_new_lock(ours, self.say))
+        lock, plan = found
+        base, _ = catalog.base(stand_in.base)
+        ready = Ready(
+            stand_in=stand_in,
+            steps=(),
+            compiler_reads=base.compiler_reads,
+            env=base.env,
+            plan=plan,
+            lock=lock,
+        )
+        root = next(one for one in plan.steps if one.name == "root/build")
+        return replace(ready, steps=(*(one for one in ready.below([root.key]) if one != root), root))
+
+
+def _locked(project: Project) -> tuple[Lock, Plan] | None:
+    """A lock of before and its plan, where there is one that is whole and still fits the recipes."""
+    with contextlib.suppress(InputError):
+        lock = read_lock(project.lock_path, project.request)
+        return None if lock.pending else _planned(project, lock)
+    return None
+
+
+def _planned(project: Project, lock: Lock) -> tuple[Lock, Plan]:
+    return lock, make_plan(lock, project.catalog)

@@ -1,0 +1,167 @@
+"""The steps of a rehearsal: source, edited tree, and one step for each stand-in that tries what it can."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rocwheel.errors import InputError
+from rocwheel.files.atomic import sha256_file
+from rocwright.catalog.folders import DATA
+from rocwright.catalog.model import Component
+from rocwright.execution.run import GUARDS
+from rocwright.model.edits import Edit
+from rocwright.model.steps import (
+    About,
+    FetchAction,
+    Input,
+    OutputSpec,
+    Resources,
+    RunAction,
+    Step,
+    TreeAction,
+)
+from rocwright.plan.make import TREE
+from rocwright.rehearsal.book import Trial
+from rocwright.rehearsal.stand_ins import Ready
+from rocwright.resolve.model import LockedComponent
+
+PROGRAMS = ("rehearse.py", "import_edited.py")
+"""What runs in the sandbox, of the folder that every sandbox sees."""
+
+REPORT = OutputSpec(name="report", pattern="report.json")
+
+STEP = "rehearse/"
+"""How the names of these steps begin."""
+
+MEMORY = 2 * 1024**3
+SECONDS = 120.0
+LIMIT = 4 * 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a step is to try: the trials, the row's GPU, the seed of samples, and whether there are none."""
+
+    trials: tuple[Trial, ...]
+    gpu: str
+    seed: str
+    every: bool
+
+
+def source_step(name: str, locked: LockedComponent) -> Step:
+    """Fetch a source."""
+    return Step(
+        name=f"source/{name}",
+        component=locked.name,
+        action=FetchAction(files=locked.files),
+        resources=Resources(disk=sum(pin.size for pin in locked.files), seconds=5),
+    )
+
+
+def tree_step(name: str, locked: LockedComponent, source: Step, edits: Sequence[Edit], version: str) -> Step:
+    """The source unpacked, with these edits of a `version` of the component."""
+    return Step(
+        name=f"tree/{name}",
+        component=locked.name,
+        action=TreeAction(
+            subdir=locked.subdir,
+            series=locked.series,
+            packaging=locked.packaging,
+            edits=tuple(edits),
+            version=version,
+        ),
+        inputs=(Input(name="source", key=source.key, output="*"),),
+        resources=Resources(disk=TREE * sum(pin.size for pin in locked.files), seconds=5, limit=3600),
+    )
+
+
+def trial_step(
+    name: str, component: Component, ready: Ready, tree: Step, wanted: Wanted, env: Mapping[str, str]
+) -> Step:
+    """Try them on a stand-in, in an edited tree, with the recipe's environment.
+
+    Raises InputError for a trial of the recipe's own commands, where it does not say which of them configure.
+    """
+    before = component.run[: component.resume - 1] if component.resume else ()
+    return _step(name, component, ready, tree, wanted, env, before)
+
+
+def built_trial_step(
+    component: Component,
+    ready: Ready,
+    built: Step,
+    tree: Step,
+    wanted: Wanted,
+    env: Mapping[str, str],
+) -> Step:
+    """Try them in the tree of a stand-in's own plan, with the Python environment of the step that builds the
+    component there."""
+    action = built.action
+    assert isinstance(action, RunAction)
+    setup = action.commands[: len(action.commands) - len(component.run)]
+    before = action.commands[len(setup) : action.resume - 1] if action.resume else ()
+    step = _step(component.name, component, ready, tree, wanted, env, before, setup)
+    assert isinstance(step.action, RunAction)
+    inputs = [one for one in built.inputs if one.name != "src"]
+    return step.model_copy(
+        update={
+            "action": step.action.model_copy(update={"install": action.install, "python": action.python}),
+            "inputs": (*inputs, Input(name="src", key=tree.key, output="tree")),
+        }
+    )
+
+
+def _step(
+    name: str,
+    component: Component,
+    ready: Ready,
+    tree: Step,
+    wanted: Wanted,
+    env: Mapping[str, str],
+    configure: Sequence[str],
+    setup: Sequence[str] = (),
+) -> Step:
+    trials = [_asked(component.name, one, configure) for one in wanted.trials]
+    asked = {"seed": wanted.seed, "all": wanted.every, "trials": trials}
+    mine = {
+        "REHEARSAL": json.dumps(asked, sort_keys=True),
+        "REHEARSAL_PROGRAMS": " ".join(sha256_file(DATA / "guards" / one) for one in PROGRAMS),
+        "GPU": wanted.gpu,
+        "SETUP": "\n".join(component.setup),
+    }
+    return Step(
+        name=f"{STEP}{name}-{ready.stand_in.name}",
+        component=component.name,
+        action=RunAction(
+            commands=(*setup, f"python3 {GUARDS}/{PROGRAMS[0]}"),
+            env={**env, **mine},
+            outputs=(REPORT,),
+            compiler_reads=ready.compiler_reads,
+        ),
+        inputs=(
+            Input(name="root", key=ready.root.key, output="root"),
+            Input(name="src", key=tree.key, output="tree"),
+        ),
+        resources=Resources(cores=64, memory=MEMORY, disk=1024**3, seconds=SECONDS, limit=LIMIT),
+        about=About(base=ready.stand_in.base, targets=(wanted.gpu,), architecture=_architecture(ready)),
+    )
+
+
+def _architecture(ready: Ready) -> str:
+    return ready.root.about.architecture
+
+
+def _asked(component: str, trial: Trial, configure: Sequence[str]) -> dict[str, object]:
+    """A trial as the program in the sandbox reads it."""
+    run = trial.run or "\n".join(configure)
+    if not run:
+        raise InputError(
+            f"the trial {trial.name!r} of {component} has nothing to run",
+            cause="it names no command, and the recipe does not say which of its own configure (`resume`)",
+            next_step="give it a `run`",
+        )
+    keys = ("name", "files", "each", "says", "never", "sample", "seconds")
+    said = trial.model_dump(mode="json", include=set(keys))
+    return said | {"run": run}
