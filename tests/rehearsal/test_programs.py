@@ -15,7 +15,16 @@ from rocwheel_samples.trees import write_tree
 from rocwright.catalog.folders import DATA
 from rocwright.rehearsal.report import Report, read_report
 
-TRIAL: dict[str, Any] = {"files": [], "each": {}, "says": [], "never": [], "sample": 2, "seconds": 30}
+TRIAL: dict[str, Any] = {
+    "files": [],
+    "skip": [],
+    "always": [],
+    "each": {},
+    "says": [],
+    "never": [],
+    "sample": 2,
+    "seconds": 30,
+}
 
 
 def rehearse(
@@ -68,6 +77,19 @@ def test_a_sample_is_that_of_its_seed_and_the_rest_is_counted(tmp_path: Path) ->
     assert drawn("1") == drawn("1")
     assert len({frozenset(drawn(str(seed))) for seed in range(4)}) > 1
     assert len(drawn("1", every=True)) == 30
+
+
+def test_some_files_are_never_tried_and_others_are_in_each_sample(tmp_path: Path) -> None:
+    write_tree(tmp_path, {f"{number}.c": "" for number in range(30)})
+    files = {"files": ["*.c"], "skip": ["1*.c"], "always": ["7.c"]}
+    for seed in "123":
+        report = rehearse(tmp_path, {"run": "true", **files}, seed=seed)
+        assert report is not None
+        names = {one.unit for one in report.units}
+        assert report.of == (19,)
+        assert len(names) == 2
+        assert "7.c" in names
+        assert not {one for one in names if one.startswith("1")}
 
 
 def test_a_failure_is_told_by_its_error(tmp_path: Path) -> None:

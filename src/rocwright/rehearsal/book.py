@@ -68,14 +68,16 @@ class Trial(Frozen):
     """One thing to try in the tree of a component, once for each file and each value.
 
     `run` is for a shell; "" stands for the recipe's own commands before the one that it may resume from. It
-    sees a file of those that the globs `files` match as $FILE, a value of each variable in `each`, and the
-    row's GPU as $GPU. It went well if it ends with 0, and its output has a match of each regex in `says`, and
-    none of those in `never`. `on` are stand-ins, of which the first that has ROCm where the row's base has it
-    is taken, else the first; one without ROCm stands in for any. `targets` are globs of GPUs that it is for,
-    none for all. Of the files `sample` are drawn, unless all are asked for; `absent` says why a source may
-    have none of them. `seconds` is the limit of one. The trials of a stand-in run one after the other, the
-    units of each at the same time. $SETUP are the commands that the recipe wants before those of who builds
-    on it.
+    sees a file of those that the globs `files` match, and none in `skip`, as $FILE, a value of each variable
+    in `each`, and the row's GPU as $GPU. $SETUP are the commands that the recipe wants before those of who
+    builds on it. It went well if it ends with 0, and its output has a match of each regex in `says`, and none
+    of those in `never`.
+
+    `on` are stand-ins, of which the first that has ROCm where the row's base has it is taken, else the first;
+    one without ROCm stands in for any. `targets` are globs of GPUs that it is for, none for all. Of the files
+    `sample` are drawn, those in `always` among them, unless all are asked for; `absent` says why a source may
+    have none. `seconds` is the limit of one. The trials of a stand-in run one after the other, the units of
+    each at the same time.
     """
 
     part: PartName
@@ -83,6 +85,8 @@ class Trial(Frozen):
     on: Annotated[tuple[str, ...], Field(min_length=1)]
     run: str = ""
     files: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    always: tuple[str, ...] = ()
     each: dict[str, tuple[str, ...]] = {}
     targets: tuple[str, ...] = ()
     says: tuple[str, ...] = ()
@@ -96,8 +100,9 @@ class Trial(Frozen):
 class Within(Frozen):
     """A tree in a folder of the component's own, from a source of its own: for sources that leave it out.
 
-    `version` is what the place calls it; it stands in for versions of the component in a range. The
-    component's edits of files in that folder go on it, unless `edits` says that it is too new for them.
+    `version` is what the place calls it, without what stands behind a `~`; it stands in for versions of the
+    component in a range. The component's edits of files in that folder go on it, unless `edits` says that it
+    is too new for them.
     """
 
     folder: str

@@ -37,9 +37,11 @@ def counted(
 
 
 def _why_not(edit: Edit, version: str, place: str) -> str:
+    if not place:
+        return "no tree that has the file can be had here"
     if edit.places and place not in edit.places:
         return f"only for the tree of {' or '.join(edit.places)}, and this one is of {place}"
-    return f"not for {version}" if edit.versions else "not applied to this tree"
+    return "applied after commands that were not run" if edit.phase else f"not for {version} of this tree"
 
 
 def judged(

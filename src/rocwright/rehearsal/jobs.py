@@ -122,7 +122,8 @@ class Maker:
             try:
                 ready = self.stand_ins.ready(self.book.stands_in(trial.on, rocm))
             except RocwrightError as error:
-                job.left.append(untried(trial, f"{error.message} ({error.cause})"))
+                job.reason = f"{error.message} ({error.cause})"
+                job.left.append(untried(trial, job.reason))
                 continue
             before = found.get(ready.stand_in.name, (ready, ()))[1]
             found[ready.stand_in.name] = ready, (*before, trial)
@@ -164,6 +165,7 @@ class Maker:
         except (FetchError, NetworkError) as error:
             reason = f"no source of {within.folder} can be had here: {why(error)}"
             job.left += [untried(trial, reason) for _, trials in groups.values() for trial in trials]
+            job.reason = job.reason or reason
             return
         moved = [(one, one.model_copy(update={"file": one.file.removeprefix(folder)})) for one in ours]
         self._add(job, f"{job.component.name}-{within.folder.rpartition('/')[2]}", locked, moved, groups)

@@ -155,7 +155,10 @@ def _drifted(tree: Tree, project: Project, row: Row) -> list[tuple[Edit, Fault]]
     if record is None:
         return []
     found = judged(action, record.outputs, project.store, row.lock.request.gpu)
-    return [(one.edit, Fault(name=one.edit.subject, detail=one.what or one.cause)) for one in found]
+    return [
+        (one.edit, Fault(name=one.edit.subject, detail=one.what or f"it changes nothing: {one.cause}"))
+        for one in found
+    ]
 
 
 def _why(step: Step, ran: Ran) -> str:
@@ -176,8 +179,9 @@ def _told(
         if locked is None and not applied:
             parts.append(Part(part="edits", name="edits", tried=0, all=len(job.wants), reasons=(job.reason,)))
         else:
-            source = locked or job.trees[0].source
-            parts.append(counted(job.wants, applied, faults, source.version, source.kind))
+            version = locked.version if locked is not None else job.locked.version
+            place = locked.kind if locked is not None else ""
+            parts.append(counted(job.wants, applied, faults, version, place))
     tools: dict[str, str] = {}
     for name, report in reports:
         _, trials = job.trials[name]
@@ -192,7 +196,7 @@ def _told(
         component=job.component.name,
         version=job.locked.version,
         source=locked.place if locked is not None else "",
-        on=tuple(f"{one.stand_in.base} ({one.stand_in.name})" for one in ready),
+        on=tuple(dict.fromkeys(f"{one.stand_in.base} ({one.stand_in.name})" for one in ready)),
         differs=tuple(dict.fromkeys(_differs(lock, job, rocm))),
         tools=tools,
         parts=tuple(parts),

@@ -162,6 +162,6 @@ def _asked(component: str, trial: Trial, configure: Sequence[str]) -> dict[str, 
             cause="it names no command, and the recipe does not say which of its own configure (`resume`)",
             next_step="give it a `run`",
         )
-    keys = ("name", "files", "each", "says", "never", "sample", "seconds")
+    keys = ("name", "files", "skip", "always", "each", "says", "never", "sample", "seconds")
     said = trial.model_dump(mode="json", include=set(keys))
     return said | {"run": run}

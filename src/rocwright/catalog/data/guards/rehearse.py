@@ -27,17 +27,28 @@ COMPILERS = ("gcc", "g++", "clang", "clang++", "hipcc", "cmake", "python3")
 
 def units(trial, seed, every):
     """What a trial runs, as the variables that it sets, and how many that would be without a sample."""
-    chosen = [{}]
+    files, drawn = [], []
     if trial["files"]:
-        matches = {path for one in trial["files"] for path in glob.glob(one, recursive=True)}
-        chosen = [{"FILE": path} for path in sorted(matches) if os.path.isfile(path)]
+        files = sorted(set(matches(trial["files"])) - set(matches(trial["skip"])))
+        sure = set(matches(trial["always"]))
+        rest = [path for path in files if path not in sure]
+        count = min(len(rest), max(0, trial["sample"] - len(sure)))
+        if every or len(files) <= trial["sample"]:
+            count = len(rest)
+        drawn = sorted({*random.Random(f"{seed} {trial['name']}").sample(rest, count), *(sure & set(files))})
     values = [[(name, value) for value in found] for name, found in trial["each"].items()]
     combinations = [dict(one) for one in itertools.product(*values)]
-    all_ = [one | other for one in chosen for other in combinations]
-    if every or len(chosen) <= trial["sample"]:
-        return all_, len(all_)
-    drawn = random.Random(f"{seed} {trial['name']}").sample(chosen, trial["sample"])
-    return [one | other for one in drawn for other in combinations], len(all_)
+    if not trial["files"]:
+        return combinations, len(combinations)
+    return [{"FILE": path} | other for path in drawn for other in combinations], len(files) * len(
+        combinations
+    )
+
+
+def matches(globs):
+    """The files that any of the globs matches."""
+    found = (path for one in globs for path in glob.glob(one, recursive=True))
+    return [path for path in found if os.path.isfile(path)]
 
 
 def wrong(trial, status, text):
