@@ -7,14 +7,24 @@ from pathlib import Path
 
 import pytest
 
+from rocwheel.errors import NetworkError
 from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import Catalog, load_catalog
 from rocwright.catalog.model import Row, Stack
+from rocwright.export.write import export
+from rocwright.model.steps import IndexOrigin
 from rocwright.plan.make import make_plan
 from rocwright.resolve.lock import make_lock
-from rocwright.resolve.model import Request
-from rocwright.resolve.shipped import name_of, request_of, rows, ship, shipped_lock
-from rocwright.resolve.upstream import OfflineUpstream
+from rocwright.resolve.model import LockedPython, Request
+from rocwright.resolve.shipped import (
+    Resolve,
+    WithHashes,
+    name_of,
+    request_of,
+    rows,
+    ship,
+    shipped_lock,
+)
 
 CATALOG = load_catalog(DATA)
 ROWS = [pytest.param(stack, row, id=f"{stack.name}-{row.gpu}-{row.base}") for stack, row in rows(CATALOG)]
@@ -25,10 +35,55 @@ def test_every_row_comes_with_the_lock_that_the_catalog_gives_today(stack: Stack
     request = request_of(stack, row)
     shipped = shipped_lock(CATALOG, request)
     assert shipped is not None, "python -m rocwright.resolve.shipped writes it"
-    made = make_lock(request, CATALOG, OfflineUpstream(), lambda _: None)
+    had = [part for part in (shipped.python, shipped.python_run) if part is not None]
+    made = make_lock(request, CATALOG, WithHashes(had, None), lambda _: None)
     assert shipped.model_copy(update={"created": "", "rocwright": ""}) == made.model_copy(
         update={"created": "", "rocwright": ""}
     ), "python -m rocwright.resolve.shipped writes it anew"
+
+
+@pytest.mark.parametrize(("stack", "row"), ROWS)
+def test_every_shipped_lock_has_the_hashes_of_its_python_packages(stack: Stack, row: Row) -> None:
+    lock = shipped_lock(CATALOG, request_of(stack, row))
+    assert lock is not None
+    for part in (lock.python, lock.python_run):
+        pins = (*part.files, *(pin for one in part.sdists for pin in one.files)) if part else ()
+        assert bool(pins) == bool(part)
+        assert not part or not part.pending
+        assert all(isinstance(pin.origin, IndexOrigin) and not pin.origin.index for pin in pins)
+    files = export(lock, CATALOG, "requirements")
+    assert not [name for name, file in files.items() if name.startswith("python/") and "PENDING" in file.text]
+
+
+def asked(answer: LockedPython | None) -> tuple[Resolve, list[tuple[str, ...]]]:
+    """An index that answers so, or not at all, and what it was asked for."""
+    seen: list[tuple[str, ...]] = []
+
+    def resolve(version: str, wanted: tuple[str, ...]) -> LockedPython:
+        seen.append(wanted)
+        if answer is None:
+            raise NetworkError("silent", cause="no answer", next_step="try again")
+        return answer
+
+    return resolve, seen
+
+
+def test_hashes_are_kept_while_the_same_is_wanted_and_asked_for_once_when_it_is_not() -> None:
+    had, new = (LockedPython(version="3.13", wanted=(name,)) for name in ("six", "rich"))
+    resolve, seen = asked(new)
+    outside = WithHashes([had], resolve)
+    assert outside.python("3.13", ("six",)) is had
+    assert [outside.python("3.13", ("rich",)) for _ in range(2)] == [new, new]
+    assert seen == [("rich",)]
+    assert outside.python("3.14", ("six",)) is new
+
+
+def test_what_the_index_does_not_answer_stays_open() -> None:
+    resolve, seen = asked(None)
+    open_still = LockedPython(version="3.13", wanted=("six",), pending="the Python packages for six, by hash")
+    assert WithHashes([open_still], resolve).python("3.13", ("six",)) == open_still
+    assert WithHashes([open_still], None).python("3.13", ("six",)) == open_still
+    assert seen == [("six",)]
 
 
 @pytest.mark.parametrize(("stack", "row"), ROWS)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from rocwheel.errors import InputError
+from rocwheel.errors import InputError, RocwrightError
+from rocwheel.folders.temporary import temporary_folder
 from rocwheel.toml.read import holder
 from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import Catalog, load_catalog
 from rocwright.catalog.model import Row, Stack
+from rocwright.home import Home
 from rocwright.resolve.files import read_lock, write_lock
 from rocwright.resolve.lock import make_lock, versions_in
-from rocwright.resolve.model import Lock, Request
+from rocwright.resolve.model import Lock, LockedPython, Request
+from rocwright.resolve.network import NetworkUpstream
 from rocwright.resolve.upstream import OfflineUpstream
+from rocwright.store import open_store
 
 FOLDER = "locks"
 
@@ -76,17 +80,40 @@ def preferred(catalog: Catalog, request: Request) -> dict[str, str]:
     return {}
 
 
-def ship(catalog: Catalog, folder: Path) -> list[Path]:
-    """Write the lock of every row into the folder of a catalog, from its facts alone; gives what changed."""
+Resolve = Callable[[str, tuple[str, ...]], LockedPython]
+"""Asks an index for the packages that a version of Python needs to have what is wanted."""
+
+
+class WithHashes(OfflineUpstream):
+    """What the catalog says, and Python packages by hash: those `had` for what is still wanted, else what an
+    index answers; open where there is none, or it has no answer."""
+
+    def __init__(self, had: Iterable[LockedPython], resolve: Resolve | None) -> None:
+        super().__init__()
+        self.known = {(one.version, one.wanted): one for one in had if not one.pending}
+        self.resolve = resolve
+
+    def python(self, version: str, wanted: tuple[str, ...]) -> LockedPython:
+        if (version, wanted) not in self.known and self.resolve is not None:
+            try:
+                self.known[version, wanted] = self.resolve(version, wanted)
+            except RocwrightError as error:
+                print(f"Python {version}, {', '.join(wanted)}: {error.message}; {error.cause}")
+        return self.known.get((version, wanted)) or super().python(version, wanted)
+
+
+def ship(catalog: Catalog, folder: Path, resolve: Resolve | None = None) -> list[Path]:
+    """Write the lock of every row into the folder of a catalog; gives what changed.
+
+    All but the hashes of Python packages is from the catalog's facts alone; those are kept, or asked for.
+    """
     changed = []
-    for stack, row in rows(catalog):
-        request = request_of(stack, row)
-        path = folder / name_of(request)
-        made = make_lock(request, catalog, OfflineUpstream(), lambda _: None)
-        try:
-            old = read_lock(path, request)
-        except InputError:
-            old = None
+    there = {request.name: held(folder / name_of(request), request) for request in requests(catalog)}
+    had = [part for one in there.values() if one for part in (one.python, one.python_run) if part]
+    outside = WithHashes(had, resolve)
+    for request in requests(catalog):
+        path, old = folder / name_of(request), there[request.name]
+        made = make_lock(request, catalog, outside, lambda _: None)
         if old is None or old.model_copy(update={"created": made.created}) != made:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_lock(path, made)
@@ -94,10 +121,29 @@ def ship(catalog: Catalog, folder: Path) -> list[Path]:
     return changed
 
 
+def requests(catalog: Catalog) -> list[Request]:
+    """What the rows ask for."""
+    return [request_of(stack, row) for stack, row in rows(catalog)]
+
+
+def held(path: Path, request: Request) -> Lock | None:
+    """The lock that lies there; None where none does, or it is for something else."""
+    try:
+        return read_lock(path, request)
+    except InputError:
+        return None
+
+
 def main() -> None:
-    """Write anew what rocwright carries: after a change of recipes, stacks or bases."""
-    for path in ship(load_catalog(DATA), DATA):
-        print(path.relative_to(DATA))
+    """Write anew what rocwright carries: after a change of recipes, stacks or bases. Asks pip's index."""
+    catalog = load_catalog(DATA)
+    with temporary_folder("shipped") as place:
+        home = Home(Path(place))
+        store = open_store(Path(place) / "store")
+        base = next(iter(catalog.bases.values()))
+        with NetworkUpstream(base, base.release[0], catalog, store, home, print) as online:
+            for path in ship(catalog, DATA, online.python):
+                print(path.relative_to(DATA))
 
 
 if __name__ == "__main__":
