@@ -192,3 +192,27 @@ def test_an_architecture_that_nobody_knows_is_a_mistake_of_usage(rocwright: Comm
     done = rocwright("plan", "llama-vulkan", "--arch", "sparc")
     assert done.returncode == 2
     assert "x86_64" in done.stderr
+
+
+def test_an_export_without_a_lock_or_a_row_asks_nothing_outside_and_says_what_to_type(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delattr("rocwright.resolve.network.NetworkUpstream")
+    words = [
+        "export",
+        "pipeline",
+        "llama-hip",
+        "--gpu",
+        "gfx1100",
+        "--base",
+        "debian:sid",
+        "--arch",
+        "x86_64",
+    ]
+    done = CliRunner().invoke(cli, words)
+    assert done.exit_code == 0, done.output
+    assert "by the catalog alone" in done.output
+    assert "rocwright lock fills them in: export again" in done.output
+    assert (tmp_path / "export/pipeline/build_pipeline.sh").is_file()
+    assert not (tmp_path / "rocwright.lock").exists()

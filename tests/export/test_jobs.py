@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from rocwheel.files.atomic import write_atomic
 from rocwright.catalog.load import builtin_catalog
 from rocwright.export.jobs import LIMITS, MEMINFO, fewer, jobs_lines
 from rocwright.export.write import export
@@ -105,3 +106,39 @@ def test_every_exported_step_has_the_rule_with_the_memory_of_its_recipe(kind: st
             if f"steps/{one.name}.sh" in scripts:
                 each = CATALOG.component(one.name).resources.memory_per_job
                 assert f"# {-(-each // 1024**2)} MiB for each job" in scripts[f"steps/{one.name}.sh"]
+
+
+def pipeline_said(folder: Path, jobs: str) -> tuple[int, str, list[str]]:
+    """What build_pipeline.sh does with JOBS: status, what it says, and its words to the engine."""
+    stack = builtin_catalog().stack("llama-hip")
+    lock = shipped_lock(builtin_catalog(), request_of(stack, stack.row[0]))
+    assert lock is not None
+    for name, file in export(lock, builtin_catalog(), "pipeline").items():
+        write_atomic(folder / name, file.data)
+    engine = folder / "engine"
+    for path, text in ((folder / "prepare.sh", ":"), (engine, f"printf '%s\\n' \"$@\" > {folder}/words")):
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+    env = {"PATH": "/usr/bin:/bin", "ENGINE": str(engine), "JOBS": jobs}
+    done = subprocess.run(
+        ["/bin/sh", folder / "build_pipeline.sh"], env=env, capture_output=True, text=True, timeout=60
+    )
+    words = folder / "words"
+    return done.returncode, done.stderr, words.read_text().splitlines() if words.exists() else []
+
+
+def test_jobs_given_to_the_pipeline_reach_the_build(tmp_path: Path) -> None:
+    status, told, words = pipeline_said(tmp_path / "given", "3")
+    assert (status, told) == (0, "")
+    assert words[words.index("JOBS=3") - 1] == "--build-arg"
+    status, told, words = pipeline_said(tmp_path / "open", "")
+    assert (status, told) == (0, "")
+    assert not [one for one in words if one.startswith("JOBS")]
+
+
+@pytest.mark.parametrize("jobs", ["0", "many", "2; touch owned", "-1"])
+def test_jobs_that_are_no_number_are_refused_before_anything_is_built(tmp_path: Path, jobs: str) -> None:
+    status, told, words = pipeline_said(tmp_path, jobs)
+    assert (status, words) == (2, [])
+    assert "give a number, such as JOBS=4" in told
+    assert not (tmp_path / "owned").exists()

@@ -340,11 +340,12 @@ def export(
     `kind` is a format (containerfile, pipeline, github ...; `rocwright export --help` lists them) or "all",
     `out` the folder, export/KIND by default. `force` writes over files that are there and differ. Raises
     InputError for a format that there is not or that the stack has nothing for, and for files that differ.
+    Nothing is asked outside: what `locked`, or the `lock` without a network, leaves open stays open.
     """
     from rocwright.export.write import export as files_of
     from rocwright.export.write import write
 
-    files = files_of(locked or lock(project, say=say), project.catalog, kind)
+    files = files_of(locked or lock(project, network=False, say=say), project.catalog, kind)
     return write(files, Path(out) if out else Path("export", kind), force=force)
 
 

@@ -50,7 +50,7 @@ def command(
     from rocwright import api
 
     project = the_project(asked)
-    lock = api.lock(project, say=say)
+    lock = api.lock(project, network=False, say=say)
     folder = out or Path("export", kind)
     paths = api.export(project, kind, folder, locked=lock, force=force)
     if as_json:
@@ -60,3 +60,7 @@ def command(
         click.echo(str(path))
     for one in lock.pending:
         say(f"pending: {one}")
+    if lock.pending:
+        say(
+            "pending values are asked for when the export is used; rocwright lock fills them in: export again"
+        )
