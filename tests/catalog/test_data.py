@@ -206,7 +206,8 @@ def test_every_script_that_checks_a_component_is_there(name: str) -> None:
 
 
 def test_every_folder_of_check_scripts_is_used_by_a_component() -> None:
-    checks = [check for component in CATALOG.components.values() for check in component.check]
+    components = CATALOG.components.values()
+    checks = [check for one in components for check in (*one.check, *one.emulated)]
     used = {(DATA / check.script).parent for check in checks if check.kind == "script"}
     for path in (DATA / "checks").rglob("*.py"):
         assert used & set(path.parents), path

@@ -23,6 +23,7 @@ ELSEWHERE = {
         "release.*places.*": "tests/sources/test_places.py",
         "edit.*": "tests/patching/test_kinds.py",
         "check.*": "tests/verify/test_run.py",
+        "emulated.*": "tests/verify/test_emulated.py",
         "serve.*": "tests/export/test_rows.py",
         "architectures": "tests/resolve/test_architecture.py",
         "license": "tests/provenance/test_sbom.py",

@@ -244,20 +244,23 @@ def verify(
     locked: Lock | None = None,
     *,
     engine: str | None = None,
+    device: str = "",
     run_id: str = "",
     progress: Progress | None = None,
     say: Say = silent,
 ) -> list[Finding]:
     """Check and try what is built, and keep the findings as evidence, under `run_id` where one is given.
 
+    With `device` "emulated", what recipes have for it runs on an emulated GPU as well.
+
     A check that fails is a finding whose `ok` is false, and not an error; `device` says where it ran.
     `progress` hears of the steps that the checks need. Raises InputError where the project is not built as
-    its lock says.
+    its lock says, or no emulator is installed; CheckError where its self-test fails.
     """
     from rocwright.verify.run import verify as run_checks
 
     locked = locked or lock(project, shipped=False, say=say)
-    return run_checks(project, locked, engine, say, progress, run_id=run_id)
+    return run_checks(project, locked, engine, say, progress, device=device, run_id=run_id)
 
 
 def verify_environment(

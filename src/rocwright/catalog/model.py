@@ -189,6 +189,16 @@ class Windows(Frozen):
     confidence: str = ""
 
 
+class EmulatedCheck(Check):
+    """A script that runs on an emulated GPU, where one is asked for, and in no other verification.
+
+    `least` is how many things it must have found: an emulator that ends early proves nothing.
+    """
+
+    kind: Literal["script"] = "script"
+    least: int = Field(1, ge=1)
+
+
 class Image(Frozen):
     """An OCI image of the run-time root file system with the archive unpacked under `prefix`."""
 
@@ -251,6 +261,7 @@ class Component(Frozen):
     edit: tuple[Edit, ...] = ()
     download: tuple[Download, ...] = ()
     check: tuple[Check, ...] = ()
+    emulated: tuple[EmulatedCheck, ...] = ()
     image: Image | None = None
     windows: Windows | None = None
 

@@ -256,7 +256,8 @@ def _component(component: Component, catalog: Catalog) -> Found:
             yield from unknown(f"system.{role}", getattr(system, role), catalog.system.packages)
     yield from _twice("output", [one.name for one in component.output])
     yield from _twice("check", [one.name for one in component.check])
-    for check in component.check:
+    yield from _twice("emulated", [one.name for one in component.emulated])
+    for check in (*component.check, *component.emulated):
         if check.kind == "script" and holder(check.script, catalog.folders) is None:
             yield f"check {check.name}.script", f"there is no file {check.script}"
 

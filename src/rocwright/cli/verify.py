@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     "--device",
     default="auto",
     show_default=True,
-    help="With --suite: auto, cpu, cuda (one of each) or cuda:N.",
+    help="emulated: run what can on an emulated GPU. With --suite: auto, cpu, cuda (one of each) or cuda:N.",
 )
 @click.option("--every", is_flag=True, help="With --suite: each of several equal GPUs.")
 @click.option(
@@ -58,16 +58,20 @@ def command(
     """Run the checks and smoke tests of what is built, and keep the findings as evidence.
 
     Checks without a GPU run everywhere; the others run on the GPU if there is one, and record on which device
-    they ran. With --suite nothing needs to be built: the environment of --python is tested; --gpu then names
-    targets that kernels are compiled for without a GPU, or a target whose known gaps are skipped.
+    they ran. With --device emulated, what recipes have for it runs on an emulated GPU too, after the
+    emulator's self-test; it must be installed. With --suite nothing needs to be built: the environment of
+    --python is tested; --gpu then names targets that kernels are compiled for without a GPU, or a target
+    whose known gaps are skipped.
     """
     from rocwright import api
     from rocwright.execution.progress import choose_progress
-    from rocwright.records.model import new_run_id
+    from rocwright.records.model import EMULATED, new_run_id
 
     run_id = new_run_id()
     if suites:
         _refuse_what_names_a_project()
+        if device == EMULATED:
+            raise click.UsageError("With --suite, start rocwright itself in the emulator.")
         findings = api.verify_environment(
             suites,
             python,
@@ -80,8 +84,16 @@ def command(
             say=say,
         )
     else:
-        project = the_project(asked)
-        findings = api.verify(project, engine=engine, run_id=run_id, progress=choose_progress(), say=say)
+        if device not in ("auto", EMULATED):
+            raise click.UsageError(f"--device {device} is for --suite; a stack takes --device {EMULATED}.")
+        findings = api.verify(
+            the_project(asked),
+            engine=engine,
+            device=device.removeprefix("auto"),
+            run_id=run_id,
+            progress=choose_progress(),
+            say=say,
+        )
     _report(findings, run_id, as_json)
 
 

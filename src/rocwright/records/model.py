@@ -338,16 +338,19 @@ def _ran(gpus: Sequence[str]) -> Said:
     """Where it ran, by the names of its GPUs: on one, if a single one of them is not emulated."""
     if not gpus:
         return "ran in software"
-    emulated = all(one.startswith(f"{EMULATED} ") for one in gpus)
-    return "ran on an emulated GPU" if emulated else "ran on a GPU"
+    return "ran on a GPU" if any(map(is_gpu, gpus)) else "ran on an emulated GPU"
 
 
 def as_emulated(finding: Finding) -> Finding:
     """The finding of a process that ran in an emulator: its device is none, whatever it is called."""
-    told = finding.device
-    if not told or _software(told) or told.startswith(f"{EMULATED} "):
+    if not is_gpu(finding.device):
         return finding
-    return finding.model_copy(update={"device": f"{EMULATED} {told}"})
+    return finding.model_copy(update={"device": f"{EMULATED} {finding.device}"})
+
+
+def is_gpu(device: str) -> bool:
+    """Whether a finding's device, by its name, is a GPU."""
+    return bool(device) and not _software(device) and not device.startswith(f"{EMULATED} ")
 
 
 def _software(device: str) -> bool:

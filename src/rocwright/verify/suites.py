@@ -26,6 +26,7 @@ from rocwright.records.model import (
     Run,
     StepRun,
     as_emulated,
+    is_gpu,
     new_run_id,
     now,
     with_failure,
@@ -139,7 +140,8 @@ def run_suites(
         if told is None:
             tail[:] = [*tail[-5:], line] if line.strip() else tail
             return
-        emulator = emulator or (emulator_below(os.getpid()) if told.device else "")
+        if is_gpu(told.device):
+            emulator = emulator or emulator_below(os.getpid())
         found = _finding(python, told.name, told.ok, told.detail, told.device, absent=told.absent)
         findings.append(found)
         say(f"    {outcome_word(found):<6} {found.name}  {found.detail}")

@@ -37,6 +37,16 @@ std::string target_of_version(unsigned long version) {
     return name;
 }
 
+// The library of an emulator that this process has mapped: what it shows is no GPU, whatever it is called.
+std::string mapped_emulator() {
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) {
+        const auto path = line.find('/');
+        if (path != std::string::npos && line.find("/librocjitsu", path) != std::string::npos) return line.substr(path);
+    }
+    return "";
+}
+
 // GPUs that the kernel's compute driver reports; CPUs are nodes with version 0.
 std::vector<std::string> kernel_targets() {
     const std::string root = "/sys/class/kfd/kfd/topology/nodes";
@@ -123,6 +133,7 @@ bool find_devices(std::vector<Device>& found, NoGpu& why) {
         SMOKE_HIP(hipRuntimeGetVersion(&device.runtime_version));
         SMOKE_HIP(hipDriverGetVersion(&device.driver_version));
         device.target_override = environment("HSA_OVERRIDE_GFX_VERSION");
+        device.emulator = mapped_emulator();
         found.push_back(device);
     }
     return true;

@@ -20,6 +20,7 @@ struct Device {
     int runtime_version = 0;
     int driver_version = 0;
     std::string target_override;  // HSA_OVERRIDE_GFX_VERSION, where it is set
+    std::string emulator;         // the library in this process that stands in for a driver, or empty
 };
 
 // Why nothing can be measured here, told so that one can act on it.

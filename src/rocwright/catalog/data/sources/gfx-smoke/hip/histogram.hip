@@ -37,8 +37,8 @@ double largest_error(const std::vector<T>& seen, const std::vector<double>& expe
 
 }  // namespace
 
-std::vector<Result> histogram() {
-    constexpr std::size_t count = 1'000'003;
+std::vector<Result> histogram(double scale) {
+    const std::size_t count = scaled(1'000'003, scale);
     Random random(5);
     std::vector<std::uint32_t> keys(count);
     std::vector<float> weights(count);

@@ -12,11 +12,12 @@ namespace {
 using namespace smoke;
 
 constexpr const char* kUsage =
-    "usage: gfx-smoke [--device N] [--list] [--targets] [--json]\n"
+    "usage: gfx-smoke [--device N] [--scale PART] [--list] [--targets] [--json]\n"
     "\n"
     "Runs a few small kernels on a GPU and compares what they compute with the CPU.\n"
     "\n"
     "  --device N   the GPU to use, counted from 0 (default 0)\n"
+    "  --scale PART do this part of the work, above 0 and at most 1: for a GPU that is emulated (default 1)\n"
     "  --list       name the GPUs and stop\n"
     "  --targets    name the GPU targets that this program holds code for and stop\n"
     "  --json       one JSON document instead of a table\n"
@@ -25,6 +26,7 @@ constexpr const char* kUsage =
 
 struct Options {
     int device = 0;
+    double scale = 1;
     bool list = false;
     bool targets = false;
     bool json = false;
@@ -48,6 +50,11 @@ bool parse(int count, char** words, Options& options) {
             const long number = std::strtol(words[++i], &end, 10);
             if (*words[i] == '\0' || *end != '\0' || number < 0 || number > 1023) return false;
             options.device = static_cast<int>(number);
+        } else if (word == "--scale" && i + 1 < count) {
+            char* end = nullptr;
+            options.scale = std::strtod(words[++i], &end);
+            // A NaN compares false, so it is refused.
+            if (*words[i] == '\0' || *end != '\0' || !(options.scale > 0 && options.scale <= 1)) return false;
         } else {
             return false;
         }
@@ -57,7 +64,7 @@ bool parse(int count, char** words, Options& options) {
 
 void run_kernels(Report& report) {
     for (const auto& test : {vector_add, matrix_product, histogram, reduction})
-        for (const auto& result : test()) report.results.push_back(result);
+        for (const auto& result : test(report.scale)) report.results.push_back(result);
     for (const auto& result : report.results)
         if (!result.ok()) {
             report.exit = Exit::wrong_answer;
@@ -69,6 +76,7 @@ void run_kernels(Report& report) {
 
 Report examine(const Options& options) {
     Report report;
+    report.scale = options.scale;
     try {
         std::vector<Device> devices;
         if (!find_devices(devices, report.error)) {

@@ -61,8 +61,10 @@ std::vector<double> reference(const std::vector<T>& a, const std::vector<T>& b, 
 
 // `epsilon` is the relative rounding of T, met once, when the sum is stored.
 template <typename T>
-Result run(const char* name, double epsilon) {
-    constexpr unsigned int m = 1031, n = 517, k = 773;
+Result run(const char* name, double epsilon, double scale) {
+    // The work grows with the product of the three.
+    const auto side = [&](std::size_t odd) { return static_cast<unsigned int>(scaled(odd, std::cbrt(scale))); };
+    const unsigned int m = side(1031), n = side(517), k = side(773);
     const auto fill = [](std::size_t count, std::uint64_t seed) {
         const auto values = random_floats(count, seed);
         std::vector<T> rounded(count);
@@ -74,7 +76,7 @@ Result run(const char* name, double epsilon) {
     DeviceArray<T> device_c(m * n);
     const dim3 grid(blocks_for(n, kTile), blocks_for(m, kTile)), block(kTile, kTile);
 
-    Result result{.kernel = name, .size = "1031x517x773"};
+    Result result{.kernel = name, .size = std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k)};
     result.milliseconds = best_time([&] { device_c.fill(0xff); },
                                     [&] {
                                         multiply<T><<<grid, block>>>(device_a.get(), device_b.get(),
@@ -98,8 +100,8 @@ Result run(const char* name, double epsilon) {
 
 }  // namespace
 
-std::vector<Result> matrix_product() {
-    return {run<float>("matrix product fp32", 0), run<__half>("matrix product fp16", 0x1p-11)};
+std::vector<Result> matrix_product(double scale) {
+    return {run<float>("matrix product fp32", 0, scale), run<__half>("matrix product fp16", 0x1p-11, scale)};
 }
 
 }  // namespace smoke

@@ -56,7 +56,8 @@ std::string json_of(const Device& device) {
            ", \"memory\": " + std::to_string(device.memory) + ", \"bus\": " + quoted(device.bus) +
            ", \"runtime\": " + quoted(version(device.runtime_version)) +
            ", \"driver\": " + quoted(version(device.driver_version)) +
-           ", \"target_override\": " + quoted(device.target_override) + "}";
+           ", \"target_override\": " + quoted(device.target_override) +
+           ", \"emulator\": " + quoted(device.emulator) + "}";
 }
 
 std::string json_of(const Result& result) {
@@ -75,6 +76,8 @@ std::string text_of(const Device& device) {
     if (!device.target_override.empty())
         out += format("       HSA_OVERRIDE_GFX_VERSION=%s is set: the target above may not be the GPU's own\n",
                       device.target_override.c_str());
+    if (!device.emulator.empty())
+        out += format("       emulated by %s: no GPU ran this, and its times mean nothing\n", device.emulator.c_str());
     return out;
 }
 
@@ -91,6 +94,7 @@ std::string as_text(const Report& report) {
     std::string out;
     for (const auto& device : report.devices) out += text_of(device);
     if (!report.results.empty()) {
+        if (report.scale != 1) out += format("       %g of the work: sizes are not those of other reports\n", report.scale);
         out += format("\n%-20s %14s %11s %11s %10s %16s\n", "kernel", "size", "max error", "tolerance", "time ms",
                       "rate");
         for (const auto& result : report.results) out += text_of(result);
@@ -106,6 +110,7 @@ std::string as_text(const Report& report) {
 std::string as_json(const Report& report) {
     std::string out = "{\"program\": \"gfx-smoke\", \"version\": " + quoted(GFX_SMOKE_VERSION) +
                       ", \"targets\": " + array(compiled_targets(), quoted) +
+                      ",\n \"scale\": " + number(report.scale) +
                       ",\n \"devices\": " + array(report.devices, [](const Device& d) { return json_of(d); }) +
                       ",\n \"results\": " + array(report.results, [](const Result& r) { return json_of(r); });
     out += ",\n \"error\": ";

@@ -15,6 +15,7 @@ enum class Exit { good = 0, wrong_answer = 1, no_gpu = 2, runtime_error = 3, usa
 struct Report {
     std::vector<Device> devices;  // those listed, or the one that was used
     std::vector<Result> results;
+    double scale = 1;  // the part of the work that was done
     NoGpu error;  // empty where all went well
     Exit exit = Exit::good;
 };

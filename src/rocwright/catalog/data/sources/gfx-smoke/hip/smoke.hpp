@@ -140,14 +140,20 @@ inline std::vector<float> random_floats(std::size_t count, std::uint64_t seed) {
     return values;
 }
 
+// A part of a count, 1 at least. It stays odd, and so no multiple of a tile.
+inline std::size_t scaled(std::size_t odd, double scale) {
+    return static_cast<std::size_t>(static_cast<double>(odd) * scale) | 1;
+}
+
 inline unsigned int blocks_for(std::size_t count, unsigned int block) {
     return static_cast<unsigned int>((count + block - 1) / block);
 }
 
-// The tests, in the order in which they run; each throws HipError where the GPU cannot run it.
-std::vector<Result> vector_add();
-std::vector<Result> matrix_product();
-std::vector<Result> histogram();
-std::vector<Result> reduction();
+// The tests, in the order in which they run; each throws HipError where the GPU cannot run it. `scale` is the part
+// of the work that is done, in (0, 1]: an emulated GPU takes a thousand times as long as a real one.
+std::vector<Result> vector_add(double scale);
+std::vector<Result> matrix_product(double scale);
+std::vector<Result> histogram(double scale);
+std::vector<Result> reduction(double scale);
 
 }  // namespace smoke

@@ -12,8 +12,8 @@ __global__ void add(const float* a, const float* b, float* c, std::size_t count)
 
 }  // namespace
 
-std::vector<Result> vector_add() {
-    constexpr std::size_t count = (1u << 24) + 3;
+std::vector<Result> vector_add(double scale) {
+    const std::size_t count = scaled((1u << 24) + 3, scale);
     constexpr unsigned int block = 256;
     const auto a = random_floats(count, 1), b = random_floats(count, 2);
     const DeviceArray<float> device_a(a), device_b(b);

@@ -17,10 +17,13 @@ class ProgramError(RuntimeError):
     """The program gave no report: it could not be loaded, or it was ended by a signal."""
 
 
-def run(device: int = 0) -> dict[str, Any]:
-    """The program's report on GPU `device` (see `exit` and `error` in it). Raises ProgramError."""
+def run(device: int = 0, scale: float = 1) -> dict[str, Any]:
+    """The program's report on GPU `device` (see `exit` and `error` in it). Raises ProgramError.
+
+    `scale` is the part of the work that is done, above 0 and at most 1.
+    """
     done = subprocess.run(
-        [PROGRAM, "--json", "--device", str(device)],
+        [PROGRAM, "--json", "--device", str(device), "--scale", str(scale)],
         check=False,
         capture_output=True,
         text=True,
