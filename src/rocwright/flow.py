@@ -57,7 +57,7 @@ def lock(project: Project, on_line: Callable[[str], None], *, forget: bool = Fal
         remedies = tuple(one.model_copy(update={"undo": ""}) for one in had)
         try:
             liked = preferred(catalog, request)
-            made = make_lock(request, catalog, outside, on_line, remedies=remedies, prefer=liked)
+            made = make_lock(request, catalog, outside, on_line, remedies=remedies, **liked)
         except (ConflictError, InputError) as error:
             if any(relocks(one.action) and one.in_force for one in remedies):
                 error.next_step += ", or drop remedies: rocwright lock --forget-remedies"
@@ -137,7 +137,7 @@ def known_lock(project: Project, on_line: Callable[[str], None], *, network: boo
                 "along are those seen when the catalog was written; rocwright lock asks for those of today"
             )
             outside, liked = OfflineUpstream(request.architecture), preferred(catalog, request)
-            return make_lock(request, catalog, outside, lambda _: None, prefer=liked)
+            return make_lock(request, catalog, outside, lambda _: None, **liked)
     return current_lock(project, on_line)
 
 

@@ -20,11 +20,13 @@ from rocwright.resolve.shipped import (
     Resolve,
     WithHashes,
     name_of,
+    preferred,
     request_of,
     rows,
     ship,
     shipped_lock,
 )
+from rocwright.resolve.upstream import OfflineUpstream
 
 CATALOG = load_catalog(DATA)
 ROWS = [pytest.param(stack, row, id=f"{stack.name}-{row.gpu}-{row.base}") for stack, row in rows(CATALOG)]
@@ -138,3 +140,17 @@ def test_a_request_for_what_a_row_means_gets_its_lock(catalog: Catalog) -> None:
 def test_a_request_for_anything_else_does_not(catalog: Catalog, change: dict[str, object]) -> None:
     asked = {"stack": "gfx-smoke", "gpu": ("gfx1151",), "base": "debian:sid"} | change
     assert shipped_lock(catalog, Request.model_validate(asked)) is None
+
+
+def test_a_lock_of_a_row_takes_its_python_packages_as_long_as_the_same_is_wanted() -> None:
+    stack = CATALOG.stack("pytorch")
+    shipped = shipped_lock(CATALOG, request_of(stack, stack.row[0]))
+    assert shipped is not None and shipped.python is not None
+    request = shipped.request
+    row = make_lock(request, CATALOG, OfflineUpstream(), lambda _: None, **preferred(CATALOG, request))
+    assert row.python == shipped.python
+    assert row.python_run == shipped.python_run
+    fewer = [one.model_copy(update={"wanted": one.wanted[1:]}) for one in (shipped.python,)]
+    asked = make_lock(request, CATALOG, OfflineUpstream(), lambda _: None, known=fewer)
+    assert asked.python is not None
+    assert asked.python.pending

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from types import MappingProxyType
 
@@ -39,12 +39,14 @@ def make_lock(
     remedies: tuple[Remedy, ...] = (),
     keep: Lock | None = None,
     prefer: Mapping[str, str] = MappingProxyType({}),
+    known: Sequence[LockedPython] = (),
 ) -> Lock:
     """Answer a request with one exact version of everything, as its remedies want it; those for components
     that it has no more are dropped.
 
     What the lock `keep` has stays as it is, where it fits: only what must change is asked for outside.
-    Without one, versions in `prefer` go before all others, where they fit.
+    Without one, versions in `prefer` go before all others, where they fit, and of Python packages those that
+    are `known` for what is wanted are taken.
     Raises InputError, ConflictError (with the bases on which the request resolves), FetchError.
     """
     assert outside.architecture is request.architecture
@@ -66,8 +68,8 @@ def make_lock(
         request=request,
         provided=dict(choice.provided),
         rocm=_rocm(choice, request, outside, keep),
-        python=_python(choice, choice.tools, outside, keep.python if keep is not None else None),
-        python_run=_python(choice, choice.run_wheels, outside, keep.python_run if keep is not None else None),
+        python=_python(choice, choice.tools, outside, (keep.python,) if keep else known),
+        python_run=_python(choice, choice.run_wheels, outside, (keep.python_run,) if keep else known),
         components=tuple(
             _component(one, choice, request, outside, on_line, keep) for one in choice.components
         ),
@@ -125,13 +127,15 @@ def _rocm(choice: Choice, request: Request, outside: Upstream, keep: Lock | None
 
 
 def _python(
-    choice: Choice, wanted: tuple[str, ...], outside: Upstream, had: LockedPython | None
+    choice: Choice, wanted: tuple[str, ...], outside: Upstream, had: Iterable[LockedPython | None]
 ) -> LockedPython | None:
     if not wanted:
         return None
-    if had is not None and had.wanted == wanted and not had.pending:
-        return had
-    return outside.python(choice.provided.get(PYTHON, choice.release.python), wanted)
+    version = choice.provided.get(PYTHON, choice.release.python)
+    for one in had:
+        if one is not None and (one.version, one.wanted, one.pending) == (version, wanted, ""):
+            return one
+    return outside.python(version, wanted)
 
 
 def _component(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import TypedDict
 
 from rocwheel.errors import InputError, RocwrightError
 from rocwheel.folders.temporary import temporary_folder
@@ -67,17 +68,27 @@ def shipped_lock(catalog: Catalog, request: Request) -> Lock | None:
     return None
 
 
-def preferred(catalog: Catalog, request: Request) -> dict[str, str]:
-    """The versions of the row that a request means, whatever it adds or pins: a lock takes them before newer
-    ones, so that it says what a plan of that row says. None where it means no row."""
+class Preferred(TypedDict):
+    """What `make_lock` takes of a row: versions before newer ones, and its Python packages by hash."""
+
+    prefer: dict[str, str]
+    known: tuple[LockedPython, ...]
+
+
+def preferred(catalog: Catalog, request: Request) -> Preferred:
+    """What the row that a request means has, whatever it adds or pins: a lock takes it before what is newer,
+    so that it says what a plan of that row says. Nothing where it means no row."""
     for stack, row in rows(catalog):
         meant = request_of(stack, row)
         same = (stack.name, meant.gpu, meant.base) == (request.stack, request.gpu, request.base)
         same = same and request.architecture is meant.architecture
         if same and request.provider in ("", meant.provider):
             lock = shipped_lock(catalog, meant)
-            return versions_in(lock) if lock is not None else dict(meant.versions)
-    return {}
+            if lock is None:
+                return Preferred(prefer=dict(meant.versions), known=())
+            parts = (lock.python, lock.python_run)
+            return Preferred(prefer=versions_in(lock), known=tuple(one for one in parts if one is not None))
+    return Preferred(prefer={}, known=())
 
 
 Resolve = Callable[[str, tuple[str, ...]], LockedPython]

@@ -197,7 +197,7 @@ def _request(request: Request, pins: Mapping[str, str], catalog: Catalog) -> Req
     Those are the ones that it has already, versions and commits that the catalog does not know, and versions
     in the place of those that a lock would take from the row that is meant.
     """
-    liked = preferred(catalog, request)
+    liked = preferred(catalog, request)["prefer"]
     kept = {
         name: pin
         for name, pin in pins.items()
