@@ -70,8 +70,9 @@ class Rehearser:
         if not row.built:
             return told.model_copy(update={"problem": "nothing is built: it is taken as published"})
         project = project_of(request, Path.cwd(), self.home)
+        # without its lock: what a channel may hold is a lock that was built
         with UnderWay(
-            "rehearse", request, self.home, self.progress.say, lock=lock, variant=project.variant
+            "rehearse", request, self.home, self.progress.say, variant=project.variant
         ) as under_way:
             told = told.model_copy(update={"components": self._components(row, project, under_way)})
             _note(under_way, told)
