@@ -202,12 +202,71 @@ def test_it_starts_clean_where_that_is_asked_for(workshop: Workshop) -> None:
     assert starts_clean(workshop, cut(workshop), resume=False) == ""
 
 
-def test_it_starts_clean_where_a_shell_was_opened_in_the_tree(workshop: Workshop) -> None:
-    step = cut(workshop, tree=with_source(workshop))
+def shell(shop: Workshop, step: Step, script: str) -> str:
+    """What is said at the end of a shell with that script."""
     said: list[str] = []
-    open_shell(step, workshop.store, workshop.home, workshop.engine, "true", said.append)
-    assert "the next build of hello starts clean" in said
+    open_shell(step, shop.store, shop.home, shop.engine, script, said.append)
+    assert "the next build of hello goes on where it stood, if this shell changes nothing" in said
+    return said[-1]
+
+
+@pytest.mark.parametrize("script", ["true", "ls -R /build /out; cat /build/ran; git status; git log; exit 3"])
+def test_it_goes_on_where_a_shell_only_looked_at_the_tree(workshop: Workshop, script: str) -> None:
+    step = cut(workshop, tree=with_source(workshop))
+    for _ in range(2):
+        told = shell(workshop, step, script)
+        assert told == "the next build of hello: nothing was changed: it goes on where it stood"
+    record = workshop.run(step)
+    assert record.resumed == 1
+    assert workshop.lines.count(f"$ {RAN[0]}") == 0
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "touch new",
+        "touch /out/new",
+        "mkdir /build/new",
+        "echo more >> /build/ran",
+        # the same size, the same time
+        "cp -p /build/ran /tmp/x; sed s/one/ONE/ /tmp/x > /build/ran; touch -r /tmp/x /build/ran",
+        "chmod 700 /build/ran",
+        "rm /out/failed",
+        # what git notes of a commit
+        "mkdir -p .git/logs; head=$(cat .git/refs/heads/*); "
+        "printf '%s %040d me <me> 1735689600 +0000\\tcommit: Mend it\\n' $head 3 >> .git/logs/HEAD",
+    ],
+)
+def test_it_starts_clean_where_a_shell_changed_the_tree(workshop: Workshop, script: str) -> None:
+    step = cut(workshop, tree=with_source(workshop))
+    assert shell(workshop, step, script) == "the next build of hello: changed: it starts clean"
+    assert not note_of(workshop, step).exists()
+    Workspace.of(workshop.home, step.key).remove()
     starts_clean(workshop, step)
+
+
+def test_what_a_shell_puts_in_the_place_of_the_tree_leads_nowhere(workshop: Workshop, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    (precious / ".git").mkdir(parents=True)
+    step = cut(workshop, tree=with_source(workshop))
+    told = shell(workshop, step, f"cd /build; mv src away; ln -s {precious} src")
+    assert told == "the next build of hello: changed: it starts clean"
+    assert (precious / ".git").is_dir()
+
+
+def test_it_starts_clean_where_a_shell_was_killed(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = cut(workshop, tree=with_source(workshop))
+
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("builtins.print", killed)
+    with pytest.raises(KeyboardInterrupt):
+        open_shell(step, workshop.store, workshop.home, workshop.engine, "echo x", lambda _: None)
+    monkeypatch.undo()
+    assert not note_of(workshop, step).exists()
 
 
 def test_it_starts_clean_where_the_note_of_a_shell_lies_beside_the_tree(workshop: Workshop) -> None:

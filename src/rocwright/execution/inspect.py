@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,13 +12,18 @@ from rocwright.execution import kept_tree
 from rocwright.execution.changes import give_repository, remember
 from rocwright.execution.context import Context
 from rocwright.execution.exec_step import resolve_inputs
+from rocwright.execution.looked_at import Looked, give_back, look
 from rocwright.execution.run import install, lay_out, lent_cache, prepare
 from rocwright.execution.stages import stages_of
 from rocwright.execution.workspace import Workspace
 from rocwright.home import Home
 from rocwright.model.steps import RunAction, Step
 from rocwright.patching.history import ENVIRONMENT as GIT
+from rocwright.sandbox.model import Job
 from rocwright.store.model import Store
+
+QUIET = {"HISTFILE": "/dev/null", "LESSHISTFILE": "-"}
+"""A shell and a pager leave no files of what was typed in them: to look is no change."""
 
 
 def open_shell(
@@ -46,15 +52,14 @@ def open_shell(
         step=step,
     )
     with store.lock(step.key), lent_cache(context) as cache:
-        # whatever is done in the shell, it is not the commands' doing
-        if kept_tree.drop(workspace):
-            say(f"the next build of {step.name} starts clean")
+        # what is done in the shell is not the commands' doing, also where it is killed
+        note = kept_tree.drop(workspace)
         if workspace.source.is_symlink() or workspace.source.exists():
             say(f"the tree is as the last build left it ({workspace.source})")
         else:
             workspace.create()
             lay_out(context)
-        repository = None
+        repository, there = None, set(os.listdir(workspace.build))  # noqa: PTH208 - names alone
         if not workspace.is_open:
             repository = give_repository(step, workspace, stages_of(step, store), store, say)
         job = replace(prepare(step.action, context, cache), seconds=None, memory=None)
@@ -62,15 +67,39 @@ def open_shell(
             remember(step, workspace, repository)
         job = replace(job, env=dict(job.env) | GIT)
         chosen = sandbox.pick(engine, home.probes)
-        install(chosen, job, step.action, context)
-        if script is not None:
-            outcome = sandbox.run(
-                chosen, replace(job, argv=("/bin/sh", "-c", script)), lambda line: print(line, flush=True)
-            )
-            return outcome.code
-        say(f"sandbox {chosen.name}; the step's commands:")
-        for command in step.action.commands:
-            say(f"  {command}")
-        terminal = {"TERM": "xterm-256color"} if sys.stdin.isatty() else {}
-        argv = ("/bin/sh", "-c", "if command -v bash >/dev/null; then exec bash -i; else exec sh -i; fi")
-        return sandbox.interactive(chosen, replace(job, argv=argv, env=dict(job.env) | terminal))
+        before = None
+        # a repository that the step left was put aside for the shell's
+        if note and there == set(os.listdir(workspace.build)):  # noqa: PTH208
+            before = _looked(workspace, step, note)
+        if before is None:
+            install(chosen, job, step.action, context)
+        if note:
+            told = "goes on where it stood, if this shell changes nothing" if before else "starts clean"
+            say(f"the next build of {step.name} {told}")
+        code = _open(chosen, job, step.action, script, say)
+        if before is not None:
+            same = give_back(workspace, step.name, before)
+            told = "nothing was changed: it goes on where it stood" if same else "changed: it starts clean"
+            say(f"the next build of {step.name}: {told}")
+        return code
+
+
+def _looked(workspace: Workspace, step: Step, note: bytes) -> Looked | None:
+    state = look(workspace, step.name)
+    return None if state is None else Looked(note=note, state=state)
+
+
+def _open(
+    chosen: sandbox.Engine, job: Job, action: RunAction, script: str | None, say: Callable[[str], None]
+) -> int:
+    if script is not None:
+        outcome = sandbox.run(
+            chosen, replace(job, argv=("/bin/sh", "-c", script)), lambda line: print(line, flush=True)
+        )
+        return outcome.code
+    say(f"sandbox {chosen.name}; the step's commands:")
+    for command in action.commands:
+        say(f"  {command}")
+    env = dict(job.env) | QUIET | ({"TERM": "xterm-256color"} if sys.stdin.isatty() else {})
+    argv = ("/bin/sh", "-c", "if command -v bash >/dev/null; then exec bash -i; else exec sh -i; fi")
+    return sandbox.interactive(chosen, replace(job, argv=argv, env=env))

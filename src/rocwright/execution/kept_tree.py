@@ -53,13 +53,20 @@ def write(workspace: Workspace, kept: Kept) -> None:
     write_atomic(workspace.path / NOTE, kept.model_dump_json())
 
 
-def drop(workspace: Workspace) -> bool:
-    """Have the next attempt start clean; whether it would have gone on, as far as is known."""
+def drop(workspace: Workspace) -> bytes:
+    """Have the next attempt start clean; gives the note of a tree in which it would have gone on, as far as
+    is known, and nothing where there was none."""
     try:
+        note = (workspace.path / NOTE).read_bytes()
         (workspace.path / NOTE).unlink()
     except (FileNotFoundError, NotADirectoryError):
-        return False
-    return True
+        return b""
+    return note
+
+
+def put_back(workspace: Workspace, note: bytes) -> None:
+    """Have it go on after all: nothing has changed since that note was taken."""
+    write_atomic(workspace.path / NOTE, note)
 
 
 def find(
