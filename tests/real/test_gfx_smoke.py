@@ -22,17 +22,23 @@ from tests.real.healing import CATALOG, Case
 from tests.real.stacks import build_and_verify, rocwright
 
 from rocwheel.files.atomic import sha256_file
-from rocwright.bases.roots import remove_tree
+from rocwheel.wheels.emulators import emulators
+from rocwright import sandbox
+from rocwright.bases.roots import remove_tree, unpacked_root
 from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import builtin_catalog
 from rocwright.cycle.run import last_cycle
 from rocwright.home import Home
+from rocwright.plan.make import make_plan
 from rocwright.records.opening import open_records
 from rocwright.resolve.files import read_lock
 from rocwright.sandbox import ENGINES, cgroup, probe_all
+from rocwright.sandbox.model import Job, Mount
 from rocwright.store.local import LocalStore
 
 pytestmark = pytest.mark.real
+
+PROGRAMS = DATA / "checks/emulator/programs"
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +127,54 @@ def test_its_wheel_is_installed_with_its_sbom_and_its_statement_is_right_until_a
     wrong = json.loads(rocwright(home, folder, *words, check=False))
     assert wrong["error"]["class"] == "check"
     assert "is not the file that was signed" in wrong["error"]["message"]
+
+
+def in_root(home: Home, smoke: Path, work: Path, command: str) -> None:
+    """Run a shell command in the root that builds gfx-smoke, in `work`, with the self-test's programs."""
+    plan = make_plan(read_lock(smoke / "rocwright.lock"), builtin_catalog())
+    (key,) = [one.key for one in plan.steps if one.name == "root/build"]
+    store = LocalStore(home.store)
+    record = store.record(key)
+    assert record is not None
+    sandbox.make_writable(work)
+    lines: list[str] = []
+    job = Job(
+        root=unpacked_root(store, record.output("root").sha256, home.roots, print),
+        argv=("/bin/sh", "-eu", "-c", command),
+        env={"PATH": "/usr/bin:/bin", "HOME": "/work"},
+        workdir="/work",
+        mounts=(
+            Mount(source=PROGRAMS, target="/programs"),
+            Mount(source=work, target="/work", writable=True),
+        ),
+    )
+    ended = sandbox.run(sandbox.pick(None, home.probes), job, lines.append)
+    assert ended.ok, "\n".join(lines)
+
+
+def test_the_emulators_self_test_compiles_for_each_gpu_that_is_emulated(
+    home: Home, smoke: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    names = sorted(path.stem for path in PROGRAMS.glob("*.hip"))
+    assert len(names) == 5
+    targets = " ".join(f"--offload-arch={one}" for emulator in emulators() for one in emulator.configurations)
+    compile_ = f"hipcc {targets} -O2 -Wall -Wextra -Werror /programs/$name.hip -o $name"
+    (tmp_path / "work").mkdir()
+    in_root(home, smoke[0], tmp_path / "work", f"for name in {' '.join(names)}; do {compile_}; done")
+    assert sorted(path.name for path in (tmp_path / "work").iterdir()) == names
+
+
+def test_gfx_smoke_refuses_a_scale_that_is_no_part(
+    home: Home, smoke: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    (artifact,) = smoke[1]["artifacts"]
+    work = tmp_path / "work"
+    shutil.unpack_archive(artifact["path"], work, "zip")
+    program = "gfx_smoke/bin/gfx-smoke"
+    (work / program).chmod(0o755)
+    tries = " ".join(f"'{one}'" for one in ("0", "-1", "1.5", "nan", "", "1x"))
+    refused = f'for part in {tries}; do s=0; ./{program} --scale "$part" || s=$?; [ $s = 64 ]; done'
+    in_root(home, smoke[0], work, f"{refused}; s=0; ./{program} --scale 0.5 || s=$?; [ $s = 2 ]")
 
 
 @pytest.fixture

@@ -114,7 +114,7 @@ def test_each_run_has_a_folder_of_its_own_and_a_report_of_races(installed: Path)
     folder = one.env["ROCJITSU_RUNTIME_DIR"]
     assert folder.startswith("/trial/"), "only that run's sandbox has it"
     words = one.words
-    assert words[words.index("--races") + 1] == f"{folder}/race.log=RACE type="
+    assert words[words.index("--races") + 1] == f"{folder}/race.log"
     assert words[words.index("--") + 1 :] == [
         "/emulator/bin/rocjitsu",
         "--config",
@@ -149,7 +149,8 @@ chmod +x "$2"
         (folder / "bin" / name).chmod(0o755)
     (folder / "configuration").write_text("{}")
     emulator = str(folder / "bin/rocjitsu")
-    words = ["--version", f"{emulator} --version", "--target", "gfx1151", "--races", f"{report}=RACE type="]
+    words = ["--version", f"{emulator} --version", "--target", "gfx1151", "--races", str(report)]
+    words += ["--lds-race", "RACE type=LDS", "--race", "RACE type="]
     words += ["--", emulator, "--config", str(folder / "configuration"), "--"]
     done = subprocess.run(
         [sys.executable, CHECKS / "selftest.py", *words],
@@ -191,10 +192,16 @@ def test_a_kernel_that_is_wrong_or_ends_or_runs_elsewhere_fails(
     assert not any(said[name]["ok"] for name in KERNELS)
 
 
-def test_a_race_that_the_emulator_reports_fails_it(tmp_path: Path) -> None:
+def test_a_race_in_lds_that_the_emulator_reports_fails_it(tmp_path: Path) -> None:
     code, said = self_test(tmp_path, "gfx1151 256 0", races="RACE type=LDS reg=508")
     assert (code, said["races"]["ok"]) == (1, False)
-    assert said["races"]["detail"] == f"{len(KERNELS)} reported by the emulator"
+    assert said["races"]["detail"] == f"{len(KERNELS)} in LDS, as the emulator reports"
+
+
+def test_a_race_of_registers_is_told_and_is_no_failure(tmp_path: Path) -> None:
+    code, said = self_test(tmp_path, "gfx1151 256 0", races="RACE type=VGPR reg=5")
+    assert (code, said["races"]["ok"]) == (0, True)
+    assert said["races"]["detail"] == f"0 in LDS, {len(KERNELS)} of registers, as the emulator reports"
 
 
 # in a sandbox, with what a stack has

@@ -60,8 +60,8 @@ class Emulation:
         races = self.emulator.races
         command = [f"{INSIDE}/bin/{self.program.name}"]
         command += [one.format(configuration=f"{INSIDE}/configuration") for one in self.emulator.arguments]
-        told = ["--target", self.target, "--races", f"{FOLDER}/{races.file}={races.begins}"]
-        return [*told, "--", *command]
+        told = ["--target", self.target, "--races", f"{FOLDER}/{races.file}"]
+        return [*told, "--lds-race", races.lds, "--race", races.race, "--", *command]
 
     @property
     def env(self) -> dict[str, str]:

@@ -14,10 +14,11 @@ TABLE = "emulators.toml"
 
 
 class Races(Frozen):
-    """Where an emulator reports races: a file in its folder, and how a line that tells of one begins."""
+    """Where an emulator reports races: a file in its folder, how a line begins of one in LDS, and of any."""
 
     file: str
-    begins: str
+    lds: str
+    race: str
 
 
 class Emulator(Frozen):

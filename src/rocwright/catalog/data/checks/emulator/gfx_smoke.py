@@ -1,11 +1,10 @@
 """Runs gfx-smoke of a wheel on an emulated GPU, with a part of its work.
 
-gfx_smoke.py --target TARGET --wheels FOLDER --scale PART --races FILE=BEGINNING -- EMULATOR ITS ARGUMENTS
+gfx_smoke.py --wheels FOLDER --scale PART --target TARGET --races FILE --lds-race BEGINS --race BEGINS -- ..
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import zipfile
@@ -13,19 +12,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from told import Emulator, last, say, split
+from told import arguments, last, say
 
 
 def main() -> int:
-    made = argparse.ArgumentParser()
-    made.add_argument("--target", required=True)
-    made.add_argument("--wheels", type=Path, required=True)
-    made.add_argument("--scale", required=True)
-    made.add_argument("--races", required=True)
-    own, behind = split(sys.argv[1:])
-    words = made.parse_args(own)
-    emulator = Emulator(behind, words.races)
-    program = unpacked(words.wheels)
+    words, emulator = arguments("wheels", "scale")
+    program = unpacked(Path(words.wheels))
     status, told, errors = emulator.run([str(program), "--json", "--scale", words.scale], 1500)
     try:
         report = json.loads(told)

@@ -1,30 +1,23 @@
 """Tries an emulator before anything is claimed of what ran on it: small kernels, compared with the CPU.
 
-selftest.py --target TARGET --version "COMMAND" --races FILE=BEGINNING -- EMULATOR AND ITS ARGUMENTS
+selftest.py --version "COMMAND" --target TARGET --races FILE --lds-race BEGINS --race BEGINS -- EMULATOR ..
 """
 
 from __future__ import annotations
 
-import argparse
 import shlex
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from told import Emulator, compiler, last, ran, say, split
+from told import Emulator, arguments, compiler, last, ran, say
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 
 
 def main() -> int:
-    made = argparse.ArgumentParser()
-    made.add_argument("--target", required=True)
-    made.add_argument("--version", required=True)
-    made.add_argument("--races", required=True)
-    own, behind = split(sys.argv[1:])
-    words = made.parse_args(own)
-    emulator = Emulator(behind, words.races)
+    words, emulator = arguments("version")
     status, told, errors = ran(shlex.split(words.version), 60)
     say("version", status == 0, last(told or errors), "")
     right = [trial(path, words.target, emulator) for path in sorted(PROGRAMS.glob("*.hip"))]
