@@ -23,6 +23,7 @@ from rocwright.api.projects import (
     verify,
     verify_environment,
 )
+from rocwright.api.rehearsals import rehearse
 from rocwright.api.wheels import audit_override, inspect, runs_on, slim
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "plan",
     "project",
     "records",
+    "rehearse",
     "remedies",
     "request",
     "resolve",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import click
 
 from rocwheel.cli.common import json_option
@@ -46,22 +44,13 @@ def command(
     tried failed; 12: something did.
     """
     from rocwheel.cli.tell import print_json
-    from rocwright.catalog.load import the_catalog
-    from rocwright.execution.options import Options
+    from rocwright import api
     from rocwright.execution.progress import choose_progress
-    from rocwright.home import Home
-    from rocwright.rehearsal.rows import asked_rows
-    from rocwright.rehearsal.run import How, Rehearser
     from rocwright.rehearsal.text import lines
 
-    catalog = the_catalog()
-    wanted = asked_rows(catalog, row)
-    options = Options(jobs=jobs or os.cpu_count() or 1, engine=engine)
-    with choose_progress() as progress:
-        rehearser = Rehearser(
-            catalog, Home.default(), options, How(every=every, seed=seed, anew=anew), progress
-        )
-        told = [rehearser.row(one) for one in wanted]
+    told = api.rehearse(
+        *row, every=every, seed=seed, anew=anew, jobs=jobs, engine=engine, progress=choose_progress()
+    )
     if as_json:
         print_json(
             [
