@@ -76,8 +76,8 @@ class Trial(Frozen):
     `on` are stand-ins, of which the first that has ROCm where the row's base has it is taken, else the first;
     one without ROCm stands in for any. `targets` are globs of GPUs that it is for, none for all. Of the files
     `sample` are drawn, those in `always` among them, unless all are asked for; `absent` says why a source may
-    have none. `seconds` is the limit of one. The trials of a stand-in run one after the other, the units of
-    each at the same time.
+    have none. `seconds` is the limit of one. The trials of a stand-in run one after the other in one tree,
+    the units of each at the same time; one that is `apart` has a tree and step of its own.
     """
 
     part: PartName
@@ -92,6 +92,7 @@ class Trial(Frozen):
     says: tuple[str, ...] = ()
     never: tuple[str, ...] = ()
     absent: str = ""
+    apart: bool = False
     sample: int = Field(8, ge=1)
     seconds: float = 300
     why: str = ""

@@ -25,7 +25,7 @@ from rocwright.resolve.aliases import base_of
 from rocwright.resolve.model import Lock, LockedComponent
 
 Groups = Mapping[str, tuple[Ready, tuple[Trial, ...]]]
-"""Trials by the name of the stand-in that they are tried on."""
+"""Trials by the name of the stand-in that they are tried on, with a number for those that are apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,9 @@ class Maker:
             self._as_built(job, groups)
         else:
             self._of_source(job, rehearsal, groups)
-        if job.source is None or job.source.instead or job.source.locked.kind != "git":
+        # a row whose own source leaves those trees out does not build them
+        own = job.source is not None and not job.source.instead and job.source.locked.kind == "git"
+        if locked.kind == "git" and not own:
             for one in rehearsal.within:
                 if version_in(locked.version, one.versions):
                     self._within(job, one)
@@ -125,8 +127,9 @@ class Maker:
                 job.reason = f"{error.message} ({error.cause})"
                 job.left.append(untried(trial, job.reason))
                 continue
-            before = found.get(ready.stand_in.name, (ready, ()))[1]
-            found[ready.stand_in.name] = ready, (*before, trial)
+            name = ready.stand_in.name
+            name += f"-{len(found)}" if trial.apart else ""
+            found[name] = ready, (*found.get(name, (ready, ()))[1], trial)
         return found
 
     def _of_source(self, job: Job, rehearsal: Rehearsal, groups: Groups) -> None:
@@ -189,20 +192,20 @@ class Maker:
         job.trees.append(Tree(step=tree, source=locked, edits=tuple(pairs)))
         job.steps += [source, tree]
         lock = self.row.lock
-        for ready, trials in groups.values():
+        for group, (ready, trials) in groups.items():
             around = base_of(lock, self.row.catalog)[0].env if ready.stand_in.rocm else ready.env
             env = environment_of(job.component, job.locked, lock, around, present(lock))
-            step = trial_step(name, job.component, ready, tree, self._asked(trials), env)
+            step = trial_step(f"{name}-{group}", job.component, ready, tree, self._asked(trials), env)
             job.steps += [*ready.steps, step]
             job.trials[step.name] = ready, trials
 
     def _as_built(self, job: Job, groups: Groups) -> None:
         """In the tree of a stand-in's own plan, as it is built there."""
         component = job.component
-        for name, (ready, trials) in groups.items():
+        for group, (ready, trials) in groups.items():
             built = ready.built(component.name)
             if built is None or ready.lock is None:
-                job.left += [untried(trial, f"{name} does not build {component.name}") for trial in trials]
+                job.left += [untried(trial, f"{group} does not build {component.name}") for trial in trials]
                 continue
             locked = next(one for one in ready.lock.components if one.name == component.name)
             same = locked.version == job.locked.version
@@ -221,7 +224,8 @@ class Maker:
             ]
             job.trees.append(Tree(step=tree, source=locked, edits=tuple(edits)))
             env = environment_of(component, locked, ready.lock, ready.env, targets=self.row.gpu)
-            step = built_trial_step(component, ready, built, tree, self._asked(trials), env)
+            name = f"{component.name}-{group}"
+            step = built_trial_step(name, component, ready, built, tree, self._asked(trials), env)
             job.steps += [*before, step]
             job.trials[step.name] = ready, trials
 

@@ -89,6 +89,7 @@ def trial_step(
 
 
 def built_trial_step(
+    name: str,
     component: Component,
     ready: Ready,
     built: Step,
@@ -102,7 +103,7 @@ def built_trial_step(
     assert isinstance(action, RunAction)
     setup = action.commands[: len(action.commands) - len(component.run)]
     before = action.commands[len(setup) : action.resume - 1] if action.resume else ()
-    step = _step(component.name, component, ready, tree, wanted, env, before, setup)
+    step = _step(name, component, ready, tree, wanted, env, before, setup)
     assert isinstance(step.action, RunAction)
     inputs = [one for one in built.inputs if one.name != "src"]
     return step.model_copy(
@@ -132,7 +133,7 @@ def _step(
         "SETUP": "\n".join(component.setup),
     }
     return Step(
-        name=f"{STEP}{name}-{ready.stand_in.name}",
+        name=f"{STEP}{name}",
         component=component.name,
         action=RunAction(
             commands=(*setup, f"python3 {GUARDS}/{PROGRAMS[0]}"),
