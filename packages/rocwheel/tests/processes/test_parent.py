@@ -19,7 +19,9 @@ import time
 from rocwheel.processes import parent
 parent.{call}
 print('ready', flush=True)
-time.sleep(600)
+# a signal that comes right before one long sleep would be seen behind it
+while True:
+    time.sleep(0.05)
 """
 PARENT = """
 import subprocess, sys, time
@@ -66,7 +68,9 @@ from rocwheel.processes.parent import stop_with
 stop_with({parent})
 try:
     print("ready", flush=True)
-    time.sleep(600)
+    # a signal that comes right before one long sleep would be seen behind it
+    while True:
+        time.sleep(0.05)
 except KeyboardInterrupt:
     print("it stops", flush=True)
     open({note!r} + ".begun", "w").close()
