@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from pathlib import Path
 
@@ -10,9 +11,11 @@ from tests.making import put_output, record_of, small_plan
 
 from rocwheel_samples.hostile_files import make_deep, make_fifo
 from rocwright.bases.roots import remove_tree
+from rocwright.cleanup.inside import find_work
+from rocwright.cleanup.model import the_kinds
 from rocwright.home import Home
 from rocwright.model.steps import Plan
-from rocwright.store.gc import check_whole, folder_size, leftovers, remove, rubbish, usage
+from rocwright.store.gc import Rubbish, check_whole, folder_size, leftovers, remove, rubbish, usage
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output, Record
 
@@ -149,3 +152,16 @@ def test_the_size_of_a_folder_counts_no_link_and_ends(tmp_path: Path) -> None:
     assert folder_size(folder / "link" / "missing") == 0
     remove_tree(folder)
     assert not folder.exists()
+
+
+def test_what_goes_while_leftovers_are_looked_for_is_left_out(home: Home, store: LocalStore) -> None:
+    """Steps end, and their folders with them, while a clean-up looks."""
+    kind = next(one for one in the_kinds().kind if one.name == "work")
+    for number in range(2000):
+        (home.work / f"{number:04}").mkdir(parents=True)
+    going = threading.Thread(target=lambda: [one.rmdir() for one in sorted(home.work.iterdir())])
+    going.start()
+    while going.is_alive():
+        leftovers(home, 0)
+        find_work(kind, home, store, Rubbish(records=(), blobs=(), folders=(), size=0))
+    assert leftovers(home, 0) == []

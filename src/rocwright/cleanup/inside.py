@@ -14,6 +14,7 @@ from rocwright.execution.workspace import Workspace
 from rocwright.home import Home
 from rocwright.store.gc import (
     Rubbish,
+    changed_at,
     file_stats,
     folder_size,
     leftovers,
@@ -109,7 +110,7 @@ def _folder(kind: Kind, path: Path) -> Piece:
 def find_work(kind: Kind, home: Home, store: Store, gone: Rubbish) -> Reclaimable:
     """Folders of shells, of failed builds, and what kills left."""
     there = leftovers(home, float("-inf"))
-    used = [path.lstat().st_mtime for path in there]
+    used = [changed_at(path) for path in there]
     return Reclaimable(
         kind=kind.name,
         holds=kind.holds,
@@ -118,7 +119,7 @@ def find_work(kind: Kind, home: Home, store: Store, gone: Rubbish) -> Reclaimabl
         count=len(there),
         used=max(used, default=0),
         pieces=tuple(
-            Piece(kind=kind.name, name=str(path), size=folder_size(path), used=path.lstat().st_mtime)
+            Piece(kind=kind.name, name=str(path), size=folder_size(path), used=changed_at(path))
             for path in there
             if str(path) in gone.folders
         ),
@@ -159,7 +160,7 @@ def find_files(kind: Kind, groups: dict[Path, list[Path]], days: float, *, spare
     With `spare` nothing goes: somebody may be writing.
     """
     sizes = {name: sum(folder_size(path) for path in paths) for name, paths in groups.items()}
-    used = {name: max(path.lstat().st_mtime for path in paths) for name, paths in groups.items()}
+    used = {name: max(map(changed_at, paths)) for name, paths in groups.items()}
     return Reclaimable(
         kind=kind.name,
         holds=kind.holds,

@@ -111,7 +111,15 @@ def leftovers(home: Home, days: float) -> list[Path]:
     oldest = time.time() - days * DAY
     found = [*home.work.glob("*"), *home.second.glob("*"), *home.roots.glob(".unpacking-*")]
     found += [*(home.store / "tmp").glob("*"), *(home.store / "damaged").glob("*")]
-    return sorted(path for path in found if not path.is_symlink() and path.lstat().st_mtime < oldest)
+    return sorted(path for path in found if not path.is_symlink() and changed_at(path) < oldest)
+
+
+def changed_at(path: Path) -> float:
+    """When a file or folder was last changed, in seconds since the epoch; now, if it went meanwhile."""
+    try:
+        return path.lstat().st_mtime
+    except FileNotFoundError:
+        return time.time()
 
 
 def under_way(store: Store) -> set[str]:
