@@ -17,7 +17,12 @@ NAMES = ("name", "*.name", "maker.name", "release.version", "check.kind")
 """Taken out with the row that they name, or no row could be read without them."""
 
 ELSEWHERE = {
-    "bases/*.toml": {"release*.wheels*": "tests/verify/test_run_wheels.py"},
+    "bases/*.toml": {
+        "release*.wheels*": "tests/verify/test_run_wheels.py",
+        "release.over": "tests/sources/test_debian.py",
+        "release.takes": "tests/sources/test_debian.py",
+        "release.packages*": "tests/resolve/test_on_bases.py",
+    },
     "components/*.toml": {
         "python_run": "tests/verify/test_run_wheels.py",
         "release.*places.*": "tests/sources/test_places.py",

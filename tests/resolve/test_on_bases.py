@@ -136,3 +136,17 @@ def test_all_places_of_a_release_are_there_for_who_looks_at_all() -> None:
 def test_packages_of_both_are_wanted() -> None:
     both = SystemNeeds(build=("a",), run=("b",)) + SystemNeeds(build=("c",), rocm=("d",), check=("e",))
     assert both == SystemNeeds(build=("a", "c"), rocm=("d",), run=("b",), check=("e",))
+
+
+def test_a_release_has_names_of_packages_of_its_own() -> None:
+    """Debian's experimental has a newer clang than sid, and an RCCL that can be installed."""
+
+    def packages(base: str) -> set[str]:
+        request = Request(stack="pytorch", gpu=("gfx803",), base=base)
+        root = make_lock(request, CATALOG, OfflineUpstream(), lambda line: None).root("build")
+        assert root is not None
+        return {*root.wanted}
+
+    above, below = packages("debian:experimental"), packages("debian:sid")
+    assert above - below >= {"librccl-dev", "librocm-core-dev", "rocm-device-libs-22"}
+    assert "rocm-device-libs-21" in below - above

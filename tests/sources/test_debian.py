@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.making import deb
 
 from rocwheel.errors import FetchError, InputError
+from rocwright.catalog.load import builtin_catalog
 from rocwright.machine.architecture import host_architecture
 from rocwright.model.steps import DebianOrigin, FilePin
 from rocwright.sources.debian import DebianArchive, parse_stanzas, upstream_version
@@ -206,3 +207,21 @@ def test_the_archive_is_read_for_another_architecture_than_this_machines(tmp_pat
     other.refresh()
     [hello] = [one for one in other.resolve(["hello"]) if one.filename.startswith("hello_")]
     assert hello.filename.endswith(f"_{other.architecture}.deb")
+
+
+@pytest.mark.real
+def test_an_incomplete_suite_stands_on_another_and_gives_what_is_asked_of_it(tmp_path: Path) -> None:
+    _, release = builtin_catalog().base("debian:experimental")
+    archive = DebianArchive(tmp_path, release.name, "amd64", over=release.over, takes=release.takes)
+    archive.refresh()
+    pins = archive.resolve(["librocm-core-dev", "dash"])
+    origins = [one.origin for one in pins if isinstance(one.origin, DebianOrigin)]
+    assert {one.package for one in origins if one.suite == "experimental"} == {
+        "librocm-core-dev",
+        "librocm-core1",
+    }
+    assert {one.suite for one in origins} == {"experimental", "sid"}
+    # each is downloaded from the suite that the lock names, which may be that of another machine
+    wanted = [one for one in pins if one.filename.startswith("librocm-core1_")]
+    DebianArchive(tmp_path, "experimental", "amd64").download(wanted, tmp_path / "got")
+    check_pin(tmp_path / "got" / wanted[0].filename, wanted[0])

@@ -116,6 +116,8 @@ class BaseRelease(Frozen):
     on it take, `interpreter` the command of that one where it is not `python3`; `pythons` are others that it
     has too, for what does not build with that one. `wheels` are requirements, by the catalog's name of a
     system package: checks install them, as the base has no such package for this Python.
+    `over` is the release below one that is not whole, such as Debian's experimental: all comes from there but
+    the source packages `takes`. `packages` are names of system packages that differ in this release.
     """
 
     name: str
@@ -125,6 +127,9 @@ class BaseRelease(Frozen):
     interpreter: str = ""
     pythons: tuple[OtherPython, ...] = ()
     wheels: dict[str, str] = {}
+    over: str = ""
+    takes: tuple[str, ...] = ()
+    packages: dict[str, tuple[str, ...]] = {}
     provides: dict[str, Provided] = {}
     source: str
     confidence: str = ""
@@ -173,7 +178,8 @@ class Base(Frozen):
 
 
 def with_python(base: Base, release: BaseRelease, version: str) -> tuple[Base, BaseRelease]:
-    """A base and release with another of its Pythons in the place of its own; as they are for its own."""
+    """A base as this release has it, and with another of its Pythons in the place of its own."""
+    base = base.model_copy(update={"packages": base.packages | release.packages})
     for one in release.pythons:
         if one.version == version:
             return (

@@ -109,12 +109,19 @@ class NetworkUpstream:
                 cause=f"its root file system comes from the image {self.release.image}",
                 next_step="name another source in the recipe",
             )
-        if name not in self._archives:
-            archive = DebianArchive(self.home.apt, name, self.base.architecture[self.architecture])
+        key = f"{name}{'' if suite else ' of the base'}"
+        if key not in self._archives:
+            archive = DebianArchive(
+                self.home.apt,
+                name,
+                self.base.architecture[self.architecture],
+                over="" if suite else self.release.over,
+                takes=() if suite else self.release.takes,
+            )
             self.on_line(f"lock: package lists of {name}")
             archive.refresh()
-            self._archives[name] = archive
-        return self._archives[name]
+            self._archives[key] = archive
+        return self._archives[key]
 
     def package_version(self, package: Provided) -> str:
         if self.base.made == "image":

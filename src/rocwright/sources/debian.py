@@ -22,6 +22,10 @@ from rocwheel.files.atomic import write_atomic
 from rocwheel.processes import run as process
 from rocwright.model.steps import DebianOrigin, DebianSourceOrigin, FilePin
 
+LONE = "sid"
+"""A suite without updates of its own, as mmdebstrap knows. For another such (experimental) it asks for them
+in vain: that one's folder is made from this one's."""
+
 OPTIONS = """\
 Acquire::Check-Valid-Until "false";
 Acquire::Retries "3";
@@ -34,10 +38,11 @@ Dir::Log "/dev/null";
 """
 """A frozen snapshot's Release file is past its date; its packages are pinned by hash all the same."""
 
-_INST = re.compile(r"^Inst (\S+) \((\S+) ")
+_INST = re.compile(r"^Inst (\S+) \((\S+) ([^\[]*)")
 _MISSING = re.compile(r"^E: (?:Unable to locate package|Package '?)\s*([a-z0-9][a-z0-9+.-]+)", re.MULTILINE)
 _GONE = re.compile(r"^E: (?:Version '[^']*' for|Unable to locate package) '?([a-z0-9][a-z0-9+.-]+)", re.M)
 _NO_NETWORK = ("Could not resolve", "Could not connect", "Temporary failure resolving", "Unable to connect")
+_NO_RELEASE = "does not have a Release file"
 _SUITE = re.compile(r"[a-z][a-z0-9-]*")
 
 
@@ -51,17 +56,32 @@ class SourcePackage:
 
 
 class DebianArchive:
-    """One suite of the Debian archive, through a private apt folder. `components` are the archive's areas."""
+    """One suite of the Debian archive, through a private apt folder. `components` are the archive's areas.
 
-    def __init__(self, folder: Path, suite: str, architecture: str, components: Sequence[str] = ("main",)):
+    `over` is a suite below an incomplete one such as experimental: all packages come from it but those of the
+    source packages `takes`, and source packages do.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        suite: str,
+        architecture: str,
+        components: Sequence[str] = ("main",),
+        *,
+        over: str = "",
+        takes: Sequence[str] = (),
+    ):
         if not _SUITE.fullmatch(suite):
             raise InputError(
                 f"{suite!r} is not the name of a Debian suite",
                 cause="a suite has lowercase letters, digits, dots and dashes only",
                 next_step="use the name of a suite, such as trixie or sid",
             )
-        self.folder = folder / f"{suite}-{architecture}"
+        self.folder = folder / "-".join(one for one in (suite, over and f"over-{over}", architecture) if one)
         self.suite = suite
+        self.below = over or suite
+        self.takes = tuple(takes)
         self.architecture = architecture
         self.components = tuple(components)
 
@@ -90,10 +110,37 @@ class DebianArchive:
         return FileLock(self.folder.with_suffix(".lock"))
 
     def _create(self) -> None:
+        for suite in dict.fromkeys((self.below, LONE)):
+            done = self._made(suite)
+            if done.ok or _NO_RELEASE not in done.stderr:
+                break
+        if not done.ok:
+            raise NetworkError(
+                f"mmdebstrap cannot reach an archive with the suite {self.below}",
+                cause=_last_error(done.stderr),
+                next_step="check the network; on other systems install the Debian archive's keys "
+                "(apt-get install debian-archive-keyring)",
+            )
+        listed = self.folder / "etc/apt/sources.list"
+        found = [line for line in listed.read_text().splitlines() if line.startswith("deb ")]
+        binary = [line.replace(f" {suite} ", f" {self.below} ") for line in found]
+        above = [line.replace(f" {self.below} ", f" {self.suite} ") for line in binary]
+        sources = [f"deb-src {line[4:]}" for line in binary]
+        listed.write_text("\n".join(dict.fromkeys([*binary, *above, *sources])) + "\n")
+        for name in ("etc/apt/preferences.d", "var/cache/apt/archives/partial", "var/lib/apt/lists/partial"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        if self.takes:
+            taken = " ".join(f"src:{name}" for name in self.takes)
+            preferred = f"Package: {taken}\nPin: release a={self.suite}\nPin-Priority: 990\n"
+            write_atomic(self.folder / "etc/apt/preferences.d/takes", preferred)
+        write_atomic(self._configured, self._configuration())
+
+    def _made(self, suite: str) -> process.Finished:
+        """The folder as mmdebstrap makes it for a suite, with the mirror that it finds."""
         shutil.rmtree(self.folder, ignore_errors=True)
         # a user becomes root of a namespace, so that the folder is the user's own
         root = [] if os.geteuid() == 0 else ["unshare", "--map-root-user"]
-        done = process.run(
+        return process.run(
             [
                 *root,
                 "mmdebstrap",
@@ -104,24 +151,11 @@ class DebianArchive:
                 f"--architectures={self.architecture}",
                 f"--components={','.join(self.components)}",
                 '--aptopt=Acquire::Check-Valid-Until "false"',
-                self.suite,
+                suite,
                 self.folder,
             ],
             timeout=600,
         )
-        if not done.ok:
-            raise NetworkError(
-                f"mmdebstrap cannot reach an archive with the suite {self.suite}",
-                cause=_last_error(done.stderr),
-                next_step="check the network; on other systems install the Debian archive's keys "
-                "(apt-get install debian-archive-keyring)",
-            )
-        listed = self.folder / "etc/apt/sources.list"
-        binary = [line for line in listed.read_text().splitlines() if line.startswith("deb ")]
-        listed.write_text("\n".join([*binary, *(f"deb-src {line[4:]}" for line in binary)]) + "\n")
-        for name in ("etc/apt/preferences.d", "var/cache/apt/archives/partial", "var/lib/apt/lists/partial"):
-            (self.folder / name).mkdir(parents=True, exist_ok=True)
-        write_atomic(self._configured, self._configuration())
 
     def _configuration(self) -> str:
         trusted = Path("/usr/share/keyrings")
@@ -153,16 +187,16 @@ class DebianArchive:
         if not done.ok:
             raise self._explain(done.stderr + done.stdout, wanted)
         chosen = [match.groups() for line in done.stdout.splitlines() if (match := _INST.match(line))]
-        shown = self._apt("apt-cache", "show", *(f"{name}={version}" for name, version in chosen))
+        shown = self._apt("apt-cache", "show", *(f"{name}={version}" for name, version, _ in chosen))
         stanzas = {
             (stanza["Package"], stanza["Version"]): stanza
             for stanza in parse_stanzas(shown.stdout)
             if stanza["Architecture"] in (self.architecture, "all")
         }
         pins = []
-        for name, version in chosen:
-            stanza = stanzas[name.split(":")[0], version]
-            pins.append(self._pin(stanza))
+        for name, version, where in chosen:
+            suite = self.suite if f":{self.suite}" in where else self.below
+            pins.append(self._pin(stanzas[name.split(":")[0], version], suite))
         return tuple(sorted(pins, key=lambda pin: pin.filename))
 
     def _simulate(self, words: Sequence[str]) -> process.Finished:
@@ -184,13 +218,13 @@ class DebianArchive:
             versions = {name: version for name, version in versions.items() if name not in gone}
         return None
 
-    def _pin(self, stanza: dict[str, str]) -> FilePin:
+    def _pin(self, stanza: dict[str, str], suite: str) -> FilePin:
         return FilePin(
             filename=Path(stanza["Filename"]).name,
             sha256=stanza["SHA256"],
             size=int(stanza["Size"]),
             origin=DebianOrigin(
-                suite=self.suite,
+                suite=suite,
                 package=stanza["Package"],
                 version=stanza["Version"],
                 architecture=self.architecture,
@@ -239,7 +273,7 @@ class DebianArchive:
             )
         stanza = found[-1]
         origin = DebianSourceOrigin(
-            suite=self.suite, package=package, version=stanza["Version"], architecture=self.architecture
+            suite=self.below, package=package, version=stanza["Version"], architecture=self.architecture
         )
         rows = (line.split() for line in stanza["Checksums-Sha256"].splitlines() if line.strip())
         files = tuple(

@@ -79,12 +79,14 @@ class ImageTags(Said):
 
 @dataclass(frozen=True)
 class PackageSet(Said):
-    """The packages that an archive would install now."""
+    """The packages that an archive would install now; `over` and `takes` as `DebianArchive` has them."""
 
     words = "packages of {suite}"
     suite: str
     architecture: str
     wanted: tuple[str, ...]
+    over: str = ""
+    takes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from functools import partial
 
 from packaging.requirements import Requirement
 
+from rocwright.catalog.base import BaseRelease
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.place import GitPlace, ImagePlace, IndexPlace
 from rocwright.catalog.provider import Provider
@@ -20,7 +21,7 @@ from rocwright.model.steps import (
     ImageOrigin,
     IndexOrigin,
 )
-from rocwright.resolve.aliases import catalog_for, pattern_of
+from rocwright.resolve.aliases import base_of, catalog_for, pattern_of
 from rocwright.resolve.choose import ROCM
 from rocwright.resolve.model import Lock, LockedComponent, LockedProvider, LockedRoot
 from rocwright.resolve.settings import Take, WatchSettings
@@ -90,8 +91,9 @@ def watched(lock: Lock, catalog: Catalog, settings: WatchSettings, now: datetime
     if lock.rocm is not None:
         found += _rocm(lock.rocm, lock.request.gpu, catalog.provider(lock.rocm.name), settings.take)
     day = (now - timedelta(days=settings.cool_down)).date().isoformat()
+    release = base_of(lock, catalog)[1]
     for root in lock.roots:
-        found += _root(root, lists_of(root, catalog.managers, day))
+        found += _root(root, release, lists_of(root, catalog.managers, day))
     return found
 
 
@@ -198,7 +200,7 @@ def _rocm(rocm: LockedProvider, targets: Sequence[str], provider: Provider, take
                 yield about(question=Listing(shelf.listing), spelled=spelled, address=address)
 
 
-def _root(root: LockedRoot, lists: PackageLists | None) -> Iterator[Watched]:
+def _root(root: LockedRoot, release: BaseRelease, lists: PackageLists | None) -> Iterator[Watched]:
     image = next((pin for pin in root.packages if isinstance(pin.origin, ImageOrigin)), None)
     reference, _, digest = root.image.partition("@")
     if root.image and digest and ":" in reference.rpartition("/")[2]:
@@ -214,6 +216,7 @@ def _root(root: LockedRoot, lists: PackageLists | None) -> Iterator[Watched]:
         return
     about = partial(Watched, name=f"root/{root.role}", version=root.suite, root=root)
     if any(isinstance(pin.origin, DebianOrigin) for pin in root.packages):
-        yield about(question=PackageSet(root.suite, root.architecture, root.wanted), pins=root.packages)
+        wanted = PackageSet(root.suite, root.architecture, root.wanted, release.over, release.takes)
+        yield about(question=wanted, pins=root.packages)
     if lists:
         yield about(question=lists, pins=on_top(root))

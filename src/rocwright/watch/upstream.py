@@ -54,7 +54,7 @@ class Upstream:
 
     def __init__(self, home: Home, seconds: float) -> None:
         self.home, self.seconds = home, seconds
-        self._archives: dict[tuple[str, str], DebianArchive] = {}
+        self._archives: dict[tuple[str, str, str], DebianArchive] = {}
         self._apt = threading.Lock()
         # pip is asked where its index is: beside the first questions, not before them
         self._index = ThreadPoolExecutor(1).submit(index.the_index)
@@ -82,7 +82,8 @@ class Upstream:
             case ImageTags():
                 return find_tags(Reference.parse(question.reference), self._folder(), self.seconds)
             case PackageSet():
-                return self._archive(question.suite, question.architecture).resolve(question.wanted)
+                archive = self._archive(question.suite, question.architecture, question.over, question.takes)
+                return archive.resolve(question.wanted)
             case PackageLists():
                 return newest(question.form, question.addresses, question.architecture, self.seconds)
             case SourcePackage():
@@ -99,13 +100,15 @@ class Upstream:
         self.home.work.mkdir(parents=True, exist_ok=True)
         return Path(tempfile.mkdtemp(prefix="watch-", dir=self.home.work))
 
-    def _archive(self, suite: str, architecture: str) -> DebianArchive:
+    def _archive(
+        self, suite: str, architecture: str, over: str = "", takes: tuple[str, ...] = ()
+    ) -> DebianArchive:
         with self._apt:
-            if (suite, architecture) not in self._archives:
-                archive = DebianArchive(self.home.apt, suite, architecture)
+            if (suite, over, architecture) not in self._archives:
+                archive = DebianArchive(self.home.apt, suite, architecture, over=over, takes=takes)
                 archive.refresh()
-                self._archives[suite, architecture] = archive
-            return self._archives[suite, architecture]
+                self._archives[suite, over, architecture] = archive
+            return self._archives[suite, over, architecture]
 
 
 class Shared:
