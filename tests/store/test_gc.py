@@ -159,7 +159,12 @@ def test_what_goes_while_leftovers_are_looked_for_is_left_out(home: Home, store:
     kind = next(one for one in the_kinds().kind if one.name == "work")
     for number in range(2000):
         (home.work / f"{number:04}").mkdir(parents=True)
-    going = threading.Thread(target=lambda: [one.rmdir() for one in sorted(home.work.iterdir())])
+
+    def go() -> None:
+        for one in sorted(home.work.iterdir()):
+            one.rmdir()
+
+    going = threading.Thread(target=go)
     going.start()
     while going.is_alive():
         leftovers(home, 0)
