@@ -112,3 +112,18 @@ def test_an_environment_that_runs_in_an_emulator_tried_no_gpu(rocwright: Command
     python.chmod(0o755)
     done = rocwright("verify", "--suite", "torch", "--python", str(python), "--json")
     assert [one["device"] for one in json.loads(done.stdout)] == ["emulated RX 580 (gfx803)", "cpu"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--device", "cpu"), "--device cpu is for --suite; a stack takes --device emulated"),
+        (("--suite", "torch", "--device", "emulated"), "start rocwright itself in the emulator"),
+    ],
+)
+def test_a_device_that_has_no_effect_is_refused(
+    rocwright: Command, words: tuple[str, ...], says: str
+) -> None:
+    done = rocwright("verify", *words)
+    assert done.returncode == 2
+    assert says in done.stderr

@@ -116,3 +116,21 @@ def test_a_check_that_leaves_and_tells_odd_things_is_survived(
     assert not found[-1].ok
     assert "more than 10,000 findings" in found[-1].detail
     assert list((tmp_path / "temporary").glob("rocwright-verify-*")) == []
+
+
+MAPS = """import json, shutil, subprocess
+shutil.copy("/bin/sh", "librocjitsu.so")
+lines = [{"name": one, "ok": True, "device": one} for one in ("AMD Radeon 780M Graphics", "cpu")]
+for line in lines:
+    print("ROCWRIGHT-CHECK " + json.dumps(line))
+subprocess.run(["./librocjitsu.so", "-c", "echo 'ROCWRIGHT-CHECK " + json.dumps(lines[0]) + "'; sleep 3; :"])
+"""
+"""A program that has a file of that name mapped: itself."""
+
+
+def test_a_check_that_maps_an_emulator_ran_on_no_gpu(
+    home: Home, engine: str, python_root: Path, tmp_path: Path
+) -> None:
+    found = verify(home, engine, python_root, tmp_path / "sources", MAPS)
+    emulated = "emulated AMD Radeon 780M Graphics"
+    assert [one.device for one in found] == [emulated, "cpu", emulated]
