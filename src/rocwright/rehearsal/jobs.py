@@ -201,8 +201,9 @@ class Maker:
 
     def _as_built(self, job: Job, groups: Groups) -> None:
         """In the tree of a stand-in's own plan, as it is built there."""
-        component = job.component
         for group, (ready, trials) in groups.items():
+            # as it is on the stand-in's base: a release may have other settings there
+            component = ready.catalog.component(job.component.name)
             built = ready.built(component.name)
             if built is None or ready.lock is None:
                 job.left += [untried(trial, f"{group} does not build {component.name}") for trial in trials]

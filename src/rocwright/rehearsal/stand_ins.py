@@ -30,12 +30,14 @@ from rocwright.store.model import Store
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
     """A stand-in that can be planned with: the steps that make its root, the last of which is the root
-    itself; the plan and lock of the request that it is like, None where it is like none."""
+    itself; the plan and lock of the request that it is like, None where it is like none, and the catalog as
+    that request sees it."""
 
     stand_in: StandIn
     steps: tuple[Step, ...]
     compiler_reads: tuple[str, ...]
     env: Mapping[str, str]
+    catalog: Catalog
     plan: Plan | None = None
     lock: Lock | None = None
 
@@ -115,6 +117,7 @@ class StandIns:
             steps=root_steps(root, self.catalog),
             compiler_reads=base.compiler_reads,
             env=base.env,
+            catalog=self.catalog,
         )
 
     def _like(self, stand_in: StandIn) -> Ready:
@@ -135,6 +138,7 @@ class StandIns:
             steps=(),
             compiler_reads=base.compiler_reads,
             env=base.env,
+            catalog=catalog,
             plan=plan,
             lock=lock,
         )

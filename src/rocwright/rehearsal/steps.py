@@ -80,7 +80,7 @@ def tree_step(name: str, locked: LockedComponent, source: Step, edits: Sequence[
 def trial_step(
     name: str, component: Component, ready: Ready, tree: Step, wanted: Wanted, env: Mapping[str, str]
 ) -> Step:
-    """Try them on a stand-in, in an edited tree, with the recipe's environment.
+    """Try them on a stand-in, in an edited tree; with the recipe's environment, where its own commands run.
 
     Raises InputError for a trial of the recipe's own commands, where it does not say which of them configure.
     """
@@ -129,15 +129,18 @@ def _step(
     mine = {
         "REHEARSAL": json.dumps(asked, sort_keys=True),
         "REHEARSAL_PROGRAMS": " ".join(sha256_file(DATA / "guards" / one) for one in PROGRAMS),
-        "GPU": wanted.gpu,
         "SETUP": "\n".join(component.setup),
     }
+    # rows that differ in nothing else share the step
+    own = any(not one.run for one in wanted.trials)
+    if own or any("$GPU" in one.run for one in wanted.trials):
+        mine["GPU"] = wanted.gpu
     return Step(
         name=f"{STEP}{name}",
         component=component.name,
         action=RunAction(
             commands=(*setup, f"python3 {GUARDS}/{PROGRAMS[0]}"),
-            env={**env, **mine},
+            env={**(env if own else {}), **mine},
             outputs=(REPORT,),
             compiler_reads=ready.compiler_reads,
         ),
