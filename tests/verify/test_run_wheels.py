@@ -84,7 +84,9 @@ def project(home: Home, tmp_path: Path) -> TinyProject:
     run_wheels = LockedPython(version="3", wanted=("helper",), files=(pin,))
     write_lock(folder / "rocwright.lock", lock.model_copy(update={"python_run": run_wheels}))
     project = open_project(folder, home.path)
-    make_tiny_root(tmp_path / "root.tar.zst", tmp_path, python=True, whole=True)
+    # Debian's pip reads them when it is imported
+    certificates = [one for one in (Path("/etc/ssl/certs"),) if one.is_dir()]
+    make_tiny_root(tmp_path / "root.tar.zst", tmp_path, python=True, whole=True, folders=certificates)
     put_roots(project, tmp_path / "root.tar.zst")
     built = wheel(tmp_path, "alpha", "import helper\nsaid = helper.word\n")
     steps = {one.name: one for one in make_plan(project.locked, project.catalog).steps}
