@@ -134,3 +134,12 @@ def test_a_check_that_maps_an_emulator_ran_on_no_gpu(
     found = verify(home, engine, python_root, tmp_path / "sources", MAPS)
     emulated = "emulated AMD Radeon 780M Graphics"
     assert [one.device for one in found] == [emulated, "cpu", emulated]
+
+
+def test_a_check_that_wants_all_outputs_finds_them(
+    home: Home, engine: str, python_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(RECIPE["alpha"]["check"][0], "outputs", True)  # type: ignore[index]
+    lists = "import os\n" + SCRIPT.replace('" ".join(sys.argv[1:])', '" ".join(os.listdir("/outputs"))')
+    [found] = verify(home, engine, python_root, tmp_path / "sources", lists)
+    assert (found.ok, found.detail) == (True, "alpha-1.0.tar.gz")

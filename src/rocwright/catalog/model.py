@@ -158,7 +158,7 @@ class Check(Frozen):
     `machine-code` reads the GPU code in them, and judges whether it runs on each GPU; `resources` compares
     the registers and memory that each kernel takes with what its GPU has; `wheel` compares what wheels
     say with what is in them; `script` runs a program of the catalog in a sandbox, which prints a line for
-    each thing it found.
+    each thing it found. With `outputs` all that the component has made lies in /outputs.
     """
 
     name: str
@@ -168,6 +168,7 @@ class Check(Frozen):
     env: dict[str, str] = {}
     model: bool = False
     wheels: bool = False
+    outputs: bool = False
     seconds: float = 900
     why: str = ""
 

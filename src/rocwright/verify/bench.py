@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from rocwright.checks.static import look_at, named
 from rocwright.execution.runs import LogFile, log_name
 from rocwright.machine.architecture import described
 from rocwright.model.step_environment import EPOCH
+from rocwright.plan.make import make_plan
 from rocwright.project import Project
 from rocwright.records.model import Finding, as_emulated, is_gpu
 from rocwright.resolve.aliases import base_of
@@ -173,6 +175,10 @@ class Bench:
         elif self.component.kind == "wheel":
             path = self.project.store.verified(self.artifact.sha256)
             mounts.append(Mount(source=path, target=f"/wheels/{self.artifact.filename}"))
+        if check.outputs:
+            for output in self._outputs():
+                path = self.project.store.verified(output.sha256)
+                mounts.append(Mount(source=path, target=f"/outputs/{output.filename}"))
         if check.model:
             (folder / "model").mkdir()
             write_tiny_model(folder / "model" / "tiny.gguf")
@@ -204,6 +210,13 @@ class Bench:
             seconds=check.seconds,
             devices=devices,
         )
+
+    def _outputs(self) -> Sequence[Output]:
+        """All that the component has made."""
+        steps = make_plan(self.lock, self.project.catalog).steps
+        step = next(one for one in steps if one.name == self.component.name)
+        record = self.project.store.record(step.key)
+        return () if record is None else record.outputs
 
     def _lacking(self) -> dict[str, str]:
         return lacking([self.project.catalog.target(one) for one in self.lock.request.gpu])
