@@ -81,8 +81,9 @@ def verify(
         def benches(root: str, emulation: Emulation | None = None) -> list[Bench]:
             folder = _unpacked(project, made[root], say) if root in made else None
             place = (artifacts, folder, made.get(RUN_WHEELS), engine, under_way.folder, emulation)
-            components = [project.catalog.component(locked.name) for locked in lock.components]
-            return [Bench(project, lock, component, *place) for component in components]
+            # a file is handed on as it was published: nothing of it is built
+            built = [project.catalog.component(one.name) for one in lock.components if one.name in artifacts]
+            return [Bench(project, lock, component, *place) for component in built]
 
         def tried(bench: Bench, check: Check) -> list[Finding]:
             return _tried(bench, check, under_way, say)
