@@ -57,6 +57,6 @@ def test_a_base_without_a_row_for_the_card_comes_after_those_with_one(tmp_path: 
 
 
 def test_a_row_that_goes_without_a_library_is_for_who_accepts_that() -> None:
-    assert proven_base(asked("llama-hip", "gfx1151"), CATALOG) == "rocm-ubuntu-24.04:6.4.1"
+    assert proven_base(asked("llama-hip", "gfx1151"), CATALOG) == "debian:experimental"
     accepted = asked("llama-hip", "gfx1151", accept_missing=("rocblas",))
     assert proven_base(accepted, CATALOG) == "debian:sid"
