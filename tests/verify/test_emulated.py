@@ -6,23 +6,19 @@ import json
 import os
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 
 import pytest
 from samples.project import TinyProject, make_sources, open_project, put_roots
-from tests.making import record_of
+from tests.verify.stored import put_alpha
 
 from rocwheel.errors import CheckError, InputError
 from rocwheel.files.atomic import sha256_bytes
 from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import builtin_catalog
 from rocwright.home import Home
-from rocwright.plan.make import make_plan
 from rocwright.records.model import Finding, said_of
 from rocwright.records.opening import read_records
-from rocwright.store.local import LocalStore
-from rocwright.store.model import Output
 from rocwright.verify import run
 from rocwright.verify.emulated import SELF_TEST, emulation
 
@@ -87,10 +83,11 @@ def test_an_emulator_without_its_library_is_not_whole(installed: Path) -> None:
 
 def test_a_configuration_that_cannot_be_read_is_named(installed: Path) -> None:
     path = installed / "share/rocjitsu/configs/gfx1151.json"
-    for text in ("{", "[]"):
+    for text, why in (("{", "Expecting property name"), ("[]", "it is no JSON object")):
         path.write_text(text)
-        with pytest.raises(InputError, match=str(path)):
+        with pytest.raises(InputError, match=str(path)) as told:
             emulation("gfx1151", CATALOG)
+        assert why in told.value.cause
 
 
 def test_an_emulators_own_configuration_gets_one_thread(installed: Path) -> None:
@@ -242,14 +239,7 @@ def built(home: Home, engine: str, python_root: Path, tmp_path: Path) -> TinyPro
     (folder / "catalog/checks/ran.py").write_text(RAN)
     project = open_project(folder, home.path)
     put_roots(project, python_root)
-    store = LocalStore(home.store)
-    (folder / "file").write_text("x")
-    with tarfile.open(folder / "alpha-1.0.tar.gz", "w:gz") as archive:
-        archive.add(folder / "file", "alpha-1/file")
-    sha256, size = store.put_file(folder / "alpha-1.0.tar.gz")
-    step = next(one for one in make_plan(project.locked, project.catalog).steps if one.name == "alpha")
-    output = Output(name="archive", filename="alpha-1.0.tar.gz", sha256=sha256, size=size)
-    store.put_record(record_of(step, output))
+    put_alpha(project, folder)
     return project
 
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import tarfile
 import tempfile
 from pathlib import Path
 
 import pytest
 from samples.project import make_sources, open_project, put_roots
-from tests.making import record_of
+from tests.verify.stored import put_alpha
 
 from rocwheel_samples.trees import write_tree
 from rocwright.home import Home
-from rocwright.plan.make import make_plan
 from rocwright.records.model import Finding
-from rocwright.store.local import LocalStore
-from rocwright.store.model import Output
 from rocwright.verify import bench, run
 
 SCRIPT = """import json, sys
@@ -56,15 +52,7 @@ def verify(home: Home, engine: str, python_root: Path, folder: Path, script: str
         file.write('features = { bf16 = "no", fp16 = "yes", triton = "not upstream" }\n')
     project = open_project(folder, home.path)
     put_roots(project, python_root)
-    store = LocalStore(home.store)
-    (folder / "file").write_text("x")
-    with tarfile.open(folder / "alpha-1.0.tar.gz", "w:gz") as archive:
-        archive.add(folder / "file", "alpha-1/file")
-    sha256, size = store.put_file(folder / "alpha-1.0.tar.gz")
-    step = next(one for one in make_plan(project.locked, project.catalog).steps if one.name == "alpha")
-    store.put_record(
-        record_of(step, Output(name="archive", filename="alpha-1.0.tar.gz", sha256=sha256, size=size))
-    )
+    put_alpha(project, folder)
     return run.verify(project, project.locked, engine, print)
 
 

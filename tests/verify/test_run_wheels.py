@@ -9,6 +9,7 @@ import pytest
 from samples.making import make_tiny_root
 from samples.project import TinyProject, make_sources, open_project, put_roots
 from tests.making import record_of
+from tests.verify.stored import put_alpha
 
 from rocwheel.errors import InputError
 from rocwheel_samples.fatbin import write_wheel
@@ -109,6 +110,14 @@ def test_a_lock_of_before_is_told_to_be_made_anew(project: TinyProject, engine: 
     with pytest.raises(InputError, match="no Python packages for the checks") as told:
         run.verify(project, before, engine, print)
     assert told.value.next_step.startswith("rocwright lock")
+
+
+def test_a_lock_of_before_is_right_where_no_check_wants_wheels(home: Home, tmp_path: Path) -> None:
+    make_sources(tmp_path, {"alpha": RECIPE["alpha"] | {"kind": "archive", "check": []}})
+    project = open_project(tmp_path, home.path)
+    put_alpha(project, tmp_path)
+    assert project.locked.python_run is None
+    assert run.verify(project, project.locked, None, print) == []
 
 
 def locked(base: str, version: str) -> Lock:

@@ -235,7 +235,9 @@ class Component(Frozen):
     ROCm's libraries on it. `architectures` are those that it is there for, all where none is named. `resume`
     is the number of the first of the `run` commands that gives the same when it is run again in a tree where
     it was cut short, as all behind it do; 0 where none does. `python_run` are the Python packages that a
-    wheel requires where it is imported: checks install them beside it.
+    wheel requires where it is imported: checks install them beside it. `emulated` are checks that run on an
+    emulated GPU, where one is asked for; `windows` is how it is built on Windows, by a script that is
+    exported.
     """
 
     name: str

@@ -143,11 +143,12 @@ def _configuration(emulator: Emulator, target: str, program: Path, catalog: Cata
     path = (folder or program.parents[1] / emulator.own) / name
     try:
         data = json.loads(path.read_bytes())
-        assert isinstance(data, dict)
-    except (OSError, ValueError, AssertionError) as error:
+        if not isinstance(data, dict):
+            raise ValueError("it is no JSON object")
+    except (OSError, ValueError) as error:
         raise InputError(
             f"{emulator.name} has no configuration for {target} that can be read: {path}",
-            cause=str(error) or "it is no JSON object",
+            cause=str(error),
             next_step=f"install {emulator.name} again ({'; '.join(emulator.packages)})",
         ) from error
     return json.dumps(data | {emulator.threads: 1}, indent=1) + "\n"

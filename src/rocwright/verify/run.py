@@ -195,8 +195,10 @@ def _ended(begun: StepRun, found: Sequence[Finding], seconds: float) -> StepRun:
 
 def _check_wheels(lock: Lock, project: Project) -> None:
     """Raises InputError where the lock does not say what checks install beside the wheels that were built."""
-    wants = [one.name for one in lock.components if project.catalog.component(one.name).python_run]
-    if wants and lock.python_run is None:
+    components = [project.catalog.component(one.name) for one in lock.components]
+    wants = [one.name for one in components if one.python_run]
+    install = any(check.wheels for one in components for check in one.check)
+    if wants and install and lock.python_run is None:
         raise InputError(
             "the lock has no Python packages for the checks",
             cause=f"it was made before {', '.join(wants)} named those that it requires when it is imported",

@@ -9,6 +9,7 @@ import json
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -44,7 +45,7 @@ def unpacked(wheels: Path) -> Path:
     return program
 
 
-def is_right(target: str, report: dict) -> bool:  # type: ignore[type-arg]
+def is_right(target: str, report: dict[str, Any]) -> bool:
     """Whether it ran in an emulator, on that target; says so where it did not."""
     error, devices = report["error"], report["devices"]
     if error is not None:
