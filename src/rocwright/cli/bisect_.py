@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from rocwheel.cli.common import json_option, say
-from rocwright.cli.common import Asked, engine_option, project_options, the_project
+from rocwright.cli.common import Asked, engine_option, jobs_option, project_options, the_project
 
 _LOCK_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -24,12 +24,7 @@ _LOCK_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--no-checks", is_flag=True, help="Only build; do not run checks.")
 @click.option("--report", "folder", type=click.Path(file_okay=False, path_type=Path), help="Write a page for "
               "an upstream bug, and the locks to repeat it, into this folder.")  # fmt: skip
-@click.option(
-    "--jobs",
-    "-j",
-    type=click.IntRange(min=1),
-    help="Maximum number of parallel processes. [default: all cores]",
-)
+@jobs_option
 @engine_option
 @json_option
 def command(

@@ -11,6 +11,7 @@ from rocwright.cli.common import (
     Asked,
     complete_executor,
     engine_option,
+    jobs_option,
     memory_option,
     no_compiler_cache_option,
     no_resume_option,
@@ -25,12 +26,7 @@ if TYPE_CHECKING:
 
 @click.command("build")
 @project_options
-@click.option(
-    "--jobs",
-    "-j",
-    type=click.IntRange(min=1),
-    help="Maximum number of parallel processes. [default: all cores]",
-)
+@jobs_option
 @click.option(
     "--memory",
     metavar="SIZE",

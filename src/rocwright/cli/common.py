@@ -216,6 +216,16 @@ def memory_option(context: click.Context, parameter: click.Parameter, text: str 
     return memory
 
 
+def jobs_option(function: F) -> F:
+    """--jobs on every verb that builds with all cores unless told otherwise."""
+    return click.option(
+        "--jobs",
+        "-j",
+        type=click.IntRange(min=1),
+        help="Maximum number of parallel processes. [default: all cores]",
+    )(function)
+
+
 def no_compiler_cache_option(function: F) -> F:
     """--no-compiler-cache on every verb that compiles."""
     return click.option(

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from rocwheel.cli.common import json_option
-from rocwright.cli.common import engine_option
+from rocwright.cli.common import engine_option, jobs_option
 from rocwright.cli.watch import settings_options
 
 
@@ -18,12 +18,7 @@ from rocwright.cli.watch import settings_options
 @click.option(
     "--dry-run", is_flag=True, help="Only show what would be tried and why; build and promote nothing."
 )
-@click.option(
-    "--jobs",
-    "-j",
-    type=click.IntRange(min=1),
-    help="Maximum number of parallel processes. [default: all cores]",
-)
+@jobs_option
 @engine_option
 @json_option
 def command(

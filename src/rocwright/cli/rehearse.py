@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from rocwheel.cli.common import json_option
-from rocwright.cli.common import engine_option
+from rocwright.cli.common import engine_option, jobs_option
 
 
 def _rows(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
@@ -20,12 +20,7 @@ def _rows(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
 @click.option("--all", "every", is_flag=True, help="Try every file, instead of a sample.")
 @click.option("--seed", default="1", show_default=True, help="Of the samples: the same seed, the same files.")
 @click.option("--anew", is_flag=True, help="Ask archives and indexes again for stand-ins and sources.")
-@click.option(
-    "--jobs",
-    "-j",
-    type=click.IntRange(min=1),
-    help="Maximum number of parallel processes. [default: all cores]",
-)
+@jobs_option
 @engine_option
 @json_option
 def command(
@@ -44,6 +39,7 @@ def command(
     tried failed; 12: something did.
     """
     from rocwheel.cli.tell import print_json
+    from rocwheel.errors import CheckError
     from rocwright import api
     from rocwright.execution.progress import choose_progress
     from rocwright.rehearsal.text import lines
@@ -62,4 +58,4 @@ def command(
         for one in told:
             for line in lines(one):
                 click.echo(line)
-    raise SystemExit(12 if any(one.failed for one in told) else 0)
+    raise SystemExit(CheckError.failure.exit_code if any(one.failed for one in told) else 0)
