@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 from rocwright import sandbox
 from rocwright.execution import kept_tree
@@ -59,7 +59,7 @@ def open_shell(
         else:
             workspace.create()
             lay_out(context)
-        repository, there = None, set(os.listdir(workspace.build))  # noqa: PTH208 - names alone
+        repository, there = None, _names(workspace.build)
         if not workspace.is_open:
             repository = give_repository(step, workspace, stages_of(step, store), store, say)
         job = replace(prepare(step.action, context, cache), seconds=None, memory=None)
@@ -69,7 +69,7 @@ def open_shell(
         chosen = sandbox.pick(engine, home.probes)
         before = None
         # a repository that the step left was put aside for the shell's
-        if note and there == set(os.listdir(workspace.build)):  # noqa: PTH208
+        if note and there == _names(workspace.build):
             before = _looked(workspace, step, note)
         if before is None:
             install(chosen, job, step.action, context)
@@ -82,6 +82,10 @@ def open_shell(
             told = "nothing was changed: it goes on where it stood" if same else "changed: it starts clean"
             say(f"the next build of {step.name}: {told}")
         return code
+
+
+def _names(folder: Path) -> set[str]:
+    return {one.name for one in folder.iterdir()}
 
 
 def _looked(workspace: Workspace, step: Step, note: bytes) -> Looked | None:
