@@ -21,7 +21,7 @@ def test_kernels_that_fit_their_gpu_pass_with_what_the_largest_takes(tmp_path: P
     (found,) = look_at(CHECK, code(tmp_path, next_free_vgpr=99), ["gfx803"], builtin_catalog())
     assert is_static(CHECK)
     assert (found.name, found.ok) == ("resources on gfx803", True)
-    assert "1 kernels, 0 spill; most: vector registers 99 of 256" in found.detail
+    assert "1 kernel, 0 spill; most: vector registers 99 of 256" in found.detail
 
 
 def test_a_kernel_that_cannot_be_launched_on_its_gpu_fails(tmp_path: Path) -> None:

@@ -64,10 +64,10 @@ def test_the_page_has_what_it_took_what_came_of_it_and_what_was_checked(
     ]
     assert f"| `{wheel.filename}` | {wheel.size:,} | `{wheel.sha256}` |" in lines
     assert next(line for line in lines if "scale.hsaco" in line).split("|")[2:4] == [" gfx803 ", " 1 "]
-    assert "### What its 1 kernels for gfx803 take" in lines
+    assert "### Taken by its 1 kernel for gfx803" in lines
     assert "| vector registers, a work-item | 99 | 99 | 256 |" in lines
     # the findings of another run on the same bytes, and nobody's text ends a cell
-    assert "1 findings: 0 ok, 0 absent, 1 failed." in lines
+    assert "1 finding: 0 ok, 0 absent, 1 failed." in lines
     assert "| alpha | x\\|y | FAILED | - | &lt;b> |" in lines
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.units import printable
+from rocwheel.units import count, printable
 
 
 @given(st.text())
@@ -20,3 +20,12 @@ def test_plain_text_stays_and_what_is_kept_does() -> None:
         == "grüße\N{REPLACEMENT CHARACTER}[31m\N{REPLACEMENT CHARACTER}x\N{REPLACEMENT CHARACTER}"
     )
     assert printable("a\tb\n", keep="\t") == "a\tb\N{REPLACEMENT CHARACTER}"
+
+
+def test_one_is_told_apart_from_none_and_from_many() -> None:
+    assert [count(number, "kernel") for number in (0, 1, 2, 10_211)] == [
+        "0 kernels",
+        "1 kernel",
+        "2 kernels",
+        "10,211 kernels",
+    ]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from rocwheel.folders.temporary import temporary_folder
+from rocwheel.units import count
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Check
 from rocwright.store.model import Output, Store
@@ -79,9 +80,9 @@ def resources(check: Check, path: Path, gpus: Sequence[str]) -> list[Seen]:
 
 def _taken(one: TargetUse) -> str:
     if not one.known:
-        return f"{one.kernels:,} kernels; nothing is known of the limits of {one.target}"
+        return f"{count(one.kernels, 'kernel')}; nothing is known of the limits of {one.target}"
     most = ", ".join(f"{use.resource} {use.most:,} of {use.limit:,}" for use in one.uses)
-    return f"{one.kernels:,} kernels, {one.spilling:,} spill; most: {most}"
+    return f"{count(one.kernels, 'kernel')}, {one.spilling:,} spill; most: {most}"
 
 
 def wheel(check: Check, path: Path) -> Seen:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rocwheel.errors import RocwrightError
-from rocwheel.units import duration, printable, size
+from rocwheel.units import count, duration, printable, size
 from rocwheel.wheels.audit.resources import TargetUse, resources
 from rocwheel.wheels.inspection import Inspection, inspect
 from rocwright.checks.static import named
@@ -116,7 +116,8 @@ def _code(store: Store, artifact: Artifact) -> Iterator[str]:
     if found.libraries:
         yield "\n".join([f"## Machine code in {_cell(artifact.filename)}", "", *_libraries(found)])
     for one in used:
-        yield "\n".join([f"### What its {one.kernels:,} kernels for {one.target} take", "", *_uses(one)])
+        kernels = count(one.kernels, "kernel")
+        yield "\n".join([f"### Taken by its {kernels} for {one.target}", "", *_uses(one)])
 
 
 def _read(path: Path) -> tuple[Inspection, list[TargetUse]]:
@@ -151,12 +152,11 @@ def _uses(used: TargetUse) -> list[str]:
 def _checks(findings: Sequence[Finding]) -> str:
     bad = sum(not one.ok for one in findings)
     absent = sum(one.ok and one.absent for one in findings)
-    count = (
-        f"{len(findings):,} findings: {len(findings) - bad - absent:,} ok, {absent:,} absent, {bad:,} failed."
-    )
+    found = count(len(findings), "finding")
+    told = f"{found}: {len(findings) - bad - absent:,} ok, {absent:,} absent, {bad:,} failed."
     rows = [tuple(_cell(text) for text in row) for row in table_rows(findings)]
     heads = ("component", "check", "outcome", "on", "detail")
-    return "\n".join(["## Checks", "", count, "", *_table(heads, rows)])
+    return "\n".join(["## Checks", "", told, "", *_table(heads, rows)])
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:

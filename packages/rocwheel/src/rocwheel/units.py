@@ -1,4 +1,4 @@
-"""Seconds, bytes and texts of strangers, for people."""
+"""Seconds, bytes, counts and texts of strangers, for people."""
 
 from __future__ import annotations
 
@@ -14,13 +14,18 @@ def duration(seconds: float) -> str:
     return f"{int(seconds // 3600)} h {int(seconds % 3600 // 60):02d} min"
 
 
-def size(count: float) -> str:
+def size(number: float) -> str:
     """Bytes for people, in binary units."""
     for unit in ("B", "KiB", "MiB"):
-        if count < 1024:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1024
-    return f"{count:.2f} GiB"
+        if number < 1024:
+            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
+        number /= 1024
+    return f"{number:.2f} GiB"
+
+
+def count(number: int, noun: str) -> str:
+    """How many there are of what the noun names: 1 kernel, 2 kernels, 10,211 kernels."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def printable(text: str, keep: str = "") -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rocwheel.cli.common import json_option
+from rocwheel.units import count
 
 if TYPE_CHECKING:
     from rocwheel.wheels.devicecode.code_objects import CodeObject
@@ -180,7 +181,7 @@ def _cells(one: TargetCode) -> tuple[str, str, str, str]:
 def _form(library: Library) -> str:
     told = []
     for form in library.bundles:
-        bundles = f"{form.count:,} bundle{'s' if form.count > 1 else ''}"
+        bundles = count(form.count, "bundle")
         if form.compression:
             told.append(
                 f"{bundles}, {form.compression} (CCOB {form.version}): "
@@ -250,7 +251,7 @@ def _resources(path: Path, as_json: bool) -> None:
     for number, one in enumerate(found):
         click.echo("" if number else None, nl=bool(number))
         spill = f"{one.spilling:,} move registers to memory, {one.scratch:,} use scratch"
-        click.echo(f"{one.target}: {one.kernels:,} kernels; {spill}")
+        click.echo(f"{one.target}: {count(one.kernels, 'kernel')}; {spill}")
         if not one.known:
             click.echo(f"  nothing is known of the limits of {one.target}")
             continue

@@ -65,6 +65,7 @@ def test_a_table_and_json_say_the_same(wheel: Path) -> None:
     shown = CliRunner().invoke(command, ["--resources", str(wheel)])
     assert shown.exit_code == 0, shown.output
     assert "gfx1103: 2 kernels; 1 move registers to memory, 1 use scratch" in shown.output
+    assert "gfx803: 1 kernel; " in shown.output
     row = next(line.split() for line in shown.output.splitlines() if line.startswith("vector registers"))
     assert row == ["vector", "registers", "a", "work-item", "8", "200", "256", "large"]
     told = json.loads(CliRunner().invoke(command, ["--resources", "--json", str(wheel)]).output)
