@@ -70,7 +70,7 @@ def without(component: str, meant: Callable[[Edit], bool]) -> Catalog:
 
 def only(book: Book, component: str, **otherwise: Any) -> Book:
     """What is tried of one component alone."""
-    [told] = [one for one in book.rehearsal if one.component == component]
+    [told] = [one for one in book.rehearsal if component in one.components]
     return book.model_copy(update={"rehearsal": (told.model_copy(update=otherwise),)})
 
 

@@ -25,7 +25,7 @@ ENGINE = Component(
     kind="wheel",
     release=(Release(version="2", places=(GIT,), source=""), Release(version="1", source="")),
 )
-TOLD = Rehearsal(component="engine", nearest=(Nearest(version="1", place=OLDER, why="the only sdist"),))
+TOLD = Rehearsal(components=("engine",), nearest=(Nearest(version="1", place=OLDER, why="the only sdist"),))
 
 
 def found(*served: Place) -> Source | str:

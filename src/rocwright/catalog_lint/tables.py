@@ -184,11 +184,11 @@ def _rehearsals(table: Book, catalog: Catalog) -> Found:
         yield from unknown(f"stand_in.{number}.system", one.system, catalog.system.packages)
     for number, told in enumerate(table.rehearsal):
         place = f"rehearsal.{number}"
-        yield from unknown(f"{place}.component", [told.component], catalog.components)
-        recipe = catalog.components.get(told.component)
+        yield from unknown(f"{place}.components", told.components, catalog.components)
+        recipes = [catalog.components[name] for name in told.components if name in catalog.components]
         for trial in (*told.trial, *(trial for within in told.within for trial in within.trial)):
             yield from unknown(f"{place}.trial.on", trial.on, known)
-            if not trial.run and recipe is not None and not recipe.resume:
+            if not trial.run and not all(one.resume for one in recipes):
                 yield f"{place}.trial", f"{trial.name} has no `run`, and the recipe no `resume`"
 
 

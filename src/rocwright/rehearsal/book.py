@@ -116,11 +116,11 @@ class Within(Frozen):
 
 
 class Rehearsal(Frozen):
-    """What is tried of a component, for versions in a range. With `tree` = "stand-in" the tree is that of the
+    """What is tried of components, for versions in a range. With `tree` = "stand-in" the tree is that of the
     stand-in's own plan, as it is built there; else it is the source with the edits that apply. `within` are
     trees that no source but upstream's own repository has in it."""
 
-    component: str
+    components: Annotated[tuple[str, ...], Field(min_length=1)]
     versions: str = Field("", alias="for")
     tree: Literal["source", "stand-in"] = "source"
     nearest: tuple[Nearest, ...] = ()
@@ -141,7 +141,7 @@ class Book(Frozen):
             (
                 one
                 for one in self.rehearsal
-                if one.component == component and version_in(version, one.versions)
+                if component in one.components and version_in(version, one.versions)
             ),
             None,
         )
