@@ -39,7 +39,7 @@ def test_a_series_is_applied_in_order(tree: Path, patches: Path) -> None:
     )
     told = apply_series(tree, [patches / "1.patch", patches / "2.patch"], "hello")
     assert (tree / "src/a.c").read_text() == before.replace("two", "II")
-    assert told == ["patch 1.patch: 1 files changed", "patch 2.patch: 1 files changed"]
+    assert told == ["patch 1.patch: 1 file changed", "patch 2.patch: 1 file changed"]
 
 
 def test_a_patch_that_adds_a_file_adds_it(tree: Path, patches: Path) -> None:

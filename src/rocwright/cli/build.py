@@ -90,6 +90,7 @@ def command(
     With --heal, a known failure that can be repaired automatically is repaired, and the build continues.
     """
     from rocwheel.cli.tell import print_json
+    from rocwheel.errors import CheckError
     from rocwright import api
     from rocwright.cli.report import as_data, show_failures, show_needs, show_plan_line, show_summary
     from rocwright.execution.progress import choose_progress
@@ -129,4 +130,4 @@ def command(
     if built.failures:
         raise SystemExit(show_failures(built.failures))
     if any(not one.ok for one in built.findings):
-        raise SystemExit(12)
+        raise SystemExit(CheckError.failure.exit_code)

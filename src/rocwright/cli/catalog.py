@@ -55,6 +55,7 @@ def check(folder: Path | None, as_json: bool) -> None:
     """List all faults by file and place; FOLDER is laid over the catalog that comes with rocwright."""
     from rocwheel.cli.tell import print_json
     from rocwheel.errors import InputError
+    from rocwheel.units import count
     from rocwright.catalog.folders import DATA, catalog_folders
     from rocwright.catalog_lint import tables
 
@@ -66,7 +67,7 @@ def check(folder: Path | None, as_json: bool) -> None:
         click.get_current_context().exit(InputError.failure.exit_code if faults else 0)
     if faults:
         raise InputError(
-            f"the catalog has {len(faults)} fault{'s' if len(faults) > 1 else ''}",
+            f"the catalog has {count(len(faults), 'fault')}",
             cause="; ".join(sorted({one.file.name for one in faults})[:8]),
             detail="\n".join(map(str, faults)),
             next_step="correct the entries below, then rocwright catalog check",

@@ -20,6 +20,7 @@ def command(asked: Asked, graph: Path | None, as_json: bool) -> None:
     """What a build would run, what is in the store, and for each step that would run: why."""
     from rocwheel.cli.tell import print_json, print_table
     from rocwheel.files.atomic import write_atomic
+    from rocwheel.units import count
     from rocwright import api
     from rocwright.cli.report import show_needs, show_remedies
     from rocwright.execution.estimate import expected
@@ -57,9 +58,5 @@ def command(asked: Asked, graph: Path | None, as_json: bool) -> None:
         [(one.step.name, one.step.key[:12], one.state.value, "; ".join(one.reasons)) for one in decisions],
     )
     running = sum(one.state is State.RUN for one in decisions)
-    click.echo(
-        f"\n{len(decisions)} steps, {running} to run"
-        if running
-        else f"\n{len(decisions)} steps, nothing to do"
-    )
+    click.echo(f"\n{count(len(decisions), 'step')}, {f'{running} to run' if running else 'nothing to do'}")
     show_needs(project, decisions)

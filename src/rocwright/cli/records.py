@@ -98,10 +98,11 @@ def export() -> None:
 @click.argument("file", type=click.File("r", encoding="utf-8"), default="-")
 def import_(file: TextIO) -> None:
     """Import exported lines from another database; runs that are on record already are skipped."""
+    from rocwheel.units import count
     from rocwright.home import Home
     from rocwright.records import upkeep
     from rocwright.records.opening import open_records
 
     with open_records(Home.default()) as records:
-        count = upkeep.take_in(records, file)
-    click.echo(f"{count} run{'s' if count != 1 else ''} imported")
+        taken = upkeep.take_in(records, file)
+    click.echo(f"{count(taken, 'run')} imported")

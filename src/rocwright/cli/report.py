@@ -9,7 +9,7 @@ import click
 
 from rocwheel.cli.tell import print_table
 from rocwheel.errors import RocwrightError
-from rocwheel.units import duration, size
+from rocwheel.units import count, duration, size
 from rocwright.cli.tell import tell
 from rocwright.execution.built import Built
 from rocwright.execution.estimate import expected
@@ -32,12 +32,12 @@ def show_plan_line(lock: Lock, decisions: Sequence[Decision]) -> None:
     running = [one for one in decisions if one.state is State.RUN]
     label = click.style("plan", bold=True)
     if not running:
-        click.echo(f"{label}   {len(decisions)} steps, nothing to do", err=True)
+        click.echo(f"{label}   {count(len(decisions), 'step')}, nothing to do", err=True)
         return
     reasons = ", ".join(f"{one.step.name} ({one.reasons[0]})" for one in running[:4])
     more = f", {len(running) - 4} more" if len(running) > 4 else ""
     click.echo(
-        f"{label}   {len(decisions)} steps, {len(running)} to run: {reasons}{more}",
+        f"{label}   {count(len(decisions), 'step')}, {len(running)} to run: {reasons}{more}",
         err=True,
     )
 

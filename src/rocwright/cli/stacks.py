@@ -60,6 +60,8 @@ so many steps; `seen`: the most that evidence says; `rehearsed`: how much could 
 
 def cells(one: Standing) -> tuple[str, ...]:
     """A row of the table."""
+    from rocwheel.units import count
+
     open_ = f"yes, {len(one.pending)} open" if one.pending else "yes"
     versions = " · ".join(f"{name} {version}" for name, version in one.versions.items())
     return (
@@ -69,7 +71,7 @@ def cells(one: Standing) -> tuple[str, ...]:
         one.provider,
         versions,
         open_ if one.locks else "no",
-        f"{one.steps} step{'s' if one.steps > 1 else ''}" if one.steps else "no",
+        count(one.steps, "step") if one.steps else "no",
         _most(one),
         _rehearsed(one),
     )

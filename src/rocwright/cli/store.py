@@ -79,6 +79,7 @@ def verify(as_json: bool) -> None:
     Damaged ones are moved aside, and made again when they are needed. Exit code 12: some were damaged.
     """
     from rocwheel.cli.tell import print_json
+    from rocwheel.errors import CheckError
     from rocwheel.units import size
     from rocwright.bases.roots import changed_roots
     from rocwright.home import Home
@@ -103,7 +104,7 @@ def verify(as_json: bool) -> None:
         for key in verdict.unknown:
             click.echo(f"  record {key} is a newer rocwright's: left alone")
     if verdict.damaged or verdict.records or roots:
-        raise SystemExit(12)
+        raise SystemExit(CheckError.failure.exit_code)
 
 
 @command.command("gc")
@@ -115,7 +116,7 @@ def verify(as_json: bool) -> None:
 def gc(dry_run: bool, days: float, as_json: bool) -> None:
     """Remove what the last plans do not need and what is older than --keep days."""
     from rocwheel.cli.tell import print_json
-    from rocwheel.units import size
+    from rocwheel.units import count, size
     from rocwright.bases.roots import remove_tree
     from rocwright.cleanup.inside import what_can_go
     from rocwright.home import Home
@@ -131,8 +132,8 @@ def gc(dry_run: bool, days: float, as_json: bool) -> None:
         return
     verb = "would be freed" if dry_run else "freed"
     click.echo(
-        f"{size(found.size)} {verb}: {len(found.records)} records, {len(found.blobs)} files, "
-        f"{len(found.folders)} folders"
+        f"{size(found.size)} {verb}: {count(len(found.records), 'record')}, "
+        f"{count(len(found.blobs), 'file')}, {count(len(found.folders), 'folder')}"
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rocwheel.errors import FetchError
 from rocwheel.toml.read import holder
+from rocwheel.units import count, size
 from rocwright.bases.image import fetch_packages
 from rocwright.catalog.folders import catalog_folders
 from rocwright.machine.architecture import host_architecture
@@ -41,8 +42,7 @@ def fetch(
     missing = [pin for pin in pins if not store.has(pin.sha256, pin.size)]
     if not missing:
         return
-    size = sum(pin.size for pin in missing)
-    on_line(f"fetch: {len(missing)} files, {size / 1024**2:.1f} MiB")
+    on_line(f"fetch: {count(len(missing), 'file')}, {size(sum(pin.size for pin in missing))}")
     scratch.mkdir(parents=True, exist_ok=True)
     packages: defaultdict[tuple[str, str], list[FilePin]] = defaultdict(list)
     of_images: list[FilePin] = []

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
-from rocwheel.units import duration, size
+from rocwheel.units import count, duration, size
 from rocwright.execution.pace import seconds_left
 
 if TYPE_CHECKING:
@@ -128,8 +128,8 @@ class Running:
 
 def load(jobs: int, memory: int) -> str:
     """What a step has of the machine, in words: jobs, and bytes where they are worth telling."""
-    count = f"{jobs} job{'s' if jobs != 1 else ''}"
-    return f"{count} · {size(memory)}" if memory >= 2**20 else count
+    told = count(jobs, "job")
+    return f"{told} · {size(memory)}" if memory >= 2**20 else told
 
 
 class Progress(Protocol):

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 
 from rocwheel.errors import FailureClass, OutOfMemoryError, RocwrightError, SandboxError
-from rocwheel.units import size
+from rocwheel.units import count, size
 from rocwright.execution.executor import Alone, Lost
 from rocwright.model.steps import Step
 from rocwright.records.model import StepRun
@@ -100,7 +100,7 @@ def again_line(run: StepRun) -> str:
     """What is said when a step is tried again."""
     return (
         f"  {run.name}: ran out of memory with {_had(run)}; retrying it alone "
-        f"with {_jobs(max(1, run.jobs // 2))}"
+        f"with {count(max(1, run.jobs // 2), 'job')}"
     )
 
 
@@ -122,8 +122,4 @@ def lost_line(run: StepRun, event: Lost) -> str:
 def _had(run: StepRun) -> str:
     limit = f" and at most {size(run.memory)}" if run.memory else ""
     took = f" (it took {size(run.peak_memory)})" if run.peak_memory else ""
-    return f"{_jobs(run.jobs)}{limit}{took}"
-
-
-def _jobs(count: int) -> str:
-    return f"{count} job{'s' if count != 1 else ''}"
+    return f"{count(run.jobs, 'job')}{limit}{took}"

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from rocwheel.errors import PatchError
 from rocwheel.files.atomic import is_git
 from rocwheel.processes import run as process
+from rocwheel.units import count
 
 _TOUCHED = re.compile(r"^patching (?:file|symbolic link) '?(.*?)'?(?: \(.*\))?$", re.MULTILINE)
 
@@ -60,5 +61,5 @@ def apply_series(tree: Path, patches: Sequence[Path], subject: str) -> list[str]
                 next_step="do not use this source; name another source in the recipe",
                 subject=patch.name,
             )
-        lines.append(f"patch {patch.name}: {done.stdout.count('patching file')} files changed")
+        lines.append(f"patch {patch.name}: {count(done.stdout.count('patching file'), 'file')} changed")
     return lines

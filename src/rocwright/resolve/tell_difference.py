@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from rocwheel.units import count
 from rocwright.resolve.difference import Change, Difference
 
 SHOWN = 3
@@ -40,8 +41,7 @@ def tell_difference(
     lines += _counted([one for one in found.of("package") if not _is_image(one)], "package", ages)
     lines += [_one(change, "remedy for ", ages) for change in found.of("remedy")]
     if again:
-        many = f"{len(again)} step{'s' if len(again) > 1 else ''} will run again: "
-        lines.append(many + _some(tuple(again), 8))
+        lines.append(f"{count(len(again), 'step')} will run again: {_some(tuple(again), 8)}")
     return lines or ["no difference"]
 
 
@@ -63,7 +63,7 @@ def _one(change: Change, before: str, ages: Mapping[str, int]) -> str:
 
 def days(age: int) -> str:
     """An age in words: released today, 1 day old, 12 days old."""
-    return "released today" if age < 1 else f"{age} day{'s' if age > 1 else ''} old"
+    return "released today" if age < 1 else f"{count(age, 'day')} old"
 
 
 def _from_to(change: Change) -> str:
@@ -89,12 +89,12 @@ def _counted(changes: Sequence[Change], noun: str, ages: Mapping[str, int]) -> I
         if not once:
             continue
         where = f" of the root{'s' if ' and ' in roles else ''} to {roles}" if roles else ""
-        count = f"{len(once)} {noun}{'s' if len(once) > 1 else ''}{where} {word}"
+        head = f"{count(len(once), noun)}{where} {word}"
         told = [
             f"{one.name} {_from_to(one)}{f' ({days(ages[one.name])})' if one.name in ages else ''}"
             for one in once
         ]
-        yield f"{count}{': ' if len(once) <= SHOWN else ', of them '}{_some(told, SHOWN)}"
+        yield f"{head}{': ' if len(once) <= SHOWN else ', of them '}{_some(told, SHOWN)}"
 
 
 def _some(texts: Sequence[str], most: int) -> str:

@@ -83,6 +83,7 @@ def _as_data(report: Report, told: Advice) -> dict[str, Any]:
 
 def _show(report: Report, told: Advice) -> None:
     from rocwheel.cli.tell import print_table
+    from rocwheel.units import count
     from rocwheel.wheels.audit.judge import AuditVerdict
 
     click.echo(f"code for {report.code} on {report.on}, read with LLVM {report.llvm.version}\n")
@@ -94,11 +95,10 @@ def _show(report: Report, told: Advice) -> None:
         counts = [sum(kernel.verdict is verdict for kernel in kernels) for verdict in AuditVerdict]
         rows.append((path, *(f"{count:,}" for count in (len(objects), *counts))))
     print_table(("file", "code objects", *AuditVerdict), rows, right=(1, 2, 3, 4))
-    for count, kernel, reason in report.reasons:
+    for number, kernel, reason in report.reasons:
         name = kernel.name if len(kernel.name) <= LONGEST_NAME else f"{kernel.name[:LONGEST_NAME]}..."
-        click.echo(
-            f"\n{reason.verdict}: {count:,} kernels ({reason.kind}), such as {name or 'a whole object'}"
-        )
+        many = count(number, "kernel")
+        click.echo(f"\n{reason.verdict}: {many} ({reason.kind}), such as {name or 'a whole object'}")
         click.echo(f"  {reason.text}")
     click.echo()
     if told.value and report.code != report.on:

@@ -37,6 +37,7 @@ def build(folder: Path, out: str | None, everything: bool, as_json: bool) -> Non
     from dataclasses import asdict
 
     from rocwheel.cli.tell import print_json
+    from rocwheel.units import count
     from rocwheel.wheels.index.cache import opened
     from rocwheel.wheels.index.place import open_tree
     from rocwheel.wheels.index.refresh import refresh
@@ -50,8 +51,9 @@ def build(folder: Path, out: str | None, everything: bool, as_json: bool) -> Non
         print_json(asdict(look) | {"written": asdict(done)})
     else:
         click.echo(
-            f"{look.listed:,} wheels listed, {look.read:,} read, {look.gone:,} gone; "
-            f"{done.pages:,} pages written, {done.wheels:,} wheels copied, {done.removed:,} files removed"
+            f"{count(look.listed, 'wheel')} listed, {look.read:,} read, {look.gone:,} gone; "
+            f"{count(done.pages, 'page')} written, {count(done.wheels, 'wheel')} copied, "
+            f"{count(done.removed, 'file')} removed"
         )
         click.echo(f"views: simple{''.join(f', {view}/simple' for view in done.views)}")
     _tell(look.problems)
@@ -155,6 +157,8 @@ def check(place: str, quick: bool, as_json: bool) -> None:
     The exit code is 12 if something is wrong.
     """
     from rocwheel.cli.tell import print_json
+    from rocwheel.errors import CheckError
+    from rocwheel.units import count
     from rocwheel.wheels.index.check import check as find_faults
     from rocwheel.wheels.index.place import open_tree
 
@@ -164,9 +168,9 @@ def check(place: str, quick: bool, as_json: bool) -> None:
     else:
         for one in found:
             click.echo(f"{click.style('wrong', fg='red')}  {one.place}: {one.what}")
-        click.echo(f"{len(found):,} problems found" if found else "no problems found")
+        click.echo(f"{count(len(found), 'problem')} found" if found else "no problems found")
     if found:
-        raise SystemExit(12)
+        raise SystemExit(CheckError.failure.exit_code)
 
 
 @command.command("yank")
@@ -203,10 +207,12 @@ def _counter(what: str) -> Callable[[int, int], None]:
 
 def _tell(problems: Sequence[Problem]) -> None:
     """Say what was left out; ends the command with 12 where anything was."""
+    from rocwheel.errors import CheckError
+
     for one in problems:
         _tell_one(one)
     if problems:
-        raise SystemExit(12)
+        raise SystemExit(CheckError.failure.exit_code)
 
 
 def _tell_one(problem: Problem) -> None:

@@ -86,6 +86,7 @@ MOST_ROWS = 20
 
 def _tell(report: Report) -> None:
     from rocwheel.cli.tell import print_table
+    from rocwheel.units import count
 
     files = [one for one in report.changed if one.after]
     print_table(
@@ -100,7 +101,8 @@ def _tell(report: Report) -> None:
         click.echo(f"... and {len(files) - MOST_ROWS} more")
     gone = [one for one in report.changed if not one.after]
     if gone:
-        click.echo(f"{len(gone)} files of other GPUs left out, {sum(one.before for one in gone):,} bytes")
+        size = sum(one.before for one in gone)
+        click.echo(f"{count(len(gone), 'file')} of other GPUs left out, {size:,} bytes")
     for name, why in report.left.items():
         click.echo(f"{click.style('left', bold=True)}     {name}: {why}")
     for name, missing in report.missing.items():

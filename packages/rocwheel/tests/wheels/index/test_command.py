@@ -70,7 +70,7 @@ def test_all_mends_pages_that_were_changed_by_hand(rocwheel: Command, wheels: Pa
     rocwheel("index", "build", str(wheels))
     (wheels / "simple/plain/index.html").write_text("")
     assert "0 pages written" in rocwheel("index", "build", str(wheels)).stdout
-    assert "1 pages written" in rocwheel("index", "build", str(wheels), "--all").stdout
+    assert "1 page written" in rocwheel("index", "build", str(wheels), "--all").stdout
     assert rocwheel("index", "check", str(wheels)).returncode == 0
 
 
