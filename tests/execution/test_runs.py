@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
+from tests.making import lock_of
 
 from rocwheel.errors import InputError, InterruptedByUser
 from rocwright.execution.runs import LogFile, UnderWay, find_log, log_name, read_report
@@ -36,6 +38,17 @@ def test_a_run_is_on_record_with_its_steps_as_they_ended(home: Home) -> None:
     (told,) = on_record(home)
     assert told.model_copy(update={"number": 0}) == made
     assert [one.name for one in told.steps] == ["source/torch", "torch"]
+
+
+def test_a_run_that_is_killed_has_left_its_lock(home: Home) -> None:
+    locked = lock_of("gfx-smoke")
+    under_way = UnderWay("build", locked.request, home, pytest.fail, lock=locked)
+    under_way.note(StepRun(name="one", key="k", outcome="", state="running"))
+    end = time.monotonic() + 60
+    while not (there := on_record(home)) and time.monotonic() < end:
+        time.sleep(0.01)
+    with read_records(home) as records:
+        assert records.lock(there[0].lock) == locked.model_dump_json(by_alias=True)
 
 
 def test_a_run_that_did_nothing_leaves_nothing(home: Home) -> None:

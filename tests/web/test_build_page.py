@@ -7,14 +7,17 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from rocwheel.files.atomic import sha256_bytes
 from rocwheel_samples.fatbin import write_wheel
 from rocwheel_samples.gpu_assembly import assemble, kernel_source
 from rocwright.cli.history import command
 from rocwright.home import Home
 from rocwright.records.model import Artifact, Finding
 from rocwright.records.read import Records
+from rocwright.resolve.model import Request
 from rocwright.store.local import LocalStore
 from rocwright.web.build_page import build_page
+from tests.making import lock_of
 from tests.web.serving import a_run, a_step
 
 KEY = "abcdef" * 10
@@ -69,6 +72,25 @@ def test_the_page_has_what_it_took_what_came_of_it_and_what_was_checked(
     # the findings of another run on the same bytes, and nobody's text ends a cell
     assert "1 finding: 0 ok, 0 absent, 1 failed." in lines
     assert "| alpha | x\\|y | FAILED | - | &lt;b> |" in lines
+
+
+def test_a_build_that_goes_on_is_told_with_all_that_was_asked_for(home: Home, records: Records) -> None:
+    request = Request(stack="tiny", gpu=("gfx803",), base="debian:sid", versions={"alpha": "1.0"})
+    locked = lock_of("gfx-smoke").model_copy(update={"request": request})
+    text = locked.model_dump_json(by_alias=True)
+    about = {
+        "state": "running",
+        "outcome": "",
+        "lock": sha256_bytes(text.encode()),
+        "variant": request.variant,
+    }
+    records.put(a_run("run-1", **about), lock=text)
+    run = records.run("run-1")
+    assert run is not None
+    lines = build_page(records, LocalStore(home.store), run).splitlines()
+    assert lines[0] == "# tiny for gfx1151 on debian:sid alpha=1.0"
+    assert "| repeat | `rocwright build tiny --base debian:sid --gpu gfx803 --set alpha=1.0` |" in lines
+    assert "| outcome | running |" in lines
 
 
 def test_machine_code_that_is_no_longer_in_the_store_is_told_so(

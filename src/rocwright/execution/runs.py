@@ -83,10 +83,11 @@ class UnderWay:
         """Note how a step stands: queued, running, or how it ended. One that begins anew is another one."""
         with self._guard:
             place = next((at for at, one in enumerate(self._steps) if _same(one, step)), len(self._steps))
-            if not self._steps:
+            first = not self._steps
+            if first:
                 self._tell_of_the_lock()
             self._steps[place : place + 1] = [step]
-            self._keeper.put(self._run, {place: step})
+            self._keeper.put(self._run, {place: step}, lock=self._locked if first else "")
 
     def sample(self, step: str, memory: int, processes: int) -> None:
         """Note what a step uses now: bytes, and processes that compile or link."""

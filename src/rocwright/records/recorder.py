@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -28,6 +28,7 @@ class _News:
     run: Run | None = None
     steps: dict[int, StepRun] = field(default_factory=dict)
     samples: list[Sample] = field(default_factory=list)
+    lock: str = ""
     told: Outcome | None = None
 
 
@@ -45,12 +46,15 @@ class RunRecorder:
         self._records: Plain | Records | None = None
         self._thread = threading.Thread(target=self._write, name="records", daemon=True)
 
-    def put(self, run: Run, steps: dict[int, StepRun], samples: list[Sample] | None = None) -> None:
-        """Note how a run stands now, and what of it changed."""
+    def put(
+        self, run: Run, steps: dict[int, StepRun], samples: Sequence[Sample] = (), lock: str = ""
+    ) -> None:
+        """Note how a run stands now, and what of it changed; `lock` is the text of its lock, where new."""
         with self._change:
             self._news.run = run
             self._news.steps |= steps
-            self._news.samples += samples or []
+            self._news.samples += samples
+            self._news.lock = lock or self._news.lock
             self._change.notify()
             if self._thread.ident is None:
                 self._thread.start()
@@ -101,7 +105,7 @@ class RunRecorder:
             told = news.told
             self._records.put(told.run, None, told.findings, told.artifacts, news.samples, told.lock)
         elif news.run is not None:
-            self._records.put(news.run, news.steps, samples=news.samples)
+            self._records.put(news.run, news.steps, samples=news.samples, lock=news.lock)
 
     def _fail(self, error: Exception) -> None:
         if self._told_of_failure:

@@ -42,14 +42,14 @@ def _head(run: Run, records: Records) -> str:
     said = {
         "repeat": f"`{command(run, records)}`",
         "begun": run.started,
-        "outcome": f"{run.outcome or run.state} after {duration(run.seconds)}",
+        "outcome": f"{run.outcome} after {duration(run.seconds)}" if run.outcome else run.state,
         "machine": run.machine,
         "rocwright": run.rocwright,
         "versions": versions,
         "run": run.id,
         "lock": f"sha256 {run.lock}" if run.lock else "",
     }
-    lines = [f"# {run.stack} for {', '.join(run.gpu)} on {run.base}", ""]
+    lines = [f"# {run.stack} for {', '.join(run.gpu)} on {run.base} {run.variant}".rstrip(), ""]
     return "\n".join([*lines, *_table(("", ""), [(k, _cell(v)) for k, v in said.items() if v])])
 
 
