@@ -117,7 +117,8 @@ def test_init_writes_no_base_that_lock_refuses_and_names_those_that_work(
 
 def test_init_takes_what_lock_takes_and_writes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ("--stack", "pytorch", "--gpu", "gfx1151", "--base", "debian:sid", "--with", "triton")
-    more = ("--provider", "distribution", "--accept-missing", "rocblas", "--set", "pytorch=2.9.1")
+    accepted = ("--accept-missing", "rocblas", "--accept-missing", "rocsparse")
+    more = ("--provider", "distribution", *accepted, "--set", "pytorch=2.9.1")
     done = init(*words, *more, folder=tmp_path, monkeypatch=monkeypatch)
     assert done.exit_code == 0, done.output
     assert "rocblas has no code for gfx1151, as accepted" in done.output
@@ -125,7 +126,7 @@ def test_init_takes_what_lock_takes_and_writes_it(tmp_path: Path, monkeypatch: p
     assert (request.provider, request.extra, request.accept_missing) == (
         "distribution",
         ("triton",),
-        ("rocblas",),
+        ("rocblas", "rocsparse"),
     )
     assert request.versions == {"pytorch": "2.9.1"}
 

@@ -14,6 +14,7 @@ from rocwright.resolve.model import Lock, Request
 from rocwright.resolve.shipped import request_of, rows, shipped_lock
 from rocwright.resolve.upstream import OfflineUpstream
 from rocwright.resolve.validate import check_fits
+from rocwright.resolve.without_code import to_build
 
 CATALOG = builtin_catalog()
 POLARIS = Request(stack="pytorch", gpu=("gfx803",), base="arch:2025-10-15", versions={"pytorch": "2.6.0"})
@@ -74,6 +75,20 @@ def test_to_accept_what_is_not_missing_is_refused(accepted: Sequence[str]) -> No
 def test_two_gpus_of_which_one_lacks_code_are_refused_by_the_name_of_that_one() -> None:
     with pytest.raises(ConflictError, match="no code for gfx1103"):
         locked(PHOENIX.model_copy(update={"gpu": ("gfx1100", "gfx1103")}))
+
+
+def test_all_that_is_missing_is_said_at_once() -> None:
+    request = Request(stack="pytorch", gpu=("gfx1151", "gfx1103"), base="debian:sid")
+    provider = CATALOG.provider("distribution")
+    lacks = provider.without_code(request.gpu, "6.4.4", request.base, request.architecture)
+    bare = CATALOG.stack("pytorch").model_copy(update={"optional": ()})
+    with pytest.raises(
+        ConflictError, match="rocblas and rocsparse of ROCm on debian:sid have no code"
+    ) as caught:
+        to_build(lacks, request, bare, CATALOG)
+    assert "--accept-missing rocblas --accept-missing rocsparse" in caught.value.next_step
+    both = request.model_copy(update={"accept_missing": ("rocblas", "rocsparse")})
+    assert to_build(lacks, both, bare, CATALOG) == ()
 
 
 def test_a_request_that_accepts_something_is_another_one() -> None:

@@ -46,14 +46,16 @@ def to_build(lacks: Lacking, request: Request, stack: Stack, catalog: Catalog) -
                 next_step=f"leave {ACCEPT} {name} out",
             )
     left = [name for name in lacks if name not in request.accept_missing]
-    for name in left:
-        if name not in stack.optional:
-            target, fact = lacks[name]
-            raise ConflictError(
-                f"{name} of ROCm on {request.base} has no code for {target}",
-                cause=f"{fact.source}; what calls it on the card ends in an error",
-                next_step=f"go without: {ACCEPT} {name}",
-            )
+    refused = {name: lacks[name] for name in left if name not in stack.optional}
+    if refused:
+        targets = dict.fromkeys(target for target, _ in refused.values())
+        sources = dict.fromkeys(fact.source for _, fact in refused.values())
+        verb = "has" if len(refused) == 1 else "have"
+        raise ConflictError(
+            f"{' and '.join(refused)} of ROCm on {request.base} {verb} no code for {' and '.join(targets)}",
+            cause=f"{'; '.join(sources)}; what calls it on the card ends in an error",
+            next_step=f"go without: {' '.join(f'{ACCEPT} {name}' for name in refused)}",
+        )
     return tuple(left)
 
 
