@@ -44,6 +44,12 @@ def normalized(x: Any, weight: Any, bias: Any) -> Any:
     return functional.layer_norm(x, x.shape[-1:], weight, bias).tanh()
 
 
+def group_normalized(x: Any, weight: Any, bias: Any) -> Any:
+    from torch.nn import functional
+
+    return functional.group_norm(x, 4, weight, bias).tanh()
+
+
 def attended(query: Any, key: Any, value: Any) -> Any:
     from torch.nn.functional import scaled_dot_product_attention
 
@@ -81,7 +87,14 @@ NETWORKS: dict[
     "layer-norm": (
         normalized,
         lambda draw, n, f: (draw.normal(n, f), draw.normal(f), draw.normal(f)),
-        ((3, 8), (33, 65), (16, 256)),
+        # from 128 rows on other kernels: PyTorch 2.12 on waves of 32 lost half of the sums there (#183861)
+        ((3, 8), (33, 65), (16, 256), (256, 64), (200, 65)),
+    ),
+    "group-norm": (
+        group_normalized,
+        lambda draw, n, c, s: (draw.normal(n, c, s, s), draw.uniform(c, low=0.5, high=2), draw.normal(c)),
+        # batches over 128: wrong on waves of 64 (#178872); one value a channel takes kernels of its own
+        ((3, 8, 2), (130, 64, 2), (130, 36, 1)),
     ),
     "batch-norm": (
         batch_normalized,
