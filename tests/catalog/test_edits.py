@@ -7,6 +7,7 @@ import pytest
 from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import builtin_catalog
 from rocwright.model.edits import Edit
+from rocwright.plan.edits import edits_as_written
 
 CATALOG = builtin_catalog()
 EDITS = [
@@ -25,6 +26,21 @@ def test_every_file_of_edits_and_every_diff_belongs_to_a_component() -> None:
 def test_edits_that_lie_apart_come_after_those_of_the_recipe() -> None:
     pytorch = CATALOG.component("pytorch")
     assert any(edit.file.endswith("FindBLIS.cmake") for edit in pytorch.edit)
+
+
+def edited(version: str, gpu: str) -> set[str]:
+    """The files of PyTorch that are edited for a GPU, in a checkout of a version."""
+    edits = edits_as_written(CATALOG.component("pytorch").edit, version, "git", {})
+    return {one.file for one in edits if not one.targets or gpu in one.targets}
+
+
+def test_kernels_that_take_the_wrong_wave_are_mended_for_each_gpu_that_has_the_other() -> None:
+    header, layer = "torch/headeronly/macros/Macros.h", "aten/src/ATen/native/cuda/layer_norm_kernel.cu"
+    for gpu, target in CATALOG.targets.items():
+        assert (header in edited("2.14.1", gpu)) == (header in edited("2.9.1", gpu)) == gpu.startswith("gfx8")
+        assert header not in edited("2.8.0", gpu)
+        assert (layer in edited("2.12.1", gpu)) == (target.wave == 32)
+        assert layer not in edited("2.11.0", gpu) | edited("2.13.0", gpu)
 
 
 @pytest.mark.parametrize("edit", EDITS)
