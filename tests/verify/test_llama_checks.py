@@ -41,7 +41,7 @@ if "--list-devices" in sys.argv:
     import os
     shown = "GGML_VK_VISIBLE_DEVICES" in os.environ or not plan["software"]
     print(plan["devices"] if shown else plan["no_devices"], end="")
-    raise SystemExit(0)
+    raise SystemExit(plan.get("list_status", 0))
 at = lambda name: sys.argv[sys.argv.index(name) + 1]
 side = plan["cpu" if at("--device") == "none" else "gpu"]
 print(side["log"], file=sys.stderr, flush=True)
@@ -191,6 +191,40 @@ def test_a_real_gpu_is_taken_without_naming_it_to_ggml(bench: Bench) -> None:
 def test_without_a_device_every_check_fails(bench: Bench) -> None:
     bench.plan["devices"] = NO_DEVICES
     assert all("no Vulkan device" in why for why in bench.failures().values())
+
+
+def test_hip_without_a_gpu_answers_on_the_cpu_and_claims_no_device(bench: Bench) -> None:
+    bench.plan["devices"] = bench.plan["no_devices"] = NO_DEVICES
+    code, found = bench.run("--backend", "ROCm")
+    assert code == 0
+    assert {line["device"] for line in found.values()} == {""}
+    assert [name for name, line in found.items() if line.get("state") != "absent"] == ["server-chat"]
+    assert found["server-chat"]["detail"].startswith("on the CPU: 3 tokens")
+
+
+def test_hip_on_a_gpu_is_compared_as_vulkan_is(bench: Bench) -> None:
+    bench.plan["devices"] = DEVICES.replace(
+        "Vulkan0: llvmpipe (LLVM 22.1.8, 256 bits)", "ROCm0: AMD Radeon 780M"
+    )
+    bench.plan["software"] = False
+    bench.plan["gpu"]["log"] = ON_VULKAN.replace("Vulkan0", "ROCm0")
+    code, found = bench.run("--backend", "ROCm")
+    assert code == 0
+    assert {line["device"] for line in found.values()} == {"AMD Radeon 780M"}
+    assert all("no ROCm device" not in line["detail"] for line in found.values())
+
+
+@pytest.mark.parametrize("wrong", ["dies", "short", "list"])
+def test_hip_without_a_gpu_fails_where_the_program_does(bench: Bench, wrong: str) -> None:
+    bench.plan["devices"] = bench.plan["no_devices"] = NO_DEVICES
+    if wrong == "dies":
+        bench.plan["cpu"]["dies"] = True
+    elif wrong == "short":
+        bench.plan["cpu"]["completion"][1] = completion([7, 8])
+    else:
+        bench.plan["list_status"] = 127
+    failed = bench.failures("--backend", "ROCm")
+    assert "server-chat" in failed
 
 
 def test_a_different_token_is_a_failure(bench: Bench) -> None:

@@ -1,13 +1,14 @@
-"""Checks of an unpacked llama.cpp with Vulkan, on this machine's GPU or, without one, on Mesa's lavapipe.
+"""Checks of an unpacked llama.cpp: through HIP on this machine's GPU, or Vulkan, also on Mesa's lavapipe.
 
 Needs Python 3.11 and nothing else, and is one file: it goes alone to where the archive is tried. For each
 check one line on standard output:
 
     ROCWRIGHT-CHECK {"name": ..., "ok": ..., "detail": ..., "device": ...}
 
-The exit status is 0 when all passed, else 1. llama-server answers the same requests twice: with all layers on
-the Vulkan device, and with no device but the CPU. Both answers are compared, and with --expect also with
-tokens known beforehand.
+The exit status is 0 when all passed, else 1. llama-server answers the same requests twice: with all layers
+on the device, and with no device but the CPU. Both answers are compared, and with --expect also with tokens
+known beforehand. HIP runs nowhere but on a GPU: without one, the CPU's answers alone are looked at, and what
+would be compared is told as absent.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from pathlib import Path
 from typing import Any
 
 MARK = "ROCWRIGHT-CHECK "
+VULKAN = "Vulkan"
 NAMES = ("devices", "same-greedy-tokens", "logits-close", "server-chat")
 PROMPT = "The quick brown fox jumps over the lazy dog"
 TOKENS = 48
@@ -49,6 +51,10 @@ STOP_SECONDS = 10.0
 
 class CheckError(Exception):
     """Why a check failed, in one line."""
+
+
+class NoDeviceError(CheckError):
+    """There is no device of that backend."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,14 +187,14 @@ def read_chat(reply: dict[str, Any]) -> str:
     return f"{made} tokens: {text[:60]!r}"
 
 
-def list_devices(binary: Path) -> tuple[Device, str]:
-    """The Vulkan device to use, and how it was found; raises CheckError when there is none.
+def list_devices(binary: Path, backend: str) -> tuple[Device, str]:
+    """The backend's device to use, and how it was found; raises NoDeviceError when there is none.
 
-    ggml takes GPUs by itself. It passes over devices of the type CPU (lavapipe) unless
+    ggml takes GPUs by itself. It passes over Vulkan devices of the type CPU (lavapipe) unless
     GGML_VK_VISIBLE_DEVICES names them.
     """
     said = ""
-    for visible in (None, "0"):
+    for visible in (None, "0") if backend == VULKAN else (None,):
         done = subprocess.run(
             [binary, "--list-devices"],
             env=environment(visible),
@@ -200,11 +206,13 @@ def list_devices(binary: Path) -> tuple[Device, str]:
             check=False,
         )
         said = (done.stdout + done.stderr).strip()
+        if done.returncode != 0:
+            raise CheckError(f"--list-devices ended with status {done.returncode}: {tail(said)}")
         for device in parse_devices(done.stdout):
-            if device.name.startswith("Vulkan"):
+            if device.name.startswith(backend):
                 how = "a GPU" if visible is None else "in software, GGML_VK_VISIBLE_DEVICES=0"
                 return Device(name=device.name, description=device.description, visible=visible), how
-    raise CheckError(f"no Vulkan device: {tail(said)}")
+    raise NoDeviceError(f"no {backend} device: {tail(said)}")
 
 
 def environment(visible: str | None) -> dict[str, str]:
@@ -354,13 +362,15 @@ class Options:
     tokens: int
     expected: tuple[int, ...] | None
     tolerance: float
+    backend: str
 
 
 def parse_options(argv: list[str]) -> Options:
     """The command line."""
-    parser = argparse.ArgumentParser(description="Check an unpacked llama.cpp with Vulkan.")
+    parser = argparse.ArgumentParser(description="Check an unpacked llama.cpp.")
     parser.add_argument("folder", type=Path, help="the unpacked archive: the folder that has bin/")
     parser.add_argument("model", type=Path, help="a GGUF model")
+    parser.add_argument("--backend", choices=(VULKAN, "ROCm"), default=VULKAN, help="as ggml names it")
     parser.add_argument("--cpu-model", type=Path, help="another model for the CPU: then the checks must fail")
     parser.add_argument("--prompt", default=PROMPT)
     parser.add_argument("--tokens", type=int, default=TOKENS)
@@ -375,16 +385,19 @@ def parse_options(argv: list[str]) -> Options:
         tokens=args.tokens,
         expected=tuple(int(token) for token in args.expect.split(",")) if args.expect else None,
         tolerance=args.tolerance,
+        backend=args.backend,
     )
 
 
-def report(name: str, device: str, judge: Callable[[], str]) -> bool:
+def report(name: str, device: str, judge: Callable[[], str], *, absent: bool = False) -> bool:
     """Prints the line of one check, and tells whether it passed."""
     try:
         detail, ok = judge(), True
     except (CheckError, OSError, subprocess.SubprocessError) as error:
         detail, ok = str(error) or type(error).__name__, False
     line = {"name": name, "ok": ok, "detail": detail, "device": device}
+    if absent:
+        line["state"] = "absent"
     print(MARK + json.dumps(line, ensure_ascii=False), flush=True)
     return ok
 
@@ -393,8 +406,10 @@ def run(options: Options) -> bool:
     """Runs all checks and prints their lines; True when all passed."""
     binary = options.folder / "bin" / "llama-server"
     try:
-        device, how = list_devices(binary)
+        device, how = list_devices(binary, options.backend)
     except (CheckError, OSError, subprocess.SubprocessError) as error:
+        if isinstance(error, NoDeviceError) and options.backend != VULKAN:
+            return run_on_cpu(options, binary, str(error))
         for name in NAMES:
             report(name, "none", lambda error=error: fail(str(error)))  # type: ignore[misc]
         return False
@@ -437,6 +452,32 @@ def run(options: Options) -> bool:
     passed.append(report("logits-close", where, lambda: compare_logprobs(*both(), options.tolerance)))
     passed.append(report("server-chat", where, lambda: read_chat(given(on_device().chat))))
     return all(passed)
+
+
+def run_on_cpu(options: Options, binary: Path, why: str) -> bool:
+    """What can be tried without a device: that it loads its libraries and answers. True when all passed.
+
+    Its lines name no device: that the CPU answers says nothing of what a GPU would.
+    """
+    for name in NAMES[:3]:
+        report(name, "", lambda: why, absent=True)
+    placed = ["--device", "none", "--gpu-layers", "0"]
+    cpu: Session | CheckError
+    try:
+        cpu = converse(binary, options.cpu_model, placed, environment(None), options)
+    except (CheckError, OSError) as error:
+        cpu = CheckError(f"on the CPU: {error}")
+
+    def answers() -> str:
+        if isinstance(cpu, CheckError):
+            raise cpu
+        require_on_cpu(cpu.log)
+        count = len(parse_answer(given(cpu.completion)).tokens)
+        if count != options.tokens:
+            raise CheckError(f"{options.tokens} tokens asked for, {count} given")
+        return f"on the CPU: {read_chat(given(cpu.chat))}"
+
+    return report("server-chat", "", answers)
 
 
 def fail(why: str) -> str:
