@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from io import StringIO
 
@@ -178,6 +179,26 @@ def test_without_a_terminal_a_long_step_is_told_of_now_and_then(
     step = running()
     PlainProgress().line(step, "[50/100] cc")
     assert "50 %" in capsys.readouterr().err
+
+
+def test_a_step_that_prints_nothing_is_told_of_until_it_ends(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "SILENCE", 0.02)
+    shown, step, other = PlainProgress(), running(), Running(name="vision", jobs=1)
+    said = ""
+    for one in (step, other):
+        shown.started(one)
+    shown.ended(other, "done")
+    until = time.monotonic() + 10
+    while said.count("no history") < 2 and time.monotonic() < until:
+        time.sleep(0.01)
+        said += capsys.readouterr().err
+    assert said.count("  torch: ") >= 3
+    shown.ended(step, "done in 3 s")
+    time.sleep(0.1)
+    assert capsys.readouterr().err.endswith("  torch: done in 3 s\n")
+    assert not any(one.name.endswith("(_break_silence)") and one.is_alive() for one in threading.enumerate())
 
 
 def test_the_whole_is_told_beside_the_steps(

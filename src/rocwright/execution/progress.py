@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from threading import Lock
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Protocol
 
 from rocwheel.units import count, duration, size
@@ -23,6 +23,9 @@ _COUNTERS = (
 )
 PLAIN_EVERY = 20.0
 """Seconds between two plain lines about the same step."""
+
+SILENCE = 60.0
+"""Seconds after which a step that prints nothing is told of all the same: one compiler can take minutes."""
 
 
 def parse_counter(line: str) -> tuple[int, int] | None:
@@ -150,12 +153,14 @@ class PlainProgress:
     def __init__(self) -> None:
         self._lock = Lock()
         self._whole: Callable[[], str] = str
+        self._running: dict[str, Running] = {}
+        self._none_left = Event()
 
     def __enter__(self) -> Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        pass
+        self._none_left.set()
 
     def say(self, text: str) -> None:
         with self._lock:
@@ -166,16 +171,34 @@ class PlainProgress:
 
     def started(self, running: Running) -> None:
         self.say(f"  {running.name}: started" + (f", {running.jobs} jobs" if running.jobs > 1 else ""))
+        with self._lock:
+            if not self._running:
+                self._none_left = Event()
+                Thread(target=self._break_silence, args=(self._none_left,), daemon=True).start()
+            self._running[running.name] = running
 
     def line(self, running: Running, text: str) -> None:
         running.note(text)
-        if time.monotonic() - running.told >= PLAIN_EVERY:
+        self._tell(running, PLAIN_EVERY)
+
+    def ended(self, running: Running, text: str) -> None:
+        with self._lock:
+            if self._running.pop(running.name, None) and not self._running:
+                self._none_left.set()
+        self.say(f"  {running.name}: {text}")
+
+    def _tell(self, running: Running, every: float) -> None:
+        if time.monotonic() - running.told >= every:
             running.told = time.monotonic()
             whole = self._whole()
             self.say(f"  {running.name}: {running.describe()}" + (f"; in all {whole}" if whole else ""))
 
-    def ended(self, running: Running, text: str) -> None:
-        self.say(f"  {running.name}: {text}")
+    def _break_silence(self, none_left: Event) -> None:
+        while not none_left.wait(SILENCE / 4):
+            with self._lock:
+                running = [*self._running.values()]
+            for one in running:
+                self._tell(one, SILENCE)
 
 
 class LiveProgress:
