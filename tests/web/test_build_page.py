@@ -74,6 +74,19 @@ def test_the_page_has_what_it_took_what_came_of_it_and_what_was_checked(
     assert "| alpha | x\\|y | FAILED | - | &lt;b> |" in lines
 
 
+def test_what_was_verified_again_counts_once_as_it_went_the_last_time(
+    home: Home, records: Records, wheel: Artifact
+) -> None:
+    fill(records, wheel)
+    good = Finding(component="alpha", check="x", name="x|y", ok=True, detail="mended", sha256=wheel.sha256)
+    records.put(a_run("run-6", command="verify", outcome="verified", steps=()), findings=[good])
+    run = records.run("run-4")
+    assert run is not None
+    text = build_page(records, LocalStore(home.store), run)
+    assert "1 finding: 1 ok, 0 absent, 0 failed." in text
+    assert "&lt;b>" not in text
+
+
 def test_a_build_that_goes_on_is_told_with_all_that_was_asked_for(home: Home, records: Records) -> None:
     request = Request(stack="tiny", gpu=("gfx803",), base="debian:sid", versions={"alpha": "1.0"})
     locked = lock_of("gfx-smoke").model_copy(update={"request": request})

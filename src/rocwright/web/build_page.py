@@ -28,9 +28,12 @@ def build_page(records: Records, store: Store, run: Run) -> str:
     """
     made = records.artifacts(run=run.id)
     held = {one.sha256: one for one in made}
-    findings = list(records.findings(run=run.id))
-    for sha256 in held:
-        findings += [one for one in records.findings(sha256=sha256) if one not in findings]
+    found = [one for sha256 in held for one in records.findings(sha256=sha256)]
+    # what was verified again counts once, as it went the last time: the newest are first
+    newest: dict[tuple[str, ...], Finding] = {}
+    for one in (*found, *records.findings(run=run.id)):
+        newest.setdefault((one.component, one.check, one.name, one.device), one)
+    findings = [*newest.values()]
     parts = [_head(run, records), _steps(run, records), _artifacts(made)]
     parts += [text for one in held.values() for text in _code(store, one)]
     parts += [_checks(findings)] if findings else []
