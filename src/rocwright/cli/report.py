@@ -15,7 +15,9 @@ from rocwright.execution.built import Built
 from rocwright.execution.estimate import expected
 from rocwright.plan.decide import Decision, State
 from rocwright.project import Project
+from rocwright.records.model import Finding
 from rocwright.resolve.model import Lock
+from rocwright.verify.lines import outcome_word
 
 
 def show_plan_line(lock: Lock, decisions: Sequence[Decision]) -> None:
@@ -75,6 +77,11 @@ def show_failures(failures: Sequence[tuple[str, RocwrightError]]) -> int:
     return failures[0][1].failure.exit_code
 
 
+def check_row(one: Finding) -> tuple[str, ...]:
+    """What a check found, on what, as a row of the summary; what was not there to be tried did not pass."""
+    return f"{one.component}: {one.name}", outcome_word(one), one.device or "-", one.detail
+
+
 def show_summary(project: Project, built: Built) -> None:
     """The short tables at the end: times, artifacts, what was verified and on what, where things lie."""
     if built.run.steps:
@@ -91,15 +98,7 @@ def show_summary(project: Project, built: Built) -> None:
         click.echo()
         print_table(
             ("check", "outcome", "on", "detail"),
-            [
-                (
-                    f"{one.component}: {one.name}",
-                    "ok" if one.ok else "FAILED",
-                    one.device or "-",
-                    one.detail,
-                )
-                for one in built.findings
-            ],
+            [check_row(one) for one in built.findings],
         )
     click.echo()
     click.echo(f"artifacts    {project.output / project.request.stack}")

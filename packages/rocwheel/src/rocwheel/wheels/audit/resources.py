@@ -13,14 +13,17 @@ from rocwheel.wheels.audit.limits import excesses, waves_in_unit
 from rocwheel.wheels.devicecode.kernels import Kernel
 from rocwheel.wheels.inspection import kernels_of
 
+SCALARS_AND_VCC = 108
+"""Scalar registers of a wave with VCC, flat scratch and XNACK mask, as compilers count them: 104 and 4 on
+gfx7, 102 and 6 on gfx8 and gfx9, 106 and 2 since (LLVM's getAddressableNumSGPRs and getNumExtraSGPRs)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
     """One resource: the median and the most that a kernel takes, the kernel that does, what there is.
 
     Of `waves`, how many a unit can hold at once by their vector registers, `most` is the fewest: there less
-    is worse. The compiler counts VCC and the like among the scalar registers, so that their `most` may be
-    above the `limit` by up to six.
+    is worse. The compiler counts VCC and the like among the scalar registers, and so does their `limit`.
     """
 
     resource: str
@@ -76,9 +79,8 @@ def _of_target(target: str, kernels: list[Kernel]) -> TargetUse:
 def _uses(kernels: list[Kernel], isa: Isa) -> Iterator[Use]:
     registers = max((one.most for one in (isa.wave32, isa.wave64) if one), default=0)
     yield _use("vector registers", "a work-item", registers, ((one.vgprs, one.name) for one in kernels))
-    yield _use(
-        "scalar registers", "a wave, VCC counted", isa.sgprs, ((one.sgprs, one.name) for one in kernels)
-    )
+    scalars = ((one.sgprs, one.name) for one in kernels)
+    yield _use("scalar registers", "a wave, VCC counted", SCALARS_AND_VCC, scalars)
     yield _use("LDS", "bytes a work-group", isa.lds, ((one.lds, one.name) for one in kernels))
     scratch = ((one.scratch * one.wave, one.name) for one in kernels)
     yield _use("scratch", "bytes a wave", isa.scratch, scratch)

@@ -206,12 +206,12 @@ def list_devices(binary: Path, backend: str) -> tuple[Device, str]:
             check=False,
         )
         said = (done.stdout + done.stderr).strip()
-        if done.returncode != 0:
-            raise CheckError(f"--list-devices ended with status {done.returncode}: {tail(said)}")
         for device in parse_devices(done.stdout):
             if device.name.startswith(backend):
                 how = "a GPU" if visible is None else "in software, GGML_VK_VISIBLE_DEVICES=0"
                 return Device(name=device.name, description=device.description, visible=visible), how
+        if done.returncode != 0:
+            raise CheckError(f"--list-devices ended with status {done.returncode}: {tail(said)}")
     raise NoDeviceError(f"no {backend} device: {tail(said)}")
 
 
@@ -307,7 +307,7 @@ def post(url: str, body: dict[str, Any]) -> dict[str, Any]:
 
 def converse(binary: Path, model: Path, placed: list[str], env: dict[str, str], options: Options) -> Session:
     """Runs a server and asks it both questions; raises CheckError when it does not start."""
-    with server(binary, model, placed, env) as (url, log):
+    with server(binary, model, [*placed, "--flash-attn", options.flash_attention], env) as (url, log):
         completion = attempt(
             lambda: post(
                 f"{url}/completion",
@@ -363,6 +363,7 @@ class Options:
     expected: tuple[int, ...] | None
     tolerance: float
     backend: str
+    flash_attention: str
 
 
 def parse_options(argv: list[str]) -> Options:
@@ -371,6 +372,7 @@ def parse_options(argv: list[str]) -> Options:
     parser.add_argument("folder", type=Path, help="the unpacked archive: the folder that has bin/")
     parser.add_argument("model", type=Path, help="a GGUF model")
     parser.add_argument("--backend", choices=(VULKAN, "ROCm"), default=VULKAN, help="as ggml names it")
+    parser.add_argument("--flash-attention", choices=("auto", "on", "off"), default="auto")
     parser.add_argument("--cpu-model", type=Path, help="another model for the CPU: then the checks must fail")
     parser.add_argument("--prompt", default=PROMPT)
     parser.add_argument("--tokens", type=int, default=TOKENS)
@@ -386,6 +388,7 @@ def parse_options(argv: list[str]) -> Options:
         expected=tuple(int(token) for token in args.expect.split(",")) if args.expect else None,
         tolerance=args.tolerance,
         backend=args.backend,
+        flash_attention=args.flash_attention,
     )
 
 
