@@ -20,7 +20,7 @@ from rocwright.cli import cli
 from rocwright.execution.runs import UnderWay
 from rocwright.home import Home
 from rocwright.records import ended, faults, opening
-from rocwright.records.model import Finding, Run, StepRun, Which
+from rocwright.records.model import Finding, Run, Sample, StepRun, Which
 from rocwright.records.opening import open_records, read_records
 from rocwright.records.place import place
 from rocwright.resolve.model import Request
@@ -232,6 +232,22 @@ def test_a_run_whose_process_was_killed_is_ended_by_the_next_who_looks(home: Hom
         (run,) = records.runs()
         assert (run.state, run.outcome) == ("ended", "killed")
         assert {one.name: one.outcome for one in run.steps} == {"torch": "killed", "vllm": "skipped"}
+
+
+def test_what_was_killed_took_as_long_as_it_was_seen(home: Home) -> None:
+    run, _ = build(home)
+    done, *_ = run.steps
+    step = {"state": "running", "outcome": "", "seconds": 0.0, "started": "2026-11-23T16:12:33Z"}
+    gone = {**step, "started": "2026-11-23T16:10:35Z", "process": f"4194305-1-{ended._machine()}"}
+    killed = run.model_copy(update={**gone, "steps": (done.model_copy(update=step),)})
+    seen = [Sample(step=done.name, at=at, memory=1, processes=1) for at in (123.0, 933.9)]
+    with open_records(home) as records:
+        records.put(killed, samples=seen)
+    with open_records(home) as records:
+        (found,) = records.runs()
+        assert (found.outcome, found.seconds) == ("killed", 933.9)
+        assert found.steps[0].outcome == "killed"
+        assert found.steps[0].seconds == pytest.approx(933.9 - 118)
 
 
 def test_a_run_that_ended_while_somebody_looked_stays_as_it_ended(home: Home) -> None:

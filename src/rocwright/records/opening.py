@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -52,7 +53,28 @@ def end_the_dead(records: Records) -> None:
     for state, outcome in (("running", "killed"), ("queued", "stopped")):
         for run in records.runs(Which(state=state), limit=1000):
             if is_gone(run.machine, run.process):
-                records.database.write(partial(_end, run=ended_as(outcome, run), state=state))
+                ended = ended_as(outcome, _as_long_as_seen(records, run))
+                records.database.write(partial(_end, run=ended, state=state))
+
+
+def _as_long_as_seen(records: Records, run: Run) -> Run:
+    """The run with what its steps had taken when they were last seen; at its end nobody could say."""
+    last = {one.step: one.at for one in records.samples(run.id)}
+    since = {one.name: _seconds(run.started, one.started) for one in run.steps if one.started}
+    steps = tuple(
+        one.model_copy(update={"seconds": max(0.0, last[one.name] - since[one.name])})
+        if one.state == "running" and one.name in last and one.name in since
+        else one
+        for one in run.steps
+    )
+    return run.model_copy(update={"seconds": max(last.values(), default=run.seconds), "steps": steps})
+
+
+def _seconds(since: str, until: str) -> float:
+    try:
+        return (datetime.fromisoformat(until) - datetime.fromisoformat(since)).total_seconds()
+    except ValueError:
+        return 0.0
 
 
 def _end(connection: Connection, run: Run, state: str) -> None:
