@@ -26,5 +26,6 @@ def test_no_bytes_bring_out_anything_but_an_answer(target: str, tmp_path: Path) 
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 0, done.stderr[-4000:]
+    # what was raised is told on stdout
+    assert done.returncode == 0, f"{done.stdout[-4000:]}\n{done.stderr[-1000:]}"
     assert "Done" in done.stderr

@@ -65,16 +65,36 @@ set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 add_compile_options(-ffreestanding -fPIC)
 add_link_options(-nostdlib -nostartfiles -fno-use-linker-plugin)
 """
+GGML = """add_library(ggml SHARED a.c b.c)
+set_target_properties(ggml PROPERTIES VERSION 0.1 SOVERSION 0)
+"""
 LLAMA = (
     PROJECT
-    + """add_library(ggml SHARED a.c b.c)
-set_target_properties(ggml PROPERTIES VERSION 0.1 SOVERSION 0)
-add_library(ggml-vulkan MODULE c.c)
+    + GGML
+    + """add_library(ggml-vulkan MODULE c.c)
 add_library(ggml-cpu-x64 MODULE c.c)
-foreach(name server cli bench)
-  add_executable(llama-${name} d.c e.c)
-  target_link_libraries(llama-${name} ggml)
-  add_dependencies(llama-${name} ggml-vulkan ggml-cpu-x64)
+foreach(name llama-server llama-cli llama-bench test-backend-ops)
+  add_executable(${name} d.c e.c)
+  target_link_libraries(${name} ggml)
+  add_dependencies(${name} ggml-vulkan ggml-cpu-x64)
+endforeach()
+"""
+)
+WHISPER = (
+    PROJECT
+    + GGML
+    + """foreach(name server cli bench)
+  add_executable(whisper-${name} c.c d.c e.c)
+  target_link_libraries(whisper-${name} ggml)
+endforeach()
+"""
+)
+DIFFUSION = (
+    PROJECT
+    + """add_library(stable-diffusion SHARED a.c b.c)
+foreach(name server cli)
+  add_executable(sd-${name} c.c d.c e.c)
+  target_link_libraries(sd-${name} stable-diffusion)
 endforeach()
 """
 )
@@ -145,9 +165,26 @@ class StandIn:
 
 LICENSES = {"LICENSE": "l\n", "licenses/LICENSE-jsonhpp": "j\n", "vendor/cpp-httplib/LICENSE": "h\n"}
 LLAMA_ENV = {"LLAMA_VERSION": "1", "LLAMA_TARGETS": "gfx1", "LLAMA_COMMIT": "c"}
+DIFFUSION_LICENSES = (
+    "LICENSE",
+    "ggml/LICENSE",
+    "thirdparty/LICENSE.darts_clone.txt",
+    "thirdparty/libwebp/COPYING",
+    "thirdparty/libwebm/LICENSE.TXT",
+)
 STANDINS = {
     "llama.cpp": StandIn(files={"CMakeLists.txt": LLAMA, **LICENSES}, env=LLAMA_ENV, packs=r"\$ tar "),
     "llama.cpp-hip": StandIn(files={"CMakeLists.txt": LLAMA, **LICENSES}, env=LLAMA_ENV, packs=r"\$ tar "),
+    "whisper.cpp-hip": StandIn(
+        files={"CMakeLists.txt": WHISPER, **LICENSES},
+        env={"WHISPER_VERSION": "1", "GGML_TARGETS": "gfx1"},
+        packs=r"\$ tar ",
+    ),
+    "stable-diffusion.cpp-hip": StandIn(
+        files={"CMakeLists.txt": DIFFUSION, **dict.fromkeys(DIFFUSION_LICENSES, "l\n")},
+        env={"SD_VERSION": "1", "SD_COMMIT": "c", "GGML_TARGETS": "gfx1"},
+        packs=r"\$ tar ",
+    ),
     "rocblas": StandIn(
         files={"CMakeLists.txt": ROCBLAS},
         env={"ROCM_PATH": "/build/src/rocm", "ROCBLAS_TARGETS": "gfx1", "ROCBLAS_VERSION": "1"},
