@@ -134,3 +134,17 @@ def test_a_big_endian_or_narrow_library_holds_no_code(tmp_path: Path) -> None:
     content = bytearray(host_elf(BUNDLES))
     content[4] = 1
     assert fat_binary(Held(bytes(content))) is None
+
+
+def test_an_empty_entry_of_the_host_lies_in_its_bundle_or_at_the_next_page() -> None:
+    bundle = plain_bundle([])
+    (there,) = read(host_elf(bundle)).bundles[0].entries
+    assert there.size == 0
+    at = bundle.index(there.offset.to_bytes(8, "little"), 32)
+    for offset, sound in ((4096, True), (1 << 62, False), (0xC500000000000000, False)):
+        changed = host_elf(bundle[:at] + offset.to_bytes(8, "little") + bundle[at + 8 :])
+        if sound:
+            assert read(changed).bundles[0].entries[0].offset == offset
+            continue
+        with pytest.raises(CheckError, match="lies outside its bundle"):
+            read(changed)

@@ -179,10 +179,14 @@ def _entries(opened: Callable[[], _ReadAt], size: int, subject: str) -> tuple[tu
     read, end = opened(), header_size
     headers: dict[str, GpuHeader | None] = {}
     for entry in sorted(entries, key=lambda one: (one.offset, one.size)):
-        if entry.size == 0 and not entry.target:
-            continue
-        if entry.offset < end or entry.offset + entry.size > size:
+        empty = entry.size == 0 and not entry.target
+        # the compiler aligns an empty one, too: where the header is all that there is, beyond the end
+        if entry.offset + entry.size > size + (ALIGNMENT if empty else 0) or (
+            entry.offset < end and not empty
+        ):
             raise unsound(subject, f"the entry {entry.id} overlaps another or lies outside its bundle")
+        if empty:
+            continue
         if entry.target:
             headers[entry.id] = _header(entry, read(entry.offset, min(entry.size, HEADER_SIZE)), subject)
         end = entry.offset + entry.size
