@@ -146,6 +146,18 @@ def test_every_text_file_ends_as_the_editors_are_told() -> None:
     assert wrong == []
 
 
+def test_every_row_of_a_table_has_as_many_cells_as_its_head() -> None:
+    for page in subprocess.run(
+        ["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.splitlines():
+        inside, width = False, 0
+        for number, line in enumerate((ROOT / page).read_text().splitlines(), 1):
+            inside ^= line.lstrip().startswith("```")
+            cells = len(re.findall(r"(?<!\\)\|", line)) if line.startswith("|") and not inside else 0
+            assert not (cells and width) or cells == width, f"{page}:{number}"
+            width = cells
+
+
 def test_the_version_is_in_one_place() -> None:
     assert "version" not in PROJECT["project"]
     assert PROJECT["project"]["dynamic"] == ["version"]
