@@ -55,6 +55,16 @@ def test_without_a_command_the_recipes_own_configure_with_its_environment() -> N
     assert step("").key != step("", "gfx1151").key
 
 
+def test_a_command_has_those_of_the_recipes_variables_that_it_names() -> None:
+    for run in ('cmake -DTARGETS="$TARGETS"', "cmake -DTARGETS=${TARGETS}"):
+        action = step(run).action
+        assert isinstance(action, RunAction)
+        assert action.env["TARGETS"] == "gfx803"
+    action = step('echo "$TARGET"').action
+    assert isinstance(action, RunAction)
+    assert "TARGETS" not in action.env
+
+
 def test_a_recipe_that_does_not_say_what_configures_is_refused() -> None:
     with pytest.raises(InputError, match="nothing to run"):
         step("", component=engine(resume=0))

@@ -69,9 +69,9 @@ class Trial(Frozen):
 
     `run` is for a shell; "" stands for the recipe's own commands before the one that it may resume from. It
     sees a file of those that the globs `files` match, and none in `skip`, as $FILE, a value of each variable
-    in `each`, and the row's GPU as $GPU. $SETUP are the commands that the recipe wants before those of who
-    builds on it. It went well if it ends with 0, and its output has a match of each regex in `says`, and none
-    of those in `never`.
+    in `each`, the row's GPU as $GPU, and those variables of the recipe that it names; without `run` it has
+    all of them. $SETUP are the commands that the recipe wants before those of who builds on it. It went well
+    if it ends with 0, and its output has a match of each regex in `says`, and none of those in `never`.
 
     `on` are stand-ins, of which the first that has ROCm where the row's base has it is taken, else the first;
     one without ROCm stands in for any. `targets` are globs of GPUs that it is for, none for all. Of the files

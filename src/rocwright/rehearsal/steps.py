@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -80,7 +81,8 @@ def tree_step(name: str, locked: LockedComponent, source: Step, edits: Sequence[
 def trial_step(
     name: str, component: Component, ready: Ready, tree: Step, wanted: Wanted, env: Mapping[str, str]
 ) -> Step:
-    """Try them on a stand-in, in an edited tree; with the recipe's environment, where its own commands run.
+    """Try them on a stand-in, in an edited tree; with the recipe's environment where its own commands run,
+    else with those of its variables that a trial's command names.
 
     Raises InputError for a trial of the recipe's own commands, where it does not say which of them configure.
     """
@@ -131,8 +133,11 @@ def _step(
         "REHEARSAL_PROGRAMS": " ".join(sha256_file(DATA / "guards" / one) for one in PROGRAMS),
         "SETUP": "\n".join(component.setup),
     }
-    # rows that differ in nothing else share the step
+    # rows that differ in nothing else share the step: of the recipe's variables it has those that are named
     own = any(not one.run for one in wanted.trials)
+    named = {
+        word for one in wanted.trials for word in re.findall(r"\$\{?(\w+)", one.run) if word not in one.each
+    }
     if own or any("$GPU" in one.run for one in wanted.trials):
         mine["GPU"] = wanted.gpu
     return Step(
@@ -140,7 +145,7 @@ def _step(
         component=component.name,
         action=RunAction(
             commands=(*setup, f"python3 {GUARDS}/{PROGRAMS[0]}"),
-            env={**(env if own else {}), **mine},
+            env={name: value for name, value in env.items() if own or name in named} | mine,
             outputs=(REPORT,),
             compiler_reads=ready.compiler_reads,
         ),
