@@ -43,6 +43,18 @@ def test_kernels_that_take_the_wrong_wave_are_mended_for_each_gpu_that_has_the_o
         assert layer not in edited("2.11.0", gpu) | edited("2.13.0", gpu)
 
 
+def test_the_size_of_a_wave_is_a_constant_beside_rocm_7() -> None:
+    edits = CATALOG.component("pytorch").edit
+    for gpu, target in CATALOG.targets.items():
+        for rocm in ("6.4.4", "7.2.4"):
+            found = [
+                one.replacement
+                for one in edits_as_written(edits, "2.6.0", "debian", {"rocm": rocm})
+                if one.file == "c10/macros/Macros.h" and gpu in one.targets
+            ]
+            assert found == ([f"#define C10_WARP_SIZE {target.wave}"] if rocm == "7.2.4" else [])
+
+
 @pytest.mark.parametrize("edit", EDITS)
 def test_an_edit_says_why_and_from_where(edit: Edit) -> None:
     assert edit.why

@@ -47,14 +47,32 @@ def check_tree(
 ) -> Column:
     """What each edit meets in a tree, one after the other, in memory.
 
-    An edit is judged whatever targets and other components it is limited to; one for other versions, or for
-    another kind of place than `kind`, is left out.
+    An edit is judged whatever targets and other components it is limited to, and without those before it that
+    no build has together with it; one for other versions, or for another kind of place than `kind`, is left
+    out.
     """
     draft = Draft(tree)
-    verdicts = [
-        judge(_filled(edit, targets), draft) if _asked(edit, version, kind) else None for edit in edits
-    ]
+    before: list[Edit] = []
+    verdicts: list[EditOutcome | None] = []
+    for edit in (_filled(one, targets) for one in edits):
+        if not _asked(edit, version, kind):
+            verdicts.append(None)
+            continue
+        on = draft
+        if any(_exclude(edit, one) for one in before):
+            on = Draft(tree)
+            for one in before:
+                if not _exclude(edit, one):
+                    judge(one, on)
+        verdicts.append(judge(edit, on))
+        before.append(edit)
     return Column(version=version, place=place, verdicts=tuple(verdicts))
+
+
+def _exclude(one: Edit, other: Edit) -> bool:
+    """Whether two edits of a file are for different GPUs."""
+    limited = one.file == other.file and one.targets and other.targets
+    return bool(limited) and not set(one.targets) & set(other.targets)
 
 
 def _asked(edit: Edit, version: str, kind: str) -> bool:
