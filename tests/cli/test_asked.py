@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -147,6 +148,21 @@ def test_arch_goes_into_the_project_file_and_this_machines_is_left_out(
     assert read_request(path).architecture is other
     assert rocwright(*words).returncode == 0
     assert "architecture" not in path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("gpu", "told"),
+    [
+        ("gfx1151", r"rocm 7\.\S+ \(distribution\) .* gfx1151 · debian:experimental @"),
+        ("gfx1103", r"rocm \S+ \(therock-wheels\) .* gfx1103 · rocm-ubuntu-\S+ @"),
+    ],
+)
+def test_the_plan_tells_which_base_was_taken_and_where_rocm_is_from(
+    rocwright: Command, gpu: str, told: str
+) -> None:
+    planned = rocwright("plan", "llama-hip", "--gpu", gpu)
+    assert planned.returncode == 0, planned.stderr
+    assert re.search(rf"^lock   {told}", planned.stderr, re.MULTILINE), planned.stderr
 
 
 def test_a_stack_for_another_architecture_is_planned_here_and_not_built(

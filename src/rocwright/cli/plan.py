@@ -22,14 +22,14 @@ def command(asked: Asked, graph: Path | None, as_json: bool) -> None:
     from rocwheel.files.atomic import write_atomic
     from rocwheel.units import count
     from rocwright import api
-    from rocwright.cli.report import show_needs, show_remedies
+    from rocwright.cli.report import show_lock_line, show_needs
     from rocwright.execution.estimate import expected
     from rocwright.plan.decide import State
     from rocwright.plan.graph import svg
 
     project = the_project(asked)
     locked = api.lock(project, network=False, say=say)
-    show_remedies(locked)
+    show_lock_line(locked)
     decisions = api.plan(project, locked)
     if graph is not None:
         title = f"{project.request.stack} · {', '.join(project.request.gpu)} · {project.request.base}"

@@ -16,13 +16,17 @@ from rocwright.execution.estimate import expected
 from rocwright.plan.decide import Decision, State
 from rocwright.project import Project
 from rocwright.records.model import Finding
+from rocwright.resolve.aliases import ROCM
 from rocwright.resolve.model import Lock
 from rocwright.verify.lines import outcome_word
 
 
-def show_plan_line(lock: Lock, decisions: Sequence[Decision]) -> None:
-    """The lock and the plan, a line each."""
-    versions = [f"{name} {version} (of the base)" for name, version in lock.provided.items()]
+def show_lock_line(lock: Lock) -> None:
+    """What is built, for which GPU and on which base, in a line, and what its remedies do."""
+    origins = {ROCM: lock.rocm.name} if lock.rocm else {}
+    versions = [
+        f"{name} {version} ({origins.get(name, 'of the base')})" for name, version in lock.provided.items()
+    ]
     versions += [f"{one.name} {one.version}" for one in lock.components]
     label = click.style("lock", bold=True)
     click.echo(
@@ -31,6 +35,11 @@ def show_plan_line(lock: Lock, decisions: Sequence[Decision]) -> None:
         err=True,
     )
     show_remedies(lock)
+
+
+def show_plan_line(lock: Lock, decisions: Sequence[Decision]) -> None:
+    """The lock and the plan, a line each."""
+    show_lock_line(lock)
     running = [one for one in decisions if one.state is State.RUN]
     label = click.style("plan", bold=True)
     if not running:
