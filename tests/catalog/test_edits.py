@@ -55,6 +55,12 @@ def test_the_size_of_a_wave_is_a_constant_beside_rocm_7() -> None:
             assert found == ([f"#define C10_WARP_SIZE {target.wave}"] if rocm == "7.2.4" else [])
 
 
+@pytest.mark.parametrize(("rocm", "edited"), [("6.4.4", False), ("7.2.4", True)])
+def test_hips_own_data_types_are_taken_beside_hipblas_3(rocm: str, edited: bool) -> None:
+    found = edits_as_written(CATALOG.component("pytorch").edit, "2.6.0", "debian", {"rocm": rocm})
+    assert any(one.file.endswith("tunable/GemmHipblaslt.h") for one in found) == edited
+
+
 @pytest.mark.parametrize("edit", EDITS)
 def test_an_edit_says_why_and_from_where(edit: Edit) -> None:
     assert edit.why
