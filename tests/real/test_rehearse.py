@@ -251,6 +251,23 @@ def test_without_its_settings_what_compiles_on_torch_finds_no_rocm_in_usr(home: 
     assert fault.name == "what compiles on it finds ROCm"
 
 
+@pytest.mark.nightly
+def test_without_its_standard_sd_server_does_not_compile_with_the_newest_gcc(home: Home) -> None:
+    def one(book: Book) -> Book:
+        trials = only(book, "stable-diffusion.cpp-hip").rehearsal[0].trial
+        kept = [trial for trial in trials if trial.name in ("configure", "host code")]
+        return only(book, "stable-diffusion.cpp-hip", trial=tuple(kept))
+
+    row = "stable-diffusion-hip_gfx803_debian-sid_distribution"
+    assert not rehearsed(home, row, change=one).failed
+    recipe = builtin_catalog().component("stable-diffusion.cpp-hip")
+    run = tuple(command.replace(" -DCMAKE_CXX_STANDARD=17", "") for command in recipe.run)
+    assert run != recipe.run
+    [fault] = rehearsed(home, row, changed("stable-diffusion.cpp-hip", run=run), one).failed
+    assert "runtime.cpp" in fault.name
+    assert "u8string" in fault.detail
+
+
 def test_each_trial_of_the_catalog_has_a_stand_in() -> None:
     book = read_book(builtin_catalog())
     for told in book.rehearsal:
