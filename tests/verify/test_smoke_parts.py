@@ -269,9 +269,9 @@ def registered(*names: str, hip: str | None = "6.4") -> Any:
     return SimpleNamespace(version=SimpleNamespace(hip=hip, cuda=None), _C=within)
 
 
-def on_gpus(torch: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setitem(sys.modules, "torchvision", SimpleNamespace())
-    return smoke.module("cases.vision").on_gpus(SimpleNamespace(torch=torch))
+def on_gpus(torch: Any, monkeypatch: pytest.MonkeyPatch, suite: str = "vision") -> Any:
+    monkeypatch.setitem(sys.modules, f"torch{suite}", SimpleNamespace())
+    return smoke.module(f"cases.{suite}").on_gpus(SimpleNamespace(torch=torch))
 
 
 def test_operators_with_code_for_gpus_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -288,6 +288,14 @@ def test_a_vision_that_was_built_without_its_gpu_code_is_wrong(
     wrong = smoke.module("model").WrongError
     with pytest.raises(wrong, match=f"no code for GPUs is registered for {lacking}"):
         on_gpus(registered(*names), monkeypatch)
+
+
+def test_an_audio_needs_gpu_code_for_all_but_the_transducer(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = smoke.module("model").WrongError
+    names = ("torchaudio::forced_align", "torchaudio::rnnt_loss@cpu", "torchvision::nms@cpu")
+    assert on_gpus(registered(*names), monkeypatch, "audio").detail == "1 operator is registered for GPUs"
+    with pytest.raises(wrong, match="no code for GPUs is registered for forced_align"):
+        on_gpus(registered("torchaudio::forced_align@cpu", *names[1:]), monkeypatch, "audio")
 
 
 def test_a_torch_for_the_cpu_alone_is_not_asked_for_gpu_code(monkeypatch: pytest.MonkeyPatch) -> None:

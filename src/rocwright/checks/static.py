@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -91,8 +92,12 @@ def wheel(check: Check, path: Path) -> Seen:
 
     found = judge(path)
     wrong = [one for one in found if one.grade == "error"]
-    detail = "; ".join(f"{one.kind}: {one.path} {one.what}" for one in wrong or found)
-    return Seen(check.name, not wrong, detail or "no findings")
+    told = [f"{one.kind}: {one.path} {one.what}" for one in wrong[:MOST_TOLD]]
+    if len(wrong) > MOST_TOLD:
+        told.append(f"{len(wrong) - MOST_TOLD:,} more")
+    kinds = Counter(one.kind for one in found)
+    lesser = ", ".join(f"{kind} ({times:,})" for kind, times in kinds.items())
+    return Seen(check.name, not wrong, "; ".join(told) or f"no errors; of less weight: {lesser or 'nothing'}")
 
 
 @contextmanager

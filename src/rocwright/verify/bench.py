@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 
 from rocwheel.errors import RocwrightError
@@ -14,6 +16,7 @@ from rocwheel.wheels.canonicalize import form_of
 from rocwheel.wheels.emulators import emulator_below
 from rocwright import sandbox
 from rocwright.catalog.model import Check, Component, EmulatedCheck
+from rocwright.checks.libraries import LIBRARIES, judged, libraries_in, libraries_needed
 from rocwright.checks.static import look_at, named
 from rocwright.execution.runs import LogFile, log_name
 from rocwright.machine.architecture import described
@@ -90,12 +93,14 @@ class Bench:
     def wheel(self, check: Check) -> list[Finding]:
         """Whether the wheel is what it says.
 
-        Also its hash in its one form, by which builds of the same content are known, whoever packed them.
+        Also its hash in its one form, by which builds of the same content are known, whoever packed them, and
+        whether the libraries that it needs are in the root file system in which it is tried.
         """
         with named(self.project.store, self.artifact) as path:
             (found,) = look_at(check, path, self.lock.request.gpu, self.project.catalog)
             form = self._one_form(check, path)
-        return [self.finding(check, found.name, found.ok, found.detail, ""), form]
+            libraries = self._libraries(check, path)
+        return [self.finding(check, found.name, found.ok, found.detail, ""), form, *libraries]
 
     def _one_form(self, check: Check, path: Path) -> Finding:
         try:
@@ -103,6 +108,28 @@ class Bench:
         except RocwrightError as error:
             return self.finding(check, "one form", False, f"{error.message}: {error.detail}", "")
         return self.finding(check, "one form", True, f"sha256 {form.sha256}", "")
+
+    def _libraries(self, check: Check, path: Path) -> list[Finding]:
+        """Nothing where there is no root file system to run in."""
+        if self.root is None:
+            return []
+        with ExitStack() as stack:
+            outputs = (*self.artifacts.values(), *self.wheels)
+            others = [one for one in outputs if one.filename.endswith(".whl") and one != self.artifact]
+            beside = [stack.enter_context(named(self.project.store, one)) for one in others]
+            try:
+                needed = libraries_needed(path, beside)
+            except RocwrightError as error:
+                return [self.finding(check, LIBRARIES, False, f"{error.message}: {error.cause}", "")]
+        built = self.lock.root("build")
+        packages = [one.filename.partition("_")[0] for one in built.packages] if built else []
+        seen = judged(needed, self.libraries, packages, self.component.name)
+        return [self.finding(check, seen.name, seen.ok, seen.detail, "")]
+
+    @cached_property
+    def libraries(self) -> frozenset[str]:
+        """The names of the libraries in the root file system."""
+        return frozenset() if self.root is None else libraries_in(self.root)
 
     def script(self, check: Check) -> list[Finding]:
         """Run a program of the catalog on the artifacts, in the run-time root file system."""

@@ -6,6 +6,7 @@ import math
 import random
 from typing import TYPE_CHECKING, Any
 
+from smoke.cases.registered import registered_for_gpus
 from smoke.cases.transforms import direct
 from smoke.compare import compare
 from smoke.model import AbsentError, Case, Context, Told, WrongError
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def cases() -> Iterator[Case]:
-    for run in (loads, resample, spectrogram, mel_scale, lfilter, forced_align):
+    for run in (loads, on_gpus, resample, spectrogram, mel_scale, lfilter, forced_align):
         yield Case("audio", run.__name__.replace("_", "-"), run)
 
 
@@ -48,6 +49,16 @@ def loads(context: Context) -> Told:
     return Told(
         f"torchaudio {torchaudio.__version__} on torch {context.torch.__version__}, {len(files)} files"
     )
+
+
+def on_gpus(context: Context) -> Told:
+    """Alignment has code for GPUs where torch was built for these. It needs no GPU.
+
+    Upstream compiles it for CUDA alone, and the catalog's edit for ROCm. The transducer has none there: its
+    blocks wait for each other by warps of 32.
+    """
+    imported()
+    return registered_for_gpus(context, "torchaudio", besides=("rnnt",))
 
 
 def noise(seed: int, count: int) -> list[float]:

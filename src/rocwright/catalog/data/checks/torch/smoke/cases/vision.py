@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from smoke.cases import png
 from smoke.cases.convolutions import naive as convolution
+from smoke.cases.registered import registered_for_gpus
 from smoke.compare import compare
 from smoke.model import AbsentError, Case, Context, Told, WrongError
 
@@ -38,16 +39,7 @@ def on_gpus(context: Context) -> Told:
     It needs no GPU: it reads which code is registered. HIP's goes under the name of CUDA's.
     """
     imported()
-    torch = context.torch
-    if not (torch.version.hip or torch.version.cuda):
-        raise AbsentError("this torch is for the CPU alone")
-    has = torch._C._dispatch_has_kernel_for_dispatch_key
-    names = sorted(one for one in torch._C._dispatch_get_all_op_names() if one.startswith("torchvision::"))
-    here = [one for one in names if has(one, "CPU")]
-    lacking = [one.partition("::")[2] for one in here if not has(one, "CUDA")]
-    if lacking or not here:
-        raise WrongError(f"no code for GPUs is registered for {', '.join(lacking) or 'any operator'}")
-    return Told(f"{len(here)} operators are registered for GPUs")
+    return registered_for_gpus(context, "torchvision")
 
 
 def imported() -> Any:
