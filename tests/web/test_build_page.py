@@ -87,6 +87,22 @@ def test_what_was_verified_again_counts_once_as_it_went_the_last_time(
     assert "&lt;b>" not in text
 
 
+def test_what_a_check_could_not_even_begin_is_gone_when_it_runs(
+    home: Home, records: Records, wheel: Artifact
+) -> None:
+    """A suite that fails to import what it tries tells of it under a name that it never uses again."""
+    fill(records, wheel)
+    said = {"component": "alpha", "check": "x", "sha256": wheel.sha256, "ok": True}
+    on_card = Finding(name="add", device="RX 580", **said)
+    for number, found in enumerate((on_card, Finding(name="add", device="cpu", **said)), start=6):
+        records.put(a_run(f"run-{number}", command="verify", steps=()), findings=[found])
+    run = records.run("run-4")
+    assert run is not None
+    page = build_page(records, LocalStore(home.store), run)
+    assert "2 findings: 2 ok, 0 absent, 0 failed." in page
+    assert "| RX 580 |" in page
+
+
 def test_a_build_that_goes_on_is_told_with_all_that_was_asked_for(home: Home, records: Records) -> None:
     request = Request(stack="tiny", gpu=("gfx803",), base="debian:sid", versions={"alpha": "1.0"})
     locked = lock_of("gfx-smoke").model_copy(update={"request": request})

@@ -9,7 +9,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Table, Text, and_, cast, func, literal_column, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Table,
+    Text,
+    and_,
+    cast,
+    func,
+    literal_column,
+    or_,
+    select,
+)
 
 from rocwheel.files.atomic import sha256_bytes
 from rocwright.records import plain, schema, write
@@ -190,8 +202,14 @@ class Records:
             for row in rows
         ]
 
-    def findings(self, *, run: str = "", sha256: str = "", limit: int = 2000) -> list[Finding]:
-        """The findings of a run, or the evidence for an artifact by its sha256; the newest run first."""
+    def findings(
+        self, *, run: str = "", sha256: str = "", limit: int = 2000, standing: bool = False
+    ) -> list[Finding]:
+        """The findings of a run, or the evidence for an artifact by its sha256; the newest run first.
+
+        Where they are to be `standing`, what a check found on a device holds until it runs there again; what
+        it found where nothing ran, until it runs at all.
+        """
         found, runs = schema.findings, schema.runs
         given = ((runs.c.id, run), (found.c.sha256, sha256))
         query = (
@@ -203,6 +221,8 @@ class Records:
         )
         with self.database.reading() as connection:
             rows = connection.execute(query).mappings().all()
+        if standing:
+            rows = _standing(rows)
         return [Finding(**{name: row[name] for name in Finding.model_fields}) for row in rows]
 
     def met(self, limit: int = 200) -> list[Met]:
@@ -362,3 +382,18 @@ def _step(row: Mapping[Any, Any]) -> StepRun:
 
 def _run(row: Mapping[Any, Any], steps: Sequence[StepRun]) -> Run:
     return Run(**{name: row[name] for name in Run.model_fields if name != "steps"}, steps=tuple(steps))
+
+
+def _standing(newest_first: Sequence[RowMapping]) -> list[RowMapping]:
+    """The findings of each check's newest run, and of its newest on each device."""
+    newest: dict[tuple[str, ...], int] = {}
+    for row in newest_first:
+        check = (row["component"], row["check"])
+        newest.setdefault(check, row["run"])
+        newest.setdefault((*check, row["device"]), row["run"])
+    return [
+        row
+        for row in newest_first
+        if row["run"] == newest[row["component"], row["check"]]
+        or (row["device"] and row["run"] == newest[row["component"], row["check"], row["device"]])
+    ]

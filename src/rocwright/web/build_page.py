@@ -28,7 +28,7 @@ def build_page(records: Records, store: Store, run: Run) -> str:
     """
     made = records.artifacts(run=run.id)
     held = {one.sha256: one for one in made}
-    found = [one for sha256 in held for one in records.findings(sha256=sha256)]
+    found = [one for sha256 in held for one in records.findings(sha256=sha256, standing=True)]
     # what was verified again counts once, as it went the last time: the newest are first
     newest: dict[tuple[str, ...], Finding] = {}
     for one in (*found, *records.findings(run=run.id)):
