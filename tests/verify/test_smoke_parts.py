@@ -292,10 +292,11 @@ def test_a_vision_that_was_built_without_its_gpu_code_is_wrong(
 
 def test_an_audio_needs_gpu_code_for_all_but_the_transducer(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = smoke.module("model").WrongError
-    names = ("torchaudio::forced_align", "torchaudio::rnnt_loss@cpu", "torchvision::nms@cpu")
+    others = ("torchaudio::rnnt_loss@cpu", "torchaudio::ray_tracing@cpu", "torchvision::nms@cpu")
+    names = ("torchaudio::forced_align", *others)
     assert on_gpus(registered(*names), monkeypatch, "audio").detail == "1 operator is registered for GPUs"
     with pytest.raises(wrong, match="no code for GPUs is registered for forced_align"):
-        on_gpus(registered("torchaudio::forced_align@cpu", *names[1:]), monkeypatch, "audio")
+        on_gpus(registered("torchaudio::forced_align@cpu", *others), monkeypatch, "audio")
 
 
 def test_a_torch_for_the_cpu_alone_is_not_asked_for_gpu_code(monkeypatch: pytest.MonkeyPatch) -> None:

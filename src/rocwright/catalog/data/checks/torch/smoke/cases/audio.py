@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
+ROOMS = ("_make_rir_filter", "_simulate_rir", "ray_tracing")
+"""Operators that upstream has for the CPU alone."""
+
+
 def cases() -> Iterator[Case]:
     for run in (loads, on_gpus, resample, spectrogram, mel_scale, lfilter, forced_align):
         yield Case("audio", run.__name__.replace("_", "-"), run)
@@ -55,10 +59,10 @@ def on_gpus(context: Context) -> Told:
     """Alignment has code for GPUs where torch was built for these. It needs no GPU.
 
     Upstream compiles it for CUDA alone, and the catalog's edit for ROCm. The transducer has none there: its
-    blocks wait for each other by warps of 32.
+    blocks wait for each other by warps of 32. Rooms are simulated on the CPU alone.
     """
     imported()
-    return registered_for_gpus(context, "torchaudio", besides=("rnnt",))
+    return registered_for_gpus(context, "torchaudio", besides=("rnnt", *ROOMS))
 
 
 def noise(seed: int, count: int) -> list[float]:
