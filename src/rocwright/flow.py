@@ -166,8 +166,8 @@ def build(
     saved, OutOfDiskError before anything starts where there is no room. Failures of steps are not raised:
     they are in the result, all together.
     """
-    from rocwright.provenance.keys import chosen
     from rocwright.provenance.layout import lay_out
+    from rocwright.signing.keys import chosen
 
     check_runs_here(locked.request)
     if locked.pending:

@@ -20,9 +20,9 @@ from rocwheel_samples.wheel_making import small_wheel
 from rocwright.home import Home
 from rocwright.provenance.bundled import contents
 from rocwright.provenance.embed import NAME, sboms_in, with_sbom
-from rocwright.provenance.keys import KEY, make_key
 from rocwright.provenance.known import as_built
 from rocwright.provenance.sidecars import attest
+from rocwright.signing.keys import KEY, make_key
 from tests.provenance.official import faults
 from tests.provenance.workplace import BETA, COMMIT, FILES, WHEEL_BYTES, Workplace, make_workplace
 

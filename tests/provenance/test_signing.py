@@ -22,8 +22,8 @@ from rocwright.execution.scheduler import Options
 from rocwright.flow import build
 from rocwright.home import Home
 from rocwright.provenance.check import statements_of, verify
-from rocwright.provenance.keys import NewKey, make_key, public_key
 from rocwright.provenance.sidecars import attest
+from rocwright.signing.keys import NewKey, make_key, public_key
 from rocwright.verify import run
 from tests.provenance.workplace import BETA, FILES, Workplace, make_workplace
 

@@ -15,9 +15,9 @@ from rocwheel.files.atomic import sha256_bytes
 from rocwheel.processes import run as process
 from rocwheel_samples.archives import tar, write_image
 from rocwright.home import Home
-from rocwright.provenance.keys import make_key
 from rocwright.records.model import Artifact
 from rocwright.records.read import Records
+from rocwright.signing.keys import make_key
 from rocwright.web.app import app
 from rocwright.web.artifacts import MOST_IMAGE, install_line, is_drawn
 from tests.provenance.workplace import BETA, WHEEL_BYTES, Workplace, make_workplace

@@ -122,7 +122,7 @@ def show_summary(project: Project, built: Built) -> None:
 
 def _proof(built: Built) -> str:
     """What lies beside the artifacts, and who signed it."""
-    from rocwright.provenance.keys import chosen
+    from rocwright.signing.keys import chosen
 
     signers = {one.keyid for one in built.artifacts}
     told = "an SBOM and a statement next to each artifact"

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from rocwheel.errors import CheckError, InputError
 from rocwheel.files.atomic import sha256_file
-from rocwright.provenance import envelope, statement
-from rocwright.provenance.envelope import Signed
-from rocwright.provenance.safe_json import parse_json
+from rocwright.provenance import statement
+from rocwright.signing import envelope
+from rocwright.signing.envelope import Signed
+from rocwright.signing.safe_json import parse_json
 
 if TYPE_CHECKING:
     from securesystemslib.signer import SSlibKey

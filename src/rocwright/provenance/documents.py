@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rocwheel.errors import InputError
-from rocwright.provenance.safe_json import LARGEST_SBOM, parse_json, read_bounded, too_large
+from rocwright.signing.safe_json import LARGEST_SBOM, parse_json, read_bounded, too_large
 
 MOST_COMPONENTS = 200_000
 BESIDE = ".cdx.json"

@@ -6,8 +6,8 @@ import contextlib
 
 from rocwheel.errors import InputError
 from rocwright.home import Home
-from rocwright.provenance.envelope import LARGEST
-from rocwright.provenance.safe_json import parse_json, read_bounded
+from rocwright.signing.envelope import LARGEST
+from rocwright.signing.safe_json import parse_json, read_bounded
 
 
 def as_built(home: Home, sha256: str) -> str:

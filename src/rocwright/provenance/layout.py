@@ -117,7 +117,7 @@ def lay_out(
 
 def _wanted(project: Project, locked: Lock) -> str:
     """What decides what lies in and beside an artifact, beside the artifact itself: the lock, and the key."""
-    from rocwright.provenance.keys import chosen
+    from rocwright.signing.keys import chosen
 
     key = chosen()
     if isinstance(key, Path):
@@ -177,8 +177,8 @@ class _Stamps:
         return self._keep(path, stamp.model_copy(update={"seen": now, "keyid": keyid}))
 
     def _signed_anew(self, path: Path, stamp: _Stamp, lacking: tuple[str, ...]) -> _Stamp | None:
-        from rocwright.provenance.keys import chosen
         from rocwright.provenance.sidecars import kept_statement, write_statement
+        from rocwright.signing.keys import chosen
 
         try:
             payload, _ = kept_statement(self.home, stamp.sha256)
@@ -208,7 +208,7 @@ class _Stamps:
 
 def _signed(statements: Path, kept: Path) -> str | None:
     """The key that the statements name, where they say what is kept; None where they are anything else."""
-    from rocwright.provenance.envelope import read_envelopes
+    from rocwright.signing.envelope import read_envelopes
 
     try:
         (found,) = read_envelopes(statements)

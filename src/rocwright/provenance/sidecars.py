@@ -16,13 +16,13 @@ from rocwheel.files.atomic import sha256_bytes, sha256_file, write_atomic
 from rocwheel.model import canonical_json, opened, sealed
 from rocwright.checks.passed import has_passed
 from rocwright.model.steps import FetchAction, ImageAction, Plan, RunAction, Step
-from rocwright.provenance import envelope, keys
 from rocwright.provenance.bundled import Contents, contents
 from rocwright.provenance.embed import with_sbom
 from rocwright.provenance.materials import BuildProvenance, made_from
 from rocwright.provenance.sbom import SUFFIX, Subject, sbom
 from rocwright.provenance.statement import Circumstances, Thing, statement
 from rocwright.resolve.model import Lock
+from rocwright.signing import envelope, keys
 from rocwright.store.model import Output, Record
 
 if TYPE_CHECKING:

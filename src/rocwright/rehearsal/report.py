@@ -11,9 +11,9 @@ from pydantic import Field, ValidationError
 from rocwheel.errors import CheckError
 from rocwheel.model import Frozen
 from rocwheel.units import printable
-from rocwright.provenance.safe_json import parse_json, read_bounded
 from rocwright.rehearsal.book import Trial
 from rocwright.rehearsal.result import Fault, Part
+from rocwright.signing.safe_json import parse_json, read_bounded
 
 LARGEST = 8 * 1024**2
 """Bytes; ten thousand units with a line of each have some 5 MiB."""

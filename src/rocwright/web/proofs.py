@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from rocwheel.errors import RocwrightError
-from rocwright.provenance import documents, envelope
+from rocwright.provenance import documents
 from rocwright.provenance.check import Attestation, Verified, read_statement, told, verify
 from rocwright.provenance.documents import Document
-from rocwright.provenance.keys import own_public_key, public_key
 from rocwright.records.model import Artifact
+from rocwright.signing import envelope
+from rocwright.signing.keys import own_public_key, public_key
 
 OUTPUT = "rocwright-out"
 """The folder of a project in which artifacts are laid out: those of its stacks, or below it of its rows."""

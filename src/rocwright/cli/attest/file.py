@@ -25,8 +25,8 @@ def command(file: Path, key: Path | None, as_json: bool) -> None:
     """
     from rocwheel.cli.tell import print_json
     from rocwright.home import Home
-    from rocwright.provenance.keys import chosen
     from rocwright.provenance.sidecars import attest
+    from rocwright.signing.keys import chosen
 
     path, keyid = attest(file, Home.default(), chosen(key))
     if as_json:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.errors import InputError
 from rocwheel.files.atomic import write_atomic
-from rocwright.provenance.safe_json import read_bounded
+from rocwright.signing.safe_json import read_bounded
 
 if TYPE_CHECKING:
     from securesystemslib.signer import CryptoSigner, SSlibKey

@@ -9,7 +9,7 @@ import pytest
 from securesystemslib.signer import CryptoSigner
 
 from rocwheel.errors import InputError
-from rocwright.provenance.envelope import (
+from rocwright.signing.envelope import (
     MOST_LINES,
     MOST_SIGNATURES,
     PAYLOAD_TYPE,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rocwheel.errors import InputError
-from rocwright.provenance.safe_json import parse_json, read_bounded
+from rocwright.signing.safe_json import parse_json, read_bounded
 
 if TYPE_CHECKING:
     from securesystemslib.signer import CryptoSigner, SSlibKey

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from rocwheel.errors import InputError
-from rocwright.provenance.keys import (
+from rocwright.signing.keys import (
     KEY,
     LARGEST_KEY,
     PASSPHRASE,

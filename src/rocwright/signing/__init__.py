@@ -1,0 +1,1 @@
+"""Who says so: keys, signatures over what is said, and JSON from strangers."""
