@@ -84,7 +84,7 @@ CHANGES: Changes = {
         {"files": (deb("one"), deb("two", "2.0-1"))},
         {"pending": "git URL at a commit"},
     ],
-    "base": [{"suite": "trixie"}, {"architecture": "arm64"}],
+    "base": [{"suite": "trixie"}, {"architecture": "arm64"}, {"customize": ("ldconfig",)}],
     "base of an image": [
         {"suite": "2"},
         {"architecture": "arm64"},
@@ -131,6 +131,7 @@ CHANGES: Changes = {
 FREE: Changes = {
     # a base that is made of packages alone has no image, whatever is said of one
     "base": [{"image": digest("image")}, {"install": ("x",)}, {"env": {"A": "1"}}, {"forget": ("x",)}],
+    "base of an image": [{"customize": ("ldconfig",)}],
     "fetch": [
         {"files": (deb("two"), deb("one"))},
         {"files": tuple(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
@@ -85,6 +86,7 @@ def mmdebstrap_words(action: BaseAction, repository: str, names: str) -> list[st
         "--skip=check/empty",
         # the folder of the packages is this machine's: no word of it stays in the root
         '--customize-hook=: > "$1/etc/apt/sources.list"',
+        *(f'--customize-hook=chroot "$1" /bin/sh -eu -c {shlex.quote(one)}' for one in action.customize),
         '--aptopt=APT::Install-Recommends "false"',
         "--dpkgopt=path-exclude=/usr/share/man/*",
         "--dpkgopt=path-exclude=/usr/share/doc/*",

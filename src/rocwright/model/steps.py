@@ -164,6 +164,7 @@ class FetchAction(Frozen):
 class BaseAction(Frozen):
     """Make a root file system of exactly the packages among the inputs.
 
+    Of family `debian`, the commands of `customize` run at last in the new root itself, without a network.
     Of family `image`, it is made in the root file system of an image, whose sha256 `image` is and which is
     among the inputs too: the command `install` installs the packages from a folder with the environment
     `env`, then what the globs `forget` match is removed.
@@ -177,10 +178,13 @@ class BaseAction(Frozen):
     install: tuple[str, ...] = ()
     env: dict[str, str] = {}
     forget: tuple[str, ...] = ()
+    customize: tuple[str, ...] = ()
 
     def material(self) -> Any:
-        only_of_images = {"image", "install", "env", "forget"} if self.family != "image" else set()
-        return self.model_dump(mode="json", exclude=only_of_images)
+        of_images = {"image", "install", "env", "forget"}
+        left_out = {"customize"} if self.family == "image" or not self.customize else set()
+        left_out |= of_images if self.family != "image" else set()
+        return self.model_dump(mode="json", exclude=left_out)
 
 
 class TreeAction(Frozen):

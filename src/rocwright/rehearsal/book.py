@@ -27,15 +27,18 @@ class StandIn(Frozen):
     """A base that can be had, in the place of others.
 
     Its root has the `system` packages, by the catalog's names; or it is `like` a request of a stack, whose
-    lock says the root, and whose plan the Python environment and trees of its components. `rocm` is where it
-    has ROCm, "" where it has none.
+    lock says the root, and whose plan the Python environment and trees of its components. The commands of
+    `customize` change that root when its packages are in it. `rocm` is where it has ROCm, "" where it has
+    none; variables of `env` take the place of the recipe's.
     """
 
     name: FolderName
     base: str
     system: tuple[str, ...] = ()
     like: Request | None = None
+    customize: tuple[str, ...] = ()
     rocm: str = ""
+    env: dict[str, str] = {}
     source: str
 
     @model_validator(mode="after")
@@ -44,6 +47,8 @@ class StandIn(Frozen):
             raise ValueError("a stand-in needs either `system` packages, or a request that it is `like`")
         if self.like is not None and self.like.base != self.base:
             raise ValueError(f"it is like a request on {self.like.base}, and not on {self.base}")
+        if self.customize and self.like is None:
+            raise ValueError("`customize` changes the root of the request that it is `like`")
         return self
 
 

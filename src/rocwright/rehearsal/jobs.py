@@ -227,7 +227,7 @@ class Maker:
             env = environment_of(component, locked, ready.lock, ready.env, targets=self.row.gpu)
             name = f"{component.name}-{group}"
             step = built_trial_step(name, component, ready, built, tree, self._asked(trials), env)
-            job.steps += [*before, step]
+            job.steps += [*before, *ready.steps, step]
             job.trials[step.name] = ready, trials
 
     def _asked(self, trials: tuple[Trial, ...]) -> Wanted:

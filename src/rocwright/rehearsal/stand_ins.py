@@ -14,7 +14,7 @@ from rocwright.catalog.place import Place
 from rocwright.flow import lock as make_new_lock
 from rocwright.home import Home
 from rocwright.machine.architecture import host_architecture
-from rocwright.model.steps import Plan, Step
+from rocwright.model.steps import BaseAction, Plan, Step
 from rocwright.plan.make import make_plan
 from rocwright.plan.roots import root_steps
 from rocwright.project import Project, project_of
@@ -143,7 +143,26 @@ class StandIns:
             lock=lock,
         )
         root = next(one for one in plan.steps if one.name == "root/build")
-        return replace(ready, steps=(*(one for one in ready.below([root.key]) if one != root), root))
+        packages = (one for one in ready.below([root.key]) if one != root)
+        return replace(ready, steps=(*packages, customized(root, stand_in)))
+
+
+def customized(root: Step, stand_in: StandIn) -> Step:
+    """The step of the root, with what the stand-in changes in it.
+
+    Raises InputError where the root is made of an image.
+    """
+    if not stand_in.customize:
+        return root
+    assert isinstance(root.action, BaseAction)
+    if root.action.family == "image":
+        raise InputError(
+            f"the stand-in {stand_in.name} cannot be customized",
+            cause=f"{stand_in.base} is made of an image, and not of packages alone",
+            next_step="take a base of packages for it, or none of `customize`",
+        )
+    action = root.action.model_copy(update={"customize": stand_in.customize})
+    return root.model_copy(update={"name": f"{root.name}/{stand_in.name}", "action": action})
 
 
 def _locked(project: Project) -> tuple[Lock, Plan] | None:

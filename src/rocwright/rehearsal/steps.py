@@ -13,6 +13,7 @@ from rocwright.catalog.folders import DATA
 from rocwright.catalog.model import Component
 from rocwright.execution.run import GUARDS
 from rocwright.model.edits import Edit
+from rocwright.model.step_environment import FIXED
 from rocwright.model.steps import (
     About,
     FetchAction,
@@ -24,6 +25,7 @@ from rocwright.model.steps import (
     TreeAction,
 )
 from rocwright.plan.make import TREE
+from rocwright.plan.values import expand
 from rocwright.rehearsal.book import Trial
 from rocwright.rehearsal.stand_ins import Ready
 from rocwright.resolve.model import LockedComponent
@@ -107,11 +109,13 @@ def built_trial_step(
     before = action.commands[len(setup) : action.resume - 1] if action.resume else ()
     step = _step(name, component, ready, tree, wanted, env, before, setup)
     assert isinstance(step.action, RunAction)
-    inputs = [one for one in built.inputs if one.name != "src"]
+    # its root and tree are those of the stand-in
+    mine = {one.name: one for one in step.inputs}
+    inputs = [mine.get(one.name, one) for one in built.inputs if one.name != "src"]
     return step.model_copy(
         update={
             "action": step.action.model_copy(update={"install": action.install, "python": action.python}),
-            "inputs": (*inputs, Input(name="src", key=tree.key, output="tree")),
+            "inputs": (*inputs, mine["src"]),
         }
     )
 
@@ -140,12 +144,16 @@ def _step(
     }
     if own or any("$GPU" in one.run for one in wanted.trials):
         mine["GPU"] = wanted.gpu
+    around = {
+        name: expand(value, {"path": FIXED["PATH"]}, f"{ready.stand_in.name}: {name}")
+        for name, value in ready.stand_in.env.items()
+    }
     return Step(
         name=f"{STEP}{name}",
         component=component.name,
         action=RunAction(
             commands=(*setup, f"python3 {GUARDS}/{PROGRAMS[0]}"),
-            env={name: value for name, value in env.items() if own or name in named} | mine,
+            env={name: value for name, value in env.items() if own or name in named} | around | mine,
             outputs=(REPORT,),
             compiler_reads=ready.compiler_reads,
         ),
