@@ -67,10 +67,12 @@ coverage: .venv/ready
 	$(BIN)/python -m tools.coverage_page
 
 # hashes of everything that development installs; run it after changing pyproject.toml (needs uv)
+requirements: compile = uv pip compile -q --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
+    --universal --python-version 3.11 --no-emit-package rocwheel packages/rocwheel/pyproject.toml pyproject.toml
 requirements:
-	for group in dev docs; do uv pip compile -q --generate-hashes --no-emit-index-url --no-emit-find-links \
-	    --no-header --universal --python-version 3.11 --no-emit-package rocwheel \
-	    packages/rocwheel/pyproject.toml pyproject.toml --group $$group -o requirements/$$group.txt; done
+	echo "rocwheel @ file://$(CURDIR)/packages/rocwheel" > .venv/rocwheel.txt
+	$(compile) --constraint .venv/rocwheel.txt --group dev -o requirements/dev.txt
+	$(compile) --constraint .venv/rocwheel.txt --constraint requirements/dev.txt --group docs -o requirements/docs.txt
 
 # what a release publishes, into dist/: the same files for the same commit
 dist: .venv/ready

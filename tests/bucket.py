@@ -130,6 +130,14 @@ class BucketStore:
             return True
         return False
 
+    # what other machines built
+
+    def bring(self, key: str, on_bytes: Callable[[int], None] = lambda count: None) -> bool:
+        return True
+
+    def offered_lock(self, name: str) -> None:
+        return None
+
     # definitions of steps
 
     def step(self, key: str) -> bytes | None:

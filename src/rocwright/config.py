@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,22 +51,47 @@ def config() -> Config:
     return parse(Config, read_toml(path), path) if path.exists() else Config()
 
 
-def store_of(home: Home) -> Store:
-    """The store that goes with a home folder: the one that the settings of this machine name, else its own.
+def trust_file() -> Path:
+    """Where it stands whose builds are taken for one's own: beside `config.toml`."""
+    return config_file().with_name("trust.toml")
 
-    A home folder that is not this machine's, such as that of a second build, has its own in any case. Raises
-    InputError for a URL of a scheme that no store has.
+
+def store_of(home: Home) -> Store:
+    """The store that goes with a home folder: the one that the settings of this machine name, else its own,
+    and behind it the shared stores that are trusted.
+
+    A home folder that is not this machine's, such as that of a second build, has its own in any case, and
+    nothing behind it. Raises InputError for a URL of a scheme that no store has.
     """
     from rocwright.store import open_store
 
-    named = config().store if home == home.default() else ""
+    if home != home.default():
+        return open_store(home.store)
+    named, trust = config().store, trust_file()
     if "://" not in named:
-        return open_store(Path(named).expanduser() if named else home.store)
+        place = Path(named).expanduser() if named else home.store
+        return _in_front(place, trust, trust.stat().st_mtime_ns) if trust.exists() else open_store(place)
     try:
         return open_store(named)
     except InputError as error:
         error.detail = error.detail or f"it stands in {config_file()}"
         raise
+
+
+@cache
+def _in_front(place: Path, trust: Path, changed: int) -> Store:
+    """The store of a folder in front of those that a file trusts, as it was then. What they answered is kept
+    for the life of this process."""
+    from rocwright.store.trust import read_trust
+
+    said = read_trust(trust)
+    if not said.store:
+        from rocwright.store import open_store
+
+        return open_store(place)
+    from rocwright.store import open_sharing
+
+    return open_sharing(place, said)
 
 
 def store_folder(home: Home) -> Path:

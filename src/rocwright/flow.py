@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rocwheel.errors import ConflictError, InputError, OutOfDiskError, RocwrightError
 from rocwheel.files.atomic import write_atomic
+from rocwheel.folders.temporary import temporary_folder
 from rocwright.execution.built import Built
 from rocwright.execution.options import LOCAL, Options, Outcome
 from rocwright.execution.progress import Progress
@@ -109,7 +110,28 @@ def current_lock(project: Project, on_line: Callable[[str], None]) -> Lock:
     """The lock as it is, or a new one where there is none yet."""
     if project.lock_path.exists():
         return read_lock(project.lock_path, project.request)
-    return lock(project, on_line)
+    return offered_lock(project, on_line) or lock(project, on_line)
+
+
+def offered_lock(project: Project, on_line: Callable[[str], None]) -> Lock | None:
+    """The lock that somebody trusted has published for this request; it is written, and what it names can be
+    fetched instead of built. None where there is none, or where it does not fit the recipes here."""
+    found = project.store.offered_lock(project.request.digest)
+    if found is None:
+        return None
+    store, word = found
+    with temporary_folder("lock") as folder:
+        path = Path(folder) / project.lock_path.name
+        path.write_text(word.content)
+        try:
+            read = read_lock(path, project.request)
+            make_plan(read, project.catalog)
+        except RocwrightError as error:
+            on_line(f"lock: the one in {store} is passed over: {error.message} ({error.cause})")
+            return None
+    write_lock(project.lock_path, read)
+    on_line(f"lock: from {store}, signed {word.signed}")
+    return read
 
 
 def known_lock(project: Project, on_line: Callable[[str], None], *, network: bool = True) -> Lock:
@@ -125,6 +147,9 @@ def known_lock(project: Project, on_line: Callable[[str], None], *, network: boo
     request, catalog = project.request, project.catalog
 
     if not project.lock_path.exists():
+        offered = offered_lock(project, on_line)
+        if offered is not None:
+            return offered
         shipped = shipped_lock(catalog, request)
         if shipped is not None:
             on_line(
@@ -224,7 +249,7 @@ def _build(
     outcome: Outcome,
 ) -> Run:
     for _ in range(ROUNDS):
-        plan, decisions = planned(project, locked)
+        plan, decisions = _planned_here(project, locked, progress)
         if not any(one.state is State.RUN for one in decisions):
             outcome.failures = []
             break
@@ -253,6 +278,31 @@ def _build(
     if outcome.failures:
         return under_way.ended("failed", cached)
     return under_way.ended("built", cached, artifacts=_made(project, plan) if under_way.on_record else ())
+
+
+def _planned_here(project: Project, locked: Lock, progress: Progress) -> tuple[Plan, list[Decision]]:
+    """The plan and its decisions, once all that others built and that it needs is on this machine."""
+    while True:
+        plan, decisions = planned(project, locked)
+        # what could not be had is not offered again, so that each round asks for less
+        if _brought(project, plan, decisions, progress):
+            return plan, decisions
+
+
+def _brought(project: Project, plan: Plan, decisions: list[Decision], progress: Progress) -> bool:
+    """Have here what others built: the artifacts, and what steps that run need. Whether all of it came."""
+    states = {one.step.key: one for one in decisions}
+    needed = [one.step.key for one in decisions if one.step.name in plan.artifacts]
+    needed += [item.key for one in decisions if one.state is State.RUN for item in one.step.inputs]
+    whole = True
+    for key in dict.fromkeys(needed):
+        one = states[key]
+        if one.state is not State.CACHED:
+            continue
+        if one.reasons:
+            progress.say(f"  {one.step.name}: {one.reasons[0]}")
+        whole = project.store.bring(key) and whole
+    return whole
 
 
 def _made(project: Project, plan: Plan) -> list[Made]:

@@ -23,6 +23,7 @@ from rocwright.store import SCHEMES, open_store
 from rocwright.store.gc import check_whole, usage
 from rocwright.store.local import LocalStore
 from rocwright.store.model import DamagedBlobError, Output, Store
+from rocwright.store.sharing import SharingStore
 
 SOURCE = Path(__file__).parents[2] / "src/rocwright"
 
@@ -35,9 +36,9 @@ class Subject:
     overwrite: Callable[[str, str, bytes], None]
 
 
-@pytest.fixture(params=["folder", "bucket"])
+@pytest.fixture(params=["folder", "sharing", "bucket"])
 def subject(request: pytest.FixtureRequest, tmp_path: Path) -> Subject:
-    if request.param == "folder":
+    if request.param != "bucket":
         store = LocalStore(tmp_path / "folder")
 
         def into_folder(what: str, name: str, data: bytes) -> None:
@@ -45,7 +46,7 @@ def subject(request: pytest.FixtureRequest, tmp_path: Path) -> Subject:
             (store.path / place).chmod(0o644)
             (store.path / place).write_bytes(data)
 
-        return Subject(store, into_folder)
+        return Subject(store if request.param == "folder" else SharingStore(store, ()), into_folder)
     bucket = BucketStore(tmp_path / "cache")
 
     def into_bucket(what: str, name: str, data: bytes) -> None:

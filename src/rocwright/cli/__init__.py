@@ -56,7 +56,8 @@ SECTIONS = {
         "env": "The environment variables that a GPU needs, with reasons, for your shell.",
     },
     "This machine": {
-        "store": "What is kept: ls, du, verify, gc.",
+        "store": "What is kept, and sharing it: ls, du, verify, gc, push, pull.",
+        "trust": "Whose builds are taken instead of building: keys, and stores to look in.",
         "clean": "What takes disk space on this machine, by kind, and what can be removed.",
         "records": "The database of runs and findings: check, vacuum, export, import.",
         "sandbox": "Which sandbox engines work here, and why the others do not.",

@@ -1,4 +1,4 @@
-"""`rocwright store ls|du|verify|gc`."""
+"""`rocwright store ls|du|verify|gc|push|pull`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwheel.cli.common import json_option
+from rocwheel.cli.common import json_option, say
+from rocwright.cli.common import Asked, project_options, the_project
 
 if TYPE_CHECKING:
     from rocwright.store.model import Store
@@ -76,20 +77,25 @@ def du(as_json: bool) -> None:
 def verify(as_json: bool) -> None:
     """Read every file, record and unpacked root, and compare it with its sha256.
 
-    Damaged ones are moved aside, and made again when they are needed. Exit code 12: some were damaged.
+    Damaged ones are moved aside, and made again when they are needed. What came from a key that is not
+    trusted any more, or was built on that, is named. Exit code 12: some were damaged, or came so.
     """
     from rocwheel.cli.tell import print_json
     from rocwheel.errors import CheckError
     from rocwheel.units import size
     from rocwright.bases.roots import changed_roots
+    from rocwright.config import trust_file
     from rocwright.home import Home
     from rocwright.store.gc import check_whole
+    from rocwright.store.origins import untrusted
+    from rocwright.store.trust import read_trust
 
     store = _store()
     verdict = check_whole(store)
     roots = {path.name: why for path, why in changed_roots(store, Home.default().roots).items()}
+    doubtful = untrusted(store, read_trust(trust_file()))
     if as_json:
-        print_json(verdict.model_dump() | {"roots": roots})
+        print_json(verdict.model_dump() | {"roots": roots, "untrusted": doubtful})
     else:
         bad = len(verdict.damaged) + len(verdict.records) + len(roots)
         click.echo(f"{verdict.files} files, {size(verdict.size)}: {bad} damaged")
@@ -103,7 +109,9 @@ def verify(as_json: bool) -> None:
             click.echo(f"  {name}: will be made again when it is needed")
         for key in verdict.unknown:
             click.echo(f"  record {key} is a newer rocwright's: left alone")
-    if verdict.damaged or verdict.records or roots:
+        for key, why in doubtful.items():
+            click.echo(f"  {key[:12]} {why}")
+    if verdict.damaged or verdict.records or roots or doubtful:
         raise SystemExit(CheckError.failure.exit_code)
 
 
@@ -134,6 +142,99 @@ def gc(dry_run: bool, days: float, as_json: bool) -> None:
     click.echo(
         f"{size(found.size)} {verb}: {count(len(found.records), 'record')}, "
         f"{count(len(found.blobs), 'file')}, {count(len(found.folders), 'folder')}"
+    )
+
+
+@command.command("push")
+@project_options
+@click.option(
+    "--to", "url", required=True, metavar="URL", help="The shared store: s3://, gs://, az:// or file://."
+)
+@click.option(
+    "--name",
+    default="",
+    help="What the store calls itself, where it is made now.  [default: its last folder]",
+)
+@click.option(
+    "--all",
+    "every",
+    is_flag=True,
+    help="All that was built here, and not only what the project's lock gives.",
+)
+@json_option
+def push(asked: Asked, url: str, name: str, every: bool, as_json: bool) -> None:
+    """Put what was built here into a shared store, signed with your key (rocwright attest key).
+
+    Of a project: what its steps built, and its lock, so that who trusts you gets the same without a compiler.
+    Nothing in the store is written over. Credentials are read from the usual variables of each cloud.
+    """
+    from rocwheel.cli.tell import print_json
+    from rocwheel.errors import InputError
+    from rocwheel.units import count, size
+    from rocwright import api
+    from rocwright.resolve.files import lock_text
+    from rocwright.signing.keys import chosen, signer_of
+    from rocwright.store.bucket import Bucket
+    from rocwright.store.push import Pusher
+
+    key = chosen()
+    if key is None:
+        raise InputError(
+            "there is no key to sign with",
+            cause="what is shared is signed, so that others can say whose builds they take",
+            next_step="rocwright attest key makes one",
+        )
+    store, bucket = _store(), Bucket(url)
+    pusher = Pusher(store, bucket, signer_of(key), lambda sent: say(f"  sent {size(sent)}"))
+    pusher.open(name or url.rstrip("/").rpartition("/")[2] or "store")
+    if every:
+        done = pusher.records(one.key for one in store.records() if one.key != one.content_key)
+    else:
+        project = the_project(asked)
+        locked = api.lock(project, network=False, say=say)
+        steps = [one.step for one in api.plan(project, locked)]
+        done = pusher.records(one.key for one in steps if one.kind in ("run", "image"))
+        # a lock that leaves something open gives nobody the keys of what was built
+        if not locked.pending and done.records + done.there:
+            done.locks = int(pusher.lock(project.request.digest, lock_text(locked)))
+    if as_json:
+        from dataclasses import asdict
+
+        print_json(asdict(done) | {"to": bucket.url, "keyid": pusher.signer.public_key.keyid})
+        return
+    click.echo(
+        f"{bucket}: {count(done.records, 'record')} signed, {done.there} there already, "
+        f"{count(done.files, 'file')} sent, {size(done.size)}{', and the lock' if done.locks else ''}"
+    )
+    for left in done.left_out:
+        click.echo(f"  left out  {left}")
+
+
+@command.command("pull")
+@project_options
+@json_option
+def pull(asked: Asked, as_json: bool) -> None:
+    """Fetch what trusted stores have of a project's steps; nothing is built.
+
+    rocwright build does the same for what it needs. Exit code 0 also where nobody has anything.
+    """
+    from rocwheel.cli.tell import print_json
+    from rocwheel.units import count
+    from rocwright import api
+    from rocwright.plan.decide import State
+
+    project = the_project(asked)
+    locked = api.lock(project, network=False, say=say)
+    found: list[str] = []
+    for one in api.plan(project, locked):
+        if one.state is State.CACHED and one.reasons and project.store.bring(one.step.key):
+            found.append(one.step.name)
+            say(f"  {one.step.name}: {one.reasons[0]}")
+    if as_json:
+        print_json({"steps": found})
+        return
+    click.echo(
+        f"{count(len(found), 'step')} from shared stores" if found else "no trusted store has any of it"
     )
 
 

@@ -61,8 +61,12 @@ def decide(
             decisions.append(Decision(step=step, state=State.RUN, reasons=reasons))
         else:
             state = State.CACHED if key in cached else State.UNNEEDED
-            decisions.append(Decision(step=step, state=state))
+            decisions.append(Decision(step=step, state=state, reasons=_origin(records[key])))
     return decisions
+
+
+def _origin(record: Record | None) -> tuple[str, ...]:
+    return (str(record.origin),) if record is not None and record.origin is not None else ()
 
 
 def _in_store(store: Store, record: Record | None) -> bool:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from rocwheel.files.atomic import sha256_bytes
-from rocwheel.model import Frozen
+from rocwheel.model import Frozen, canonical_json
 from rocwright.catalog.place import PlaceKind
 from rocwright.catalog.remedy import Name, RemedyAction
 from rocwright.model.architecture import Architecture
@@ -53,6 +53,11 @@ class Request(Frozen):
     def other_architecture(self) -> str:
         """The architecture where it is not x86_64, else ""."""
         return "" if self.architecture is Architecture.X86_64 else self.architecture
+
+    @property
+    def digest(self) -> str:
+        """The sha256 over all that is asked for: the name of its lock where locks are shared."""
+        return sha256_bytes(canonical_json(self.model_dump(mode="json")))
 
     @property
     def variant(self) -> str:

@@ -53,16 +53,16 @@ def pae(payload: bytes, payload_type: str) -> bytes:
     return b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload)
 
 
-def sign(payload: bytes, signer: CryptoSigner | None) -> Signed:
+def sign(payload: bytes, signer: CryptoSigner | None, payload_type: str = PAYLOAD_TYPE) -> Signed:
     """A payload in its envelope, signed where there is a key."""
     if signer is None:
-        return Signed(payload=payload, payload_type=PAYLOAD_TYPE)
+        return Signed(payload=payload, payload_type=payload_type)
     from securesystemslib.dsse import Envelope
 
-    envelope = Envelope(payload, PAYLOAD_TYPE, {})
+    envelope = Envelope(payload, payload_type, {})
     made = envelope.sign(signer)
     signature = (made.keyid, bytes.fromhex(made.signature))
-    return Signed(payload=payload, payload_type=PAYLOAD_TYPE, signatures=(signature,))
+    return Signed(payload=payload, payload_type=payload_type, signatures=(signature,))
 
 
 def signed_by(one: Signed, keys: Iterable[SSlibKey]) -> str:

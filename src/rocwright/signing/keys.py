@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocwheel.errors import InputError
-from rocwheel.files.atomic import write_atomic
+from rocwheel.files.atomic import sha256_bytes, write_atomic
 from rocwright.signing.safe_json import read_bounded
 
 if TYPE_CHECKING:
@@ -128,20 +128,37 @@ def signer_of(key: Path | str) -> CryptoSigner:
 
 def public_key(path: Path) -> SSlibKey:
     """A public key to verify with, from its PEM file (or a private key's). Raises InputError."""
+    data = read_bounded(path, LARGEST_KEY, "key")
+    return signer_of(path).public_key if b"PRIVATE KEY" in data else key_of(data, str(path))
+
+
+def key_of(pem: bytes, name: str) -> SSlibKey:
+    """The public key in a PEM text that is called `name` where it is none. Raises InputError."""
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
     from securesystemslib.signer import SSlibKey
 
-    data = read_bounded(path, LARGEST_KEY, "key")
-    if b"PRIVATE KEY" in data:
-        return signer_of(path).public_key
     try:
-        return SSlibKey.from_crypto(load_pem_public_key(data))
+        return SSlibKey.from_crypto(load_pem_public_key(pem))
     except Exception as error:
         raise InputError(
-            f"{path} is not a public key",
+            f"{name} is not a public key",
             cause=str(error)[:200] or "it cannot be read",
             next_step="name the .pub file that `rocwright attest key` wrote next to the private key",
         ) from error
+
+
+def pem_of(signer: CryptoSigner) -> bytes:
+    """The PEM text of the public half of what signs."""
+    return _public_pem(signer.private_bytes)
+
+
+def fingerprint(pem: bytes) -> str:
+    """The sha256 of a public key's DER, in groups of four: what two people compare."""
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
+
+    der = load_pem_public_key(pem).public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    text = sha256_bytes(der)
+    return " ".join(text[at : at + 4] for at in range(0, len(text), 4))
 
 
 def own_public_key() -> Path | None:

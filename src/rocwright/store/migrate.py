@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
 
-from rocwright.store.model import RECORD_SCHEMA, DamagedBlobError, Record
+from rocwright.store.model import OWN_SCHEMA, DamagedBlobError, Record
 from rocwright.store.seal import DamagedRecordError, UnknownRecordError, unseal, unsealed
 
 
@@ -58,7 +58,7 @@ def _bare(store: Records, key: str) -> Record | None:
         return None
     except DamagedRecordError:
         try:
-            return unsealed(data, key).model_copy(update={"schema_version": RECORD_SCHEMA})
+            return unsealed(data, key).model_copy(update={"schema_version": OWN_SCHEMA})
         except DamagedRecordError:
             store.move_aside(key)
     return None

@@ -14,13 +14,17 @@ from pydantic import AfterValidator
 from rocwheel.errors import FailureClass, RocwrightError
 from rocwheel.files.hashes import Hashes
 from rocwheel.model import Frozen
+from rocwright.store.signed import Word
 
 STORE_SCHEMA = 2
 """How a store is laid out. In 1 records had no sha256; such a store is brought up to date when it is opened.
 """
 
-RECORD_SCHEMA = 2
-"""How a record is written. One with a higher number is a newer rocwright's, and left alone."""
+RECORD_SCHEMA = 3
+"""How a record is written at most. One with a higher number is a newer rocwright's, and left alone."""
+
+OWN_SCHEMA = 2
+"""How the record of a step that ran here is written; 3 is that of one that came from a shared store."""
 
 
 _HEX = re.compile(r"[0-9a-f]{64}")
@@ -55,6 +59,19 @@ class CacheUse(Frozen):
     domain: str = ""
 
 
+class Origin(Frozen):
+    """The shared store that a record came from, the id of the key that signed it, what its owner is called
+    here, and when it was signed (UTC, ISO 8601)."""
+
+    store: str
+    keyid: str
+    by: str
+    signed: str
+
+    def __str__(self) -> str:
+        return f"from {self.store}, built by {self.by}, {self.signed[:10]}"
+
+
 class Record(Frozen):
     """Which outputs a key gave, and how: never part of any key.
 
@@ -62,10 +79,11 @@ class Record(Frozen):
     made this one needless to run. `cache` is None for a step that runs no commands, and where an older
     version made the record. `commits` are a tree's git commits (message to id, the oldest first). `resumed`
     is how often it went on in the tree of an attempt that was cut short: `started` and `seconds` are those of
-    the last attempt. Times are UTC ISO 8601, `seconds` wall time, `peak_memory` bytes.
+    the last attempt. `origin` is None where the step ran here. Times are UTC ISO 8601, `seconds` wall time,
+    `peak_memory` bytes.
     """
 
-    schema_version: int = RECORD_SCHEMA
+    schema_version: int = OWN_SCHEMA
     key: str
     content_key: str
     step: str
@@ -82,6 +100,7 @@ class Record(Frozen):
     notes: tuple[str, ...] = ()
     commits: dict[str, str] = {}
     resumed: int = 0
+    origin: Origin | None = None
 
     def output(self, name: str) -> Output:
         """The output of that name; KeyError where the step has none."""
@@ -209,6 +228,20 @@ class Store(Protocol):
 
     def unknown(self) -> Sequence[str]:
         """The keys of records that a newer rocwright wrote: nobody here knows which files they need."""
+        ...
+
+    # what other machines built
+
+    def bring(self, key: str, on_bytes: Callable[[int], None] = lambda count: None) -> bool:
+        """Have the outputs of the record of that key on this machine, if they were not made here.
+
+        False where they cannot be had any more; then the key has no such record, and the reason was told.
+        `on_bytes` is called with what each part of a transfer brought. Raises OutOfDiskError.
+        """
+        ...
+
+    def offered_lock(self, name: str) -> tuple[str, Word] | None:
+        """The lock that somebody trusted has published under that name, a sha256, and in which store."""
         ...
 
     # definitions of steps

@@ -6,13 +6,14 @@ It does not stop a person who can write to the store: whoever changes a record c
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any
 
 from pydantic import ValidationError
 
 from rocwheel.model import opened, sealed
-from rocwright.store.model import RECORD_SCHEMA, Record
+from rocwright.store.model import OWN_SCHEMA, RECORD_SCHEMA, Record
 
 SIGNATURES = "signatures"
 """The field of a record's file that the sha256 is not over."""
@@ -32,7 +33,9 @@ class UnknownRecordError(ValueError):
 
 def seal(record: Record) -> bytes:
     """The file of a record."""
-    said = sealed(record.model_dump(mode="json"))
+    schema = OWN_SCHEMA if record.origin is None else RECORD_SCHEMA
+    of_others = {"origin"} if record.origin is None else set()
+    said = sealed(record.model_dump(mode="json", exclude=of_others) | {"schema_version": schema})
     return json.dumps(said, indent=1, ensure_ascii=True).encode() + b"\n"
 
 
@@ -56,11 +59,11 @@ def unseal(data: bytes, key: str) -> Record:
 
 def _is_ours(found: dict[str, Any]) -> bool:
     """Whether nothing but the number of its schema is damaged."""
-    try:
-        opened(found | {"schema_version": RECORD_SCHEMA})
-    except ValueError:
-        return False
-    return True
+    for schema in range(1, RECORD_SCHEMA + 1):
+        with contextlib.suppress(ValueError):
+            opened(found | {"schema_version": schema})
+            return True
+    return False
 
 
 def unsealed(data: bytes, key: str) -> Record:

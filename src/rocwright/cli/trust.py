@@ -1,0 +1,179 @@
+"""`rocwright trust list|add|remove|revoke`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rocwheel.cli.common import json_option, say
+
+if TYPE_CHECKING:
+    from rocwright.store.trust import Trust, TrustedKey
+
+
+def _names(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    trust = _trust()
+    names = [*(one.name for one in trust.key), *(one.name for one in trust.store)]
+    return [name for name in names if name.startswith(incomplete)]
+
+
+@click.group("trust")
+def command() -> None:
+    """Whose builds are taken instead of building: trusted keys, and the stores to look in."""
+
+
+@command.command("list")
+@json_option
+def list_(as_json: bool) -> None:
+    """Every key and store that is trusted."""
+    from rocwheel.cli.tell import print_json, print_table
+    from rocwright.signing.keys import fingerprint
+
+    trust = _trust()
+    if as_json:
+        keys = [one.model_dump() | {"keyid": one.keyid} for one in trust.key]
+        print_json({"keys": keys, "stores": [one.model_dump() for one in trust.store]})
+        return
+    if not trust.key and not trust.store:
+        click.echo("nothing is trusted: everything is built here. rocwright trust add URL changes that")
+        return
+    print_table(
+        ("key", "since", "revoked", "fingerprint"),
+        [(one.name, one.added[:10], one.revoked[:10], fingerprint(one.pem.encode())) for one in trust.key],
+    )
+    if trust.store:
+        click.echo()
+        print_table(
+            ("store", "signers that must agree", "URL"),
+            [(one.name, str(one.agree), one.url) for one in trust.store],
+            right=(1,),
+        )
+
+
+@command.command("add")
+@click.argument("what", metavar="URL|FILE")
+@click.option(
+    "--name", default="", help="What it is called here.  [default: what the store calls itself, or the file]"
+)
+@click.option(
+    "--agree",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="How many trusted keys must have signed the same bytes of a build.",
+)
+@click.option("--yes", is_flag=True, help="Do not ask: you have compared the fingerprints.")
+def add(what: str, name: str, agree: int, yes: bool) -> None:
+    """Trust the keys of the store at URL and look in it; or trust the public key in FILE.
+
+    Shows the fingerprints and asks. Compare them with what the store's owner told you in another way: whoever
+    can sign with such a key decides what runs on your machine.
+    """
+    from rocwright.store.bucket import Bucket, is_bucket
+    from rocwright.store.push import listed_keys, read_mark
+    from rocwright.store.trust import TrustedStore
+
+    trust = _trust()
+    if is_bucket(what):
+        bucket = Bucket(what)
+        called = name or read_mark(bucket)
+        found = _named(called, [pem for pem, _ in listed_keys(bucket)], trust)
+        _confirm(f"{called} at {bucket}", found, yes=yes)
+        trust = trust.with_store(TrustedStore(name=called, url=bucket.url, agree=agree))
+    else:
+        from rocwright.signing.keys import LARGEST_KEY
+        from rocwright.signing.safe_json import read_bounded
+
+        pem = read_bounded(Path(what), LARGEST_KEY, "key").decode(errors="replace")
+        found = _named(name or Path(what).stem, [pem], trust)
+        _confirm(what, found, yes=yes)
+    for one in found:
+        trust = trust.with_key(one)
+    _write(trust)
+    say(f"trusted: {', '.join(one.name for one in found) or 'its keys were trusted already'}")
+
+
+@command.command("remove")
+@click.argument("name", shell_complete=_names)
+def remove(name: str) -> None:
+    """Trust a key, or look in a store, no more. What came from it stays: rocwright store verify names it."""
+    _write(_trust().without(name))
+    say(f"{name} is not trusted any more")
+
+
+@command.command("revoke")
+@click.argument("name", shell_complete=_names)
+@click.option(
+    "--since",
+    required=True,
+    metavar="DATE",
+    help="The first day, UTC, whose signatures are refused: 2026-11-24, or a time 2026-11-24T08:00:00Z.",
+)
+def revoke(name: str, since: str) -> None:
+    """Refuse what a key signed from a day on: it was lost, or stolen.
+
+    Whoever has the key can write an earlier time: where it was stolen, revoke it from a day before that.
+    """
+    from datetime import datetime
+
+    from rocwheel.errors import InputError
+
+    try:
+        time = datetime.fromisoformat(since.removesuffix("Z"))
+    except ValueError as error:
+        raise InputError(
+            f"{since} is not a day",
+            cause=str(error),
+            next_step="write it as 2026-11-24, or 2026-11-24T08:00:00Z",
+        ) from error
+    _write(_trust().revoked(name, time.strftime("%Y-%m-%dT%H:%M:%SZ")))
+    say(f"what {name} signed since {since} is refused; rocwright store verify names what came from it")
+
+
+def _trust() -> Trust:
+    from rocwright.config import trust_file
+    from rocwright.store.trust import read_trust
+
+    return read_trust(trust_file())
+
+
+def _write(trust: Trust) -> None:
+    from rocwright.config import trust_file
+    from rocwright.store.trust import write_trust
+
+    write_trust(trust_file(), trust)
+
+
+def _named(called: str, pems: list[str], trust: Trust) -> list[TrustedKey]:
+    """The keys, each with a name of its own."""
+    import re
+
+    from rocwright.store.signed import now
+    from rocwright.store.trust import TrustedKey
+
+    known = {one.keyid: one for one in trust.key}
+    names = {one.name for one in trust.key}
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", called).strip("-.") or "key"
+    found: list[TrustedKey] = []
+    for pem in pems:
+        number, name = 1, plain[:60]
+        while name in names:
+            number += 1
+            name = f"{plain[:60]}-{number}"
+        one = TrustedKey(name=name, pem=pem, added=now())
+        found.append(known.get(one.keyid, one))
+        names.add(name)
+    return found
+
+
+def _confirm(what: str, keys: list[TrustedKey], *, yes: bool) -> None:
+    from rocwright.signing.keys import fingerprint
+
+    say(f"{what} has {'1 key' if len(keys) == 1 else f'{len(keys)} keys'}:")
+    for one in keys:
+        say(f"  {one.name}: {fingerprint(one.pem.encode())}")
+    if not yes and not click.confirm("Take builds that these signed?", err=True):
+        say("nothing was changed")
+        raise SystemExit(1)

@@ -1,0 +1,248 @@
+"""Objects in a bucket, a folder, or on a web server: named, bounded, and never written over."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import SplitResult, urlsplit
+
+from rocwheel.errors import InputError, NetworkError, RocwrightError
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+SCHEMES = ("s3", "gs", "az", "file", "https", "http")
+READ_ONLY = ("https", "http")
+
+CONNECT_SECONDS = 10
+SECONDS = 60
+"""For one answer; a transfer of many bytes is many of them."""
+TRIES = 3
+PART = 8 * 1024 * 1024
+"""Bytes of a part of an upload, and of a read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An object of a list: its name, size in bytes, and when it was last written (seconds since 1970)."""
+
+    name: str
+    size: int
+    written: float
+
+
+def is_bucket(url: str) -> bool:
+    """Whether a URL names a place that `Bucket` opens."""
+    return urlsplit(url).scheme in SCHEMES
+
+
+def plain_url(url: str) -> str:
+    """A URL as it may be shown: without user, password, query and fragment."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return SplitResult(parts.scheme, host, parts.path.rstrip("/"), "", "").geturl()
+
+
+class Bucket:
+    """The objects below a URL. Credentials come from the variables and files of each cloud, never from it.
+
+    Whatever does not answer is a NetworkError; what the service refuses, an InputError. Nothing that is
+    raised has more of the URL than `plain_url` shows.
+    """
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in SCHEMES:
+            raise InputError(
+                f"unsupported store URL: {parts.scheme or url}",
+                cause=f"a shared store is at {', '.join(f'{one}://' for one in SCHEMES)}",
+                next_step="give one of these",
+            )
+        if parts.username or parts.password or parts.query:
+            raise InputError(
+                f"the URL of a store has credentials in it: {plain_url(url)}",
+                cause="it is written down and shown, and they would be too",
+                next_step="leave them out: AWS_ACCESS_KEY_ID, GOOGLE_APPLICATION_CREDENTIALS, "
+                "AZURE_STORAGE_ACCOUNT_KEY and their kin are read from the environment",
+            )
+        self.url = plain_url(url)
+        self.writable = parts.scheme not in READ_ONLY
+        self._store = self._opened(url, parts)
+
+    def __str__(self) -> str:
+        return self.url
+
+    def _opened(self, url: str, parts: SplitResult) -> ObjectStore:
+        from obstore.store import LocalStore, from_url
+
+        if parts.scheme == "file":
+            folder = Path(parts.path)
+            folder.mkdir(parents=True, exist_ok=True)
+            return LocalStore(folder)
+        client: Any = {
+            "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
+            "timeout": timedelta(seconds=SECONDS),
+            # what is read is signed, or named by its sha256
+            "allow_http": parts.scheme == "http",
+        }
+        if parts.scheme == "s3":
+            import os
+
+            client["allow_http"] = os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true", "yes")
+        tries: Any = {"max_retries": TRIES, "retry_timeout": timedelta(seconds=2 * SECONDS)}
+        with self._told("open it"):
+            return from_url(url, client_options=client, retry_config=tries)
+
+    # reading
+
+    def get(self, name: str, most: int) -> bytes | None:
+        """The bytes of an object, None where there is none. Raises InputError for more than `most`."""
+        found = bytearray()
+        try:
+            for chunk in self.chunks(name):
+                found += chunk
+                if len(found) > most:
+                    raise InputError(
+                        f"{name} in {self} has more than {most:,} bytes",
+                        cause="it is no object of a store of rocwright, or was made to exhaust this machine",
+                        next_step="ask whoever keeps that store",
+                    )
+        except KeyError:
+            return None
+        return bytes(found)
+
+    def chunks(self, name: str, begin: int = 0) -> Iterator[bytes]:
+        """The bytes of an object from one on, as they come. Raises KeyError where there is none."""
+        import obstore
+        from obstore.exceptions import NotSupportedError
+
+        with self._told(f"read {name}"):
+            options: Any = {"range": {"offset": begin}} if begin else None
+            try:
+                found = obstore.get(self._store, name, options=options)
+            except NotSupportedError:
+                # a plain web server that knows no ranges: what is there already comes again
+                found = obstore.get(self._store, name)
+            else:
+                begin = 0
+            for chunk in found.stream(min_chunk_size=PART):
+                yield bytes(chunk)[begin:]
+                begin = max(0, begin - len(chunk))
+
+    def size(self, name: str) -> int | None:
+        """Bytes of an object, None where there is none."""
+        import obstore
+
+        try:
+            with self._told(f"look at {name}"):
+                return int(obstore.head(self._store, name)["size"])
+        except KeyError:
+            return None
+
+    def list(self, folder: str) -> Iterator[Found]:
+        """Every object in a folder, at any depth."""
+        import obstore
+
+        with self._told(f"list {folder}"):
+            for some in obstore.list(self._store, f"{folder}/"):
+                for one in some:
+                    yield Found(one["path"], one["size"], one["last_modified"].timestamp())
+
+    # writing
+
+    def add(self, name: str, data: bytes | Path) -> bool:
+        """Put an object where there is none of that name; whether it was put. A file is read in parts."""
+        import obstore
+        from obstore.exceptions import AlreadyExistsError, PreconditionError
+
+        try:
+            with self._told(f"write {name}"):
+                # a conditional put is one request: only what is large, and named by its hash, goes in parts
+                if isinstance(data, Path) and data.stat().st_size > PART:
+                    if self.size(name) == data.stat().st_size:
+                        return False
+                    obstore.put(self._store, name, data, chunk_size=PART, max_concurrency=4)
+                    return True
+                obstore.put(self._store, name, data, mode="create")
+        except (AlreadyExistsError, PreconditionError):
+            return False
+        return True
+
+    def replace(self, name: str, data: bytes) -> None:
+        """Put an object that is made of others, over what is there."""
+        import obstore
+
+        with self._told(f"write {name}"):
+            obstore.put(self._store, name, data)
+
+    def remove(self, name: str) -> None:
+        """Remove an object, if it is there."""
+        import obstore
+
+        with self._told(f"remove {name}"), contextlib.suppress(KeyError, FileNotFoundError):
+            obstore.delete(self._store, name)
+
+    def check_writable(self, random: Callable[[int], str] = secrets.token_hex) -> None:
+        """Raise InputError where nothing can be written, or where a second put would overwrite the first."""
+        if not self.writable:
+            raise InputError(
+                f"{self} can be read, not written",
+                cause="a web server takes no objects",
+                next_step="push to the bucket or folder that it serves",
+            )
+        name = f"probe/{random(16)}"
+        first = self.add(name, b"1")
+        second = self.add(name, b"2")
+        # who may only add leaves it
+        with contextlib.suppress(RocwrightError):
+            self.remove(name)
+        if not first or second:
+            raise InputError(
+                f"{self} overwrites what is there, so it cannot be shared",
+                cause="a second put of one name, which must be refused, replaced the first",
+                next_step="use a service that honours conditional puts (If-None-Match), or a folder; reading "
+                "from it is possible",
+            )
+
+    @contextlib.contextmanager
+    def _told(self, what: str) -> Iterator[None]:
+        """Faults of the library as errors of rocwright; a missing object is a KeyError."""
+        from obstore import exceptions
+
+        try:
+            yield
+        except (exceptions.AlreadyExistsError, exceptions.PreconditionError, RocwrightError):
+            raise
+        except (exceptions.NotFoundError, FileNotFoundError):
+            raise KeyError(what) from None
+        except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
+            raise InputError(
+                f"{self} does not let us {what}",
+                cause=_first_line(error),
+                next_step="check the credentials in the environment, and what they may do",
+            ) from error
+        except (exceptions.NotSupportedError, exceptions.InvalidPathError, ValueError) as error:
+            raise InputError(
+                f"{self} cannot {what}",
+                cause=_first_line(error),
+                next_step="check the URL of the store",
+            ) from error
+        except (exceptions.BaseError, OSError) as error:
+            raise NetworkError(
+                f"{self} did not answer: could not {what}",
+                cause=_first_line(error),
+                next_step="run the command again when it can be reached",
+            ) from error
+
+
+def _first_line(error: Exception) -> str:
+    """What a library says of a fault, without addresses that may have credentials in them."""
+    text = " ".join(str(error).partition("Debug source")[0].split())[:300]
+    return (
+        " ".join(plain_url(word) if "://" in word else word for word in text.split(" ")) or "no reason given"
+    )

@@ -1,0 +1,161 @@
+"""Putting what was built here into a shared store: files first, then signed records."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rocwheel.errors import InputError
+from rocwright.signing.keys import key_of, pem_of
+from rocwright.store.bucket import Bucket
+from rocwright.store.model import Record, Store
+from rocwright.store.seal import DamagedRecordError, UnknownRecordError, seal, unseal
+from rocwright.store.shared import FORMAT, KEYS, SCHEMA, blob_name, step_name, word_name
+from rocwright.store.signed import LARGEST, RefusedError, envelope_of, word_of
+
+if TYPE_CHECKING:
+    from securesystemslib.signer import CryptoSigner, SSlibKey
+
+MOST_KEYS = 256 * 1024
+"""Bytes of the list of keys."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Pushed:
+    """What a push did: records and locks that were signed, files and bytes that were sent, records that were
+    there already, and what was left out with the reason."""
+
+    records: int = 0
+    locks: int = 0
+    there: int = 0
+    files: int = 0
+    size: int = 0
+    left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pusher:
+    """Sends to a bucket in the name of a key. `on_bytes` is called with the size of each file sent."""
+
+    store: Store
+    bucket: Bucket
+    signer: CryptoSigner
+    on_bytes: Callable[[int], None] = lambda size: None
+
+    def open(self, name: str) -> None:
+        """Make the bucket a store that is called so, if it is none, and add our key to its list.
+
+        Raises InputError where it cannot be shared, or is of a newer rocwright.
+        """
+        self.bucket.check_writable()
+        mark = json.dumps({"schema": SCHEMA, "name": name}).encode()
+        if not self.bucket.add(FORMAT, mark):
+            read_mark(self.bucket)
+        public = self.signer.public_key
+        self.bucket.add(f"keys/{public.keyid}", pem_of(self.signer))
+        pems = [self.bucket.get(one.name, LARGEST) for one in self.bucket.list("keys")]
+        listed = sorted({pem.decode() for pem in pems if pem is not None})
+        self.bucket.replace(KEYS, json.dumps({"schema": SCHEMA, "keys": listed}, indent=1).encode())
+
+    def records(self, keys: Iterable[str]) -> Pushed:
+        """Push the records of keys, with their files and the definitions of their steps."""
+        done, left_out = Pushed(), []
+        for key in dict.fromkeys(keys):
+            record = self.store.record(key)
+            if record is None or not all(self.store.has(one.sha256, one.size) for one in record.outputs):
+                continue
+            if record.origin is not None:
+                left_out.append(f"{record.step}: built by {record.origin.by}, who signs it")
+                continue
+            reason = self._record(record, done)
+            left_out += [f"{record.step}: {reason}"] if reason else []
+        done.left_out = tuple(left_out)
+        return done
+
+    def _record(self, record: Record, done: Pushed) -> str:
+        """Push one; why it was not, "" where it was or is there."""
+        name = word_name("record", record.key, self.signer.public_key.keyid)
+        before = self.bucket.get(name, LARGEST)
+        if before is not None:
+            kept = self._kept(before, record.key)
+            if kept is None:
+                return f"a record that is not ours lies there under our name: {name}"
+            if [one.sha256 for one in kept.outputs] != [one.sha256 for one in record.outputs]:
+                return "other bytes were pushed before: it is not reproducible here, and the first stand"
+            self._files(record, done)
+            done.there += 1
+            return ""
+        self._files(record, done)
+        definition = self.store.step(record.key)
+        if definition is not None:
+            self.bucket.add(step_name(record.key), definition)
+        self.bucket.add(name, envelope_of("record", record.key, seal(record).decode(), self.signer))
+        # a clean-up may have taken a file that was there before the record that names it was
+        self._files(record, done)
+        done.records += 1
+        return ""
+
+    def _kept(self, data: bytes, key: str) -> Record | None:
+        try:
+            return unseal(word_of(data, "record", key, [self.signer.public_key]).content.encode(), key)
+        except (RefusedError, DamagedRecordError, UnknownRecordError):
+            return None
+
+    def _files(self, record: Record, done: Pushed) -> None:
+        for output in record.outputs:
+            if self.bucket.size(blob_name(output.sha256)) == output.size:
+                continue
+            self.bucket.add(blob_name(output.sha256), self.store.verified(output.sha256))
+            done.files += 1
+            done.size += output.size
+            self.on_bytes(output.size)
+
+    def lock(self, digest: str, text: str) -> bool:
+        """Publish a lock for a request by its digest, instead of an older one of ours. Whether it is new."""
+        name = word_name("lock", digest, self.signer.public_key.keyid)
+        before = self.bucket.get(name, LARGEST)
+        if before is not None:
+            try:
+                if word_of(before, "lock", digest, [self.signer.public_key]).content == text:
+                    return False
+            except RefusedError:
+                pass
+        self.bucket.replace(name, envelope_of("lock", digest, text, self.signer))
+        return True
+
+
+def read_mark(bucket: Bucket) -> str:
+    """What the store in a bucket calls itself. Raises InputError for what is none, or a newer rocwright's."""
+    data = bucket.get(FORMAT, MOST_KEYS)
+    try:
+        found = json.loads(data or b"")
+        schema, name = int(found["schema"]), str(found["name"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise InputError(
+            f"there is no store of rocwright at {bucket}",
+            cause=f"it has no {FORMAT}" if data is None else f"its {FORMAT} cannot be read: {error}",
+            next_step="check the URL; rocwright store push makes one",
+        ) from error
+    if schema > SCHEMA:
+        raise InputError(
+            f"the store at {bucket} has schema {schema}; this rocwright knows up to {SCHEMA}",
+            cause="a newer rocwright made it",
+            next_step="upgrade rocwright",
+        )
+    return name
+
+
+def listed_keys(bucket: Bucket) -> list[tuple[str, SSlibKey]]:
+    """The public keys that a store says sign in it, PEM and key. Raises InputError for no list."""
+    data = bucket.get(KEYS, MOST_KEYS)
+    try:
+        pems = [str(one) for one in json.loads(data or b"")["keys"]]
+    except (ValueError, TypeError, KeyError) as error:
+        raise InputError(
+            f"the store at {bucket} lists no keys",
+            cause=f"{KEYS} is not there" if data is None else f"{KEYS} cannot be read: {error}",
+            next_step="ask its owner for the public key, and give that file instead",
+        ) from error
+    return [(pem, key_of(pem.encode(), f"a key of {bucket}")) for pem in pems[:100]]

@@ -1,0 +1,131 @@
+"""A store that machines share: what lies where in its bucket, and which of its records count.
+
+`format.json`, `keys.json`, `blobs/ab/SHA`, `steps/ab/KEY`, `records/ab/KEY/SIGNER`, `locks/ab/NAME/SIGNER`.
+Files are named by their sha256; records and locks are signed, each signer's under the id of the key. Nothing
+is written over but a signer's own lock by a newer one, and the list of keys.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from rocwheel.errors import NetworkError, RocwrightError
+from rocwright.store.bucket import Bucket
+from rocwright.store.model import Origin, Record
+from rocwright.store.seal import DamagedRecordError, UnknownRecordError, unseal
+from rocwright.store.signed import LARGEST, NewerError, RefusedError, What, Word, word_of
+from rocwright.store.trust import TrustedKey
+
+FORMAT = "format.json"
+KEYS = "keys.json"
+SCHEMA = 1
+FOLDERS: dict[What, str] = {"record": "records", "lock": "locks"}
+MOST_NOTES = 50
+
+
+def blob_name(sha256: str) -> str:
+    """Where a file lies."""
+    return f"blobs/{sha256[:2]}/{sha256}"
+
+
+def step_name(key: str) -> str:
+    """Where the definition of a step lies."""
+    return f"steps/{key[:2]}/{key}"
+
+
+def word_name(what: What, name: str, keyid: str) -> str:
+    """Where the word of a signer lies."""
+    return f"{FOLDERS[what]}/{name[:2]}/{name}/{keyid}"
+
+
+@dataclass(slots=True, kw_only=True)
+class SharedStore:
+    """What trusted keys signed in a bucket.
+
+    `agree` of them must have signed the same outputs. What was refused and why, and that the bucket does not
+    answer, is told to `note`, each once; after that nothing more is asked of a bucket that does not answer.
+    """
+
+    name: str
+    bucket: Bucket
+    keys: Sequence[TrustedKey]
+    note: Callable[[str], None]
+    agree: int = 1
+    silent: bool = False
+    _told: set[str] = field(default_factory=set)
+
+    def record(self, key: str) -> Record | None:
+        """The record of a key that enough trusted signers agree on, with where it is from; else None."""
+        found: defaultdict[tuple[str, ...], list[tuple[Word, Record]]] = defaultdict(list)
+        for one, word in self._words("record", key):
+            try:
+                record = unseal(word.content.encode(), key)
+            except (DamagedRecordError, UnknownRecordError) as error:
+                self._say(f"{self.name}: the record of {key[:12]} by {one.name} was refused: {error}")
+                continue
+            found[tuple(sorted(each.sha256 for each in record.outputs))].append((word, record))
+        if len(found) > 1:
+            self._say(f"{self.name}: {key[:12]} is not reproducible: {len(found)} different outputs")
+        enough = [words for words in found.values() if len(words) >= self.agree]
+        if len(enough) != 1:
+            if found and not enough:
+                self._say(f"{self.name}: {key[:12]} was refused: fewer than {self.agree} signers agree on it")
+            return None
+        word, record = enough[0][0]
+        origin = Origin(store=self.name, keyid=word.keyid, by=self._called(word.keyid), signed=word.signed)
+        return record.model_copy(update={"origin": origin})
+
+    def lock(self, name: str) -> Word | None:
+        """The newest lock of that name that a trusted key signed."""
+        found = [word for _, word in self._words("lock", name)]
+        return max(found, key=lambda word: word.signed, default=None)
+
+    def fetch(self, sha256: str, begin: int) -> Iterator[bytes]:
+        """The bytes of a file from one on, unchecked. Raises KeyError, NetworkError, InputError."""
+        return self.bucket.chunks(blob_name(sha256), begin)
+
+    def step(self, key: str) -> bytes | None:
+        """The definition of a step, unchecked."""
+        return self._asked(lambda: self.bucket.get(step_name(key), LARGEST))
+
+    def _words(self, what: What, name: str) -> Iterator[tuple[TrustedKey, Word]]:
+        """The words of all trusted signers that count."""
+        for one in self.keys:
+            path = word_name(what, name, one.keyid)
+            data = self._asked(lambda path=path: self.bucket.get(path, LARGEST))  # type: ignore[misc]
+            if data is None:
+                continue
+            try:
+                word = word_of(data, what, name, [one.key])
+            except NewerError as error:
+                self._say(f"{self.name}: the {what} {name[:12]} by {one.name} is passed over: {error}")
+                continue
+            except RefusedError as error:
+                self._say(f"{self.name}: the {what} {name[:12]} by {one.name} was refused: {error}")
+                continue
+            if one.revoked and word.signed >= one.revoked:
+                since = f"signed {word.signed}, and the key is revoked since {one.revoked}"
+                self._say(f"{self.name}: the {what} {name[:12]} by {one.name} was refused: {since}")
+                continue
+            yield one, word
+
+    def _called(self, keyid: str) -> str:
+        return next((one.name for one in self.keys if one.keyid == keyid), keyid[:12])
+
+    def _asked(self, ask: Callable[[], bytes | None]) -> bytes | None:
+        """What the bucket answers; nothing where it does not, which is said once."""
+        if self.silent:
+            return None
+        try:
+            return ask()
+        except RocwrightError as error:
+            self.silent = isinstance(error, NetworkError)
+            self._say(f"{self.name}: {error.message} ({error.cause})")
+            return None
+
+    def _say(self, text: str) -> None:
+        if text not in self._told and len(self._told) < MOST_NOTES:
+            self._told.add(text)
+            self.note(text)

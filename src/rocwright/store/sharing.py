@@ -1,0 +1,200 @@
+"""A local store in front of shared ones: what they have and nobody has built here is taken from them."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from io import BufferedReader
+from pathlib import Path
+
+from rocwheel.errors import InputError, NetworkError
+from rocwheel.files.hashes import Hashes
+from rocwright.store.local import LocalStore
+from rocwright.store.model import Maintenance, Output, Record
+from rocwright.store.shared import SharedStore
+from rocwright.store.signed import Word
+
+
+class SharingStore:
+    """The `Store` of a folder, and behind it shared stores in their order.
+
+    What is asked of a shared store is kept for the life of this object. A file is fetched when it is first
+    read, checked against its sha256, and goes on where a transfer was cut off.
+    """
+
+    def __init__(self, local: LocalStore, shared: Sequence[SharedStore]) -> None:
+        self.local, self.shared = local, shared
+        self._offered: dict[str, tuple[SharedStore, Record] | None] = {}
+        self._files: dict[str, tuple[SharedStore, Output]] = {}
+
+    @property
+    def url(self) -> str:
+        return self.local.url
+
+    @property
+    def path(self) -> Path:
+        return self.local.path
+
+    def __str__(self) -> str:
+        return str(self.local)
+
+    # what the shared ones have
+
+    def record(self, key: str) -> Record | None:
+        kept = self.local.record(key)
+        if kept is not None and all(self.local.has(one.sha256, one.size) for one in kept.outputs):
+            return kept
+        offered = self._offer(key)
+        return offered[1] if offered is not None else kept
+
+    def _offer(self, key: str) -> tuple[SharedStore, Record] | None:
+        if key not in self._offered:
+            found = ((one, one.record(key)) for one in self.shared)
+            first = next(((one, record) for one, record in found if record is not None), None)
+            self._offered[key] = first
+            for output in first[1].outputs if first is not None else ():
+                self._files.setdefault(output.sha256, (first[0], output))  # type: ignore[index]
+        return self._offered[key]
+
+    def has(self, sha256: str, size: int | None = None) -> bool:
+        if self.local.has(sha256, size):
+            return True
+        return sha256 in self._files and size in (None, self._files[sha256][1].size)
+
+    def bring(self, key: str, on_bytes: Callable[[int], None] = lambda count: None) -> bool:
+        offered = self._offered.get(key)
+        if offered is None:
+            return True
+        shared, record = offered
+        try:
+            for output in record.outputs:
+                if not self.local.has(output.sha256, output.size):
+                    self._fetch(output.sha256, on_bytes)
+        except (KeyError, NetworkError, InputError) as error:
+            shared.note(f"{shared.name}: {record.step} {key[:12]} cannot be had: {_why(error)}")
+            self._withdraw(key, record)
+            return False
+        self.local.put_record(record)
+        definition = shared.step(key)
+        if definition is not None and self.local.step(key) is None:
+            self.local.put_step(key, definition)
+        return True
+
+    def _withdraw(self, key: str, record: Record) -> None:
+        self._offered[key] = None
+        for output in record.outputs:
+            self._files.pop(output.sha256, None)
+
+    def offered_lock(self, name: str) -> tuple[str, Word] | None:
+        found = ((one.name, one.lock(name)) for one in self.shared)
+        return next(((store, word) for store, word in found if word is not None), None)
+
+    def _fetch(self, sha256: str, on_bytes: Callable[[int], None] = lambda count: None) -> None:
+        """Raises KeyError, NetworkError, and InputError for bytes that are not what they should be."""
+        shared, output = self._files[sha256]
+        part = self.local.path / "tmp" / f"fetch-{sha256}.part"
+        with self.local.lock(f"fetch-{sha256[:16]}"):
+            if self.local.has(sha256, output.size):
+                return
+            hasher, size = hashlib.sha256(), 0
+            with part.open("a+b") as file:
+                file.seek(0)
+                while chunk := file.read(1 << 20):
+                    hasher.update(chunk)
+                    size += len(chunk)
+                if size > output.size:
+                    raise _other_bytes(shared, part, "more than it should be")
+                for chunk in shared.fetch(sha256, size) if size < output.size else ():
+                    size += len(chunk)
+                    if size > output.size:
+                        raise _other_bytes(shared, part, "more than it should be")
+                    hasher.update(chunk)
+                    file.write(chunk)
+                    on_bytes(len(chunk))
+            if hasher.hexdigest() != sha256:
+                raise _other_bytes(shared, part, f"{hasher.hexdigest()[:12]} for {sha256[:12]}")
+            self.local.put_file(part, move=True)
+
+    # files
+
+    def put_file(self, path: Path, *, move: bool = False) -> tuple[str, int]:
+        return self.local.put_file(path, move=move)
+
+    def verified(self, sha256: str) -> Path:
+        self._have(sha256)
+        return self.local.verified(sha256)
+
+    def opened(self, sha256: str, hashes: Hashes) -> BufferedReader:
+        self._have(sha256)
+        return self.local.opened(sha256, hashes)
+
+    def chunks(self, sha256: str) -> Iterator[bytes]:
+        self._have(sha256)
+        return self.local.chunks(sha256)
+
+    def _have(self, sha256: str) -> None:
+        if sha256 in self._files and not self.local.has(sha256):
+            self._fetch(sha256)
+
+    def blobs(self) -> Iterator[tuple[str, int]]:
+        return self.local.blobs()
+
+    def remove_blob(self, sha256: str) -> None:
+        self.local.remove_blob(sha256)
+
+    # records and steps of this machine
+
+    def was_damaged(self, key: str) -> bool:
+        return self.local.was_damaged(key)
+
+    def put_record(self, record: Record) -> Record:
+        return self.local.put_record(record)
+
+    def forget(self, key: str) -> None:
+        self.local.forget(key)
+
+    def record_keys(self) -> Sequence[str]:
+        return self.local.record_keys()
+
+    def records(self) -> Sequence[Record]:
+        return self.local.records()
+
+    def unknown(self) -> Sequence[str]:
+        return self.local.unknown()
+
+    def step(self, key: str) -> bytes | None:
+        return self.local.step(key)
+
+    def put_step(self, key: str, definition: bytes) -> None:
+        self.local.put_step(key, definition)
+
+    # those who work with it at the same time
+
+    def lock(self, name: str) -> AbstractContextManager[object]:
+        return self.local.lock(name)
+
+    def holding(
+        self, steps: Mapping[str, str], on_wait: Callable[[], None] = lambda: None
+    ) -> AbstractContextManager[None]:
+        return self.local.holding(steps, on_wait)
+
+    def maintenance(self) -> Maintenance:
+        return self.local.maintenance()
+
+
+def _other_bytes(shared: SharedStore, part: Path, found: str) -> InputError:
+    with contextlib.suppress(OSError):
+        part.unlink()
+    return InputError(
+        f"{shared.name} has other bytes than its record says",
+        cause=found,
+        next_step="tell whoever keeps that store: the file was damaged or replaced",
+    )
+
+
+def _why(error: KeyError | NetworkError | InputError) -> str:
+    if isinstance(error, KeyError):
+        return "the file is gone from it"
+    return f"{error.message} ({error.cause})"

@@ -1,0 +1,107 @@
+"""What a shared store holds of each signer: a record or a lock in an envelope, and whose word counts.
+
+An envelope's payload is JSON with what it is (`what`), its name, the content, when it was signed (UTC, ISO
+8601) and by which rocwright. A signature is over type and payload (DSSE), so that a record cannot be taken
+for a lock, nor the record of one key for that of another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field, ValidationError
+
+from rocwheel.errors import InputError
+from rocwheel.model import Frozen, canonical_json
+from rocwheel.version import __version__
+from rocwright.signing.envelope import as_line, parse_envelopes, sign, signed_by
+from rocwright.signing.safe_json import parse_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from securesystemslib.signer import CryptoSigner, SSlibKey
+
+PAYLOAD_TYPE = "application/vnd.rocwright.store+json"
+SCHEMA = 1
+LARGEST = 4 * 1024 * 1024
+"""Bytes of an envelope; a lock with some thousand packages has 1 MiB."""
+
+What = Literal["record", "lock"]
+Time = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
+
+
+class Said(Frozen):
+    """The payload of an envelope."""
+
+    schema_version: int = SCHEMA
+    what: What
+    name: str
+    content: str
+    signed: Time
+    rocwright: str
+
+
+class RefusedError(ValueError):
+    """Why the word of an envelope does not count."""
+
+
+class NewerError(RefusedError):
+    """A newer rocwright signed it: nothing can be said of it here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Word:
+    """What a signer said, which was checked: the key's id, when, and the content."""
+
+    keyid: str
+    signed: str
+    content: str
+
+
+def now() -> str:
+    """The time, as it is written."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def envelope_of(what: What, name: str, content: str, signer: CryptoSigner, signed: str = "") -> bytes:
+    """The signed envelope of a content."""
+    said = Said(what=what, name=name, content=content, signed=signed or now(), rocwright=__version__)
+    return as_line(sign(canonical_json(said.model_dump(mode="json")), signer, PAYLOAD_TYPE))
+
+
+def word_of(data: bytes, what: What, name: str, keys: Iterable[SSlibKey]) -> Word:
+    """What an envelope says under that name, where one of the keys signed it.
+
+    Raises RefusedError with the reason.
+    """
+    try:
+        found = parse_envelopes(data, name)
+    except InputError as error:
+        raise RefusedError(f"it is damaged: {error.cause}") from error
+    if len(found) != 1:
+        raise RefusedError(f"it has {len(found)} envelopes")
+    [one] = found
+    keyid = signed_by(one, keys)
+    if not keyid:
+        raise RefusedError("the signature is not by that key: it was forged, or damaged")
+    if one.payload_type != PAYLOAD_TYPE:
+        raise RefusedError(f"it is of the type {one.payload_type[:80]!r}")
+    try:
+        told = parse_json(one.payload, "signed payload")
+        if (
+            isinstance(told, dict)
+            and isinstance(told.get("schema_version"), int)
+            and told["schema_version"] > SCHEMA
+        ):
+            raise NewerError("a newer rocwright signed it")
+        said = Said.model_validate(told)
+    except InputError as error:
+        raise RefusedError(f"what is signed is not JSON: {error.cause}") from error
+    except ValidationError as error:
+        raise RefusedError(f"what is signed has another form: {error.errors()[0]['msg']}") from error
+    if (said.what, said.name) != (what, name):
+        raise RefusedError(f"it is the {said.what} {said.name[:12]}, in the place of another")
+    return Word(keyid=keyid, signed=said.signed, content=said.content)

@@ -1,0 +1,124 @@
+"""Whose builds are taken for one's own: trusted keys, and the stores that they are looked for in.
+
+It is kept in `trust.toml`, beside `config.toml`.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field, field_validator
+
+from rocwheel.errors import InputError
+from rocwheel.files.atomic import write_atomic
+from rocwheel.model import Frozen
+from rocwheel.toml.read import parse, read_toml
+from rocwright.signing.keys import key_of
+from rocwright.store.signed import Time
+
+if TYPE_CHECKING:
+    from securesystemslib.signer import SSlibKey
+
+FILE = "trust.toml"
+HEAD = "# Written by `rocwright trust`: whose builds are taken here, and where they are looked for.\n\n"
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+"""What a key or a store is called here."""
+
+
+class TrustedKey(Frozen):
+    """A public key (PEM) and what its owner is called here. What it signed at `revoked` or later is refused;
+    "" where it is not revoked."""
+
+    name: Name
+    pem: str
+    added: Time
+    revoked: Annotated[str, Field(pattern=r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)?$")] = ""
+
+    @field_validator("pem")
+    @classmethod
+    def _is_a_public_key(cls, pem: str) -> str:
+        if "PRIVATE" in pem:
+            raise ValueError("it is a private key: only the public half belongs here")
+        return pem
+
+    @cached_property
+    def key(self) -> SSlibKey:
+        """Raises InputError where it is none."""
+        return key_of(self.pem.encode(), f"the key {self.name}")
+
+    @property
+    def keyid(self) -> str:
+        return str(self.key.keyid)
+
+
+class TrustedStore(Frozen):
+    """A store to look in. Of a build `agree` trusted keys must have signed the same outputs."""
+
+    name: Name
+    url: str
+    agree: int = Field(1, ge=1)
+
+
+class Trust(Frozen):
+    """All of it."""
+
+    key: tuple[TrustedKey, ...] = ()
+    store: tuple[TrustedStore, ...] = ()
+
+    def with_key(self, key: TrustedKey) -> Trust:
+        """With a key more. Raises InputError for a name that another key has; a known key keeps its place."""
+        if any(one.keyid == key.keyid and not one.revoked for one in self.key):
+            return self
+        if any(one.name == key.name for one in self.key):
+            raise InputError(
+                f"another key is called {key.name} already",
+                cause="each name stands for one key",
+                next_step=f"give it another name, or remove that one: rocwright trust remove {key.name}",
+            )
+        return self.model_copy(update={"key": (*self.key, key)})
+
+    def with_store(self, store: TrustedStore) -> Trust:
+        """With a store; one of the same name is replaced."""
+        rest = (one for one in self.store if one.name != store.name)
+        return self.model_copy(update={"store": (*rest, store)})
+
+    def without(self, name: str) -> Trust:
+        """Without the key or store of that name. Raises InputError for a name that is not there."""
+        self._known(name)
+        return Trust(
+            key=tuple(one for one in self.key if one.name != name),
+            store=tuple(one for one in self.store if one.name != name),
+        )
+
+    def revoked(self, name: str, since: str) -> Trust:
+        """With a key refused for what it signed at a time or later. Raises InputError."""
+        self._known(name, keys_only=True)
+        keys = (one.model_copy(update={"revoked": since}) if one.name == name else one for one in self.key)
+        return self.model_copy(update={"key": tuple(keys)})
+
+    def _known(self, name: str, *, keys_only: bool = False) -> None:
+        names = [one.name for one in self.key] + ([] if keys_only else [one.name for one in self.store])
+        if name not in names:
+            raise InputError(
+                f"nothing that is trusted is called {name}",
+                cause=f"there are {', '.join(names)}" if names else "nothing is trusted yet",
+                next_step="rocwright trust list shows what is",
+            )
+
+
+def read_trust(path: Path) -> Trust:
+    """What a file says; nothing where there is none. Raises InputError."""
+    if not path.exists():
+        return Trust()
+    return parse(Trust, read_toml(path), path)
+
+
+def write_trust(path: Path, trust: Trust) -> None:
+    """Write a file whole, or not at all."""
+    import tomlkit
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(path, HEAD + tomlkit.dumps(trust.model_dump(mode="json")))
