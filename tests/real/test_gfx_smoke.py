@@ -20,6 +20,7 @@ from tests.provenance.official import faults
 from tests.real.followed import GPUS, SMOKE, TALLY, Matrix, Upstream, states, until
 from tests.real.healing import CATALOG, Case
 from tests.real.stacks import build_and_verify, rocwright
+from tests.store.servers import static_host
 
 from rocwheel.files.atomic import sha256_file
 from rocwheel.wheels.emulators import emulators
@@ -127,6 +128,35 @@ def test_its_wheel_is_installed_with_its_sbom_and_its_statement_is_right_until_a
     wrong = json.loads(rocwright(home, folder, *words, check=False))
     assert wrong["error"]["class"] == "check"
     assert "is not the file that was signed" in wrong["error"]["message"]
+
+
+def test_an_empty_home_gets_it_from_a_trusted_store_without_a_compiler(
+    home: Home, smoke: tuple[Path, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, built = smoke
+    (artifact,) = built["artifacts"]
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "lab"))
+    key = json.loads(rocwright(home, folder, "attest", "key", str(tmp_path / "lab.key"), "--json"))
+    monkeypatch.setenv("ROCWRIGHT_ATTEST_KEY", key["private"])
+    shared = tmp_path / "shared"
+    pushed = json.loads(rocwright(home, folder, "store", "push", "--to", shared.as_uri(), "--json"))
+    assert (pushed["records"], pushed["locks"]) == (1, 1)
+    assert pushed["size"] == artifact["size"]
+
+    empty, here = Home(tmp_path / "empty"), tmp_path / "here"
+    here.mkdir()
+    with static_host(shared) as url:
+        rocwright(empty, here, "trust", "add", url, "--yes")
+        gpus = [word for gpu in ("gfx803", "gfx1103", "gfx1151") for word in ("--gpu", gpu)]
+        words = ("gfx-smoke", *gpus, "--base", "debian:sid", "--json")
+        told = json.loads(rocwright(empty, here, "build", *words))
+    assert [one["sha256"] for one in told["artifacts"]] == [artifact["sha256"]]
+    assert told["run"]["steps"] == []
+    assert Path(told["artifacts"][0]["path"]).exists()
+    # neither packages nor a root came with it
+    files = sum(path.stat().st_size for path in empty.store.glob("blobs/??/*"))
+    assert files <= 1.1 * artifact["size"]
+    assert not empty.roots.exists() or not [*empty.roots.iterdir()]
 
 
 def in_root(home: Home, smoke: Path, work: Path, command: str) -> None:

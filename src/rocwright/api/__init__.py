@@ -24,12 +24,14 @@ from rocwright.api.projects import (
     verify_environment,
 )
 from rocwright.api.rehearsals import rehearse
+from rocwright.api.sharing import clean_shared, pull, push
 from rocwright.api.wheels import audit_override, inspect, runs_on, slim
 
 __all__ = [
     "apply_remedies",
     "audit_override",
     "build",
+    "clean_shared",
     "diagnose",
     "doctor",
     "export",
@@ -39,6 +41,8 @@ __all__ = [
     "lock",
     "plan",
     "project",
+    "pull",
+    "push",
     "records",
     "rehearse",
     "remedies",

@@ -120,9 +120,16 @@ def verify(as_json: bool) -> None:
 @click.option(
     "--keep", "days", default=30.0, show_default=True, help="Keep what was made within this number of days."
 )
+@click.option("--of", "url", default="", metavar="URL", help="A shared store, instead of this machine's.")
 @json_option
-def gc(dry_run: bool, days: float, as_json: bool) -> None:
-    """Remove what the last plans do not need and what is older than --keep days."""
+def gc(dry_run: bool, days: float, url: str, as_json: bool) -> None:
+    """Remove what the last plans do not need and what is older than --keep days.
+
+    Of a shared store, the files that no record there names and that have lain there for two days.
+    """
+    if url:
+        _gc_shared(url, dry_run=dry_run, as_json=as_json)
+        return
     from rocwheel.cli.tell import print_json
     from rocwheel.units import count, size
     from rocwright.bases.roots import remove_tree
@@ -169,41 +176,18 @@ def push(asked: Asked, url: str, name: str, every: bool, as_json: bool) -> None:
     Nothing in the store is written over. Credentials are read from the usual variables of each cloud.
     """
     from rocwheel.cli.tell import print_json
-    from rocwheel.errors import InputError
     from rocwheel.units import count, size
     from rocwright import api
-    from rocwright.resolve.files import lock_text
-    from rocwright.signing.keys import chosen, signer_of
-    from rocwright.store.bucket import Bucket
-    from rocwright.store.push import Pusher
+    from rocwright.store.bucket import plain_url
 
-    key = chosen()
-    if key is None:
-        raise InputError(
-            "there is no key to sign with",
-            cause="what is shared is signed, so that others can say whose builds they take",
-            next_step="rocwright attest key makes one",
-        )
-    store, bucket = _store(), Bucket(url)
-    pusher = Pusher(store, bucket, signer_of(key), lambda sent: say(f"  sent {size(sent)}"))
-    pusher.open(name or url.rstrip("/").rpartition("/")[2] or "store")
-    if every:
-        done = pusher.records(one.key for one in store.records() if one.key != one.content_key)
-    else:
-        project = the_project(asked)
-        locked = api.lock(project, network=False, say=say)
-        steps = [one.step for one in api.plan(project, locked)]
-        done = pusher.records(one.key for one in steps if one.kind in ("run", "image"))
-        # a lock that leaves something open gives nobody the keys of what was built
-        if not locked.pending and done.records + done.there:
-            done.locks = int(pusher.lock(project.request.digest, lock_text(locked)))
+    done = api.push(None if every else the_project(asked), url, name=name, say=say)
     if as_json:
         from dataclasses import asdict
 
-        print_json(asdict(done) | {"to": bucket.url, "keyid": pusher.signer.public_key.keyid})
+        print_json(asdict(done) | {"to": plain_url(url)})
         return
     click.echo(
-        f"{bucket}: {count(done.records, 'record')} signed, {done.there} there already, "
+        f"{plain_url(url)}: {count(done.records, 'record')} signed, {done.there} there already, "
         f"{count(done.files, 'file')} sent, {size(done.size)}{', and the lock' if done.locks else ''}"
     )
     for left in done.left_out:
@@ -221,21 +205,36 @@ def pull(asked: Asked, as_json: bool) -> None:
     from rocwheel.cli.tell import print_json
     from rocwheel.units import count
     from rocwright import api
-    from rocwright.plan.decide import State
 
-    project = the_project(asked)
-    locked = api.lock(project, network=False, say=say)
-    found: list[str] = []
-    for one in api.plan(project, locked):
-        if one.state is State.CACHED and one.reasons and project.store.bring(one.step.key):
-            found.append(one.step.name)
-            say(f"  {one.step.name}: {one.reasons[0]}")
+    found = api.pull(the_project(asked), say=say)
     if as_json:
         print_json({"steps": found})
         return
     click.echo(
         f"{count(len(found), 'step')} from shared stores" if found else "no trusted store has any of it"
     )
+
+
+def _gc_shared(url: str, *, dry_run: bool, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from rocwheel.cli.tell import print_json
+    from rocwheel.errors import CheckError
+    from rocwheel.units import count, size
+    from rocwright import api
+
+    cleaned = api.clean_shared(url, dry_run=dry_run)
+    if as_json:
+        print_json(asdict(cleaned))
+    else:
+        verb = "would be removed" if dry_run else "removed"
+        click.echo(f"{count(cleaned.files, 'file')}, {size(cleaned.size)} {verb}")
+    if cleaned.unreadable:
+        raise CheckError(
+            f"{count(len(cleaned.unreadable), 'record')} cannot be read, so nothing was removed",
+            cause=f"nobody knows which files they need: {', '.join(cleaned.unreadable[:3])}",
+            next_step="upgrade rocwright, or remove these records from the store",
+        )
 
 
 def _store() -> Store:

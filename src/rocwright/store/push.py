@@ -14,6 +14,7 @@ from rocwright.store.model import Record, Store
 from rocwright.store.seal import DamagedRecordError, UnknownRecordError, seal, unseal
 from rocwright.store.shared import FORMAT, KEYS, SCHEMA, blob_name, step_name, word_name
 from rocwright.store.signed import LARGEST, RefusedError, envelope_of, word_of
+from rocwright.store.turns import Turn, turn
 
 if TYPE_CHECKING:
     from securesystemslib.signer import CryptoSigner, SSlibKey
@@ -60,9 +61,17 @@ class Pusher:
         self.bucket.replace(KEYS, json.dumps({"schema": SCHEMA, "keys": listed}, indent=1).encode())
 
     def records(self, keys: Iterable[str]) -> Pushed:
-        """Push the records of keys, with their files and the definitions of their steps."""
+        """Push the records of keys, with their files and the definitions of their steps.
+
+        Raises InputError where somebody cleans up there.
+        """
+        with turn(self.bucket, "push") as held:
+            return self._records(dict.fromkeys(keys), held)
+
+    def _records(self, keys: Iterable[str], held: Turn) -> Pushed:
         done, left_out = Pushed(), []
-        for key in dict.fromkeys(keys):
+        for key in keys:
+            held.renew()
             record = self.store.record(key)
             if record is None or not all(self.store.has(one.sha256, one.size) for one in record.outputs):
                 continue
