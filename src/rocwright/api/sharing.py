@@ -63,7 +63,10 @@ def push(
 
 
 def pull(project: Project, *, locked: Lock | None = None, say: Say = silent) -> list[str]:
-    """Fetch what trusted stores have of a project's steps; gives their names, and builds nothing."""
+    """Fetch what trusted stores have of a project's steps; gives their names, and builds nothing.
+
+    What cannot be had is told to the log, and is no error. Raises InputError and what `lock` raises.
+    """
     from rocwright.api.projects import lock, plan
     from rocwright.plan.decide import State
 
