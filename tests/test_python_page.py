@@ -64,13 +64,18 @@ SAYS = re.compile(r"^( *)print\(.*\)  # (.+)$", re.MULTILINE)
 """What a line prints stands behind it."""
 
 
+def asked_the_network(*_: object, **__: object) -> None:
+    pytest.fail("the network was asked")
+
+
 def test_the_page_for_python_runs_and_prints_what_it_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: Home, engine: str, tiny_root: Path
 ) -> None:
     here = tmp_path / "here"
     here.mkdir()
     monkeypatch.chdir(here)
-    monkeypatch.delattr("rocwright.resolve.network.NetworkUpstream")  # nothing on the page needs a network
+    # nothing on the page needs a network
+    monkeypatch.setattr("rocwright.resolve.network.NetworkUpstream.__init__", asked_the_network)
     a_wheel_for_two(here)
     names: dict[str, object] = {}
     for heading, text in chapters(DOCS / "python.md"):
