@@ -45,7 +45,7 @@ class Machine:
         path.write_bytes(data)
         sha256, size = self.store.put_file(path)
         self.store.put_step(step.key, step.model_dump_json(by_alias=True).encode())
-        output = Output(name="out", filename=f"{name}.tar", sha256=sha256, size=size)
+        output = Output(name="out", filename="made.tar", sha256=sha256, size=size)
         return self.store.put_record(record_of(step, output))
 
     def pusher(self, bucket: Bucket) -> Pusher:

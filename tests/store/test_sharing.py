@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from tests.store.sharers import Machine
 
-from rocwheel.errors import NetworkError
+from rocwheel.errors import NetworkError, OutOfDiskError
 from rocwright.store.bucket import Bucket
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Record
 from rocwright.store.origins import untrusted
+from rocwright.store.push import read_mark
 from rocwright.store.seal import seal
 from rocwright.store.shared import blob_name, word_name
 from rocwright.store.signed import Said, envelope_of
@@ -350,3 +351,44 @@ def test_a_record_of_this_machine_is_written_as_older_versions_read_it(mine: Mac
     made = json.loads(seal(mine.make()))
     assert made["schema_version"] == 2
     assert "origin" not in made
+
+
+@pytest.mark.parametrize("name", ["../../../etc/cron.d/x", "A" * 64, "", "a" * 63])
+def test_a_record_whose_outputs_are_no_hashes_is_refused(
+    bucket: Bucket, lab: Machine, mine: Machine, made: Record, name: str
+) -> None:
+    [output] = made.outputs
+    evil = made.model_copy(update={"outputs": (output.model_copy(update={"sha256": name}),)})
+    envelope = envelope_of("record", made.key, seal(evil).decode(), lab.signer)
+    overwrite(bucket, record_name(made, lab), envelope)
+    assert mine.behind(bucket, lab.key).record(made.key) is None
+    assert "was refused: it names no files" in mine.said[0]
+
+
+def test_what_does_not_fit_on_the_disk_is_not_begun(
+    bucket: Bucket, lab: Machine, mine: Machine, made: Record
+) -> None:
+    [output] = made.outputs
+    huge = made.model_copy(update={"outputs": (output.model_copy(update={"size": 10**18}),)})
+    envelope = envelope_of("record", made.key, seal(huge).decode(), lab.signer)
+    overwrite(bucket, record_name(made, lab), envelope)
+    store = mine.behind(bucket, lab.key)
+    assert store.record(made.key)
+    with pytest.raises(OutOfDiskError, match="does not fit"):
+        store.bring(made.key)
+    assert not [*(mine.store.path / "tmp").iterdir()]
+
+
+def test_words_of_strangers_do_not_reach_the_terminal_as_they_are(
+    bucket: Bucket, lab: Machine, mine: Machine
+) -> None:
+    made = lab.make(name="engine\x1b[2J")
+    lab.push(bucket, made)
+    bucket.remove(blob_name(made.outputs[0].sha256))
+    store = mine.behind(bucket, lab.key)
+    assert store.record(made.key)
+    assert not store.bring(made.key)
+    assert mine.said
+    assert "\x1b" not in mine.said[0]
+    overwrite(bucket, "format.json", b'{"schema": 1, "name": "a\\u001b[2Jb/../c"}')
+    assert read_mark(bucket) == "a-2Jb-..-c"

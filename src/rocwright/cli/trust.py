@@ -72,13 +72,13 @@ def add(what: str, name: str, agree: int, yes: bool) -> None:
     can sign with such a key decides what runs on your machine.
     """
     from rocwright.store.bucket import Bucket, is_bucket
-    from rocwright.store.push import listed_keys, read_mark
+    from rocwright.store.push import listed_keys, plain_name, read_mark
     from rocwright.store.trust import TrustedStore
 
     trust = _trust()
     if is_bucket(what):
         bucket = Bucket(what)
-        called = name or read_mark(bucket)
+        called = plain_name(name) if name else read_mark(bucket)
         found = _named(called, [pem for pem, _ in listed_keys(bucket)], trust)
         _confirm(f"{called} at {bucket}", found, yes=yes)
         trust = trust.with_store(TrustedStore(name=called, url=bucket.url, agree=agree))
@@ -148,20 +148,18 @@ def _write(trust: Trust) -> None:
 
 def _named(called: str, pems: list[str], trust: Trust) -> list[TrustedKey]:
     """The keys, each with a name of its own."""
-    import re
-
+    from rocwright.store.push import plain_name
     from rocwright.store.signed import now
     from rocwright.store.trust import TrustedKey
 
     known = {one.keyid: one for one in trust.key}
     names = {one.name for one in trust.key}
-    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", called).strip("-.") or "key"
     found: list[TrustedKey] = []
     for pem in pems:
-        number, name = 1, plain[:60]
+        number, name = 1, plain_name(called)
         while name in names:
             number += 1
-            name = f"{plain[:60]}-{number}"
+            name = f"{plain_name(called)[:50]}-{number}"
         one = TrustedKey(name=name, pem=pem, added=now())
         found.append(known.get(one.keyid, one))
         names.add(name)

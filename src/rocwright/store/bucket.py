@@ -242,7 +242,8 @@ class Bucket:
 
 def _first_line(error: Exception) -> str:
     """What a library says of a fault, without addresses that may have credentials in them."""
-    text = " ".join(str(error).partition("Debug source")[0].split())[:300]
+    said = "".join(one if one.isprintable() else " " for one in str(error).partition("Debug source")[0])
+    text = " ".join(said.split())[:300]
     return (
         " ".join(plain_url(word) if "://" in word else word for word in text.split(" ")) or "no reason given"
     )

@@ -50,7 +50,7 @@ class LocalStore:
     def _prepare(self) -> None:
         marker = self._layout.mark
         if not marker.exists():
-            with _disk_errors(self.path):
+            with disk_errors(self.path):
                 for name in FOLDERS:
                     (self.path / name).mkdir(parents=True, exist_ok=True)
                 self._mark()
@@ -72,7 +72,7 @@ class LocalStore:
         if schema < STORE_SCHEMA:
             from rocwright.store.migrate import seal_records
 
-            with self.lock("migrate"), _disk_errors(self.path):
+            with self.lock("migrate"), disk_errors(self.path):
                 if int(json.loads(marker.read_text())["schema"]) < STORE_SCHEMA:
                     seal_records(self)
                     self._mark()
@@ -90,7 +90,7 @@ class LocalStore:
         return size is None or found == size
 
     def put_file(self, path: Path, *, move: bool = False) -> tuple[str, int]:
-        with _disk_errors(self.path):
+        with disk_errors(self.path):
             if move and path.stat().st_dev == self.path.stat().st_dev:
                 return self._take(path)
             return self._copy(path)
@@ -211,7 +211,7 @@ class LocalStore:
 
     def write_record(self, record: Record) -> None:
         """Write a record, whatever is there."""
-        with _disk_errors(self.path):
+        with disk_errors(self.path):
             write_atomic(self._layout.record(record.key), seal(record))
 
     def bring(self, key: str, on_bytes: Callable[[int], None] = lambda count: None) -> bool:
@@ -229,7 +229,7 @@ class LocalStore:
     def put_step(self, key: str, definition: bytes) -> None:
         path = self._layout.step(key)
         if not path.exists() or path.read_bytes() != definition:
-            with _disk_errors(self.path):
+            with disk_errors(self.path):
                 write_atomic(path, definition)
 
     def forget(self, key: str) -> None:
@@ -290,7 +290,8 @@ def _sync_folder(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def _disk_errors(path: Path) -> Iterator[None]:
+def disk_errors(path: Path) -> Iterator[None]:
+    """A disk that is full is an OutOfDiskError, a folder that cannot be written an InputError."""
     try:
         yield
     except OSError as error:

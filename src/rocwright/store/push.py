@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -135,12 +136,17 @@ class Pusher:
         return True
 
 
+def plain_name(text: str) -> str:
+    """A name as it may be written and shown, whoever chose it."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text[:60]).strip("-.") or "store"
+
+
 def read_mark(bucket: Bucket) -> str:
     """What the store in a bucket calls itself. Raises InputError for what is none, or a newer rocwright's."""
     data = bucket.get(FORMAT, MOST_KEYS)
     try:
         found = json.loads(data or b"")
-        schema, name = int(found["schema"]), str(found["name"])
+        schema, name = int(found["schema"]), plain_name(str(found["name"]))
     except (ValueError, TypeError, KeyError) as error:
         raise InputError(
             f"there is no store of rocwright at {bucket}",

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from rocwheel.errors import NetworkError, RocwrightError
 from rocwright.store.bucket import Bucket
-from rocwright.store.model import Origin, Record
+from rocwright.store.model import Origin, Record, is_key
 from rocwright.store.seal import DamagedRecordError, UnknownRecordError, unseal
 from rocwright.store.signed import LARGEST, NewerError, RefusedError, What, Word, word_of
 from rocwright.store.trust import TrustedKey
@@ -63,15 +63,20 @@ class SharedStore:
             try:
                 record = unseal(word.content.encode(), key)
             except (DamagedRecordError, UnknownRecordError) as error:
-                self._say(f"{self.name}: the record of {key[:12]} by {one.name} was refused: {error}")
+                self.say(f"{self.name}: the record of {key[:12]} by {one.name} was refused: {error}")
+                continue
+            if not all(is_key(each.sha256) and each.size >= 0 for each in record.outputs):
+                self.say(
+                    f"{self.name}: the record of {key[:12]} by {one.name} was refused: it names no files"
+                )
                 continue
             found[tuple(sorted(each.sha256 for each in record.outputs))].append((word, record))
         if len(found) > 1:
-            self._say(f"{self.name}: {key[:12]} is not reproducible: {len(found)} different outputs")
+            self.say(f"{self.name}: {key[:12]} is not reproducible: {len(found)} different outputs")
         enough = [words for words in found.values() if len(words) >= self.agree]
         if len(enough) != 1:
             if found and not enough:
-                self._say(f"{self.name}: {key[:12]} was refused: fewer than {self.agree} signers agree on it")
+                self.say(f"{self.name}: {key[:12]} was refused: fewer than {self.agree} signers agree on it")
             return None
         word, record = enough[0][0]
         origin = Origin(store=self.name, keyid=word.keyid, by=self._called(word.keyid), signed=word.signed)
@@ -100,14 +105,14 @@ class SharedStore:
             try:
                 word = word_of(data, what, name, [one.key])
             except NewerError as error:
-                self._say(f"{self.name}: the {what} {name[:12]} by {one.name} is passed over: {error}")
+                self.say(f"{self.name}: the {what} {name[:12]} by {one.name} is passed over: {error}")
                 continue
             except RefusedError as error:
-                self._say(f"{self.name}: the {what} {name[:12]} by {one.name} was refused: {error}")
+                self.say(f"{self.name}: the {what} {name[:12]} by {one.name} was refused: {error}")
                 continue
             if one.revoked and word.signed >= one.revoked:
                 since = f"signed {word.signed}, and the key is revoked since {one.revoked}"
-                self._say(f"{self.name}: the {what} {name[:12]} by {one.name} was refused: {since}")
+                self.say(f"{self.name}: the {what} {name[:12]} by {one.name} was refused: {since}")
                 continue
             yield one, word
 
@@ -122,10 +127,12 @@ class SharedStore:
             return ask()
         except RocwrightError as error:
             self.silent = isinstance(error, NetworkError)
-            self._say(f"{self.name}: {error.message} ({error.cause})")
+            self.say(f"{self.name}: {error.message} ({error.cause})")
             return None
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
+        """Note something once, on one line: some of its words may be a stranger's."""
+        text = "".join(one for one in text if one.isprintable())
         if text not in self._told and len(self._told) < MOST_NOTES:
             self._told.add(text)
             self.note(text)

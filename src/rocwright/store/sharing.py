@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from io import BufferedReader
 from pathlib import Path
 
-from rocwheel.errors import InputError, NetworkError
+from rocwheel import units
+from rocwheel.errors import InputError, NetworkError, OutOfDiskError
 from rocwheel.files.hashes import Hashes
-from rocwright.store.local import LocalStore
+from rocwright.store.local import LocalStore, disk_errors
 from rocwright.store.model import Maintenance, Output, Record
 from rocwright.store.shared import SharedStore
 from rocwright.store.signed import Word
@@ -73,7 +75,7 @@ class SharingStore:
                 if not self.local.has(output.sha256, output.size):
                     self._fetch(output.sha256, on_bytes)
         except (KeyError, NetworkError, InputError) as error:
-            shared.note(f"{shared.name}: {record.step} {key[:12]} cannot be had: {_why(error)}")
+            shared.say(f"{shared.name}: {record.step} {key[:12]} cannot be had: {_why(error)}")
             self._withdraw(key, record)
             return False
         self.local.put_record(record)
@@ -99,7 +101,14 @@ class SharingStore:
             if self.local.has(sha256, output.size):
                 return
             hasher, size = hashlib.sha256(), 0
-            with part.open("a+b") as file:
+            free = shutil.disk_usage(part.parent).free
+            if output.size > free:
+                raise OutOfDiskError(
+                    f"{output.filename} of {shared.name} does not fit on the disk that holds {self.local}",
+                    cause=f"it has {units.size(output.size)}, and {units.size(free)} are free",
+                    next_step="free some disk space: rocwright clean --dry-run lists what can be removed",
+                )
+            with disk_errors(self.local.path), part.open("a+b") as file:
                 file.seek(0)
                 while chunk := file.read(1 << 20):
                     hasher.update(chunk)
