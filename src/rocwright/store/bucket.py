@@ -24,7 +24,9 @@ SECONDS = 60
 """For one answer; a transfer of many bytes is many of them."""
 TRIES = 3
 PART = 8 * 1024 * 1024
-"""Bytes of a part of an upload, and of a read."""
+"""Bytes of a part of an upload."""
+CHUNK = 1024 * 1024
+"""Bytes that are read at once, at least; more of them at once were slower."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,7 @@ class Bucket:
                 found = obstore.get(self._store, name)
             else:
                 begin = 0
-            for chunk in found.stream(min_chunk_size=PART):
+            for chunk in found.stream(min_chunk_size=CHUNK):
                 yield bytes(chunk)[begin:]
                 begin = max(0, begin - len(chunk))
 

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from io import BufferedReader
 from pathlib import Path
@@ -115,16 +116,19 @@ class SharingStore:
                     size += len(chunk)
                 if size > output.size:
                     raise _other_bytes(shared, part, "more than it should be")
-                for chunk in shared.fetch(sha256, size) if size < output.size else ():
-                    size += len(chunk)
-                    if size > output.size:
-                        raise _other_bytes(shared, part, "more than it should be")
-                    hasher.update(chunk)
-                    file.write(chunk)
-                    on_bytes(len(chunk))
+                # hashed by another thread while it is written and the next is read
+                with ThreadPoolExecutor(1) as pool:
+                    for chunk in shared.fetch(sha256, size) if size < output.size else ():
+                        size += len(chunk)
+                        if size > output.size:
+                            raise _other_bytes(shared, part, "more than it should be")
+                        hashed = pool.submit(hasher.update, chunk)
+                        file.write(chunk)
+                        on_bytes(len(chunk))
+                        hashed.result()
             if hasher.hexdigest() != sha256:
                 raise _other_bytes(shared, part, f"{hasher.hexdigest()[:12]} for {sha256[:12]}")
-            self.local.put_file(part, move=True)
+            self.local.take_hashed(part, sha256)
 
     # files
 
