@@ -121,8 +121,8 @@ def _speed(name: str, what: str, pairs: Pairs) -> Measured:
         what=f"{what}: speed as a part of rclone's",
         values=[b.wall / a.wall for a, b in zip(pairs.a, pairs.b, strict=True)],
         least=0.9,
-        note=f"{seconds(pairs.a)} against {seconds(pairs.b)} for rclone copyto, the same server (moto) in the "
-        f"same minute; processor time of the clients {processor(pairs.a)} against {processor(pairs.b)}; "
+        note=f"{seconds(pairs.a)} against {seconds(pairs.b)} for rclone copyto, the same server (moto) in "
+        f"the same minute; processor time of the clients {processor(pairs.a)} against {processor(pairs.b)}; "
         "whole processes",
     )
 
