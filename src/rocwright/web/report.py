@@ -9,10 +9,10 @@ from markupsafe import Markup
 
 from rocwright import __version__
 from rocwright.cycle.channels import channels
+from rocwright.diagnosis.masking import masked, secrets_of_environment
 from rocwright.records.model import now
 from rocwright.records.read import Records
 from rocwright.web.failures import BROKEN, broken
-from rocwright.web.log_lines import masked, secrets_of_environment
 from rocwright.web.matrix import by_stack, highest
 from rocwright.web.render import render
 
