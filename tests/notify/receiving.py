@@ -55,6 +55,8 @@ def receiving() -> Iterator[Receiver]:
             receiver.posts.append(json.loads(body))
             self._answer()
 
+        do_PUT = do_POST
+
         def do_GET(self) -> None:
             receiver.paths.append(self.path)
             self._answer()
@@ -63,7 +65,12 @@ def receiving() -> Iterator[Receiver]:
             receiver.asked.set()
             time.sleep(receiver.wait)
             self.send_response(receiver.status)
+            self.send_header("content-type", "application/json")
             self.end_headers()
+            # what a Matrix server would say of a room, a user and a message
+            self.wfile.write(
+                b'{"room_id": "!room:example.org", "user_id": "@a:example.org", "event_id": "$1"}'
+            )
             while receiver.drip:
                 # each byte comes in time, the whole never does
                 self.wfile.write(b".")

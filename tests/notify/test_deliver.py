@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
+import apprise
 import pytest
 
 from rocwright.config import SecretUrl
 from rocwright.notify.deliver import BROKE, message, ping
 from rocwright.notify.send import NO_CONNECTION, UNKNOWN_URL
-from tests.notify.receiving import Receiver, mailbox
+from tests.notify.receiving import Receiver, mailbox, receiving
 
 
 def to(url: str) -> SecretUrl:
@@ -42,6 +44,24 @@ def test_who_cannot_be_reached_is_said_without_the_address() -> None:
     assert message(to("json://127.0.0.1:1/secret"), "room", "a", "b") == NO_CONNECTION
     assert message(to("mailto://127.0.0.1:1/?from=a@b.org&to=c@d.org"), "mail", "a", "b") == NO_CONNECTION
     assert ping(to("http://127.0.0.1:1/secret")) == NO_CONNECTION
+
+
+def test_a_matrix_room_gets_the_text() -> None:
+    with receiving() as server:
+        url = f"matrix://TOKEN@127.0.0.1:{server.port}/!room:example.org?discovery=no"
+        assert message(to(url), "room", "broken: tiny_gfx803", "a <b> and x_y_z") == ""
+    [said] = [one["body"] for one in server.posts if "msgtype" in one]
+    assert "broken: tiny_gfx803" in said
+    assert "a <b> and x_y_z" in said
+
+
+def test_every_url_of_the_page_is_one_that_apprise_knows() -> None:
+    page = (Path(__file__).parents[2] / "docs/notify.md").read_text()
+    table = page.partition("| to | `url` |")[2].partition("\n\n")[0]
+    urls = re.findall(r"`([a-z]+://[^`]+)`", table)
+    assert len(urls) == 7
+    kinds = [type(apprise.Apprise.instantiate(url)).__name__ for url in urls]
+    assert set(kinds) == {f"Notify{one}" for one in ("Matrix", "Slack", "Discord", "Email", "Ntfy", "JSON")}
 
 
 def test_what_a_receiver_answers_is_said_by_its_number(receiver: Receiver) -> None:

@@ -17,6 +17,8 @@ LIMIT = 25.0
 """Seconds for one delivery, whatever a receiver or a name server does."""
 
 BROKE = "the delivery broke down"
+NO_ANSWER = "no answer in time"
+"""Only then, nobody knows whether it came."""
 
 _GOOD = {"mended", "promoted"}
 
@@ -51,7 +53,7 @@ def _sent(to: SecretUrl, called: str, said: dict[str, str]) -> str:
     except RocwrightError as error:
         return error.cause or error.message
     if ended.timed_out:
-        return f"no answer within {LIMIT:.0f} s"
+        return NO_ANSWER
     if ended.returncode == 0:
         return ""
     # a traceback may hold the address: only the process's own sentence is passed on

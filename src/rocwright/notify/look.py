@@ -16,7 +16,7 @@ from rocwright.diagnosis.masking import secrets_of_environment
 from rocwright.home import Home
 from rocwright.notify import facts, ledger
 from rocwright.notify.changes import UNIT, handed_out, noted
-from rocwright.notify.deliver import deliver, ping
+from rocwright.notify.deliver import NO_ANSWER, deliver, ping
 from rocwright.notify.model import Change, Fact, Ledger, Told
 from rocwright.notify.words import change_of
 from rocwright.records.model import Which, now
@@ -189,4 +189,6 @@ def _delivered(one: Destination, told: Told) -> Told:
 def _failed(told: Told, why: str) -> Told:
     wait = min(FIRST_WAIT * 2 ** min(told.tries, 20), LONGEST_WAIT)
     again = (datetime.now(UTC) + wait).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return told.model_copy(update={"sending": False, "tries": told.tries + 1, "error": why, "again": again})
+    return told.model_copy(
+        update={"sending": why == NO_ANSWER, "tries": told.tries + 1, "error": why, "again": again}
+    )

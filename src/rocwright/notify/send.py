@@ -44,7 +44,10 @@ def _send(said: dict[str, str]) -> str:
     receiver = apprise.Apprise.instantiate(said["url"])
     if receiver is None:
         return UNKNOWN_URL
-    receiver.socket_connect_timeout, receiver.socket_read_timeout = CONNECT, READ
+    for name, seconds in (("socket_connect_timeout", CONNECT), ("socket_read_timeout", READ)):
+        # what the URL itself says stands
+        if getattr(receiver, name) == getattr(type(receiver), name):
+            setattr(receiver, name, seconds)
     if receiver.overflow_mode == apprise.OverflowMode.UPSTREAM:
         # a receiver refuses what is too long for it
         receiver.overflow_mode = apprise.OverflowMode.SPLIT
