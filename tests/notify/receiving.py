@@ -16,6 +16,9 @@ from typing import Any
 from aiosmtpd.controller import Controller
 from aiosmtpd.handlers import Message as Mailbox
 
+MATRIX = b'{"room_id": "!room:example.org", "user_id": "@a:example.org", "event_id": "$1"}'
+"""What a Matrix server would say of a room, a user and a message; others do not look at it."""
+
 
 @dataclass
 class Receiver:
@@ -55,7 +58,8 @@ def receiving() -> Iterator[Receiver]:
             receiver.posts.append(json.loads(body))
             self._answer()
 
-        do_PUT = do_POST
+        def do_PUT(self) -> None:
+            self.do_POST()
 
         def do_GET(self) -> None:
             receiver.paths.append(self.path)
@@ -67,10 +71,7 @@ def receiving() -> Iterator[Receiver]:
             self.send_response(receiver.status)
             self.send_header("content-type", "application/json")
             self.end_headers()
-            # what a Matrix server would say of a room, a user and a message
-            self.wfile.write(
-                b'{"room_id": "!room:example.org", "user_id": "@a:example.org", "event_id": "$1"}'
-            )
+            self.wfile.write(MATRIX)
             while receiver.drip:
                 # each byte comes in time, the whole never does
                 self.wfile.write(b".")

@@ -47,7 +47,8 @@ class Told(Frozen):
     """A destination: what it was told last, what waits for it.
 
     `sending` stands from the begin of a delivery to its answer: where it stands and nobody delivers, nobody
-    knows whether that one came. After so many `tries` that failed, the last because of `error`, the next is at `again`.
+    knows whether that one came. After so many `tries` that failed, the last because of `error`, the next is
+    at `again`.
     """
 
     waiting: tuple[Change, ...] = ()
