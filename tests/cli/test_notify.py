@@ -6,10 +6,12 @@ import json
 from collections.abc import Iterator
 
 import pytest
+from click.shell_completion import ShellComplete
 from tests.conftest import Command
 from tests.notify.receiving import Receiver, receiving
 from tests.web.serving import a_run
 
+from rocwright.cli import cli
 from rocwright.home import Home
 from rocwright.records.opening import open_records
 
@@ -42,6 +44,15 @@ def test_a_test_message_comes_to_each_destination_or_says_why_not(
     ]
     assert "error[network] the test message did not reach room" in bad.stderr
     assert "rocwright notify test room" in bad.stderr
+
+
+def test_the_names_of_destinations_are_completed(
+    receiver: Receiver, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROCWRIGHT_HOME", str(home.path))
+    completed = ShellComplete(cli, {}, "rocwright", "_ROCWRIGHT_COMPLETE")
+    found = completed.get_completions(["notify", "test"], "ro")
+    assert [one.value for one in found] == ["room"]
 
 
 def test_a_destination_that_is_not_there_is_refused_with_those_that_are(

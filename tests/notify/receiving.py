@@ -15,6 +15,7 @@ from typing import Any
 
 from aiosmtpd.controller import Controller
 from aiosmtpd.handlers import Message as Mailbox
+from aiosmtpd.smtp import SMTP, Envelope, Session
 
 MATRIX = b'{"room_id": "!room:example.org", "user_id": "@a:example.org", "event_id": "$1"}'
 """What a Matrix server would say of a room, a user and a message; others do not look at it."""
@@ -84,7 +85,7 @@ def receiving() -> Iterator[Receiver]:
         server.daemon_threads = True
         server.block_on_close = False
         receiver.port = server.server_address[1]
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         try:
             yield receiver
         finally:
@@ -93,13 +94,20 @@ def receiving() -> Iterator[Receiver]:
 
 
 @contextmanager
-def mailbox() -> Iterator[tuple[int, list[Message]]]:
-    """A mail server on a free port, and the mail that came."""
+def mailbox(refusal: str = "") -> Iterator[tuple[int, list[Message]]]:
+    """A mail server on a free port, and the mail that came; all of it is refused with `refusal`."""
     found: list[Message] = []
 
     class Kept(Mailbox):
         def handle_message(self, message: Message) -> None:
             found.append(message)
+
+        async def handle_RCPT(  # noqa: N802 - aiosmtpd's name
+            self, _: SMTP, __: Session, envelope: Envelope, address: str, ___: list[str]
+        ) -> str:
+            if not refusal:
+                envelope.rcpt_tos.append(address)
+            return refusal or "250 OK"
 
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

@@ -11,7 +11,7 @@ import pytest
 
 from rocwright.config import SecretUrl
 from rocwright.notify.deliver import BROKE, message, ping
-from rocwright.notify.send import NO_CONNECTION, UNKNOWN_URL
+from rocwright.notify.send import NO_CONNECTION, REFUSED, UNKNOWN_URL
 from tests.notify.receiving import Receiver, mailbox, receiving
 
 
@@ -62,6 +62,13 @@ def test_every_url_of_the_page_is_one_that_apprise_knows() -> None:
     assert len(urls) == 7
     kinds = [type(apprise.Apprise.instantiate(url)).__name__ for url in urls]
     assert set(kinds) == {f"Notify{one}" for one in ("Matrix", "Slack", "Discord", "Email", "Ntfy", "JSON")}
+
+
+def test_no_word_of_a_receiver_that_refuses_is_repeated() -> None:
+    with mailbox("554 5.7.1 swordfish is not welcome") as (port, mails):
+        url = f"mailto://127.0.0.1:{port}/?from=swordfish@example.org&to=me@example.org&mode=insecure"
+        assert message(to(url), "mail", "a", "b") == REFUSED
+    assert mails == []
 
 
 def test_what_a_receiver_answers_is_said_by_its_number(receiver: Receiver) -> None:

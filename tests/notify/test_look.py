@@ -82,6 +82,13 @@ def test_a_row_that_stays_broken_for_twenty_runs_is_told_once(machine: Machine) 
     assert len(machine.receiver.posts) == 1
 
 
+def test_a_row_that_breaks_in_another_way_is_still_broken(machine: Machine) -> None:
+    for command in ("build", "verify", "build"):
+        machine.run("failed", command)
+        machine.look()
+    assert len(machine.receiver.posts) == 1
+
+
 def test_a_row_that_passes_again_is_told_once(machine: Machine) -> None:
     machine.run("failed")
     machine.look()

@@ -11,7 +11,9 @@ import pytest
 
 from rocwright.config import Config
 from rocwright.home import Home
+from rocwright.notify.ledger import write
 from rocwright.notify.look import Order, look
+from rocwright.notify.model import Change, Ledger
 from rocwright.records.read import Records
 from tests.web.serving import HOST, Served, a_run, a_step, serve_site
 
@@ -96,6 +98,19 @@ def test_what_a_compiler_says_stays_text(home: Home, records: Records) -> None:
     content = feed.findtext(f"{A}entry/{A}content", "")
     assert "<script>&amp;" in content
     assert "swordfish" not in content
+
+
+def test_what_no_xml_can_hold_is_replaced(home: Home, served: Served) -> None:
+    change = Change(
+        id="1" * 32,
+        kind="broken",
+        subject="x",
+        at="2026-01-01T00:00:00Z",
+        headline="\x00\x1b[31m",
+        detail=("\x08",),
+    )
+    write(home, Ledger(since="2026-01-01T00:00:00Z", changes=(change,)))
+    check(parsed(served))
 
 
 def test_a_feed_reader_gives_a_token_as_its_password(home: Home, records: Records) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -19,6 +20,9 @@ from rocwright.web.health import Health
 
 LOOK_SECONDS = 5.0
 """Between two cheap looks at whether anything changed."""
+
+LAST_SECONDS = 3.0
+"""So long a server that ends waits for a look; a delivery may go on after that."""
 
 SETTLE_SECONDS = 60.0
 """For so long the matrix must stand still: between a build and its checks nobody knows how the row stands."""
@@ -73,6 +77,8 @@ class Telling:
             return
         while child.poll() is None and not self._ended.wait(0.2):
             pass
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(LAST_SECONDS)
 
     def _signs(self) -> object:
         """What is another where there may be something to tell."""
