@@ -92,6 +92,15 @@ def test_a_unit_that_failed_is_told_once(rocwright: Command, receiver: Receiver)
     assert post["title"] == "rocwright: a person must decide: rocwright-cycle@tmp.service"
 
 
+def test_a_unit_that_failed_before_all_else_is_told_alone(
+    rocwright: Command, receiver: Receiver, home: Home
+) -> None:
+    breaks(home)
+    rocwright("notify", "failed", "rocwright-cycle@tmp.service")
+    rocwright("notify", "now")
+    assert receiver.titles == ["rocwright: a person must decide: rocwright-cycle@tmp.service"]
+
+
 def test_a_command_tells_what_changed_and_what_stood_before_is_known(
     rocwright: Command, receiver: Receiver, home: Home
 ) -> None:

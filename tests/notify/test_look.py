@@ -311,6 +311,27 @@ def test_a_good_cycle_is_reported_once_and_a_bad_one_never(machine: Machine) -> 
     assert len(machine.receiver.paths) == 3
 
 
+def test_who_expects_no_cycles_says_nothing_of_those_that_another_expects(
+    machine: Machine, tmp_path: Path
+) -> None:
+    """A server with --cycle knows how often they come; a build beside it does not."""
+    folder = str(cycled(machine, row(), hours_ago=9))
+    machine.look(folder=folder, every=4)
+    machine.look()
+    machine.look(folder=folder, every=4)
+    assert machine.receiver.titles == [f"rocwright: cycles are overdue: {folder}"]
+    cycled(machine, row(), ident="two")
+    machine.look()
+    machine.look()
+    assert machine.receiver.titles[1:] == [f"rocwright: cycles run again: {folder}"]
+
+
+def test_cycles_that_stand_still_are_told_at_the_first_look_too(machine: Machine, tmp_path: Path) -> None:
+    machine.home.notices.unlink()
+    machine.look(folder=str(tmp_path), every=1, since="2026-01-01T00:00:00Z")
+    assert machine.receiver.titles == [f"rocwright: cycles are overdue: {tmp_path}"]
+
+
 # deliveries that fail
 
 

@@ -37,7 +37,7 @@ def changed(before: str | None, fact: Fact) -> Kind | None:
         case "channel":
             return "promoted"
         case "cycles":
-            return "overdue" if OVERDUE in (before, fact.state) else None
+            return "overdue" if _word(before) != _word(fact.state) else None
         case _:
             return "needs-person" if fact.state else None
 
@@ -57,7 +57,7 @@ def _word(state: str | None) -> str:
 def noted(
     ledger: Ledger, facts: Iterable[Fact], *, first: bool = False
 ) -> tuple[Ledger, tuple[tuple[Kind, Fact], ...]]:
-    """The ledger as of these facts, and what changed; with `first` all is taken as it is.
+    """The ledger as of these facts, and what changed; with `first` all but overdue cycles is taken as it is.
 
     What upstream no longer shows is forgotten; of all else that no fact is about, nothing is new.
     """
@@ -71,7 +71,8 @@ def noted(
         if still(before, fact):
             continue
         kind = changed(before, fact)
-        if kind is not None and not first:
+        # that cycles stand still is told whenever it is found out
+        if kind is not None and (not first or kind == "overdue"):
             found.append((kind, fact))
         if fact.state:
             seen[fact.key] = fact.state

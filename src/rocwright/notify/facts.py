@@ -97,15 +97,20 @@ def _signature(row: RowTold) -> str:
     return f"{row.failure}: {re.sub(r'[^ ]*/|[0-9]+', '', row.why.partition(chr(10))[0])[:200]}"
 
 
-def of_cycle(folder: str, ended: str, began: str, hours: float, now: datetime) -> Fact:
+def of_cycle(folder: str, ended: str, began: str, hours: float, now: datetime, seen: str = "") -> Fact | None:
     """Whether cycles of a folder stand still: none ended for more than `hours`, since the last one `ended`,
-    or, where none ever did, since it `began` to be expected."""
+    or, where none ever did, since it `began` to be expected.
+
+    Who expects none (0 hours) can only say of what was `seen` overdue that one has ended since; else None.
+    """
     late = overdue(ended or began, hours, now)
+    if not hours and seen.partition(" ")[2] == (ended or began):
+        return None
     if late is None:
         return Fact(f"{CYCLES}{folder}", FINE, ended, folder)
     last = f"the last one ended at {ended}" if ended else f"none has ended since {began}"
     detail = (f"{last}: {duration(late.total_seconds())} ago; {hours:g} h are allowed",)
-    return Fact(f"{CYCLES}{folder}", OVERDUE, ended or began, folder, detail=detail)
+    return Fact(f"{CYCLES}{folder}", f"{OVERDUE} {ended or began}", ended or began, folder, detail=detail)
 
 
 def overdue(since: str, hours: float, now: datetime) -> timedelta | None:

@@ -15,7 +15,7 @@ from rocwright.cycle.run import last_cycles
 from rocwright.diagnosis.masking import secrets_of_environment
 from rocwright.home import Home
 from rocwright.notify import facts, ledger
-from rocwright.notify.changes import UNIT, handed_out, noted
+from rocwright.notify.changes import CYCLES, UNIT, handed_out, noted
 from rocwright.notify.deliver import NO_ANSWER, deliver, ping
 from rocwright.notify.model import Change, Fact, Ledger, Told
 from rocwright.notify.words import change_of
@@ -57,7 +57,9 @@ def look(home: Home, settings: Config, order: Order) -> None:
 def add(home: Home, settings: Config, kind: Kind, fact: Fact) -> None:
     """Note one thing that somebody else saw, and tell of it; once, however often it is seen."""
     with ledger.alone(home):
-        known, changes = ledger.read(home) or Ledger(since=now()), list[Change]()
+        known, changes = ledger.read(home), list[Change]()
+        # all else that stands was there before anybody was to be told
+        known = known or _noted(home, settings, Order(), None)
         if fact.key not in known.seen:
             changes = [change_of(kind, fact, now(), hidden=hidden(settings))]
             known = known.model_copy(update={"seen": known.seen | {fact.key: fact.state}})
@@ -110,7 +112,10 @@ def _of_cycles(settings: Cycles, cycles: Iterable[CycleTold], order: Order, know
         mine = folder == order.folder
         hours = settings.limit(order.every if mine else 0)
         began = order.since if mine and order.since else known.since
-        yield facts.of_cycle(folder, ended.get(folder, ""), began, hours, at)
+        seen = known.seen.get(f"{CYCLES}{folder}", "")
+        fact = facts.of_cycle(folder, ended.get(folder, ""), began, hours, at, seen)
+        if fact is not None:
+            yield fact
     for told in cycles:
         yield from facts.of_unit(told, known.seen.get(f"{UNIT}{told.folder}", ""))
 

@@ -60,7 +60,7 @@ def _headline(kind: Kind, fact: Fact) -> str:
         case "needs-person":
             return f"a person must decide: {fact.subject}"
         case "overdue":
-            stands = "cycles are overdue" if fact.state == OVERDUE else "cycles run again"
+            stands = "cycles are overdue" if fact.state.startswith(OVERDUE) else "cycles run again"
             return f"{stands}: {fact.subject}"
 
 
