@@ -110,6 +110,7 @@ def test_metrics_tell_rows_builds_cycles_the_queue_and_the_store(
     records.put(a_run("20260101T000001.000000Z-000001", seconds=7))
     records.put(a_run("20260101T000002.000000Z-000002", stack="bad", outcome="failed", seconds=42))
     records.put(a_run("20260101T000003.000000Z-000003", stack="next", state="queued", outcome=""))
+    records.put(a_run("20260101T000004.000000Z-000004", stack="begun", outcome="stopped", seconds=42))
     records.promote(
         Promotion(stack="tiny", gpu="gfx1151", base="debian:sid", channel="nightly", run="x", lock="y")
     )
@@ -121,6 +122,7 @@ def test_metrics_tell_rows_builds_cycles_the_queue_and_the_store(
     found = values(served)
     assert found["rocwright_rows[('state', 'passing')]"] == 1
     assert found["rocwright_rows[('state', 'broken')]"] == 1
+    assert found["rocwright_rows[('state', 'unknown')]"] == 1
     row = "[('base', 'debian:sid'), ('gpu', 'gfx1151'), ('stack', '{}'), ('variant', '')]"
     assert found[f"rocwright_row_broken{row.format('bad')}"] == 1
     assert found[f"rocwright_row_broken{row.format('tiny')}"] == 0
