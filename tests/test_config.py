@@ -9,7 +9,7 @@ import pytest
 
 from rocwheel.errors import InputError
 from rocwright import api
-from rocwright.config import config_file, store_of
+from rocwright.config import Cycles, config, config_file, store_of
 from rocwright.execution.disk import places
 from rocwright.home import Home
 from rocwright.store import SCHEMES
@@ -61,3 +61,44 @@ def test_a_store_that_nobody_can_open_is_told_with_the_file_that_names_it(here: 
     with pytest.raises(InputError, match="unsupported store URL: s3://") as caught:
         store_of(here)
     assert str(config_file()) in caught.value.detail
+
+
+# who is told
+
+
+def refusal(text: str) -> str:
+    """Why config.toml is refused."""
+    config_file().write_text(text)
+    with pytest.raises(InputError) as caught:
+        config()
+    return caught.value.cause
+
+
+def test_a_destination_is_called_as_it_says_else_by_where_its_address_lies_never_by_a_part_of_it(
+    here: Home,
+) -> None:
+    config_file().write_text(
+        '[[notify]]\nname = "lab"\nurl = "json://swordfish"\n'
+        '[[notify]]\nurl_env = "ROOM"\n'
+        '[[notify]]\nurl_file = "~/secrets/phone.url"\n'
+        '[[notify]]\nurl = "slack://swordfish/x"\n'
+        '[[notify]]\nurl = "swordfish:x"\n'
+    )
+    found = config()
+    assert [one.called for one in found.notify] == ["lab", "ROOM", "phone", "slack", "url"]
+    assert "swordfish" not in f"{found!r} {found} {found.model_dump_json()}"
+
+
+def test_two_destinations_of_one_name_or_with_two_addresses_or_none_are_refused(here: Home) -> None:
+    table = '[[notify]]\nurl = "json://a"\n'
+    assert "two [[notify]] tables are called json: give each a name" in refusal(table * 2)
+    for wrong in ('[[notify]]\nname = "x"\n', f'{table}url_env = "X"\n'):
+        assert "exactly one of url, url_env and url_file must be given" in refusal(wrong)
+    assert "notify.0.on.0" in refusal(f'{table}on = ["brokn"]\n')
+
+
+def test_cycles_are_overdue_after_twice_their_interval_unless_the_settings_say_when(here: Home) -> None:
+    assert Cycles().limit() == 0
+    assert Cycles().limit(every=6) == 12
+    assert Cycles(every=24).limit(every=6) == 48
+    assert Cycles(every=24, overdue=30).limit() == 30

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Self, get_args
 
-from pydantic import field_validator
+from pydantic import ConfigDict, Field, SecretStr, field_validator, model_validator
 
 from rocwheel.errors import InputError
 from rocwheel.model import Frozen
@@ -18,14 +18,110 @@ if TYPE_CHECKING:
     from rocwright.store import Store
 
 
+Kind = Literal["broken", "mended", "promoted", "needs-person", "overdue"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+"""What can be told: a row broke; it passes again; a channel holds another lock; a person must decide; cycles
+stopped, or run again."""
+
+
+_SILENT = ConfigDict(hide_input_in_errors=True)
+"""No traceback shows what stands in the file: an address may."""
+
+
+class SecretUrl(Frozen):
+    """An address that holds secrets: as it is, in a variable of the environment, or in a file."""
+
+    model_config = _SILENT
+
+    url: SecretStr | None = None
+    url_env: str = ""
+    url_file: str = ""
+
+    @model_validator(mode="after")
+    def _is_given_once(self) -> Self:
+        if sum((self.url is not None, bool(self.url_env), bool(self.url_file))) != 1:
+            raise ValueError("exactly one of url, url_env and url_file must be given")
+        return self
+
+    def read(self, what: str) -> str:
+        """The address itself, never to be shown. Raises InputError where there is none; `what` it is of."""
+        try:
+            found = self._read().strip()
+        except (OSError, UnicodeDecodeError) as error:
+            # the path is the user's own word; nothing that was read is told
+            why = error.strerror if isinstance(error, OSError) else "it is not text"
+            raise self._missing(what, f"{self.url_file}: {why}") from None
+        if not found:
+            raise self._missing(what, f"{self.url_env or self.url_file or 'url'} is not set, or empty")
+        return found
+
+    def _read(self) -> str:
+        if self.url is not None:
+            return self.url.get_secret_value()
+        if self.url_env:
+            return os.environ.get(self.url_env, "")
+        return Path(self.url_file).expanduser().read_text()
+
+    def _missing(self, what: str, why: str) -> InputError:
+        return InputError(f"the URL of {what} cannot be read", cause=why, next_step=f"see {config_file()}")
+
+
+class Destination(SecretUrl):
+    """`[[notify]]`: somebody who is told, at a URL that apprise knows.
+
+    `on` is what of, `rows` and `channels` are patterns (`*`, `?`) of which rows, and of promotions to which
+    channels. Without a `name`: the variable or file that holds the URL, else the URL's scheme.
+    """
+
+    name: str = ""
+    on: tuple[Kind, ...] = KINDS
+    rows: tuple[str, ...] = ("*",)
+    channels: tuple[str, ...] = ("*",)
+
+    @property
+    def called(self) -> str:
+        """Its name; no secret is in it."""
+        held = self.url_env or Path(self.url_file).stem if self.url is None else ""
+        scheme = self.url.get_secret_value().partition("://")[0] if self.url is not None else ""
+        return self.name or held or (scheme if scheme.isalnum() else "url")
+
+
+class Cycles(Frozen):
+    """`[cycle]`: every how many hours a cycle is expected here (0: nobody expects any), after how many it is
+    overdue (0: twice that), and the address that is asked for after each good one."""
+
+    every: float = Field(default=0, ge=0)
+    overdue: float = Field(default=0, ge=0)
+    ping: SecretUrl | None = None
+
+    def limit(self, every: float = 0) -> float:
+        """Hours without a cycle that are too long; `every` is expected where nothing is set here, and 0 says
+        that none are."""
+        return self.overdue or 2 * (self.every or every)
+
+
 class Config(Frozen):
     """`mirrors` are prefixes of addresses and what stands in for each; `records` is where the records are
     kept, a `postgresql://` URL or a file; nothing: a file in the home folder. `store` is where artifacts are
-    kept, a folder or the URL of a store that is known (`rocwright.store`); nothing: the home folder."""
+    kept, a folder or the URL of a store that is known (`rocwright.store`); nothing: the home folder.
+    `notify` are those who are told of changes, `cycle` says when cycles are expected."""
+
+    model_config = _SILENT
 
     mirrors: dict[str, str] = {}
     records: str = ""
     store: str = ""
+    notify: tuple[Destination, ...] = ()
+    cycle: Cycles = Cycles()
+
+    @field_validator("notify")
+    @classmethod
+    def _have_names_of_their_own(cls, notify: tuple[Destination, ...]) -> tuple[Destination, ...]:
+        names = [one.called for one in notify]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"two [[notify]] tables are called {', '.join(twice)}: give each a name")
+        return notify
 
     @field_validator("mirrors")
     @classmethod

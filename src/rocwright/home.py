@@ -113,6 +113,11 @@ class Home(home.Home):
         return self.path / "cycle"
 
     @property
+    def notices(self) -> Path:
+        """What changed, who was told of it, and who is still to be told."""
+        return self.path / "notices.json"
+
+    @property
     def bisects(self) -> Path:
         """Answers of searches that have not ended."""
         return self.path / "bisect"

@@ -7,6 +7,7 @@ import getpass
 import json
 import os
 import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -14,6 +15,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 from tests.making import lock_of, with_sdist
 from tests.tools import tool
@@ -21,6 +23,7 @@ from tests.tools import tool
 from rocwheel.files.atomic import sha256_bytes, write_atomic
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.model import Row, Stack
+from rocwright.cli import cli
 from rocwright.export.containerfile import labels
 from rocwright.export.model import File, Files, Subject
 from rocwright.export.pipeline import VERSIONS
@@ -284,3 +287,27 @@ def test_systemd_takes_the_timer_of_a_folder(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_a_cycle_that_cannot_run_is_told_by_a_unit_of_the_same_export() -> None:
+    """A candidate that failed is no failure of the unit: the cycle tells that itself, once."""
+    stack = next(iter(builtin_catalog().stacks.values()))
+    files = export(lock_of_row(stack, stack.row[0]), builtin_catalog(), "timer")
+    service = files["rocwright-cycle@.service"].text
+    assert "\nOnFailure=rocwright-failed@%i.service\n" in service
+    assert "\nSuccessExitStatus=1\n" in service
+    told = files["rocwright-failed@.service"].text
+    [line] = [one for one in told.splitlines() if one.startswith("ExecStart=")]
+    # systemd makes one $ of two, before the shell sees it
+    words = shlex.split(line.removeprefix("ExecStart=").replace("$$", "$"))
+    done = subprocess.run(
+        ["/bin/sh", "-c", words[2].replace("exec rocwright", "echo"), *words[3:]],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    verb, name, unit = done.stdout.split()
+    assert unit == "rocwright-cycle@%i.service"
+    group = cli.get_command(None, verb)  # type: ignore[arg-type]
+    assert isinstance(group, click.Group)
+    assert name in group.commands

@@ -46,6 +46,7 @@ SECTIONS = {
         "promote": "Promote a row to a channel by hand; show what each channel holds and what the "
         "next one needs.",
         "serve": "Dashboard in a browser: what works, what runs, what broke.",
+        "notify": "Tell people what changed: rows that broke, pass again, were promoted, or need a decision.",
         "report": "Status of every stack, GPU and base, as a table or one self-contained page.",
         "history": "Earlier runs on this machine.",
     },

@@ -16,6 +16,7 @@ from rocwright.cli.common import (
     no_compiler_cache_option,
     no_resume_option,
     project_options,
+    tells_changes,
     the_project,
 )
 
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
 @click.option("--run-id", default="", hidden=True, help="The id under which the run is already on record.")
 @click.option("--origin", default="", hidden=True, help="What started the build, if it was not a person.")
 @json_option
+@tells_changes
 def command(
     asked: Asked,
     jobs: int | None,

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from rocwheel.cli.common import json_option, say
-from rocwright.cli.common import complete
+from rocwright.cli.common import complete, tells_changes
 from rocwright.cli.watch import settings_options
 
 
@@ -21,6 +21,7 @@ from rocwright.cli.watch import settings_options
 )
 @click.option("--write", is_flag=True, help="Replace the lock with it, and put its pins into rocwright.toml.")
 @json_option
+@tells_changes
 def command(
     components: tuple[str, ...],
     take: str | None,

@@ -129,6 +129,20 @@ def arch_option(function: F) -> F:
     )(function)
 
 
+def tells_changes(function: F) -> F:
+    """What the verb changes is told to whom the settings name, however it ends."""
+
+    @wraps(function)
+    def telling(*args: Any, **rest: Any) -> Any:
+        from rocwright.home import Home
+        from rocwright.notify.tell import changes_told
+
+        with changes_told(Home.default(), say):
+            return function(*args, **rest)
+
+    return cast("F", telling)
+
+
 STACK = click.argument("stack", required=False, shell_complete=complete("stack"))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from rocwheel.cli.common import json_option
-from rocwright.cli.common import engine_option, jobs_option
+from rocwright.cli.common import engine_option, jobs_option, tells_changes
 from rocwright.cli.watch import settings_options
 
 
@@ -21,6 +21,7 @@ from rocwright.cli.watch import settings_options
 @jobs_option
 @engine_option
 @json_option
+@tells_changes
 def command(
     take: str | None,
     cool_down: int | None,
@@ -42,6 +43,7 @@ def command(
     from rocwright.cycle.tell import tell
     from rocwright.execution.options import Options
     from rocwright.execution.progress import choose_progress
+    from rocwright.notify.tell import tell_now
     from rocwright.project import project_in
     from rocwright.resolve.files import PROJECT, read_project
     from rocwright.watch.projects import newest, watch_settings
@@ -59,6 +61,7 @@ def command(
             options=Options(jobs=jobs or os.cpu_count() or 1, engine=engine),
             progress=progress,
             bisect=bisect,
+            row_ended=lambda: tell_now(like.home, progress.say),
         )
         told = (look if dry_run else cycle)(folder, asked.rows, like, wheel)
     if as_json:

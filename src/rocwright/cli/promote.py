@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rocwheel.cli.common import json_option, say
+from rocwright.cli.common import tells_changes
 
 if TYPE_CHECKING:
     from rocwright.cycle.stands import ChannelPlace, Stand
@@ -35,6 +36,7 @@ def _channels(context: click.Context, parameter: click.Parameter, incomplete: st
     "--to", "channel", default="", shell_complete=_channels, help="The channel. [default: the next one]"
 )
 @json_option
+@tells_changes
 def command(row: str | None, channel: str, as_json: bool) -> None:
     """Promote the newest lock of ROW that has evidence. Without ROW: what each channel holds, and what the
     newest lock of each row lacks for the next.

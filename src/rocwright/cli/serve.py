@@ -65,20 +65,31 @@ def command(
         return
     from rocwheel.http.limits import LOOPBACK
     from rocwheel.http.server import serve
+    from rocwright.config import config
     from rocwright.home import Home
+    from rocwright.notify.look import hidden
     from rocwright.records.opening import open_records
     from rocwright.web.access import Access, Tokens
     from rocwright.web.app import app
     from rocwright.web.cycling import Cycling
+    from rocwright.web.health import Health
     from rocwright.web.index import Index
     from rocwright.web.queue import Queue
     from rocwright.web.site import Site
+    from rocwright.web.telling import Telling
 
     home = Home.default()
     with open_records(home) as records:
         access = Access(Tokens(home.tokens), open_)
         queue = Queue(records, Path.cwd(), say, engine)
-        site = Site(home=home, records=records, access=access, folder=queue.folder, working=queue.working)
+        site = Site(
+            home=home,
+            records=records,
+            access=access,
+            folder=queue.folder,
+            working=queue.working,
+            hidden=hidden(config()),
+        )
 
         def tell(address: str) -> None:
             say(f"serving the records of {home.path} at {address}")
@@ -87,11 +98,13 @@ def command(
         cycling = Cycling(site.folder, hours, queue.turn, say, engine) if hours else None
         index = Index(site.folder / "rocwright-out", home, say)
         known = ("localhost", *names) if host in LOOPBACK else names
-        works = [one for one in (queue, cycling, index) if one is not None]
+        health = Health(site, cycling)
+        telling = Telling(home, records, health, say)
+        works = [one for one in (queue, cycling, index, telling) if one is not None]
         for one in works:
             one.start()
         try:
-            made = app(site, known, queue, cycling, index)
+            made = app(site, known, queue, cycling, index, health)
             serve(made, host, port, tell, most_clients=MOST_CLIENTS, names=known)
         finally:
             for one in works:

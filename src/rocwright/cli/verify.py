@@ -8,7 +8,7 @@ import click
 from click.core import ParameterSource
 
 from rocwheel.cli.common import json_option, say
-from rocwright.cli.common import Asked, engine_option, project_options, the_project
+from rocwright.cli.common import Asked, engine_option, project_options, tells_changes, the_project
 from rocwright.verify.suites import SIZES, SUITES
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 )
 @click.option("--only", multiple=True, help="With --suite: only operations whose group/name contains this.")
 @json_option
+@tells_changes
 def command(
     asked: Asked,
     engine: str | None,

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from rocwheel.cli.common import json_option, say
-from rocwright.cli.common import complete, complete_gpu
+from rocwright.cli.common import complete, complete_gpu, tells_changes
 
 
 def settings_options(function: click.decorators.FC) -> click.decorators.FC:
@@ -45,6 +45,7 @@ def settings_options(function: click.decorators.FC) -> click.decorators.FC:
 @click.option("--quiet", is_flag=True, help="Print nothing if there is nothing new; for cron.")
 @click.option("--exit-code", "news_counts", is_flag=True, help="Exit with 20 if an update is allowed.")
 @json_option
+@tells_changes
 def command(
     stacks: tuple[str, ...],
     gpu: str | None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Literal
 
 from rocwheel.model import Frozen
@@ -22,8 +23,9 @@ class Culprit(Frozen):
 
 class RowTold(Frozen):
     """How a row ended. `changes` says in lines what the candidate changed, `promoted` to which channels it
-    came, `waits` why not to others, `run` is the run that says the most of it, `why` tells a failure.
-    `silent` are the sources upstream that gave no answer."""
+    came, `waits` why not to others, `run` is the run that says the most of it, `why` tells a failure, and
+    `failure` its class where the candidate could not be tried. `silent` are the sources upstream that gave no
+    answer."""
 
     request: Request
     state: State
@@ -33,6 +35,7 @@ class RowTold(Frozen):
     lock: str = ""
     run: str = ""
     why: str = ""
+    failure: str = ""
     silent: tuple[str, ...] = ()
     culprit: Culprit | None = None
 
@@ -43,12 +46,19 @@ class RowTold(Frozen):
 
 
 class CycleTold(Frozen):
-    """A whole cycle."""
+    """A whole cycle of the project in `folder`."""
 
     id: str
     started: str
     seconds: float
     rows: tuple[RowTold, ...]
+    folder: str = ""
+
+    @property
+    def ended(self) -> str:
+        """When it ended, UTC, ISO 8601."""
+        begun = datetime.fromisoformat(self.started)
+        return (begun + timedelta(seconds=self.seconds)).isoformat(timespec="seconds").replace("+00:00", "Z")
 
     @property
     def ok(self) -> bool:

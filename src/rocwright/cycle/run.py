@@ -46,6 +46,7 @@ class CycleConfig:
     """What a cycle turns with: how candidates are found, how they are built, the channels in order.
 
     `bisect`: what made a candidate fail is looked for. `only_look`: nothing is built, kept or promoted.
+    `row_ended` is called after each row: a whole cycle may take days.
     """
 
     follow: Follow
@@ -54,6 +55,7 @@ class CycleConfig:
     progress: Progress
     bisect: bool = False
     only_look: bool = False
+    row_ended: Callable[[], None] = lambda: None
 
     @property
     def options_of_builds(self) -> Options:
@@ -76,6 +78,7 @@ def cycle(where: Path, rows: Sequence[Request], like: Project, wheel: CycleConfi
     """
     with _alone(where, like.home) as last:
         found = _turned(new_run_id(), [Row.of(one, where, like) for one in rows], wheel)
+        found = found.model_copy(update={"folder": str(where.resolve())})
         write_atomic(last, found.model_dump_json(indent=1) + "\n")
     return found
 
@@ -87,14 +90,25 @@ def _turned(ident: str, rows: Sequence[Row], wheel: CycleConfig) -> CycleTold:
         where = (request.stack, *request.gpu, request.base, request.variant)
         wheel.progress.say(f"cycle: row {number} of {len(rows)}: {', '.join(one for one in where if one)}")
         told.append(RowRun(row, wheel, ident).told())
+        wheel.row_ended()
     seconds = round(time.monotonic() - begun, 1)
     return CycleTold(id=ident, started=started, seconds=seconds, rows=tuple(told))
 
 
 def last_cycle(where: Path, home: Home) -> CycleTold | None:
     """What the last cycle of the project in this folder did; None before the first."""
+    return _read(_place(where, home).with_suffix(".json"))
+
+
+def last_cycles(home: Home) -> list[CycleTold]:
+    """What the last cycle of each project did whose folder is still there."""
+    found = [_read(path) for path in sorted(home.cycles.glob("*.json"))]
+    return [one for one in found if one is not None and one.folder and Path(one.folder).is_dir()]
+
+
+def _read(path: Path) -> CycleTold | None:
     try:
-        return CycleTold.model_validate_json(_place(where, home).with_suffix(".json").read_bytes())
+        return CycleTold.model_validate_json(path.read_bytes())
     except (OSError, ValueError):
         return None
 
@@ -142,7 +156,8 @@ class RowRun:
             if not self.wheel.only_look:
                 self.row.drop_trial()
             why = "\n".join(filter(None, (f"{error.message}: {error.cause}", *error.detail.splitlines()[:2])))
-            return RowTold(request=self.row.request, state="not tried", why=why)
+            kind = error.failure.value
+            return RowTold(request=self.row.request, state="not tried", why=why, failure=kind)
 
     def _told(self) -> RowTold:
         kept, candidate = self.row.lock(self.first), self.row.trying

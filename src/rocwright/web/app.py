@@ -22,14 +22,18 @@ from rocwright.web.actions import Doing
 from rocwright.web.artifacts import Artifacts
 from rocwright.web.cells import Cells
 from rocwright.web.cycling import Cycling
+from rocwright.web.feed import Feed
 from rocwright.web.following import Following
 from rocwright.web.forms import fields
 from rocwright.web.guard import Guard
+from rocwright.web.health import Health
 from rocwright.web.index import Index
 from rocwright.web.live import Live
 from rocwright.web.matrix import Matrix
+from rocwright.web.metrics import Metrics
 from rocwright.web.pages import Pages
 from rocwright.web.queue import Queue
+from rocwright.web.readers import for_readers
 from rocwright.web.site import COOKIE, Site
 from rocwright.web.trends import Trends
 
@@ -47,9 +51,11 @@ def app(
     queue: Queue | None = None,
     cycling: Cycling | None = None,
     index: Index | None = None,
+    health: Health | None = None,
 ) -> ASGIApp:
     """The dashboard of a site, which goes by these names (none: by any); with a queue things are done from
     it, with an index wheels are served."""
+    health = health or Health(site, cycling)
     pages = Pages(site)
     live = Live(pages)
     trends = Trends(pages)
@@ -83,6 +89,9 @@ def app(
             Route("/enter", gate.enter, methods=["GET", "POST"]),
             Route("/leave", gate.leave, methods=["POST"]),
             Route("/static/{name}", _static),
+            Route("/healthz", health.page),
+            Route("/metrics", for_readers(site, Metrics(health).page)),
+            Route("/feed.atom", for_readers(site, Feed(site).page)),
             *more,
         ],
         exception_handlers={HTTPException: gate.told, RocwrightError: gate.failed},

@@ -14,11 +14,11 @@ from rocwheel.errors import RocwrightError
 from rocwright import api
 from rocwright.cycle.run import last_cycle
 from rocwright.cycle.stands import ChannelPlace, stands
+from rocwright.diagnosis.masking import masked
 from rocwright.records.model import Artifact, Cell, Run, Seen, Which
 from rocwright.records.read import Records
 from rocwright.web.artifacts import install_line
 from rocwright.web.failures import broken
-from rocwright.web.log_lines import masked
 from rocwright.web.matrix import highest
 from rocwright.web.pages import PAGE, Pages
 from rocwright.web.proofs import laid_out

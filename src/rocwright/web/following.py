@@ -11,11 +11,11 @@ from starlette.responses import Response
 from rocwright.cycle.model import CycleTold, RowTold
 from rocwright.cycle.row import LOCKS
 from rocwright.cycle.run import last_cycle
+from rocwright.diagnosis.masking import masked
 from rocwright.records.model import Run, Which
 from rocwright.watch.kept import kept
 from rocwright.watch.tell import KEPT
 from rocwright.web.failures import culprit_of
-from rocwright.web.log_lines import masked
 from rocwright.web.pages import Pages
 from rocwright.web.site import asked
 

@@ -6,17 +6,13 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from rocwheel.wheels.index.serve import routes
 from rocwheel.wheels.index.shelf import LEAST_WAIT, Shelf
 from rocwright.home import Home
+from rocwright.web.readers import for_readers
 from rocwright.web.site import Site
-
-ASK = {"www-authenticate": 'Basic realm="rocwright: any name, and a token as the password"'}
 
 
 class Index:
@@ -47,17 +43,6 @@ class Index:
 
     def routes(self, site: Site) -> list[Route]:
         """Its pages and files, for whoever may read."""
-        return [Route(one.path, _guarded(site, one)) for one in routes(self.shelf) if one.path != "/"]
-
-
-def _guarded(site: Site, route: Route) -> Callable[[Request], object]:
-    async def answer(request: Request) -> Response:
-        try:
-            site.need(request, "read")
-        except HTTPException as error:
-            headers = ASK if error.status_code == 401 else {}
-            return PlainTextResponse(f"{error.detail}\n", error.status_code, headers)
-        made: Response = await route.endpoint(request)
-        return made
-
-    return answer
+        return [
+            Route(one.path, for_readers(site, one.endpoint)) for one in routes(self.shelf) if one.path != "/"
+        ]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import re2
+from rocwright.diagnosis.masking import masked
 
 CHUNK = 256 * 1024
 """Bytes of a log that one page, or one message to a client, holds at most."""
@@ -21,10 +21,6 @@ _TERMINAL = re.compile(
 )
 """What moves a terminal's cursor, colours it or sets its title."""
 _STAMP = re.compile(r"^(\d{4}-\d\d-\d\dT(\d\d:\d\d:\d\d)\.\d{3}Z) ")
-# RE2: its time is linear, whatever a log holds
-_SECRET = re2.compile(
-    r"(?i)\b([\w.-]*(?:token|secret|passw(?:or)?d|api[_-]?key|credential)[\w.-]*\s*[=:]\s*)(\S+)|(://[^/\s:@]*:)([^/\s@]+)(@)"
-)
 _PHASE = re.compile(r"^(?:\$ |guard: |sandbox |installing )")
 _ERROR = re.compile(r"(?i)(?:\berror\b|\bfatal\b|FAILED|\bundefined reference\b)")
 _WARNING = re.compile(r"(?i)\bwarning\b")
@@ -49,12 +45,6 @@ class Part:
     size: int
 
 
-def secrets_of_environment() -> tuple[str, ...]:
-    """Values of this process's variables that no page may show."""
-    named = re.compile(r"(?i)token|secret|passw|api_?key|credential")
-    return tuple(value for name, value in os.environ.items() if named.search(name) and len(value) >= 8)
-
-
 def clean_line(text: str, hidden: Iterable[str] = ()) -> Line:
     """A line of a log without terminal codes and secrets; markup is escaped by the template."""
     stamp = _STAMP.match(text)
@@ -65,15 +55,6 @@ def clean_line(text: str, hidden: Iterable[str] = ()) -> Line:
     kind = "phase" if _PHASE.match(rest) else ""
     kind = kind or ("error" if _ERROR.search(rest) else "warning" if _WARNING.search(rest) else "")
     return Line(stamp[2] if stamp else "", rest, kind)
-
-
-def masked(text: str, hidden: Iterable[str]) -> str:
-    """The text without the values `hidden`, and without what a variable or an address calls a secret."""
-    for value in hidden:
-        text = text.replace(value, "***")
-    if _SECRET.search(text):
-        text = _SECRET.sub(lambda m: f"{m[1]}***" if m[1] else f"{m[3]}***{m[5]}", text)
-    return text
 
 
 def read_part(path: Path, start: int, hidden: Iterable[str] = (), most: int = CHUNK) -> Part:

@@ -15,10 +15,10 @@ from starlette.responses import Response
 from rocwheel.errors import RocwrightError
 from rocwheel.files.atomic import sha256_bytes
 from rocwright.cycle.run import last_cycle
+from rocwright.diagnosis.masking import masked
 from rocwright.records.model import Cell
 from rocwright.web.cycling import Cycling
 from rocwright.web.failures import BROKEN, Begin, broken
-from rocwright.web.log_lines import masked
 from rocwright.web.render import render
 from rocwright.web.running import Now
 from rocwright.web.site import Site, asked

@@ -13,13 +13,14 @@ from starlette.responses import Response
 
 from rocwheel.units import duration, size
 from rocwright.catalog.issue import Issue, the_issues
+from rocwright.diagnosis.masking import masked
 from rocwright.records.model import Run, Sample, StepRun, Which
 from rocwright.resolve.files import LOCK, lock_text
 from rocwright.resolve.model import Lock
 from rocwright.web.charts import Chart, chart
 from rocwright.web.eta import going, in_a_word
 from rocwright.web.graph import graph, look_of
-from rocwright.web.log_lines import CHUNK, Part, masked, phases, read_part
+from rocwright.web.log_lines import CHUNK, Part, phases, read_part
 from rocwright.web.render import render
 from rocwright.web.site import Site, asked, number
 

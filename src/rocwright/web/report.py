@@ -8,11 +8,13 @@ from importlib.resources import files
 from markupsafe import Markup
 
 from rocwright import __version__
+from rocwright.config import config
 from rocwright.cycle.channels import channels
+from rocwright.diagnosis.masking import masked
+from rocwright.notify.look import hidden
 from rocwright.records.model import now
 from rocwright.records.read import Records
 from rocwright.web.failures import BROKEN, broken
-from rocwright.web.log_lines import masked, secrets_of_environment
 from rocwright.web.matrix import by_stack, highest
 from rocwright.web.render import render
 
@@ -31,7 +33,7 @@ def report(records: Records, stack: str = "") -> str:
         count=len(cells),
         bad=sum(one.outcome in BROKEN for one in cells),
         broken=broken(records, cells),
-        mask=partial(masked, hidden=secrets_of_environment()),
+        mask=partial(masked, hidden=hidden(config())),
         highest=partial(highest, [one.name for one in channels()]),
         promotions=records.promotions(stack=stack, limit=200),
     )

@@ -16,13 +16,13 @@ from starlette.requests import Request
 
 from rocwheel.errors import InputError
 from rocwright.cycle.channels import channels, channels_in
+from rocwright.diagnosis.masking import secrets_of_environment
 from rocwright.home import Home
 from rocwright.records.read import Records
 from rocwright.resolve.files import PROJECT, read_project
 from rocwright.resolve.settings import Channel, ProjectFile
 from rocwright.web.access import Access, Scope, Session
 from rocwright.web.forms import fields
-from rocwright.web.log_lines import secrets_of_environment
 
 T = TypeVar("T")
 

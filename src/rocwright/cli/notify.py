@@ -1,0 +1,163 @@
+"""`rocwright notify`: who is told of what changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rocwheel.cli.common import json_option, say
+
+if TYPE_CHECKING:
+    from rocwright.config import Config, Destination
+    from rocwright.notify.model import Told
+
+
+def _names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    from rocwright.config import config
+
+    return [one.called for one in config().notify if one.called.startswith(incomplete)]
+
+
+@click.group("notify")
+def command() -> None:
+    """Tell people when a row breaks, passes again, is promoted, or needs a decision.
+
+    Who is told of what stands in config.toml; builds and cycles tell by themselves.
+    """
+
+
+@command.command("test")
+@click.argument("name", required=False, shell_complete=_names)
+@json_option
+def test(name: str | None, as_json: bool) -> None:
+    """Send a test message to every destination, or to NAME alone."""
+    import platform
+
+    from rocwheel.cli.tell import print_json
+    from rocwheel.errors import NetworkError
+    from rocwright.config import config, config_file
+    from rocwright.notify.deliver import message
+
+    settings = config()
+    text = f"This is a test from {platform.node()}: messages of rocwright arrive here."
+    told = {
+        one.called: message(one, one.called, "rocwright: a test", text) for one in _chosen(settings, name)
+    }
+    if as_json:
+        print_json([{"name": name, "ok": not why, "why": why} for name, why in told.items()])
+    else:
+        for name, why in told.items():
+            click.echo(f"{name}: {f'not delivered: {why}' if why else 'delivered'}")
+    bad = [name for name, why in told.items() if why]
+    if bad:
+        raise NetworkError(
+            f"the test message did not reach {', '.join(bad)}",
+            cause="; ".join(f"{name}: {told[name]}" for name in bad),
+            next_step=f"check its URL in {config_file()}, then: rocwright notify test {bad[0]}",
+        )
+
+
+def _chosen(settings: Config, name: str | None) -> tuple[Destination, ...]:
+    """The destinations meant. Raises InputError where there is none, or none of that name."""
+    from rocwheel.errors import InputError
+    from rocwright.config import config_file
+
+    names = [one.called for one in settings.notify]
+    if not names:
+        raise InputError(
+            "nobody is to be told of anything",
+            cause=f"{config_file()} has no [[notify]] table",
+            next_step="add one: docs/notify.md shows how",
+        )
+    if name is not None and name not in names:
+        raise InputError(
+            f"there is no destination {name}",
+            cause=f"there are {', '.join(names)}",
+            next_step=f"rocwright notify test {names[0]}",
+        )
+    return tuple(one for one in settings.notify if name in (None, one.called))
+
+
+@command.command("status")
+@json_option
+def status(as_json: bool) -> None:
+    """What each destination was told last, and what waits for it."""
+    from rocwheel.cli.tell import print_json, print_table
+    from rocwright.config import config, config_file
+    from rocwright.home import Home
+    from rocwright.notify.ledger import read
+    from rocwright.notify.model import Ledger, Told
+
+    settings, known = config(), read(Home.default()) or Ledger(since="")
+    told = {one.called: known.told.get(one.called, Told()) for one in settings.notify}
+    if as_json:
+        print_json(
+            {
+                "since": known.since,
+                "destinations": [
+                    {"on": one.on, "rows": one.rows, "channels": one.channels}
+                    | {"name": one.called}
+                    | told[one.called].model_dump(mode="json")
+                    for one in settings.notify
+                ],
+                "ping": known.ping.model_dump(mode="json", include={"last_at", "tries", "error", "again"})
+                if settings.cycle.ping
+                else None,
+                "changes": [one.model_dump(mode="json") for one in known.changes],
+            }
+        )
+        return
+    if not settings.notify:
+        click.echo(f"nobody is told: {config_file()} has no [[notify]] table")
+    else:
+        rows = [_row(one, told[one.called]) for one in settings.notify]
+        print_table(("name", "on", "told last", "waiting"), rows)
+    if settings.cycle.ping:
+        click.echo(f"\n[cycle.ping]: last at {known.ping.last_at or 'never'}{_why(known.ping)}")
+
+
+def _row(one: Destination, told: Told) -> tuple[str, ...]:
+    from rocwright.config import KINDS
+
+    last = f"{told.last_at}  {told.last.headline}" if told.last else "nothing yet"
+    waits = f"{len(told.waiting)}{_why(told)}" if told.waiting else "nothing"
+    return one.called, "all" if set(one.on) == {*KINDS} else ", ".join(one.on), last, waits
+
+
+def _why(told: Told) -> str:
+    return f": {told.error}; tried again after {told.again}" if told.error else ""
+
+
+@command.command("now")
+def now() -> None:
+    """Look for changes and deliver what waits, as every build and cycle does at its end."""
+    from rocwright.config import config
+    from rocwright.home import Home
+    from rocwright.notify.look import Order, look
+    from rocwright.notify.tell import untold
+
+    home = Home.default()
+    look(home, config(), Order())
+    for line in untold(home):
+        say(line)
+
+
+@command.command("failed")
+@click.argument("what")
+def failed(what: str) -> None:
+    """Tell that WHAT failed outside of rocwright: for OnFailure= of a systemd unit.
+
+    It is told once, until a cycle of this folder ends again.
+    """
+    from rocwright.config import config
+    from rocwright.home import Home
+    from rocwright.notify.look import add
+    from rocwright.notify.tell import untold
+    from rocwright.notify.unit import failure_of
+
+    home = Home.default()
+    add(home, config(), "needs-person", failure_of(what, Path.cwd()))
+    for line in untold(home):
+        say(line)

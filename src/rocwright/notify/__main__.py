@@ -1,0 +1,23 @@
+"""A look in a process of its own, which goes on whatever becomes of the command that asked for it."""
+
+from __future__ import annotations
+
+import sys
+
+from rocwheel.errors import RocwrightError
+from rocwright.config import config
+from rocwright.home import Home
+from rocwright.notify.look import Order, look
+
+
+def main(order: str) -> bool:
+    """Look once, as the order (JSON) says; False where that could not be done."""
+    try:
+        look(Home.default(), config(), Order.model_validate_json(order))
+    except (RocwrightError, OSError):
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(0 if main(sys.argv[1]) else 1)
