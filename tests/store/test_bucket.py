@@ -121,3 +121,10 @@ def test_two_machines_share_a_store_on_an_s3_server_and_on_a_static_host(
             store = third.behind(Bucket(url), lab.key)
             assert store.record(made.key)
             assert store.bring(made.key)
+
+
+def test_a_folder_that_is_not_there_is_empty_and_is_not_made_by_looking(tmp_path: Path) -> None:
+    bucket = Bucket((tmp_path / "nothing").as_uri())
+    assert (bucket.get("a", 1), bucket.size("a"), [*bucket.list("a")]) == (None, None, [])
+    bucket.remove("a")
+    assert not (tmp_path / "nothing").exists()

@@ -49,13 +49,23 @@ def push(
             next_step="rocwright attest key makes one",
         )
     store = project.store if project is not None else store_of(Home.default())
+    if project is None:
+        keys = [one.key for one in store.records() if one.key != one.content_key]
+    else:
+        locked = locked or lock(project, network=False, say=say)
+        steps = [one.step for one in plan(project, locked)]
+        keys = [one.key for one in steps if one.kind in ("run", "image") and store.record(one.key)]
+    if not keys:
+        raise InputError(
+            f"nothing of {project.request.stack} is built here" if project else "nothing is built here",
+            cause="the store has no record of its steps",
+            next_step="rocwright build first",
+        )
     pusher = Pusher(store, Bucket(to), signer_of(private), lambda sent: say(f"  sent {size(sent)}"))
     pusher.open(name or to.rstrip("/").rpartition("/")[2] or "store")
-    if project is None:
-        return pusher.records(one.key for one in store.records() if one.key != one.content_key)
-    locked = locked or lock(project, network=False, say=say)
-    steps = [one.step for one in plan(project, locked)]
-    done = pusher.records(one.key for one in steps if one.kind in ("run", "image"))
+    done = pusher.records(keys)
+    if project is None or locked is None:
+        return done
     # a lock that leaves something open gives nobody the keys of what was built
     if not locked.pending and done.records + done.there:
         done.locks = int(pusher.lock(project.request.digest, lock_text(locked)))

@@ -167,11 +167,26 @@ def _named(called: str, pems: list[str], trust: Trust) -> list[TrustedKey]:
 
 
 def _confirm(what: str, keys: list[TrustedKey], *, yes: bool) -> None:
+    import sys
+
+    from rocwheel.errors import InputError
     from rocwright.signing.keys import fingerprint
 
     say(f"{what} has {'1 key' if len(keys) == 1 else f'{len(keys)} keys'}:")
     for one in keys:
         say(f"  {one.name}: {fingerprint(one.pem.encode())}")
-    if not yes and not click.confirm("Take builds that these signed?", err=True):
+    if yes:
+        return
+    try:
+        agreed = click.confirm("Take builds that these signed?", err=True)
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise
+        raise InputError(
+            "there is nobody to ask whether these keys are trusted",
+            cause="standard input has no answer",
+            next_step="compare the fingerprints, then run it with --yes",
+        ) from None
+    if not agreed:
         say("nothing was changed")
         raise SystemExit(1)

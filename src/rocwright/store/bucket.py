@@ -74,18 +74,15 @@ class Bucket:
             )
         self.url = plain_url(url)
         self.writable = parts.scheme not in READ_ONLY
-        self._store = self._opened(url, parts)
+        self._folder = Path(parts.path) if parts.scheme == "file" else None
+        self._store = self._opened(url, parts) if self._folder is None else None
 
     def __str__(self) -> str:
         return self.url
 
     def _opened(self, url: str, parts: SplitResult) -> ObjectStore:
-        from obstore.store import LocalStore, from_url
+        from obstore.store import from_url
 
-        if parts.scheme == "file":
-            folder = Path(parts.path)
-            folder.mkdir(parents=True, exist_ok=True)
-            return LocalStore(folder)
         client: Any = {
             "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
             "timeout": timedelta(seconds=SECONDS),
@@ -99,6 +96,22 @@ class Bucket:
         tries: Any = {"max_retries": TRIES, "retry_timeout": timedelta(seconds=2 * SECONDS)}
         with self._told("open it"):
             return from_url(url, client_options=client, retry_config=tries)
+
+    def _objects(self, *, make: bool = False) -> ObjectStore:
+        """What the library calls it. A folder is made when something is to be put into it, and not before.
+
+        Raises KeyError for a folder that is not there.
+        """
+        if self._store is None:
+            from obstore.store import LocalStore
+
+            assert self._folder is not None
+            if make:
+                self._folder.mkdir(parents=True, exist_ok=True)
+            elif not self._folder.is_dir():
+                raise KeyError(str(self._folder))
+            self._store = LocalStore(self._folder)
+        return self._store
 
     # reading
 
@@ -126,10 +139,10 @@ class Bucket:
         with self._told(f"read {name}"):
             options: Any = {"range": {"offset": begin}} if begin else None
             try:
-                found = obstore.get(self._store, name, options=options)
+                found = obstore.get(self._objects(), name, options=options)
             except NotSupportedError:
                 # a plain web server that knows no ranges: what is there already comes again
-                found = obstore.get(self._store, name)
+                found = obstore.get(self._objects(), name)
             else:
                 begin = 0
             for chunk in found.stream(min_chunk_size=CHUNK):
@@ -142,7 +155,7 @@ class Bucket:
 
         try:
             with self._told(f"look at {name}"):
-                return int(obstore.head(self._store, name)["size"])
+                return int(obstore.head(self._objects(), name)["size"])
         except KeyError:
             return None
 
@@ -150,8 +163,8 @@ class Bucket:
         """Every object in a folder, at any depth."""
         import obstore
 
-        with self._told(f"list {folder}"):
-            for some in obstore.list(self._store, f"{folder}/"):
+        with self._told(f"list {folder}"), contextlib.suppress(KeyError):
+            for some in obstore.list(self._objects(), f"{folder}/"):
                 for one in some:
                     yield Found(one["path"], one["size"], one["last_modified"].timestamp())
 
@@ -168,9 +181,9 @@ class Bucket:
                 if isinstance(data, Path) and data.stat().st_size > PART:
                     if self.size(name) == data.stat().st_size:
                         return False
-                    obstore.put(self._store, name, data, chunk_size=PART, max_concurrency=4)
+                    obstore.put(self._objects(make=True), name, data, chunk_size=PART, max_concurrency=4)
                     return True
-                obstore.put(self._store, name, data, mode="create")
+                obstore.put(self._objects(make=True), name, data, mode="create")
         except (AlreadyExistsError, PreconditionError):
             return False
         return True
@@ -180,14 +193,14 @@ class Bucket:
         import obstore
 
         with self._told(f"write {name}"):
-            obstore.put(self._store, name, data)
+            obstore.put(self._objects(make=True), name, data)
 
     def remove(self, name: str) -> None:
         """Remove an object, if it is there."""
         import obstore
 
         with self._told(f"remove {name}"), contextlib.suppress(KeyError, FileNotFoundError):
-            obstore.delete(self._store, name)
+            obstore.delete(self._objects(), name)
 
     def check_writable(self, random: Callable[[int], str] = secrets.token_hex) -> None:
         """Raise InputError where nothing can be written, or where a second put would overwrite the first."""
@@ -218,7 +231,7 @@ class Bucket:
 
         try:
             yield
-        except (exceptions.AlreadyExistsError, exceptions.PreconditionError, RocwrightError):
+        except (exceptions.AlreadyExistsError, exceptions.PreconditionError, RocwrightError, KeyError):
             raise
         except (exceptions.NotFoundError, FileNotFoundError):
             raise KeyError(what) from None

@@ -102,6 +102,7 @@ class Trust(Frozen):
     def _known(self, name: str, *, keys_only: bool = False) -> None:
         names = [one.name for one in self.key] + ([] if keys_only else [one.name for one in self.store])
         if name not in names:
+            names = list(dict.fromkeys(names))
             raise InputError(
                 f"nothing that is trusted is called {name}",
                 cause=f"there are {', '.join(names)}" if names else "nothing is trusted yet",
