@@ -98,6 +98,9 @@ class BucketStore:
         except UnknownRecordError as error:
             raise InputError(f"the record of {key[:12]} has schema {error.schema}") from error
 
+    def records_of(self, keys: Sequence[str]) -> Mapping[str, Record | None]:
+        return {key: self.record(key) for key in keys}
+
     def was_damaged(self, key: str) -> bool:
         return key in self._damaged
 

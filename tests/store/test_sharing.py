@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.store.sharers import Machine
+from tests.store.sharers import Machine, other
 
 from rocwheel.errors import NetworkError, OutOfDiskError
 from rocwright.store.bucket import Bucket
@@ -392,3 +393,21 @@ def test_words_of_strangers_do_not_reach_the_terminal_as_they_are(
     assert "\x1b" not in mine.said[0]
     overwrite(bucket, "format.json", b'{"schema": 1, "name": "a\\u001b[2Jb/../c"}')
     assert read_mark(bucket) == "a-2Jb-..-c"
+
+
+def test_records_are_asked_for_at_the_same_time(
+    bucket: Bucket, lab: Machine, mine: Machine, made: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan has some thirty steps, and each answer may take a tenth of a second."""
+    meet = threading.Barrier(4, timeout=20)
+    get = bucket.get
+
+    def slow(name: str, most: int) -> bytes | None:
+        meet.wait()
+        return get(name, most)
+
+    monkeypatch.setattr(bucket, "get", slow)
+    others = [other(name) for name in ("a", "b", "c")]
+    found = mine.behind(bucket, lab.key).records_of([*others, made.key])
+    assert [*found] == [*others, made.key]
+    assert [record is not None for record in found.values()] == [False, False, False, True]

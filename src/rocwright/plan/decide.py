@@ -41,7 +41,7 @@ def decide(
     """
     by_key = {step.key: step for step in plan.steps}
     names = {step.name: key for key, step in by_key.items()}
-    records = {key: store.record(key) for key in by_key}
+    records = store.records_of(tuple(by_key))
     cached = {key for key, record in records.items() if _in_store(store, record)}
     must: set[str] = set()
     waiting = [names[name] for name in wanted or plan.artifacts]

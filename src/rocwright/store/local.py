@@ -197,6 +197,9 @@ class LocalStore:
                 subject=key,
             ) from error
 
+    def records_of(self, keys: Sequence[str]) -> Mapping[str, Record | None]:
+        return {key: self.record(key) for key in keys}
+
     def move_aside(self, key: str) -> None:
         """Put a damaged record where nobody takes it for one."""
         self._moved_aside.add(key)

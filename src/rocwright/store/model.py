@@ -206,6 +206,10 @@ class Store(Protocol):
         """
         ...
 
+    def records_of(self, keys: Sequence[str]) -> Mapping[str, Record | None]:
+        """`record` of each of these keys; where others are asked, of several at once. Raises as it does."""
+        ...
+
     def was_damaged(self, key: str) -> bool:
         """Whether the record of that key was found damaged, and moved aside, when it was asked for here."""
         ...

@@ -19,6 +19,9 @@ from rocwright.store.model import Maintenance, Output, Record
 from rocwright.store.shared import SharedStore
 from rocwright.store.signed import Word
 
+ASKED_AT_ONCE = 8
+"""Records that are asked for at the same time: each is a way to another machine and back."""
+
 
 class SharingStore:
     """The `Store` of a folder, and behind it shared stores in their order.
@@ -51,6 +54,10 @@ class SharingStore:
             return kept
         offered = self._offer(key)
         return offered[1] if offered is not None else kept
+
+    def records_of(self, keys: Sequence[str]) -> Mapping[str, Record | None]:
+        with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
+            return dict(zip(keys, pool.map(self.record, keys), strict=True))
 
     def _offer(self, key: str) -> tuple[SharedStore, Record] | None:
         if key not in self._offered:
