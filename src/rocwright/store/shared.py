@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from rocwheel.errors import NetworkError, RocwrightError
 from rocwright.store.bucket import Bucket
@@ -93,13 +94,13 @@ class SharedStore:
 
     def step(self, key: str) -> bytes | None:
         """The definition of a step, unchecked."""
-        return self._asked(lambda: self.bucket.get(step_name(key), LARGEST))
+        return self._asked(partial(self.bucket.get, step_name(key), LARGEST))
 
     def _words(self, what: What, name: str) -> Iterator[tuple[TrustedKey, Word]]:
         """The words of all trusted signers that count."""
         for one in self.keys:
             path = word_name(what, name, one.keyid)
-            data = self._asked(lambda path=path: self.bucket.get(path, LARGEST))  # type: ignore[misc]
+            data = self._asked(partial(self.bucket.get, path, LARGEST))
             if data is None:
                 continue
             try:

@@ -62,10 +62,12 @@ class SharingStore:
     def _offer(self, key: str) -> tuple[SharedStore, Record] | None:
         if key not in self._offered:
             found = ((one, one.record(key)) for one in self.shared)
-            first = next(((one, record) for one, record in found if record is not None), None)
-            self._offered[key] = first
-            for output in first[1].outputs if first is not None else ():
-                self._files.setdefault(output.sha256, (first[0], output))  # type: ignore[index]
+            offer = next(((one, record) for one, record in found if record is not None), None)
+            if offer is not None:
+                shared, record = offer
+                for output in record.outputs:
+                    self._files.setdefault(output.sha256, (shared, output))
+            self._offered[key] = offer
         return self._offered[key]
 
     def has(self, sha256: str, size: int | None = None) -> bool:
