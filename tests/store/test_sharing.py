@@ -17,7 +17,7 @@ from rocwright.store.model import Record
 from rocwright.store.origins import untrusted
 from rocwright.store.push import read_mark
 from rocwright.store.seal import seal
-from rocwright.store.shared import blob_name, word_name
+from rocwright.store.shared import blob_name, step_name, word_name
 from rocwright.store.signed import Said, envelope_of
 from rocwright.store.trust import Trust
 
@@ -257,7 +257,9 @@ def test_different_bytes_of_two_owners_are_told_and_neither_is_taken(
 
 def test_a_store_that_does_not_answer_is_told_once_and_asked_no_more(mine: Machine, lab: Machine) -> None:
     store = mine.behind(Bucket("http://127.0.0.1:1"), lab.key)
-    assert [store.record(lab.make(name.encode(), name).key) for name in "abc"] == [None] * 3
+    keys = [lab.make(name.encode(), name).key for name in "abcdefgh"]
+    assert [*store.records_of(keys).values()] == [None] * 8
+    assert [store.record(key) for key in keys] == [None] * 8
     assert len(mine.said) == 1
     assert "did not answer" in mine.said[0]
 
@@ -411,3 +413,26 @@ def test_records_are_asked_for_at_the_same_time(
     found = mine.behind(bucket, lab.key).records_of([*others, made.key])
     assert [*found] == [*others, made.key]
     assert [record is not None for record in found.values()] == [False, False, False, True]
+
+
+@pytest.mark.parametrize("definition", [b"{}", b"no JSON", b'{"name": "x", "component": "x"}'])
+def test_a_definition_that_is_not_of_its_step_is_left_out(
+    bucket: Bucket, lab: Machine, mine: Machine, made: Record, definition: bytes
+) -> None:
+    overwrite(bucket, step_name(made.key), definition)
+    store = mine.behind(bucket, lab.key)
+    assert store.record(made.key)
+    assert store.bring(made.key)
+    assert mine.store.step(made.key) is None
+
+
+def test_the_definition_of_another_step_is_left_out(
+    bucket: Bucket, lab: Machine, mine: Machine, made: Record
+) -> None:
+    definition = lab.store.step(lab.make(name="another").key)
+    assert definition is not None
+    overwrite(bucket, step_name(made.key), definition)
+    store = mine.behind(bucket, lab.key)
+    assert store.record(made.key)
+    assert store.bring(made.key)
+    assert mine.store.step(made.key) is None

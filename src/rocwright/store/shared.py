@@ -12,7 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from pydantic import ValidationError
+
 from rocwheel.errors import NetworkError, RocwrightError
+from rocwright.model.steps import Step
 from rocwright.store.bucket import Bucket
 from rocwright.store.model import Origin, Record, is_key
 from rocwright.store.seal import DamagedRecordError, UnknownRecordError, unseal
@@ -93,8 +96,12 @@ class SharedStore:
         return self.bucket.chunks(blob_name(sha256), begin)
 
     def step(self, key: str) -> bytes | None:
-        """The definition of a step, unchecked."""
-        return self._asked(partial(self.bucket.get, step_name(key), LARGEST))
+        """The definition of a step; None also for one that does not give its key."""
+        data = self._asked(partial(self.bucket.get, step_name(key), LARGEST))
+        try:
+            return data if data is not None and Step.model_validate_json(data).key == key else None
+        except ValidationError:
+            return None
 
     def _words(self, what: What, name: str) -> Iterator[tuple[TrustedKey, Word]]:
         """The words of all trusted signers that count."""
@@ -127,8 +134,10 @@ class SharedStore:
         try:
             return ask()
         except RocwrightError as error:
-            self.silent = isinstance(error, NetworkError)
-            self.say(f"{self.name}: {error.message} ({error.cause})")
+            # of several that were asked for at once, the first tells
+            told, self.silent = self.silent, self.silent or isinstance(error, NetworkError)
+            if not told:
+                self.say(f"{self.name}: {error.message} ({error.cause})")
             return None
 
     def say(self, text: str) -> None:
