@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from samples.project import make_sources, open_project, put_roots
+from tests.making import record_of
 from tests.store.servers import static_host
 from tests.store.sharers import Machine
 
@@ -17,10 +18,14 @@ from rocwright import api
 from rocwright.config import store_of, trust_file
 from rocwright.flow import current_lock
 from rocwright.home import Home
+from rocwright.model.steps import FetchAction, Step
 from rocwright.resolve.files import lock_text
 from rocwright.signing.keys import fingerprint
 from rocwright.store.bucket import Bucket
+from rocwright.store.local import LocalStore
+from rocwright.store.model import Output
 from rocwright.store.push import Pusher
+from rocwright.store.shared import blob_name
 from rocwright.store.sharing import SharingStore
 from rocwright.store.trust import Trust, TrustedStore, read_trust, write_trust
 
@@ -98,6 +103,23 @@ def test_nothing_is_pushed_without_a_key_and_nothing_that_was_not_built(
     assert "rocwright build first" in told.stderr
     assert not (tmp_path / "shared").exists(), "no store was made for nothing"
     assert "no trusted store has any of it" in rocwright("store", "pull", *words[2:5]).stdout
+
+
+def test_all_that_was_built_here_can_be_pushed_without_a_project(
+    rocwright: Command, home: Home, tmp_path: Path
+) -> None:
+    (tmp_path / "made").write_bytes(b"what was built")
+    store = LocalStore(home.store)
+    sha256, size = store.put_file(tmp_path / "made")
+    step = Step(name="engine", component="engine", action=FetchAction(pending="engine"))
+    output = Output(name="out", filename="made", sha256=sha256, size=size)
+    # by the key over its inputs' digests, as of a step that has inputs
+    store.put_record(record_of(step, output).model_copy(update={"content_key": "c" * 64}))
+    assert rocwright("attest", "key").returncode == 0
+    url = (tmp_path / "shared").as_uri()
+    told = rocwright("store", "push", "--all", "--to", url, "--json")
+    assert json.loads(told.stdout)["records"] == 1, told.stderr
+    assert Bucket(url).get(blob_name(sha256), 100) == b"what was built"
 
 
 def test_an_empty_home_takes_lock_and_artifacts_from_a_trusted_store_and_runs_no_step(
