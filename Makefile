@@ -85,12 +85,14 @@ dist: .venv/ready
 	@tools/prepare build
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "installing rocwright into .venv"
-	@$(BIN)/python -m pip install -q --require-hashes -r requirements/dev.txt
+	@$(BIN)/python -m pip install -q --no-deps --require-hashes -r requirements/dev.txt
 	@$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e packages/rocwheel -e .
+	@$(BIN)/python -m pip check
 	@touch $@
 
 .venv/docs: .venv/ready requirements/docs.txt
-	@$(BIN)/python -m pip install -q --require-hashes -r requirements/docs.txt
+	@$(BIN)/python -m pip install -q --no-deps --require-hashes -r requirements/docs.txt
+	@$(BIN)/python -m pip check
 	@touch $@
 
 clean:

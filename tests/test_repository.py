@@ -124,6 +124,14 @@ def test_the_hooks_before_a_commit_are_what_lint_runs() -> None:
     assert hooked == linted
 
 
+def test_what_is_pinned_is_installed_as_it_is() -> None:
+    """An installer that resolves a pinned file again can want a release that is newer than the file."""
+    installs = [line for line in (ROOT / "Makefile").read_text().splitlines() if " -r requirements/" in line]
+    assert len(installs) == 2
+    for line in installs:
+        assert {"--no-deps", "--require-hashes"} <= set(line.split())
+
+
 def test_dependencies_are_kept_fresh_where_they_are_pinned() -> None:
     told = loaded(GITHUB / "dependabot.yml")
     assert told["version"] == 2
