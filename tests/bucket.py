@@ -138,6 +138,9 @@ class BucketStore:
     def bring(self, key: str, on_bytes: Callable[[int], None] = lambda count: None) -> bool:
         return True
 
+    def lend(self, key: str) -> bool:
+        return True
+
     def offered_lock(self, name: str) -> None:
         return None
 
@@ -153,6 +156,9 @@ class BucketStore:
 
     def lock(self, name: str) -> AbstractContextManager[object]:
         return self._locks[name]
+
+    def abandon(self, key: str) -> None:
+        pass
 
     @contextlib.contextmanager
     def holding(self, steps: Mapping[str, str], on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:

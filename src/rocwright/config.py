@@ -100,11 +100,20 @@ class Cycles(Frozen):
         return self.overdue or 2 * (self.every or every)
 
 
+class Farm(Frozen):
+    """`[farm]`: the address of the coordinator (`tls://host:8786`; nothing: each build has its own, on this
+    machine), and the folder of the certificates that its machines share."""
+
+    scheduler: str = Field(default="", pattern=r"^((tcp|tls)://\S+)?$")
+    certificates: str = ""
+
+
 class Config(Frozen):
     """`mirrors` are prefixes of addresses and what stands in for each; `records` is where the records are
     kept, a `postgresql://` URL or a file; nothing: a file in the home folder. `store` is where artifacts are
     kept, a folder or the URL of a store that is known (`rocwright.store`); nothing: the home folder.
-    `notify` are those who are told of changes, `cycle` says when cycles are expected."""
+    `notify` are those who are told of changes, `cycle` says when cycles are expected, `farm`
+    where other machines run steps."""
 
     model_config = _SILENT
 
@@ -113,6 +122,7 @@ class Config(Frozen):
     store: str = ""
     notify: tuple[Destination, ...] = ()
     cycle: Cycles = Cycles()
+    farm: Farm = Farm()
 
     @field_validator("notify")
     @classmethod
@@ -147,11 +157,6 @@ def config() -> Config:
     return parse(Config, read_toml(path), path) if path.exists() else Config()
 
 
-def trust_file() -> Path:
-    """Where it stands whose builds are taken for one's own: beside `config.toml`."""
-    return config_file().with_name("trust.toml")
-
-
 def store_of(home: Home) -> Store:
     """The store that goes with a home folder: the one that the settings of this machine name, else its own,
     and behind it the shared stores that are trusted.
@@ -160,6 +165,7 @@ def store_of(home: Home) -> Store:
     nothing behind it. Raises InputError for a URL of a scheme that no store has.
     """
     from rocwright.store import open_store
+    from rocwright.store.trust import trust_file
 
     if home != home.default():
         return open_store(home.store)

@@ -249,7 +249,7 @@ def _build(
     outcome: Outcome,
 ) -> Run:
     for _ in range(ROUNDS):
-        plan, decisions = _planned_here(project, locked, progress)
+        plan, decisions = _planned_here(project, locked, progress, here=options.executor == LOCAL)
         if not any(one.state is State.RUN for one in decisions):
             outcome.failures = []
             break
@@ -280,28 +280,34 @@ def _build(
     return under_way.ended("built", cached, artifacts=_made(project, plan) if under_way.on_record else ())
 
 
-def _planned_here(project: Project, locked: Lock, progress: Progress) -> tuple[Plan, list[Decision]]:
-    """The plan and its decisions, once all that others built and that it needs is on this machine."""
+def _planned_here(
+    project: Project, locked: Lock, progress: Progress, *, here: bool
+) -> tuple[Plan, list[Decision]]:
+    """The plan and its decisions, once all that is built and that it needs is where steps run: `here`, or
+    where other machines find it."""
     while True:
         plan, decisions = planned(project, locked)
         # what could not be had is not offered again, so that each round asks for less
-        if _brought(project, plan, decisions, progress):
+        if _brought(project, plan, decisions, progress, here=here):
             return plan, decisions
 
 
-def _brought(project: Project, plan: Plan, decisions: list[Decision], progress: Progress) -> bool:
-    """Have here what others built: the artifacts, and what steps that run need. Whether all of it came."""
+def _brought(
+    project: Project, plan: Plan, decisions: list[Decision], progress: Progress, *, here: bool
+) -> bool:
+    """Have what others built: the artifacts here, and what steps that run need where they find it. Whether
+    all of it came."""
     states = {one.step.key: one for one in decisions}
-    needed = [one.step.key for one in decisions if one.step.name in plan.artifacts]
-    needed += [item.key for one in decisions if one.state is State.RUN for item in one.step.inputs]
+    needed = {item.key: here for one in decisions if one.state is State.RUN for item in one.step.inputs}
+    needed |= {one.step.key: True for one in decisions if one.step.name in plan.artifacts}
     whole = True
-    for key in dict.fromkeys(needed):
+    for key, comes in needed.items():
         one = states[key]
         if one.state is not State.CACHED:
             continue
         if one.reasons:
             progress.say(f"  {one.step.name}: {one.reasons[0]}")
-        whole = project.store.bring(key) and whole
+        whole = (project.store.bring(key) if comes else project.store.lend(key)) and whole
     return whole
 
 

@@ -15,7 +15,7 @@ from tests.store.servers import static_host
 from tests.store.sharers import Machine
 
 from rocwright import api
-from rocwright.config import store_of, trust_file
+from rocwright.config import store_of
 from rocwright.flow import current_lock
 from rocwright.home import Home
 from rocwright.model.steps import FetchAction, Step
@@ -27,7 +27,7 @@ from rocwright.store.model import Output
 from rocwright.store.push import Pusher
 from rocwright.store.shared import blob_name
 from rocwright.store.sharing import SharingStore
-from rocwright.store.trust import Trust, TrustedStore, read_trust, write_trust
+from rocwright.store.trust import Trust, TrustedStore, read_trust, trust_file, write_trust
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 

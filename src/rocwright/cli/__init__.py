@@ -59,6 +59,7 @@ SECTIONS = {
     "This machine": {
         "store": "What is kept, and sharing it: ls, du, verify, gc, push, pull.",
         "trust": "Whose builds are taken instead of building: keys, and stores to look in.",
+        "farm": "Run steps on many machines: a coordinator, workers, their certificates and state.",
         "clean": "What takes disk space on this machine, by kind, and what can be removed.",
         "records": "The database of runs and findings: check, vacuum, export, import.",
         "sandbox": "Which sandbox engines work here, and why the others do not.",

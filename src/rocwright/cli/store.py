@@ -84,11 +84,10 @@ def verify(as_json: bool) -> None:
     from rocwheel.errors import CheckError
     from rocwheel.units import size
     from rocwright.bases.roots import changed_roots
-    from rocwright.config import trust_file
     from rocwright.home import Home
     from rocwright.store.gc import check_whole
     from rocwright.store.origins import untrusted
-    from rocwright.store.trust import read_trust
+    from rocwright.store.trust import read_trust, trust_file
 
     store = _store()
     verdict = check_whole(store)

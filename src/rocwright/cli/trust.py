@@ -133,15 +133,13 @@ def revoke(name: str, since: str) -> None:
 
 
 def _trust() -> Trust:
-    from rocwright.config import trust_file
-    from rocwright.store.trust import read_trust
+    from rocwright.store.trust import read_trust, trust_file
 
     return read_trust(trust_file())
 
 
 def _write(trust: Trust) -> None:
-    from rocwright.config import trust_file
-    from rocwright.store.trust import write_trust
+    from rocwright.store.trust import trust_file, write_trust
 
     write_trust(trust_file(), trust)
 

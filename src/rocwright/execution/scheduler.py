@@ -72,7 +72,7 @@ def schedule(
     for one in decisions:
         store.put_step(one.step.key, one.step.model_dump_json(by_alias=True).encode())
     with store.holding({one.step.key: one.step.name for one in decisions}):
-        return _Scheduler(decisions, store.url, executor, options, logs, expected, progress, under_way).run()
+        return _Scheduler(decisions, store, executor, options, logs, expected, progress, under_way).run()
 
 
 @dataclass(slots=True)
@@ -95,7 +95,7 @@ class _Scheduler:
     def __init__(
         self,
         decisions: Sequence[Decision],
-        store: str,
+        store: Store,
         executor: Executor,
         options: Options,
         logs: Path,
@@ -157,7 +157,7 @@ class _Scheduler:
     def _task(self, step: Step) -> Task:
         return Task(
             step=step,
-            store=self.store,
+            store=self.store.url,
             jobs=self.tries.jobs(step, self.options.jobs),
             alone=self.tries.second(step),
             attempt=self.tries.count(step),
@@ -251,6 +251,7 @@ class _Scheduler:
         if self.stopping:
             return
         if self.tries.grant_lost(run):
+            self.store.abandon(step.key)
             self._again(step, run, lost_line(run, event))
         else:
             self._failed(step, run, error)

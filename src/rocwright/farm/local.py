@@ -102,6 +102,10 @@ class LocalExecutor:
             self._queue = [one for one in self._queue if one.id != task.id]
             self._soon.append(Ended(task=task))
 
+    def wake(self) -> None:
+        """Let `events`, which another thread waits for, give what there is at once."""
+        self._told.wake()
+
     def events(self) -> Iterator[Event]:
         self._place()
         self._sample()

@@ -47,6 +47,10 @@ class Mailbox(Generic[T]):
         self._flag.clear()
         return [self._things.popleft() for _ in range(len(self._things))]
 
+    def wake(self) -> None:
+        """Let the one who takes look again at once, with nothing new in it."""
+        self._flag.set()
+
     def close(self) -> None:
         """Nobody takes any more; nobody waits for it."""
         self._closed = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -13,12 +13,10 @@ from rocwright.store.local import LocalStore
 from rocwright.store.model import Store
 
 if TYPE_CHECKING:
-    from rocwright.store.trust import Trust
+    from rocwright.store.shared import SharedStore
+    from rocwright.store.trust import Trust, TrustedStore
 
 __all__ = ["Store", "open_sharing", "open_store"]
-
-SCHEMES: Mapping[str, Callable[[str], Store]] = {"file": LocalStore.at}
-"""What opens a URL of each scheme."""
 
 
 def open_sharing(place: Path, trust: Trust, note: Callable[[str], None] | None = None) -> Store:
@@ -27,16 +25,62 @@ def open_sharing(place: Path, trust: Trust, note: Callable[[str], None] | None =
     `note` is called with what was refused of them and why, and that one does not answer; else it goes to the
     log of this process. Raises InputError for a URL that no shared store can have, NetworkError.
     """
-    from rocwright.store.bucket import Bucket
-    from rocwright.store.shared import SharedStore
     from rocwright.store.sharing import SharingStore
 
+    return SharingStore(LocalStore(place.absolute()), _shared(trust, trust.store, note))
+
+
+def open_working(url: str) -> Store:
+    """The store of a bucket, to build in; what it needs of this machine is as its settings say: the key that
+    signs, whom it trusts, and the home folder.
+
+    Raises InputError without a key, and for a URL that no bucket has.
+    """
+    from rocwright.home import Home
+    from rocwright.signing.keys import chosen, pem_of, signer_of
+    from rocwright.store.bucket import plain_url
+    from rocwright.store.push import plain_name
+    from rocwright.store.signed import now
+    from rocwright.store.trust import TrustedKey, TrustedStore, read_trust, trust_file
+    from rocwright.store.working import WorkingStore
+
+    private = chosen()
+    if private is None:
+        raise InputError(
+            f"there is no key to sign with, and {plain_url(url)} is shared",
+            cause="what is put there is signed, so that others can say whose builds they take",
+            next_step="rocwright attest key makes one",
+        )
+    signer, trust = signer_of(private), read_trust(trust_file())
+    own = TrustedKey(name="this-machine", pem=pem_of(signer).decode(), added=now())
+    if all(one.keyid != own.keyid for one in trust.key):
+        trust = trust.model_copy(update={"key": (*trust.key, own)})
+    name = plain_name(url.rstrip("/").rpartition("/")[2])
+    known = next((one for one in trust.store if one.url == url), TrustedStore(name=name, url=url))
+    behind = [known, *(one for one in trust.store if one is not known)]
+    return WorkingStore(LocalStore(Home.default().store), _shared(trust, behind), signer, known.name)
+
+
+def _shared(
+    trust: Trust, stores: Iterable[TrustedStore], note: Callable[[str], None] | None = None
+) -> list[SharedStore]:
+    from rocwright.store.bucket import Bucket
+    from rocwright.store.shared import SharedStore
+
     tell = note or logging.getLogger(__name__).warning
-    shared = [
+    return [
         SharedStore(name=one.name, bucket=Bucket(one.url), keys=trust.key, note=tell, agree=one.agree)
-        for one in trust.store
+        for one in stores
     ]
-    return SharingStore(LocalStore(place.absolute()), shared)
+
+
+SCHEMES: Mapping[str, Callable[[str], Store]] = {
+    "file": LocalStore.at,
+    "s3": open_working,
+    "gs": open_working,
+    "az": open_working,
+}
+"""What opens a URL of each scheme."""
 
 
 def open_store(place: str | Path) -> Store:

@@ -159,6 +159,16 @@ class Bucket:
         except KeyError:
             return None
 
+    def tag(self, name: str) -> str | None:
+        """What tells this writing of an object from every other; None where there is none."""
+        import obstore
+
+        try:
+            with self._told(f"look at {name}"):
+                return str(obstore.head(self._objects(), name)["e_tag"])
+        except KeyError:
+            return None
+
     def list(self, folder: str) -> Iterator[Found]:
         """Every object in a folder, at any depth."""
         import obstore
@@ -194,6 +204,18 @@ class Bucket:
 
         with self._told(f"write {name}"):
             obstore.put(self._objects(make=True), name, data)
+
+    def update(self, name: str, data: bytes, tag: str) -> bool:
+        """Put an object over the writing of it that has that tag; whether it still had, and it was put."""
+        import obstore
+        from obstore.exceptions import NotFoundError, PreconditionError
+
+        try:
+            with self._told(f"write {name}"):
+                obstore.put(self._objects(make=True), name, data, mode={"e_tag": tag})
+        except (KeyError, NotFoundError, PreconditionError):
+            return False
+        return True
 
     def remove(self, name: str) -> None:
         """Remove an object, if it is there."""

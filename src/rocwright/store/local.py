@@ -225,6 +225,9 @@ class LocalStore:
     def bring(self, key: str, on_bytes: Callable[[int], None] = lambda count: None) -> bool:
         return True
 
+    def lend(self, key: str) -> bool:
+        return True
+
     def offered_lock(self, name: str) -> None:
         return None
 
@@ -279,6 +282,9 @@ class LocalStore:
 
     def lock(self, name: str) -> FileLock:
         return self._layout.lock(name)
+
+    def abandon(self, key: str) -> None:
+        """Its lock went with its process."""
 
     def holding(
         self, steps: Mapping[str, str], on_wait: Callable[[], None] = lambda: None

@@ -244,6 +244,11 @@ class Store(Protocol):
         """
         ...
 
+    def lend(self, key: str) -> bool:
+        """Have the outputs of the record of that key where other machines that build in this store find
+        them; whether they do. Raises InputError, NetworkError."""
+        ...
+
     def offered_lock(self, name: str) -> tuple[str, Word] | None:
         """The lock that somebody trusted has published under that name, a sha256, and in which store."""
         ...
@@ -262,6 +267,10 @@ class Store(Protocol):
 
     def lock(self, name: str) -> AbstractContextManager[object]:
         """Held by one process at a time, the others wait; the name may hold letters, digits and dashes."""
+        ...
+
+    def abandon(self, key: str) -> None:
+        """The machine that had the lock of that step is gone: nobody waits for it any more."""
         ...
 
     def holding(

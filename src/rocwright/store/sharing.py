@@ -94,6 +94,9 @@ class SharingStore:
             self.local.put_step(key, definition)
         return True
 
+    def lend(self, key: str) -> bool:
+        return self.bring(key)
+
     def _withdraw(self, key: str, record: Record) -> None:
         self._offered[key] = None
         for output in record.outputs:
@@ -196,6 +199,9 @@ class SharingStore:
 
     def lock(self, name: str) -> AbstractContextManager[object]:
         return self.local.lock(name)
+
+    def abandon(self, key: str) -> None:
+        self.local.abandon(key)
 
     def holding(
         self, steps: Mapping[str, str], on_wait: Callable[[], None] = lambda: None

@@ -15,7 +15,7 @@ from rocwheel.errors import InputError
 from rocwheel.files.atomic import write_atomic
 from rocwheel.model import Frozen
 from rocwheel.toml.read import parse, read_toml
-from rocwright.signing.keys import key_of
+from rocwright.signing.keys import folder, key_of
 from rocwright.store.signed import Time
 
 if TYPE_CHECKING:
@@ -26,6 +26,11 @@ HEAD = "# Written by `rocwright trust`: whose builds are taken here, and where t
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 """What a key or a store is called here."""
+
+
+def trust_file() -> Path:
+    """Where it stands whose builds are taken for one's own: beside `config.toml`."""
+    return folder() / FILE
 
 
 class TrustedKey(Frozen):

@@ -1,0 +1,88 @@
+"""The coordinator: dask's scheduler, as a process of its own, and what it knows of its workers."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import dask
+
+from rocwheel.errors import InputError, NetworkError
+from rocwright.farm.dask import worker as remote
+from rocwright.farm.handed import Place
+
+if TYPE_CHECKING:
+    from distributed.security import Security
+
+PORT = 8786
+SILENT = "90s"
+"""After which a worker that says nothing is taken for gone; its steps run elsewhere."""
+
+SETTINGS = {
+    # a step that was lost is tried again by who asked for it, who then knows
+    "distributed.scheduler.allowed-failures": 0,
+    "distributed.scheduler.worker-ttl": SILENT,
+    "distributed.scheduler.work-stealing": False,
+}
+
+
+def coordinate(host: str, port: int, security: Security | None, say: Callable[[str], None]) -> None:
+    """Run one until this process is asked to end. Raises InputError where the port is taken."""
+    with dask.config.set(SETTINGS):
+        asyncio.run(_coordinate(host, port, security, say))
+
+
+async def _coordinate(host: str, port: int, security: Security | None, say: Callable[[str], None]) -> None:
+    from distributed import Scheduler
+
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for one in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(one, stop.set)
+    try:
+        scheduler = await Scheduler(
+            host=host,
+            port=port,
+            protocol="tls" if security is not None else "tcp",
+            security=security,
+            dashboard=False,
+        )
+    except OSError as error:
+        raise InputError(
+            f"a coordinator cannot listen at {host}:{port}",
+            cause=str(error),
+            next_step="name another --port; rocwright farm status tells whether one runs there already",
+        ) from error
+    say(f"coordinator at {scheduler.address}")
+    say(f"on each machine: rocwright farm worker {scheduler.address}")
+    await stop.wait()
+    say("ending: workers end what they have and look for it again")
+    await scheduler.close(reason="asked to end")
+
+
+def places(address: str, security: Security | None, seconds: float = 10) -> list[Place | str]:
+    """What each worker of a coordinator offers; of one that takes nothing now, its name.
+
+    Raises NetworkError where nobody answers.
+    """
+    from distributed import Client
+
+    try:
+        client = Client(address, security=security, timeout=seconds, set_as_default=False)
+    except (OSError, TimeoutError) as error:
+        raise NetworkError(
+            f"no coordinator answers at {address}",
+            cause=f"{type(error).__name__}: it is not running, or certificates differ",
+            next_step="rocwright farm up starts one",
+        ) from error
+    try:
+        names = {where: str(one["name"]) for where, one in client.scheduler_info(-1)["workers"].items()}
+        found: dict[str, str] = client.run(remote.place, on_error="ignore")
+        return [
+            Place.model_validate_json(found[where]) if found.get(where) else name
+            for where, name in names.items()
+        ]
+    finally:
+        client.close(timeout=5)

@@ -1,0 +1,200 @@
+"""The executor `dask`: steps run on the workers of a coordinator, or of one that a build has for itself."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import ExitStack
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from distributed import Client, KilledWorker, LocalCluster
+
+from rocwheel.errors import NetworkError
+from rocwright.config import config
+from rocwright.execution.estimate import compiles
+from rocwright.execution.executor import Ended, Event, Line, Lost, Offer, Queued, Sampled, Started, Task
+from rocwright.execution.options import Options
+from rocwright.farm.dask import worker as remote
+from rocwright.farm.dask.security import security_of
+from rocwright.farm.handed import Handed, Place, Reply, Told
+from rocwright.farm.mailbox import Mailbox
+from rocwright.farm.needs import fits, needs_of, nobody_has
+from rocwright.home import Home
+
+if TYPE_CHECKING:
+    from distributed import Future
+
+WAIT = 0.5
+LOOK = 5.0
+"""Seconds for which what the workers offer is taken as known."""
+
+FIRST = 20.0
+"""Seconds that a build waits for the first worker."""
+
+MOST_EVENTS = 10_000
+
+
+class DaskExecutor:
+    """Hands tasks to dask's workers. Which machines are fit for a task is decided here, by what they offer;
+    which of them runs it, by dask.
+
+    Raises InputError where a coordinator is set without certificates and is not on this machine.
+    """
+
+    def __init__(self, home: Home, options: Options, say: Callable[[str], None]) -> None:
+        self._options, self._say = options, say
+        self._settings = config().farm
+        self._security = security_of(self._settings)
+        self._topic = f"rocwright-{uuid.uuid4().hex}"
+        self._told: Mailbox[Event] = Mailbox(MOST_EVENTS)
+        self._tasks: dict[str, tuple[Task, Future[str]]] = {}
+        self._places: dict[str, Place] = {}
+        self._cancelled: set[str] = set()
+        self._looked = -LOOK
+        self._open = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            address = self._settings.scheduler
+            if not address:
+                cluster = stack.enter_context(
+                    LocalCluster(
+                        n_workers=1,
+                        threads_per_worker=remote.THREADS,
+                        resources={remote.COMPILE: 1},
+                        memory_limit=0,
+                        dashboard_address=None,
+                        silence_logs=50,
+                    )
+                )
+                address = cluster.scheduler_address
+            try:
+                self._client = Client(address, security=self._security, timeout=FIRST, set_as_default=False)
+            except (OSError, TimeoutError) as error:
+                raise NetworkError(
+                    f"no coordinator answers at {address}",
+                    cause=f"{type(error).__name__}: it is not running, or certificates differ",
+                    next_step="rocwright farm up starts one; config.toml names it: [farm] scheduler",
+                ) from error
+            stack.callback(self._client.close, timeout=5)
+            self._client.subscribe_topic(self._topic, self._hear)
+            with contextlib.suppress(TimeoutError):
+                self._client.wait_for_workers(1, timeout=FIRST)
+            self._open = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._told.close()
+        for task, _ in [*self._tasks.values()]:
+            with contextlib.suppress(Exception):
+                self.cancel(task)
+        self._open.__exit__(kind, error, trace)
+
+    # places
+
+    def _look(self) -> dict[str, Place]:
+        """What each worker offers, by its address."""
+        if time.monotonic() - self._looked >= LOOK:
+            found: dict[str, str] = self._client.run(remote.place, on_error="ignore")
+            self._places = {where: Place.model_validate_json(told) for where, told in found.items() if told}
+            self._looked = time.monotonic()
+        return self._places
+
+    def offers(self) -> Sequence[Offer]:
+        return [one.offer() for one in self._look().values()]
+
+    def submit(self, task: Task) -> None:
+        self._told.put(Queued(task))
+        needs = needs_of(task.step)
+        places = self._look()
+        fit = [where for where, one in places.items() if fits(needs, one)]
+        if not fit:
+            self._told.put(Ended(task=task, error=nobody_has(task.step, [*places.values()])))
+            return
+        lowered = task.jobs if task.jobs < self._options.jobs else 0
+        future = self._client.submit(
+            remote.run,
+            Handed.of(task, lowered).model_dump_json(),
+            self._topic,
+            key=f"{task.id[:12]}-{task.attempt}-{uuid.uuid4().hex[:12]}",
+            workers=fit,
+            resources={remote.COMPILE: 1} if compiles(task.step) else None,
+            priority=-task.priority,
+            retries=0,
+            pure=False,
+        )
+        self._tasks[task.id] = (task, future)
+        future.add_done_callback(lambda done: self._done(task, done))
+
+    def cancel(self, task: Task) -> None:
+        known = self._tasks.get(task.id)
+        if known is None:
+            return
+        self._cancelled.add(task.id)
+        found = self._client.run(remote.cancel, task.id, on_error="ignore")
+        if True not in found.values():
+            known[1].cancel()
+
+    # what is told, by threads of dask
+
+    def _hear(self, event: tuple[float, Any]) -> None:
+        told = Told.model_validate_json(event[1])
+        known = self._tasks.get(told.id)
+        if known is None:
+            return
+        task = known[0]
+        match told.kind:
+            case "started":
+                self._told.put(Started(task, told.jobs, told.memory))
+            case "lines":
+                for line in told.lines:
+                    self._told.put(Line(task, line))
+            case "sampled":
+                self._told.put(Sampled(task, told.memory or 0, told.processes, told.jobs))
+
+    def _done(self, task: Task, future: Future[str]) -> None:
+        self._told.put(self._ended(task, future))
+
+    def _ended(self, task: Task, future: Future[str]) -> Event:
+        try:
+            return Reply.model_validate_json(future.result()).ended(task)
+        except KilledWorker as error:
+            return Lost(
+                task, str(error.last_worker.name), "its process ended, or it does not answer any more"
+            )
+        except CancelledError:
+            return Ended(task=task) if self._client.status == "running" else self._gone(task)
+        except Exception as error:
+            return Lost(task, "a worker", f"{type(error).__name__}: {error}")
+
+    def _gone(self, task: Task) -> Event:
+        return Ended(
+            task=task,
+            error=NetworkError(
+                "the coordinator of the farm is gone",
+                cause="it was stopped, or cannot be reached",
+                next_step="start it again (rocwright farm up), then run the same command: what workers "
+                "finished meanwhile is in the store",
+            ),
+        )
+
+    def events(self) -> Iterator[Event]:
+        for event in self._told.take(WAIT):
+            if isinstance(event, Ended | Lost):
+                self._tasks.pop(event.task.id, None)
+                if isinstance(event, Ended) and self._was_turned_away(event):
+                    # its worker offers nothing any more
+                    self._looked = -LOOK
+                    self.submit(event.task)
+                    continue
+            yield event
+
+    def _was_turned_away(self, event: Ended) -> bool:
+        """Whether its worker takes nothing now, and nobody asked for its end."""
+        return event.record is None and event.error is None and event.task.id not in self._cancelled

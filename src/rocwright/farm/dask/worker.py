@@ -1,0 +1,140 @@
+"""The side of dask's worker: the functions that a build calls there, and the worker's process itself."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import threading
+from functools import cache
+from typing import TYPE_CHECKING
+
+from distributed import get_worker
+
+from rocwheel.folders.temporary import temporary_folder
+from rocwright.farm.handed import Handed, Told
+from rocwright.farm.host import Host
+from rocwright.home import Home
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from distributed.security import Security
+
+THREADS = 16
+"""Steps that a worker may have at once; how many of them compile, its job server says."""
+
+COMPILE = "compile"
+"""What dask calls the one place for a step that compiles: two that do are better on two machines."""
+
+AGAIN = 5.0
+"""Seconds after which a worker whose coordinator is gone looks for it again."""
+
+FEATURES = frozenset({"network"})
+
+_lock = threading.Lock()
+
+
+def host() -> Host:
+    """What runs steps in this process; it is started when it is first asked for."""
+    with _lock:
+        return _host()
+
+
+@cache
+def _host() -> Host:
+    found = Host(Home.default(), FEATURES)
+    found.start()
+    return found
+
+
+def place() -> str:
+    """What this worker offers, as JSON; "" where it takes nothing now."""
+    offered = host().place()
+    return offered.model_dump_json() if offered is not None else ""
+
+
+def run(handed: str, topic: str) -> str:
+    """Run a task; gives how it ended. What happens meanwhile is logged under the topic."""
+    worker = get_worker()
+
+    def tell(told: Told) -> None:
+        worker.log_event(topic, told.model_dump_json())
+
+    return host().run(Handed.model_validate_json(handed), tell).model_dump_json()
+
+
+def cancel(task_id: str) -> bool:
+    """End a task; whether it was here."""
+    return host().cancel(task_id)
+
+
+def serve(address: str, security: Security | None, name: str, say: Callable[[str], None]) -> None:
+    """Be a worker of the coordinator at an address until this process is asked to end: once, and what runs
+    here ends by itself first; twice, and it is ended.
+
+    Without a coordinator it looks for one again and again: what runs here goes on meanwhile.
+    """
+    asyncio.run(_serve(address, security, name, say))
+
+
+async def _serve(address: str, security: Security | None, name: str, say: Callable[[str], None]) -> None:
+    ours, stop, now = host(), asyncio.Event(), asyncio.Event()
+
+    def asked() -> None:
+        (now if ours.draining else stop).set()
+        ours.drain()
+        stop.set()
+
+    loop = asyncio.get_running_loop()
+    for one in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(one, asked)
+    with temporary_folder("farm") as folder:
+        while not stop.is_set():
+            await _until_gone(address, security, name, say, str(folder), stop, now)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), AGAIN)
+    ours.close()
+
+
+async def _until_gone(
+    address: str,
+    security: Security | None,
+    name: str,
+    say: Callable[[str], None],
+    folder: str,
+    stop: asyncio.Event,
+    now: asyncio.Event,
+) -> None:
+    """One worker, until it is to stop, or its coordinator is gone."""
+    from distributed import Worker
+
+    worker = Worker(
+        address,
+        nthreads=THREADS,
+        resources={COMPILE: 1},
+        name=name,
+        local_directory=folder,
+        memory_limit=0,
+        security=security,
+        dashboard=False,
+        death_timeout=60,
+    )
+    try:
+        await worker
+    except (OSError, TimeoutError, RuntimeError) as error:
+        say(f"no coordinator answers at {address} ({type(error).__name__}): looking again in {AGAIN:.0f} s")
+        return
+    say(f"{name} is a worker of {address}")
+    gone = asyncio.create_task(worker.finished())
+    ending = asyncio.create_task(stop.wait())
+    await asyncio.wait([gone, ending], return_when=asyncio.FIRST_COMPLETED)
+    if not stop.is_set():
+        say(f"the coordinator at {address} is gone: looking for it again")
+        ending.cancel()
+        return
+    say("ending: nothing more is taken, what runs goes on (ask again to end it now)")
+    while not host().idle and not now.is_set():
+        await asyncio.sleep(0.1)
+    await worker.close(timeout=5, executor_wait=False, reason="asked to end")
+    gone.cancel()

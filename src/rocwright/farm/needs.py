@@ -1,0 +1,65 @@
+"""What a step needs of a machine, and whether one has it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rocwheel.errors import InputError
+from rocwheel.units import size
+from rocwright.farm.handed import Place
+from rocwright.model.steps import FetchAction, Step
+
+NETWORK = "network"
+"""The feature of a machine that may fetch from elsewhere; a step that builds never does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needs:
+    """Bytes of memory for one job and of disk, the architecture ("" for any), and features."""
+
+    memory: int
+    disk: int
+    machine: str
+    features: frozenset[str]
+
+
+def needs_of(step: Step) -> Needs:
+    """What a step needs at least."""
+    return Needs(
+        memory=step.resources.memory,
+        disk=step.resources.disk,
+        machine=step.runs_on,
+        features=frozenset({NETWORK}) if isinstance(step.action, FetchAction) else frozenset(),
+    )
+
+
+def short_of(needs: Needs, place: Place) -> list[str]:
+    """What a place lacks of it, in words."""
+    lacks = []
+    if place.memory < needs.memory:
+        lacks.append(f"{size(place.memory)} memory of {size(needs.memory)}")
+    if place.disk < needs.disk:
+        lacks.append(f"{size(place.disk)} disk of {size(needs.disk)}")
+    if needs.machine and place.machine != needs.machine:
+        lacks.append(f"it is {place.machine or 'of an unknown kind'}, not {needs.machine}")
+    lacks += [f"no {one}" for one in sorted(needs.features - place.features)]
+    return lacks
+
+
+def fits(needs: Needs, place: Place) -> bool:
+    """Whether a place has all of it."""
+    return not short_of(needs, place)
+
+
+def nobody_has(step: Step, places: Sequence[Place]) -> InputError:
+    """The error of a step that no place of a farm is fit for, with the nearest."""
+    needs = needs_of(step)
+    nearest = min(places, key=lambda one: (len(short_of(needs, one)), -one.memory), default=None)
+    return InputError(
+        f"no machine of the farm can run {step.name}",
+        cause=f"the nearest is {nearest.name}: {', '.join(short_of(needs, nearest))}"
+        if nearest is not None
+        else "there is none that takes anything now",
+        next_step="start a worker on a machine that has it: rocwright farm worker",
+    )

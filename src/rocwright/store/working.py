@@ -1,0 +1,113 @@
+"""A shared store to build in: this machine's own in front of a bucket that others build in too.
+
+What is made here is signed and put into the bucket at once; what others made and a trusted key signed is
+fetched when it is read. The local store is a cache of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from rocwheel.errors import InputError
+from rocwright.store.local import LocalStore
+from rocwright.store.model import Record, is_key
+from rocwright.store.push import Pusher
+from rocwright.store.shared import SharedStore, step_name
+from rocwright.store.sharing import SharingStore
+from rocwright.store.step_lease import lease_name, step_lease
+
+if TYPE_CHECKING:
+    from securesystemslib.signer import CryptoSigner
+
+
+class WorkingStore(SharingStore):
+    """The `Store` of the bucket of the first of the shared stores, which reads by what is trusted, this
+    machine's own key included. `name` is what it is called where it is made here."""
+
+    def __init__(
+        self, local: LocalStore, shared: Sequence[SharedStore], signer: CryptoSigner, name: str
+    ) -> None:
+        super().__init__(local, shared)
+        self._bucket, self._signer, self._name = shared[0].bucket, signer, name
+
+    @property
+    def url(self) -> str:
+        return self._bucket.url
+
+    def __str__(self) -> str:
+        return self.url
+
+    @cached_property
+    def _pusher(self) -> Pusher:
+        pusher = Pusher(self.local, self._bucket, self._signer)
+        # who is listed there has opened it before
+        if self._bucket.size(f"keys/{self._signer.public_key.keyid}") is None:
+            pusher.open(self._name)
+        return pusher
+
+    def _offer(self, key: str) -> tuple[SharedStore, Record] | None:
+        offered = super()._offer(key)
+        if offered is None:
+            # somebody may be making it now
+            del self._offered[key]
+        return offered
+
+    def put_record(self, record: Record) -> Record:
+        if record.origin is not None:
+            # its outputs are those of an equal step that another machine ran
+            said = f"the outputs of {record.reused[:12]}, {record.origin}"
+            record = record.model_copy(
+                update={"origin": None, "schema_version": 2, "notes": (*record.notes, said)}
+            )
+            for output in record.outputs:
+                self._have(output.sha256)
+        kept = self.local.put_record(record)
+        self._push(kept)
+        return kept
+
+    def lend(self, key: str) -> bool:
+        if self._offer(key) is None and (record := self.local.record(key)) is not None:
+            self._push(record)
+        return True
+
+    def _push(self, record: Record) -> None:
+        left_out = self._pusher.records([record.key]).left_out
+        if left_out:
+            raise InputError(
+                f"{record.step} cannot be put into {self}",
+                cause="; ".join(left_out),
+                next_step="rocwright store verify; rocwright clean forgets what is here",
+            )
+
+    def step(self, key: str) -> bytes | None:
+        return self.local.step(key) or self.shared[0].step(key)
+
+    def put_step(self, key: str, definition: bytes) -> None:
+        self.local.put_step(key, definition)
+        self._bucket.add(step_name(key), definition)
+
+    def lock(self, name: str) -> AbstractContextManager[object]:
+        return self._step(name) if is_key(name) else self.local.lock(name)
+
+    def abandon(self, key: str) -> None:
+        # who had it and is there after all finds that it is not its own any more, and ends
+        self._bucket.remove(lease_name(key))
+
+    @contextlib.contextmanager
+    def _step(self, key: str) -> Iterator[None]:
+        """Nobody else runs the step, here or elsewhere."""
+
+        def wait() -> None:
+            self.shared[0].say(f"{key[:12]} runs on another machine, or ran on one that is gone: waiting")
+
+        def end() -> None:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+        with self.local.lock(key), step_lease(self._bucket, key, on_wait=wait, on_lost=end):
+            yield

@@ -1,0 +1,210 @@
+"""Steps on other machines: a real coordinator, real workers and S3 server, and what breaks between them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+from tests.execution.conftest import Workshop, put_root
+from tests.farm.machines import Running, make_homes, running, until
+from tests.store.servers import reach, s3
+
+from rocwheel.errors import FailureClass, InterruptedByUser
+from rocwright.execution.options import Options, Outcome
+from rocwright.execution.progress import PlainProgress
+from rocwright.farm.executors import run_steps
+from rocwright.home import Home
+from rocwright.model.steps import Plan, Resources, Step
+from rocwright.plan.decide import decide
+from rocwright.store import open_store
+
+
+@dataclass
+class Farm:
+    """Who asks, the workers by name, and what the workshop of who asks makes."""
+
+    workshop: Workshop
+    address: str
+    up: Running
+    workers: dict[str, Running]
+    homes: dict[str, Path]
+
+    def build(self, *steps: Step) -> Outcome:
+        plan = Plan(
+            steps=(self.workshop.root, *self.workshop.trees.values(), *steps), artifacts=(steps[-1].name,)
+        )
+        decisions = decide(plan, self.workshop.store)
+        logs = self.workshop.folder / "logs"
+        logs.mkdir(exist_ok=True)
+        options = Options(engine=self.workshop.engine, executor="dask")
+        progress = PlainProgress()
+        return run_steps(decisions, self.workshop.store, self.workshop.home, options, logs, {}, progress)
+
+    def log(self, step: Step) -> str:
+        return (self.workshop.folder / "logs" / f"{step.name}.log").read_text()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with s3() as url:
+        yield url
+
+
+@pytest.fixture
+def farm(
+    server: str, engine: str, tiny_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Farm]:
+    reach(monkeypatch, server)
+    homes = make_homes(tmp_path / "homes")
+    monkeypatch.setenv("ROCWRIGHT_HOME", str(homes["asks"]))
+    with ExitStack() as stack:
+        up = stack.enter_context(running(homes["asks"], "farm", "up", "--port", "0"))
+        address = up.wait_for("coordinator at").split()[-1]
+        (homes["asks"] / "config.toml").write_text(f'[farm]\nscheduler = "{address}"\n')
+        workers = {
+            name: stack.enter_context(running(homes[name], "farm", "worker", address, "--name", name))
+            for name in ("one", "two")
+        }
+        for one in workers.values():
+            one.wait_for("is a worker of")
+        store = open_store(f"s3://lab/{tmp_path.name}")
+        home = Home(homes["asks"])
+        workshop = Workshop(home, store, engine, tmp_path, put_root(store, tiny_root))
+        yield Farm(workshop, address, up, workers, homes)
+
+
+def test_steps_run_on_workers_and_give_the_bytes_of_one_machine(farm: Farm) -> None:
+    shop = farm.workshop
+    parts = [
+        shop.step(f"echo said {name}", f"echo {name} > $OUT/result", name=name) for name in ("a", "b", "c")
+    ]
+    last = shop.step("cat $IN/*/result > $OUT/result", name="all", inputs={one.name: one for one in parts})
+    outcome = farm.build(*parts, last)
+    assert outcome.failures == []
+    assert {one.name: one.outcome for one in outcome.steps} == dict.fromkeys(("a", "b", "c", "all"), "built")
+    record = shop.store.record(last.key)
+    assert record is not None and record.origin is not None
+    assert record.origin.by in ("one", "two")
+    assert shop.text(record) == "a\nb\nc\n"
+    assert "said a" in farm.log(parts[0])
+    assert not [*(farm.homes["asks"] / "work").glob("*")]
+
+
+def busy(farm: Farm, mark: str) -> str:
+    """The name of the worker whose sandbox runs `sleep MARK`, "" where none does."""
+    for name, one in farm.workers.items():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            for child in psutil.Process(one.process.pid).children(recursive=True):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    if child.cmdline() == ["sleep", mark]:
+                        return name
+    return ""
+
+
+def sleeps(mark: str) -> bool:
+    """Whether anything of this machine runs `sleep MARK`."""
+    return any(one.info["cmdline"] == ["sleep", mark] for one in psutil.process_iter(["cmdline"]))
+
+
+@contextlib.contextmanager
+def building(farm: Farm, *steps: Step) -> Iterator[list[Outcome]]:
+    """A build in another thread, while something happens; its outcome once it has ended."""
+    told: list[Outcome] = []
+    thread = threading.Thread(target=lambda: told.append(farm.build(*steps)))
+    thread.start()
+    try:
+        yield told
+    finally:
+        thread.join(120)
+        assert not thread.is_alive()
+
+
+def test_a_step_whose_worker_is_killed_runs_elsewhere_and_leaves_nothing_running(farm: Farm) -> None:
+    shop, mark = farm.workshop, "1313.1"
+    step = shop.step(f"sleep {mark}", "echo done > $OUT/result")
+    with building(farm, step) as told:
+        until(lambda: bool(busy(farm, mark)))
+        victim = farm.workers[busy(farm, mark)].process
+        os.killpg(victim.pid, signal.SIGKILL)
+        until(lambda: not sleeps(mark) or busy(farm, mark) != "", 5)
+        until(lambda: bool(busy(farm, mark)))
+        survivor = farm.workers[busy(farm, mark)].process
+        assert survivor.pid != victim.pid
+        for one in psutil.Process(survivor.pid).children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if one.cmdline() == ["sleep", mark]:
+                    one.terminate()
+    [outcome] = told
+    # the first was lost, the second has the failure of a command that was ended
+    assert [one.outcome for one in outcome.steps] == ["again", "failed"]
+    assert outcome.failures[0][1].failure is not FailureClass.SANDBOX
+
+
+def test_a_step_that_no_machine_is_fit_for_is_refused_with_the_nearest(farm: Farm) -> None:
+    step = farm.workshop.step("touch $OUT/result", resources=Resources(memory=90 * 10**12, limit=60))
+    begun = time.monotonic()
+    outcome = farm.build(step)
+    [(name, error)] = outcome.failures
+    assert name == "hello"
+    assert error.message == "no machine of the farm can run hello"
+    assert f"the nearest is {platform.node()}: " in error.cause
+    assert "memory of 83819.03 GiB" in error.cause
+    assert time.monotonic() - begun < 5
+
+
+def test_a_worker_that_is_asked_to_end_ends_what_it_has_first(farm: Farm) -> None:
+    shop, mark = farm.workshop, "2.131"
+    step = shop.step(f"sleep {mark}", "echo done > $OUT/result")
+    with building(farm, step) as told:
+        until(lambda: bool(busy(farm, mark)))
+        name = busy(farm, mark)
+        assert farm.workers[name].end() == 0
+    [outcome] = told
+    assert outcome.failures == []
+    record = shop.store.record(step.key)
+    assert record is not None and record.origin is not None and record.origin.by == name
+    # and what comes now runs on the other
+    other = shop.step("echo more > $OUT/result", name="more")
+    assert farm.build(other).failures == []
+
+
+def test_what_is_interrupted_is_ended_on_its_worker(farm: Farm) -> None:
+    mark = "1313.3"
+    step = farm.workshop.step(f"sleep {mark}", "touch $OUT/result")
+
+    def interrupt() -> None:
+        until(lambda: bool(busy(farm, mark)))
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(InterruptedByUser):
+        farm.build(step)
+    until(lambda: not sleeps(mark), 5)
+
+
+def test_steps_outlive_their_coordinator_and_are_found_by_the_next_build(farm: Farm) -> None:
+    shop, mark = farm.workshop, "6.131"
+    step = shop.step(f"sleep {mark}", "echo done > $OUT/result")
+    port = farm.address.rpartition(":")[2]
+    with building(farm, step) as told:
+        until(lambda: bool(busy(farm, mark)))
+        os.killpg(farm.up.process.pid, signal.SIGKILL)
+    [(_, error)] = told[0].failures
+    assert error.message == "the coordinator of the farm is gone"
+    until(lambda: shop.store.record(step.key) is not None)
+    with running(farm.homes["asks"], "farm", "up", "--port", port) as again:
+        again.wait_for("coordinator at")
+        for one in farm.workers.values():
+            one.wait_for("is a worker of")
+        assert farm.build(step).steps == []
+        assert farm.build(shop.step("echo more > $OUT/result", name="more")).failures == []
