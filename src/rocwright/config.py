@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, Self, get_args
 
 from pydantic import ConfigDict, Field, SecretStr, field_validator, model_validator
 
@@ -108,12 +108,21 @@ class Farm(Frozen):
     certificates: str = ""
 
 
+class Slurm(Frozen):
+    """`[slurm]`: the partition that jobs go to (nothing: the cluster's own), more options for sbatch, and a
+    folder that all machines of the cluster see (nothing: in the home folder)."""
+
+    partition: str = Field(default="", pattern=r"^[A-Za-z0-9_.-]*$")
+    options: tuple[Annotated[str, Field(pattern=r"^--[a-z][a-z-]*(=\S+)?$")], ...] = ()
+    folder: str = ""
+
+
 class Config(Frozen):
     """`mirrors` are prefixes of addresses and what stands in for each; `records` is where the records are
     kept, a `postgresql://` URL or a file; nothing: a file in the home folder. `store` is where artifacts are
     kept, a folder or the URL of a store that is known (`rocwright.store`); nothing: the home folder.
     `notify` are those who are told of changes, `cycle` says when cycles are expected, `farm`
-    where other machines run steps."""
+    and `slurm` where other machines run steps."""
 
     model_config = _SILENT
 
@@ -123,6 +132,7 @@ class Config(Frozen):
     notify: tuple[Destination, ...] = ()
     cycle: Cycles = Cycles()
     farm: Farm = Farm()
+    slurm: Slurm = Slurm()
 
     @field_validator("notify")
     @classmethod

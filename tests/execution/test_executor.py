@@ -89,7 +89,7 @@ class Scripted(SerialExecutor):
         yield Started(task, task.jobs)
         match told:
             case "lost":
-                yield Lost(task, "node-7", "it was switched off")
+                yield Lost(task, f"node-{6 + task.attempt}", "it was switched off")
             case "short of memory":
                 yield Ended(task=task, error=OutOfMemoryError("too much"), peak_memory=2**30)
             case "Ctrl-C":
@@ -119,6 +119,7 @@ def test_a_step_that_is_lost_three_times_has_failed(workshop: Workshop, tmp_path
     assert [one.outcome for one in told.steps] == ["again", "again", "failed", "skipped"]
     [(_, error)] = told.failures
     assert (error.failure, error.cause) == (FailureClass.SANDBOX, "it was switched off")
+    assert error.message == "the step was lost with node-7 and node-8 and node-9, at attempt 3"
 
 
 def test_a_second_try_for_want_of_memory_is_asked_for_alone_with_half_the_jobs(

@@ -67,8 +67,8 @@ def test_a_build_runs_by_an_executor_that_another_package_brings(
 
 def test_a_name_that_nobody_knows_is_told_with_those_that_are_installed(site: Path) -> None:
     install(site, "rocwright-serial", "serial = somewhere:make")
-    with pytest.raises(InputError, match="there is no executor 'slurm'") as caught:
-        find_maker("slurm")
+    with pytest.raises(InputError, match="there is no executor 'kubernetes'") as caught:
+        find_maker("kubernetes")
     assert caught.value.cause == "installed: local, serial"
 
 
@@ -77,8 +77,8 @@ def test_a_name_that_nobody_knows_is_told_before_anything_runs(
 ) -> None:
     make_sources(tmp_path / "sources")
     project = open_project(tmp_path / "sources", home.path)
-    with pytest.raises(InputError, match="there is no executor 'slurm'"):
-        build(project, project.locked, Options(executor="slurm"), PlainProgress())
+    with pytest.raises(InputError, match="there is no executor 'kubernetes'"):
+        build(project, project.locked, Options(executor="kubernetes"), PlainProgress())
     assert not home.runs.exists()
 
 

@@ -71,7 +71,19 @@ RECIPE = {
     }
 }
 
-PAGES = ("/", "/runs", "/queue", "/artifacts", "/trends", "/compare", "/watch", "/cycle", "/issues", "/enter")
+PAGES = (
+    "/",
+    "/runs",
+    "/queue",
+    "/artifacts",
+    "/trends",
+    "/compare",
+    "/watch",
+    "/cycle",
+    "/farm",
+    "/issues",
+    "/enter",
+)
 
 
 @dataclass

@@ -161,3 +161,16 @@ def test_the_cycle_page_tells_states_changes_waits_and_culprits(
 
 def going() -> dict[str, Any]:
     return {"state": "running", "outcome": "", "origin": "cycle one"}
+
+
+def test_the_page_of_a_farm_says_what_starts_one_where_there_is_none(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROCWRIGHT_HOME", str(served.site.home.path))
+    client = served.client("read")
+    assert "Steps run on this machine alone" in client.get("/farm").text
+    (served.site.home.path / "config.toml").write_text('[farm]\nscheduler = "tcp://127.0.0.1:9"\n')
+    text = client.get("/farm").text
+    assert "no coordinator answers at tcp://127.0.0.1:9" in text
+    assert "<title>no answer · Farm" in text
+    assert served.client().get("/farm").status_code == (200 if served.site.access.open_ else 303)

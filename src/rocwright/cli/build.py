@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     metavar="NAME",
     default="local",
     shell_complete=complete_executor,
-    help="What runs the steps: local, or an executor from another package.",
+    help="What runs the steps: local, dask or slurm (see rocwright farm), or one of another package.",
 )
 @click.option("--verify", "verify_too", is_flag=True, help="Run the checks and smoke tests afterwards.")
 @click.option(

@@ -12,6 +12,8 @@ from rocwheel.cli.common import json_option, say
 if TYPE_CHECKING:
     from distributed.security import Security
 
+    from rocwright.farm.handed import Runs
+
 
 @click.group("farm")
 def command() -> None:
@@ -56,10 +58,10 @@ def init(folder: Path) -> None:
 )
 def up(host: str, port: int) -> None:
     """Be the coordinator, until Ctrl-C: it knows the workers, and which of them runs what."""
+    security = _security()
     from rocwright.farm.dask.coordinator import coordinate
     from rocwright.farm.dask.security import check_loopback
 
-    security = _security()
     if security is None:
         host = host or "127.0.0.1"
         check_loopback(host)
@@ -77,12 +79,13 @@ def worker(scheduler: str | None, name: str) -> None:
     import os
     import platform
 
+    address, security = _address(scheduler), _security(scheduler)
     from rocwright.config import store_of
     from rocwright.farm.dask.worker import serve
     from rocwright.home import Home
 
     store_of(Home.default())  # what is wrong with it is told before a step needs it
-    serve(_address(scheduler), _security(scheduler), name or f"{platform.node()}-{os.getpid()}", say)
+    serve(address, security, name or f"{platform.node()}-{os.getpid()}", say)
 
 
 @command.command("status")
@@ -92,35 +95,36 @@ def status(scheduler: str | None, as_json: bool) -> None:
     """What each worker is and offers."""
     from rocwheel.cli.tell import print_json, print_table
     from rocwheel.units import size
+
+    address, security = _address(scheduler), _security(scheduler)
     from rocwright.farm.dask.coordinator import places
 
-    found = places(_address(scheduler), _security(scheduler))
+    found = places(address, security)
     if as_json:
-        print_json(
-            [
-                {"name": one, "takes": False}
-                if isinstance(one, str)
-                else {"takes": True, **one.model_dump(mode="json")}
-                for one in found
-            ]
-        )
+        print_json([one.model_dump(mode="json") for one in found])
         return
     if not found:
         click.echo("there are no workers: rocwright farm worker, on each machine")
         return
     rows = [
-        (one, "", "", "", "takes nothing now")
-        if isinstance(one, str)
-        else (
+        (
             one.name,
             str(one.cores),
             size(one.memory),
             size(one.disk),
             " ".join([one.machine, *sorted(one.features)]),
+            f"takes nothing: {one.why}" if one.why else ", ".join(_runs(each) for each in one.runs) or "idle",
         )
         for one in found
     ]
-    print_table(("worker", "cores", "memory", "disk", "is, and has"), rows, right=(1, 2, 3))
+    print_table(("worker", "cores", "memory", "disk", "is, and has", "does"), rows, right=(1, 2, 3))
+
+
+def _runs(one: Runs) -> str:
+    from rocwheel.units import count, duration
+
+    what = f" with {count(one.jobs, 'job')}" if one.jobs else ", waiting"
+    return f"{one.step} for {duration(one.seconds)}{what}"
 
 
 def _address(scheduler: str | None) -> str:
@@ -140,6 +144,9 @@ def _address(scheduler: str | None) -> str:
 def _security(scheduler: str | None = None) -> Security | None:
     from rocwright.config import config
     from rocwright.farm.dask.security import security_of
+    from rocwright.farm.extra import check_installed
+
+    check_installed()
 
     settings = config().farm
     return security_of(settings.model_copy(update={"scheduler": scheduler}) if scheduler else settings)

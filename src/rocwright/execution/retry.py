@@ -3,7 +3,7 @@ machine where it ran is tried elsewhere."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 
 from rocwheel.errors import FailureClass, OutOfMemoryError, RocwrightError, SandboxError
 from rocwheel.units import count, size
@@ -16,21 +16,31 @@ MOST_LOST = 2
 
 
 class Tries:
-    """The first tries of this build that ran out of memory, by the key of their step, and how many were
-    lost."""
+    """The first tries of this build that ran out of memory, by the key of their step, and the machines with
+    which one was lost."""
 
     def __init__(self) -> None:
         self._first: dict[str, StepRun] = {}
-        self._lost: Counter[str] = Counter()
+        self._lost: defaultdict[str, list[str]] = defaultdict(list)
 
     def count(self, step: Step) -> int:
         """The number of the next try at a step, from 1."""
-        return 1 + (step.key in self._first) + self._lost[step.key]
+        return 1 + (step.key in self._first) + len(self._lost[step.key])
+
+    def lost(self, step: Step, event: Lost) -> RocwrightError:
+        """The error of a step that was lost once more, with all machines that went with it."""
+        attempt, machines = self.count(step), self._lost[step.key]
+        machines.append(event.where)
+        return SandboxError(
+            f"the step was lost with {' and '.join(dict.fromkeys(machines))}, at attempt {attempt}",
+            cause=event.cause,
+            next_step="see that its machines stay up; then run again: finished steps are kept",
+            subject=event.where,
+        )
 
     def grant_lost(self, run: StepRun) -> bool:
         """Whether a step that was lost is tried again."""
-        self._lost[run.key] += 1
-        return self._lost[run.key] <= MOST_LOST
+        return len(self._lost[run.key]) <= MOST_LOST
 
     def grant(self, run: StepRun, error: RocwrightError, alone: Alone | None = None) -> bool:
         """Whether a step that failed so is tried again: for want of memory, once, and not where a process of
@@ -101,16 +111,6 @@ def again_line(run: StepRun) -> str:
     return (
         f"  {run.name}: ran out of memory with {_had(run)}; retrying it alone "
         f"with {count(max(1, run.jobs // 2), 'job')}"
-    )
-
-
-def lost(event: Lost, attempt: int) -> RocwrightError:
-    """The error of a step that was lost with the machine where it ran."""
-    return SandboxError(
-        f"the step was lost with {event.where}, at attempt {attempt}",
-        cause=event.cause,
-        next_step="see that its machines stay up; then run again: finished steps are kept",
-        subject=event.where,
     )
 
 

@@ -30,7 +30,7 @@ from rocwright.execution.options import Options as Options
 from rocwright.execution.options import Outcome as Outcome
 from rocwright.execution.overall import Whole
 from rocwright.execution.progress import Progress, Running, load
-from rocwright.execution.retry import Tries, again_line, lost, lost_line
+from rocwright.execution.retry import Tries, again_line, lost_line
 from rocwright.execution.runs import LogFile, log_name
 from rocwright.model.steps import Step
 from rocwright.plan.decide import Decision, State
@@ -243,7 +243,7 @@ class _Scheduler:
     def _lost(self, event: Lost) -> None:
         step, begun = event.task.step, self.begun.pop(event.task.id, None)
         run = self.queued[step.key] if begun is None else begun.run
-        error = lost(event, self.tries.count(step))
+        error = self.tries.lost(step, event)
         run = run.model_copy(update={"state": "ended", "outcome": "failed", "error": error.as_dict()})
         if begun is not None:
             begun.log.close()

@@ -13,6 +13,7 @@ from rocwright.execution.executor import Executor
 from rocwright.execution.options import LOCAL, Options, Outcome
 from rocwright.execution.progress import Progress
 from rocwright.execution.scheduler import Notes, schedule
+from rocwright.farm.extra import check_installed
 from rocwright.home import Home
 from rocwright.plan.decide import Decision
 from rocwright.store.model import Store
@@ -51,6 +52,8 @@ def find_maker(name: str) -> Maker:
             next_step="uninstall all but one of them",
         )
     [one] = found
+    if one.module.startswith("rocwright.farm.dask"):
+        check_installed()
     try:
         return cast("Maker", one.load())
     except Exception as error:

@@ -134,8 +134,20 @@ class Told(Frozen):
     lines: tuple[str, ...] = ()
 
 
+class Runs(Frozen):
+    """A step on a machine: since how many seconds it is there, with which jobs and bytes; no jobs where it
+    waits for a place."""
+
+    step: str
+    key: str
+    seconds: float
+    jobs: int = 0
+    memory: int = 0
+
+
 class Place(Frozen):
-    """A machine that offers itself: `machine` is the architecture of its processor."""
+    """A machine and what it offers: `machine` is the architecture of its processor, `takes` whether it takes
+    steps now, `why` what keeps it from that, `runs` what it has."""
 
     rocwright: str = __version__
     name: str
@@ -144,6 +156,9 @@ class Place(Frozen):
     disk: int
     machine: str = ""
     features: frozenset[str] = frozenset()
+    takes: bool = True
+    why: str = ""
+    runs: tuple[Runs, ...] = ()
 
     def offer(self) -> Offer:
         """As an executor tells it."""

@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import platform
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property
 from queue import SimpleQueue
 
-from rocwright.execution.executor import Ended, Event, Line, Sampled, Started, Task
+from rocwheel.errors import OutOfDiskError
+from rocwright.execution.executor import Ended, Event, Line, Offer, Sampled, Started, Task
 from rocwright.execution.options import Options
 from rocwright.failures import as_known
-from rocwright.farm.handed import Handed, Place, Reply, Told
+from rocwright.farm.handed import Handed, Place, Reply, Runs, Told
 from rocwright.farm.local import LocalExecutor
 from rocwright.home import Home
 from rocwright.machine.architecture import host as architecture
@@ -23,18 +26,43 @@ MOST_LINES = 500
 """Lines that are told at once."""
 
 
+@dataclass(slots=True)
+class _Has:
+    """A task that is here: who is told of it, where its end goes, and what it has."""
+
+    task: Task
+    tell: Tell
+    since: float = field(default_factory=time.monotonic)
+    end: SimpleQueue[Ended | Exception] = field(default_factory=SimpleQueue)
+    jobs: int = 0
+    memory: int = 0
+
+    def runs(self) -> Runs:
+        """What of it others see."""
+        return Runs(
+            step=self.task.step.name,
+            key=self.task.step.key,
+            seconds=round(time.monotonic() - self.since, 1),
+            jobs=self.jobs,
+            memory=self.memory,
+        )
+
+
 class Host:
     """Runs tasks for others, several at once, by one local executor; many threads may ask it to.
 
     One thread has to do with the executor; it is woken when something is asked of it.
     """
 
-    def __init__(self, home: Home, features: frozenset[str], say: Callable[[str], None] = print) -> None:
+    def __init__(
+        self, home: Home, features: frozenset[str], name: str = "", say: Callable[[str], None] = print
+    ) -> None:
         self.home, self.features, self.say = home, features, say
+        self.name = name or platform.node()
         self.options = Options(jobs=os.cpu_count() or 1)
         self.draining = False
         self._asked: deque[Callable[[LocalExecutor], None]] = deque()
-        self._running: dict[str, tuple[Task, Tell, SimpleQueue[Ended | Exception]]] = {}
+        self._running: dict[str, _Has] = {}
         self._over = False
         self._pump = threading.Thread(target=self._serve, name="host", daemon=True)
 
@@ -61,19 +89,21 @@ class Host:
         """Whether nothing runs or waits."""
         return not self._running
 
-    def place(self) -> Place | None:
-        """What this machine offers now; None where it takes nothing."""
-        offers = [] if self.draining else [*self._executor.offers()]
-        if not offers:
-            return None
-        [offer] = offers
+    def place(self) -> Place:
+        """What this machine is, has and offers now."""
+        offers = [*self._executor.offers()]
+        why = "it was asked to end" if self.draining else "" if offers else "its disk is nearly full"
+        offer = offers[0] if offers else Offer(name="", cores=self.options.jobs, memory=0, disk=0)
         return Place(
-            name=platform.node(),
+            name=self.name,
             cores=offer.cores,
             memory=offer.memory,
             disk=offer.disk,
             machine=architecture() or "",
             features=self.features,
+            takes=not why,
+            why=why,
+            runs=tuple(one.runs() for one in [*self._running.values()]),
         )
 
     def run(self, handed: Handed, tell: Tell) -> Reply:
@@ -84,12 +114,14 @@ class Host:
             task = handed.task(self.options.jobs)
         except Exception as error:
             return Reply.failed(as_known(error))
-        end: SimpleQueue[Ended | Exception] = SimpleQueue()
-        self._running[task.id] = (task, tell, end)
+        has = self._running[task.id] = _Has(task, tell)
         self._ask(lambda executor: executor.submit(task))
-        told = end.get()
+        told = has.end.get()
         if isinstance(told, Exception):
             return Reply.failed(as_known(told))
+        if isinstance(told.error, OutOfDiskError) and not self.place().takes:
+            self.say(f"{told.error.message}: what runs here ends, and runs elsewhere")
+            return Reply(turned_away=True)
         return Reply.of(told)
 
     def cancel(self, task_id: str) -> bool:
@@ -97,7 +129,7 @@ class Host:
         known = self._running.get(task_id)
         if known is None:
             return False
-        self._ask(lambda executor: executor.cancel(known[0]))
+        self._ask(lambda executor: executor.cancel(known.task))
         return True
 
     def _ask(self, what: Callable[[LocalExecutor], None]) -> None:
@@ -114,8 +146,8 @@ class Host:
         except Exception as error:
             # nothing is taken any more, and whoever waits is told why
             self.draining = True
-            for _, _, end in [*self._running.values()]:
-                end.put(error)
+            for one in [*self._running.values()]:
+                one.end.put(error)
 
     def _take(self, events: list[Event]) -> None:
         lines: dict[str, list[str]] = {}
@@ -123,30 +155,25 @@ class Host:
             known = self._running.get(event.task.id)
             if known is None:
                 continue
-            task, tell, end = known
+            task_id = event.task.id
             match event:
                 case Line():
-                    some = lines.setdefault(task.id, [])
+                    some = lines.setdefault(task_id, [])
                     some.append(event.text)
                     if len(some) >= MOST_LINES:
-                        self._lines(task.id, lines)
+                        self._lines(task_id, lines)
                 case Started():
-                    tell(Told(id=task.id, kind="started", jobs=event.jobs, memory=event.memory))
+                    known.jobs = event.jobs
+                    known.tell(Told(id=task_id, kind="started", jobs=event.jobs, memory=event.memory))
                 case Sampled():
-                    self._lines(task.id, lines)
-                    tell(
-                        Told(
-                            id=task.id,
-                            kind="sampled",
-                            jobs=event.jobs,
-                            memory=event.memory,
-                            processes=event.processes,
-                        )
-                    )
+                    self._lines(task_id, lines)
+                    known.memory = event.memory
+                    used = {"jobs": event.jobs, "memory": event.memory, "processes": event.processes}
+                    known.tell(Told(id=task_id, kind="sampled", **used))
                 case Ended():
-                    self._lines(task.id, lines)
-                    del self._running[task.id]
-                    end.put(event)
+                    self._lines(task_id, lines)
+                    del self._running[task_id]
+                    known.end.put(event)
                 case _:
                     pass
         for task_id in [*lines]:
@@ -155,4 +182,4 @@ class Host:
     def _lines(self, task_id: str, lines: dict[str, list[str]]) -> None:
         some = lines.pop(task_id, [])
         if some and task_id in self._running:
-            self._running[task_id][1](Told(id=task_id, kind="lines", lines=tuple(some)))
+            self._running[task_id].tell(Told(id=task_id, kind="lines", lines=tuple(some)))

@@ -22,6 +22,7 @@ from rocwright.web.actions import Doing
 from rocwright.web.artifacts import Artifacts
 from rocwright.web.cells import Cells
 from rocwright.web.cycling import Cycling
+from rocwright.web.farm import Workers
 from rocwright.web.feed import Feed
 from rocwright.web.following import Following
 from rocwright.web.forms import fields
@@ -81,6 +82,7 @@ def app(
             Route("/compare", trends.compare),
             Route("/watch", following.watch),
             Route("/cycle", following.cycle),
+            Route("/farm", Workers(pages).page),
             Route("/artifacts", artifacts.all),
             Route("/artifacts/{sha256}", artifacts.one),
             Route("/artifacts/{sha256}/anatomy.svg", artifacts.anatomy),

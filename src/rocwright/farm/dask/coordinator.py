@@ -62,8 +62,8 @@ async def _coordinate(host: str, port: int, security: Security | None, say: Call
     await scheduler.close(reason="asked to end")
 
 
-def places(address: str, security: Security | None, seconds: float = 10) -> list[Place | str]:
-    """What each worker of a coordinator offers; of one that takes nothing now, its name.
+def places(address: str, security: Security | None, seconds: float = 10) -> list[Place]:
+    """What each worker of a coordinator is, has and offers; one that does not answer takes nothing.
 
     Raises NetworkError where nobody answers.
     """
@@ -80,9 +80,12 @@ def places(address: str, security: Security | None, seconds: float = 10) -> list
     try:
         names = {where: str(one["name"]) for where, one in client.scheduler_info(-1)["workers"].items()}
         found: dict[str, str] = client.run(remote.place, on_error="ignore")
-        return [
-            Place.model_validate_json(found[where]) if found.get(where) else name
+        told = [
+            Place.model_validate_json(found[where])
+            if where in found
+            else Place(name=name, cores=0, memory=0, disk=0, takes=False, why="it does not answer")
             for where, name in names.items()
         ]
+        return sorted(told, key=lambda one: one.name)
     finally:
         client.close(timeout=5)

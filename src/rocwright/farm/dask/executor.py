@@ -102,7 +102,8 @@ class DaskExecutor:
         """What each worker offers, by its address."""
         if time.monotonic() - self._looked >= LOOK:
             found: dict[str, str] = self._client.run(remote.place, on_error="ignore")
-            self._places = {where: Place.model_validate_json(told) for where, told in found.items() if told}
+            places = {where: Place.model_validate_json(told) for where, told in found.items()}
+            self._places = {where: one for where, one in places.items() if one.takes}
             self._looked = time.monotonic()
         return self._places
 

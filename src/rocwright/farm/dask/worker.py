@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import signal
 import threading
-from functools import cache
 from typing import TYPE_CHECKING
 
 from distributed import get_worker
@@ -33,25 +32,21 @@ AGAIN = 5.0
 FEATURES = frozenset({"network"})
 
 _lock = threading.Lock()
+_started: list[Host] = []
 
 
-def host() -> Host:
-    """What runs steps in this process; it is started when it is first asked for."""
+def host(name: str = "") -> Host:
+    """What runs steps in this process; it is started, and called so, when it is first asked for."""
     with _lock:
-        return _host()
-
-
-@cache
-def _host() -> Host:
-    found = Host(Home.default(), FEATURES)
-    found.start()
-    return found
+        if not _started:
+            _started.append(Host(Home.default(), FEATURES, name))
+            _started[0].start()
+        return _started[0]
 
 
 def place() -> str:
-    """What this worker offers, as JSON; "" where it takes nothing now."""
-    offered = host().place()
-    return offered.model_dump_json() if offered is not None else ""
+    """What this worker is, has and offers, as JSON."""
+    return host().place().model_dump_json()
 
 
 def run(handed: str, topic: str) -> str:
@@ -79,7 +74,7 @@ def serve(address: str, security: Security | None, name: str, say: Callable[[str
 
 
 async def _serve(address: str, security: Security | None, name: str, say: Callable[[str], None]) -> None:
-    ours, stop, now = host(), asyncio.Event(), asyncio.Event()
+    ours, stop, now = host(name), asyncio.Event(), asyncio.Event()
 
     def asked() -> None:
         (now if ours.draining else stop).set()

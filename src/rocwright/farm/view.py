@@ -1,0 +1,58 @@
+"""What a farm looks like from outside, and which of its machines went while one looked."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from rocwheel.errors import RocwrightError
+from rocwright.farm.handed import Place
+
+FRESH = 2.0
+"""Seconds for which an answer is taken for that of now: many may look at once."""
+
+REMEMBERED = 600.0
+"""Seconds for which a machine that went is shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """The machines that are there, those that went with the seconds since then, and why nothing is known."""
+
+    places: tuple[Place, ...] = ()
+    gone: tuple[tuple[Place, float], ...] = ()
+    silent: str = ""
+
+
+@dataclass(slots=True)
+class View:
+    """Asks no more often than is of use. `ask` gives the machines, or raises what a user can read."""
+
+    ask: Callable[[], list[Place]]
+    clock: Callable[[], float] = time.monotonic
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _seen: Seen = Seen()
+    _asked: float | None = None
+    _last: dict[str, tuple[Place, float]] = field(default_factory=dict)
+
+    def look(self) -> Seen:
+        """The farm as it is now."""
+        with self._lock:
+            now = self.clock()
+            if self._asked is None or now - self._asked >= FRESH:
+                self._seen = self._look(now)
+                self._asked = self.clock()
+            return self._seen
+
+    def _look(self, now: float) -> Seen:
+        try:
+            places = self.ask()
+        except RocwrightError as error:
+            return Seen(silent=f"{error.message}: {error.cause}")
+        here = {one.name for one in places}
+        self._last |= {one.name: (one, now) for one in places}
+        self._last = {name: told for name, told in self._last.items() if now - told[1] <= REMEMBERED}
+        gone = ((one, now - seen) for name, (one, seen) in self._last.items() if name not in here)
+        return Seen(places=tuple(places), gone=tuple(gone))

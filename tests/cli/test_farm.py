@@ -1,0 +1,117 @@
+"""`rocwright farm`: a coordinator and a worker that let in only those with the certificates of the farm."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.farm.machines import make_homes, running
+
+from rocwheel.errors import RocwrightError
+from rocwright.cli import cli
+
+
+@pytest.fixture
+def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """`rocwright farm WORDS`, in a home of its own."""
+    monkeypatch.setenv("ROCWRIGHT_HOME", str(tmp_path))
+    return lambda *words: CliRunner().invoke(cli, ["farm", *words])
+
+
+def refusal(told: Result) -> str:
+    """What is said of an error, where it is one that a user can read."""
+    assert isinstance(told.exception, RocwrightError)
+    return "\n".join((told.exception.message, told.exception.cause, told.exception.next_step))
+
+
+def settings(home: Path, scheduler: str, certificates: Path | None) -> None:
+    named = f'certificates = "{certificates}"\n' if certificates else ""
+    (home / "config.toml").write_text(f'[farm]\nscheduler = "{scheduler}"\n{named}')
+
+
+def asked(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "rocwright", *words],
+        env={"ROCWRIGHT_HOME": str(home), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_only_who_has_the_certificates_is_let_in(tmp_path: Path, ask: Callable[..., Result]) -> None:
+    homes = make_homes(tmp_path / "homes")
+    for name in ("certificates", "others"):
+        assert ask("init", str(tmp_path / name)).exit_code == 0
+    ours, theirs = tmp_path / "certificates", tmp_path / "others"
+    assert (ours / "farm.key").stat().st_mode & 0o777 == 0o600
+    settings(homes["asks"], "", ours)
+    with running(homes["asks"], "farm", "up", "--host", "127.0.0.1", "--port", "0") as up:
+        address = up.wait_for("coordinator at").split()[-1]
+        assert address.startswith("tls://")
+        settings(homes["one"], address, ours)
+        with running(homes["one"], "farm", "worker", "--name", "one") as worker:
+            worker.wait_for("is a worker of")
+            told = asked(homes["one"], "farm", "status", "--json")
+            [place] = json.loads(told.stdout)
+            assert (place["takes"], place["name"]) == (True, "one")
+            assert place["features"] == ["network"]
+            # another farm's certificates, and none
+            settings(homes["two"], address, theirs)
+            refused = asked(homes["two"], "farm", "status")
+            assert refused.returncode != 0
+            assert "error[network]" in refused.stderr
+            assert "certificates differ" in refused.stderr
+            settings(homes["two"], address.replace("tls", "tcp"), None)
+            assert "error[network]" in asked(homes["two"], "farm", "status").stderr
+            assert worker.end() == 0
+        assert json.loads(asked(homes["one"], "farm", "status", "--json").stdout) == []
+        assert up.end() == 0
+
+
+def test_certificates_are_not_made_twice(tmp_path: Path, ask: Callable[..., Result]) -> None:
+    folder = tmp_path / "certificates"
+    assert ask("init", str(folder)).exit_code == 0
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert sorted(before) == ["ca.pem", "farm.key", "farm.pem"]
+    assert "already exists" in refusal(ask("init", str(folder)))
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
+def test_the_certificate_is_good_by_openssls_word(tmp_path: Path, ask: Callable[..., Result]) -> None:
+    ask("init", str(tmp_path / "made"))
+    ca, certificate = (tmp_path / "made" / name for name in ("ca.pem", "farm.pem"))
+    told = subprocess.run(
+        ["openssl", "verify", "-x509_strict", "-CAfile", ca, certificate],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert told.returncode == 0, told.stderr
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1"])
+def test_without_certificates_nobody_else_is_let_in(host: str, ask: Callable[..., Result]) -> None:
+    assert "the farm has no certificates" in refusal(ask("up", "--host", host))
+    assert "rocwright farm init" in refusal(ask("status", f"tcp://{host}:8786"))
+
+
+def test_a_folder_without_certificates_is_named(tmp_path: Path, ask: Callable[..., Result]) -> None:
+    settings(tmp_path, "tls://127.0.0.1:1", tmp_path / "none")
+    assert f"{tmp_path / 'none'} has no ca.pem" in refusal(ask("status"))
+
+
+def test_what_is_missing_is_told_with_what_brings_it(
+    ask: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "no coordinator is named" in refusal(ask("status"))
+    monkeypatch.setattr("rocwright.farm.extra.find_spec", lambda name: None)
+    assert "pip install 'rocwright[farm]'" in refusal(ask("status", "tcp://127.0.0.1:1"))
