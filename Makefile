@@ -6,7 +6,7 @@ BIN    := .venv/bin
 # as a user has it: what was imported once need not be compiled again by each process
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: quickstart test fast real nightly test-pythons lint format docs bench mutants coverage reliability requirements dist clean
+.PHONY: quickstart test fast real nightly test-pythons lint format docs bench farm mutants coverage reliability requirements dist clean
 
 quickstart: .venv/ready
 	@tools/prepare build
@@ -55,6 +55,11 @@ reliability: .venv/ready
 bench: .venv/ready
 	@tools/prepare test
 	$(BIN)/python -m benchmarks
+
+# a store, a coordinator and two workers on this machine, and a build over them of which one worker is killed
+farm: .venv/ready
+	@tools/prepare test
+	$(BIN)/python -m tools.farm $(STACK)
 
 # up to four hours; writes docs/mutants.md
 mutants: .venv/ready

@@ -11,11 +11,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.execution.test_kill import processes_of
+from tests.farm.cluster import cluster
 from tests.provenance.official import faults
 from tests.real.followed import GPUS, SMOKE, TALLY, Matrix, Upstream, states, until
 from tests.real.healing import CATALOG, Case
@@ -157,6 +159,32 @@ def test_an_empty_home_gets_it_from_a_trusted_store_without_a_compiler(
     files = sum(path.stat().st_size for path in empty.store.glob("blobs/??/*"))
     assert files <= 1.1 * artifact["size"]
     assert not empty.roots.exists() or not [*empty.roots.iterdir()]
+
+
+@pytest.mark.parametrize("executor", ["dask", "slurm"])
+def test_other_machines_give_the_same_bytes(
+    executor: str,
+    home: Home,
+    smoke: tuple[Path, dict[str, Any]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folder, built = smoke
+    (artifact,) = built["artifacts"]
+    store = LocalStore(home.store)
+    plan = make_plan(read_lock(folder / "rocwright.lock"), builtin_catalog())
+    (step,) = [one for one in plan.steps if one.name in plan.artifacts]
+    record = store.record(step.key)
+    assert record is not None
+    for key in (record.key, record.content_key):
+        store.forget(key)
+    with ExitStack() as stack:
+        if executor == "slurm":
+            cluster_of = stack.enter_context(cluster(tmp_path / "cluster"))
+            monkeypatch.setenv("SLURM_CONF", str(cluster_of.settings))
+        told = json.loads(rocwright(home, folder, "build", "--executor", executor, "--json"))
+    assert [one["sha256"] for one in told["artifacts"]] == [artifact["sha256"]]
+    assert [one["outcome"] for one in told["run"]["steps"]] == ["built"]
 
 
 def in_root(home: Home, smoke: Path, work: Path, command: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import ExitStack
@@ -50,6 +51,8 @@ class DaskExecutor:
         self._settings = config().farm
         self._security = security_of(self._settings)
         self._topic = f"rocwright-{uuid.uuid4().hex}"
+        self._soon: deque[Event] = deque()
+        """Told by the one who takes, who cannot wait for that."""
         self._told: Mailbox[Event] = Mailbox(MOST_EVENTS)
         self._tasks: dict[str, tuple[Task, Future[str]]] = {}
         self._places: dict[str, Place] = {}
@@ -111,12 +114,12 @@ class DaskExecutor:
         return [one.offer() for one in self._look().values()]
 
     def submit(self, task: Task) -> None:
-        self._told.put(Queued(task))
+        self._soon.append(Queued(task))
         needs = needs_of(task.step)
         places = self._look()
         fit = [where for where, one in places.items() if fits(needs, one)]
         if not fit:
-            self._told.put(Ended(task=task, error=nobody_has(task.step, [*places.values()])))
+            self._soon.append(Ended(task=task, error=nobody_has(task.step, [*places.values()])))
             return
         lowered = task.jobs if task.jobs < self._options.jobs else 0
         future = self._client.submit(
@@ -186,7 +189,11 @@ class DaskExecutor:
         )
 
     def events(self) -> Iterator[Event]:
-        for event in self._told.take(WAIT):
+        if not self._soon:
+            self._soon.extend(self._told.take(WAIT))
+        # one by one: what Ctrl-C leaves here is given the next time
+        while self._soon:
+            event = self._soon.popleft()
             if isinstance(event, Ended | Lost):
                 self._tasks.pop(event.task.id, None)
                 if isinstance(event, Ended) and self._was_turned_away(event):

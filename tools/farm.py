@@ -1,0 +1,130 @@
+"""A farm on this machine, for `make farm`: a store, a coordinator, two workers, a build over them, a page.
+
+    .venv/bin/python -m tools.farm [STACK] [--leave]
+
+One worker is killed while it compiles. Then the artifacts are built again on one machine, and the bytes are
+compared. With `--leave` it ends by itself; else it stays until Ctrl-C, so that one can look at the page.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import psutil
+from tests.farm.machines import Running, make_homes, running
+from tests.store.servers import s3
+
+from rocwright.bases.roots import remove_tree
+
+SHARED = {
+    "AWS_ALLOW_HTTP": "true",
+    "AWS_REGION": "us-east-1",
+    "AWS_ACCESS_KEY_ID": "a-key",
+    "AWS_SECRET_ACCESS_KEY": "a-secret",
+}
+"""What S3's clients read; the server takes any key."""
+
+COMPILERS = ("cc1plus", "clang", "clang-19", "clang-21", "clang-22")
+
+
+def say(text: str) -> None:
+    """Tell what is going on."""
+    print(f"farm: {text}", flush=True)
+
+
+def rocwright(home: Path, folder: Path, *words: str) -> dict[str, Any]:
+    """A command with that home, in that folder; what it told as JSON, also of what differs or failed. Its
+    progress is shown."""
+    done = subprocess.run(
+        [sys.executable, "-m", "rocwright", *words, "--json"],
+        cwd=folder,
+        env=os.environ | {"ROCWRIGHT_HOME": str(home)},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+def compiles(worker: Running) -> bool:
+    """Whether a compiler runs below a worker."""
+    try:
+        below = psutil.Process(worker.process.pid).children(recursive=True)
+        return any(one.name() in COMPILERS for one in below)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def kill_one(workers: dict[str, Running], killed: list[str]) -> None:
+    """Kill the first worker that compiles."""
+    while not killed:
+        for name, worker in workers.items():
+            if compiles(worker):
+                killed.append(name)
+                say(f"killing the worker {name}, which compiles")
+                os.killpg(worker.process.pid, signal.SIGKILL)
+                return
+        time.sleep(0.2)
+
+
+def main(words: list[str]) -> int:
+    """Build over a farm; the exit status."""
+    stack = next((word for word in words if not word.startswith("-")), "torch-extensions")
+    root = Path(tempfile.mkdtemp(prefix="rocwright-farm-"))
+    with ExitStack() as open_:
+        open_.callback(remove_tree, root)
+        os.environ |= {**SHARED, "AWS_ENDPOINT_URL": open_.enter_context(s3())}
+        homes = make_homes(root / "homes")
+        up = open_.enter_context(running(homes["asks"], "farm", "up", "--port", "0"))
+        address = up.wait_for("coordinator at").split()[-1]
+        for home in homes.values():
+            (home / "config.toml").write_text(f'store = "s3://lab/farm"\n\n[farm]\nscheduler = "{address}"\n')
+        workers = {
+            name: open_.enter_context(running(homes[name], "farm", "worker", "--name", name))
+            for name in ("one", "two")
+        }
+        for one in workers.values():
+            one.wait_for("is a worker of")
+        served = open_.enter_context(running(homes["asks"], "serve", "--port", "0"))
+        page = served.wait_for("/enter?token=").split()[-1]
+        say(f"a store, a coordinator and two workers run; see {page}&to=/farm")
+        project = root / "project"
+        project.mkdir()
+        rocwright(homes["asks"], project, "init", "--stack", stack, "--gpu", "gfx1103")
+        killed: list[str] = []
+        threading.Thread(target=kill_one, args=(workers, killed), daemon=True).start()
+        built = rocwright(homes["asks"], project, "build", "--executor", "dask")
+        tries = [step for step in built["run"]["steps"] if step["outcome"] == "again"]
+        for step in built["run"]["steps"]:
+            say(f"{step['name']}: {step['outcome']} in {step['seconds']:.0f} s")
+        if not killed or not tries:
+            say("no worker was killed while it compiled: this tried nothing")
+            return 1
+        say(f"{tries[0]['name']} was lost with {killed[0]}, and built by the other worker")
+        told = rocwright(homes["asks"], project, "reproduce")
+        same = told["same"]
+        say("built again on one machine: " + ("the same bytes" if same else "other bytes"))
+        for one in built["artifacts"]:
+            say(f"{one['sha256']}  {one['filename']}")
+        if "--leave" not in words:
+            say(f"the page: {page}&to=/farm (Ctrl-C ends all)")
+            try:
+                signal.pause()
+            except KeyboardInterrupt:
+                say("ending")
+        return 0 if same else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
