@@ -34,6 +34,8 @@ class SharingStore:
         self.local, self.shared = local, shared
         self._offered: dict[str, tuple[SharedStore, Record] | None] = {}
         self._files: dict[str, tuple[SharedStore, Output]] = {}
+        self._withdrawn: set[str] = set()
+        """The keys of what is offered and cannot be had: it is not asked for again."""
 
     @property
     def url(self) -> str:
@@ -98,6 +100,7 @@ class SharingStore:
         return self.bring(key)
 
     def _withdraw(self, key: str, record: Record) -> None:
+        self._withdrawn.add(key)
         self._offered[key] = None
         for output in record.outputs:
             self._files.pop(output.sha256, None)

@@ -53,7 +53,7 @@ class WorkingStore(SharingStore):
 
     def _offer(self, key: str) -> tuple[SharedStore, Record] | None:
         offered = super()._offer(key)
-        if offered is None:
+        if offered is None and key not in self._withdrawn:
             # somebody may be making it now
             del self._offered[key]
         return offered

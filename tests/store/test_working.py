@@ -1,0 +1,166 @@
+"""Machines that build in one bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.making import record_of
+from tests.store.servers import reach, s3
+from tests.store.sharers import Machine
+
+from rocwheel.errors import InputError
+from rocwright.home import Home
+from rocwright.model.steps import FetchAction, Step
+from rocwright.signing.keys import make_key
+from rocwright.store import open_store
+from rocwright.store.bucket import Bucket
+from rocwright.store.model import Output, Record
+from rocwright.store.shared import blob_name, step_name, word_name
+from rocwright.store.step_lease import lease_name
+from rocwright.store.working import WorkingStore
+
+Opens = Callable[..., WorkingStore]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with s3() as url:
+        yield url
+
+
+@pytest.fixture
+def bucket(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bucket:
+    reach(monkeypatch, server)
+    return Bucket(f"s3://lab/{tmp_path.name}")
+
+
+@pytest.fixture
+def machines(tmp_path: Path) -> dict[str, Machine]:
+    return {name: Machine(tmp_path / name, name) for name in ("one", "two")}
+
+
+@pytest.fixture
+def opens(bucket: Bucket, machines: dict[str, Machine]) -> Opens:
+    """The store of a machine that trusts those named."""
+
+    def opened(name: str, *trusted: str) -> WorkingStore:
+        own = machines[name]
+        shared = own.behind(bucket, *(machines[one].key for one in (name, *trusted))).shared
+        return WorkingStore(own.store, shared, own.signer, "lab")
+
+    return opened
+
+
+def build(store: WorkingStore, folder: Path, data: bytes = b"made", name: str = "engine") -> Record:
+    step = Step(name=name, component=name, action=FetchAction(pending=name))
+    store.put_step(step.key, step.model_dump_json(by_alias=True).encode())
+    path = folder / "file"
+    path.write_bytes(data)
+    sha256, size = store.put_file(path)
+    return store.put_record(record_of(step, Output(name="out", filename="f", sha256=sha256, size=size)))
+
+
+def test_what_one_makes_the_other_has_at_once(opens: Opens, bucket: Bucket, tmp_path: Path) -> None:
+    two = opens("two", "one")
+    record = build(opens("one"), tmp_path)
+    found = two.record(record.key)
+    assert found is not None and found.origin is not None
+    assert (found.origin.by, found.outputs) == ("one", record.outputs)
+    assert two.verified(record.outputs[0].sha256).read_bytes() == b"made"
+    assert two.step(record.key) is not None
+    assert bucket.get(step_name(record.key), 10_000) == two.step(record.key)
+
+
+def test_what_was_not_there_is_asked_for_again(opens: Opens, tmp_path: Path) -> None:
+    two = opens("two", "one")
+    step = Step(name="engine", component="engine", action=FetchAction(pending="engine"))
+    assert two.record(step.key) is None
+    build(opens("one"), tmp_path)
+    assert two.record(step.key) is not None
+
+
+def test_who_is_not_trusted_is_not_heard(opens: Opens, tmp_path: Path) -> None:
+    record = build(opens("one"), tmp_path)
+    assert opens("two").record(record.key) is None
+
+
+def test_a_file_that_went_from_the_bucket_is_made_again_and_sent_again(
+    opens: Opens, bucket: Bucket, tmp_path: Path
+) -> None:
+    record = build(opens("one"), tmp_path)
+    bucket.remove(blob_name(record.outputs[0].sha256))
+    two = opens("two", "one")
+    assert two.record(record.key) is not None
+    assert not two.bring(record.key)
+    # it is not offered again and again: whoever plans would never end
+    assert [two.record(record.key) for _ in range(3)] == [None] * 3
+    build(two, tmp_path)
+    assert bucket.size(blob_name(record.outputs[0].sha256)) == len(b"made")
+    assert two.record(record.key) is not None
+
+
+def test_what_lies_here_alone_is_lent_where_others_need_it(
+    opens: Opens, machines: dict[str, Machine]
+) -> None:
+    record = machines["one"].make()
+    two = opens("two", "one")
+    assert two.record(record.key) is None
+    assert opens("one").lend(record.key)
+    assert two.record(record.key) is not None
+    assert two.bring(record.key)
+    assert machines["two"].store.has(record.outputs[0].sha256)
+
+
+def test_the_outputs_of_an_equal_step_are_vouched_for_by_name(
+    opens: Opens, machines: dict[str, Machine], bucket: Bucket, tmp_path: Path
+) -> None:
+    first = build(opens("one"), tmp_path)
+    two = opens("two", "one")
+    found = two.record(first.key)
+    assert found is not None
+    other = Step(name="other", component="other", action=FetchAction(pending="other"))
+    kept = two.put_record(found.model_copy(update={"key": other.key, "reused": first.key}))
+    assert kept.origin is None
+    [note] = kept.notes
+    assert note.startswith(f"the outputs of {first.key[:12]}, from lab, built by one")
+    assert bucket.size(word_name("record", other.key, machines["two"].key.keyid)) is not None
+
+
+def test_two_machines_do_not_hold_one_step_and_an_abandoned_one_is_free(opens: Opens, bucket: Bucket) -> None:
+    key = "ab" * 32
+    with opens("one").lock(key):
+        assert bucket.size(lease_name(key)) is not None
+        opens("two").abandon(key)
+        assert bucket.size(lease_name(key)) is None
+        with opens("two").lock(key):
+            pass
+    # a lock with another name is this machine's own
+    with opens("one").lock("clean"):
+        assert list(bucket.list("leases")) == []
+
+
+def test_it_opens_by_its_url_with_the_key_and_the_trust_of_this_machine(
+    bucket: Bucket,
+    machines: dict[str, Machine],
+    opens: Opens,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    home = tmp_path / "home"
+    monkeypatch.setenv("ROCWRIGHT_HOME", str(home))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
+    with pytest.raises(InputError, match="no key to sign with") as caught:
+        open_store(bucket.url)
+    assert caught.value.next_step == "rocwright attest key makes one"
+    make_key(home / "attest.key")
+    store = open_store(bucket.url)
+    assert (store.url, str(store)) == (bucket.url, bucket.url)
+    record = build(opens("one"), tmp_path)
+    assert store.record(record.key) is None
+    assert isinstance(store, WorkingStore)
+    mine = build(store, tmp_path, b"mine", "mine")
+    assert Home(home).store.is_dir()
+    again = open_store(bucket.url).record(mine.key)
+    assert again is not None and again.outputs == mine.outputs
