@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import dask
 
-from rocwheel.errors import InputError, NetworkError
+from rocwheel.errors import InputError
 from rocwright.farm.dask import worker as remote
+from rocwright.farm.dask.client import connect
 from rocwright.farm.handed import Place
 
 if TYPE_CHECKING:
@@ -67,16 +68,7 @@ def places(address: str, security: Security | None, seconds: float = 10) -> list
 
     Raises NetworkError where nobody answers.
     """
-    from distributed import Client
-
-    try:
-        client = Client(address, security=security, timeout=seconds, set_as_default=False)
-    except (OSError, TimeoutError) as error:
-        raise NetworkError(
-            f"no coordinator answers at {address}",
-            cause=f"{type(error).__name__}: it is not running, or certificates differ",
-            next_step="rocwright farm up starts one",
-        ) from error
+    client = connect(address, security, seconds)
     try:
         names = {where: str(one["name"]) for where, one in client.scheduler_info(-1)["workers"].items()}
         found: dict[str, str] = client.run(remote.place, on_error="ignore")

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from distributed import Client, KilledWorker, LocalCluster
+from distributed import KilledWorker, LocalCluster
 
 from rocwheel.errors import NetworkError
 from rocwright.config import config
@@ -20,6 +20,7 @@ from rocwright.execution.estimate import compiles
 from rocwright.execution.executor import Ended, Event, Line, Lost, Offer, Queued, Sampled, Started, Task
 from rocwright.execution.options import Options
 from rocwright.farm.dask import worker as remote
+from rocwright.farm.dask.client import connect
 from rocwright.farm.dask.security import security_of
 from rocwright.farm.handed import Handed, Place, Reply, Told
 from rocwright.farm.mailbox import Mailbox
@@ -62,8 +63,10 @@ class DaskExecutor:
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            address = self._settings.scheduler
+            address, security = self._settings.scheduler, self._security
             if not address:
+                # one for this build alone listens on this machine alone
+                security = None
                 cluster = stack.enter_context(
                     LocalCluster(
                         n_workers=1,
@@ -75,14 +78,7 @@ class DaskExecutor:
                     )
                 )
                 address = cluster.scheduler_address
-            try:
-                self._client = Client(address, security=self._security, timeout=FIRST, set_as_default=False)
-            except (OSError, TimeoutError) as error:
-                raise NetworkError(
-                    f"no coordinator answers at {address}",
-                    cause=f"{type(error).__name__}: it is not running, or certificates differ",
-                    next_step="rocwright farm up starts one; config.toml names it: [farm] scheduler",
-                ) from error
+            self._client = connect(address, security, FIRST)
             stack.callback(self._client.close, timeout=5)
             self._client.subscribe_topic(self._topic, self._hear)
             with contextlib.suppress(TimeoutError):
