@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.making import make_tiny_root
+from samples.making import make_tiny_root, put_output
 
 from benchmarks.measure import Took, paired, processor, seconds, timed
 from benchmarks.place import ENGINE, bench_home
@@ -38,7 +38,6 @@ from rocwright.model.steps import (
 from rocwright.plan.decide import decide
 from rocwright.sources.archive import pack
 from rocwright.store.local import LocalStore
-from rocwright.store.model import Output, Record
 
 COUNT = "ROCWRIGHT_BENCH_FARM_STEPS"
 """Environment variable with the number of steps where 300 take too long (the row says how many)."""
@@ -111,11 +110,11 @@ def lay_in(home: Home, count: int) -> None:
     packed = home.path / "root.tar.zst"
     make_tiny_root(packed, home.path)
     root = Step(name="root/build", component="root", action=BaseAction(suite="own", architecture="amd64"))
-    _done(store, root, "root", packed)
+    put_output(store, root, "root", packed.read_bytes(), home.path)
     (home.path / "empty").mkdir()
     pack(home.path / "empty", packed, epoch=0)
     tree = Step(name="tree/empty", component="empty", action=TreeAction(subdir="empty"))
-    _done(store, tree, "tree", packed)
+    put_output(store, tree, "tree", packed.read_bytes(), home.path)
     inputs = (
         Input(name="root", key=root.key, output="root"),
         Input(name="src", key=tree.key, output="tree"),
@@ -174,21 +173,6 @@ def hand(home: Home, count: int) -> int:
             print(json.dumps({"seconds": took, "memory": int(peak) * 1024}), flush=True)
             os._exit(0)
     return 1
-
-
-def _done(store: LocalStore, step: Step, name: str, file: Path) -> None:
-    sha256, size = store.put_file(file, move=True)
-    output = Output(name=name, filename=f"{name}.tar.zst", sha256=sha256, size=size)
-    record = Record(
-        key=step.key,
-        content_key=step.key,
-        step=step.name,
-        kind=step.kind,
-        outputs=(output,),
-        started="2025-01-01T00:00:00Z",
-        seconds=0,
-    )
-    store.put_record(record)
 
 
 if __name__ == "__main__":

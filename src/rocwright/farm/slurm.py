@@ -6,7 +6,6 @@ of jobs and the store at the same paths.
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 import time
@@ -38,6 +37,7 @@ from rocwright.execution.options import Options
 from rocwright.farm.handed import Place
 from rocwright.farm.needs import NETWORK, fits, needs_of, nobody_has
 from rocwright.home import Home
+from rocwright.machine.architecture import host
 
 POLL = 1.0
 """Seconds between two looks at what the cluster says."""
@@ -140,7 +140,7 @@ class _Cluster:
                 memory=int(memory) * 1024 * 1024,
                 # 0 where it is not said
                 disk=int(disk) * 1024 * 1024 or sys.maxsize,
-                machine=os.uname().machine,
+                machine=host() or "",
                 features=frozenset({NETWORK}),
             )
         return [*found.values()]
