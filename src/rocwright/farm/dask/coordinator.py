@@ -7,8 +7,6 @@ import signal
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import dask
-
 from rocwheel.errors import InputError
 from rocwright.farm.dask import worker as remote
 from rocwright.farm.dask.client import connect
@@ -18,21 +16,13 @@ if TYPE_CHECKING:
     from distributed.security import Security
 
 PORT = 8786
-SILENT = "90s"
-"""After which a worker that says nothing is taken for gone; its steps run elsewhere."""
-
-SETTINGS = {
-    # a step that was lost is tried again by who asked for it, who then knows
-    "distributed.scheduler.allowed-failures": 0,
-    "distributed.scheduler.worker-ttl": SILENT,
-    "distributed.scheduler.work-stealing": False,
-}
+SILENT = 90.0
+"""Seconds after which a worker that says nothing is taken for gone; its steps run elsewhere."""
 
 
 def coordinate(host: str, port: int, security: Security | None, say: Callable[[str], None]) -> None:
     """Run one until this process is asked to end. Raises InputError where the port is taken."""
-    with dask.config.set(SETTINGS):
-        asyncio.run(_coordinate(host, port, security, say))
+    asyncio.run(_coordinate(host, port, security, say))
 
 
 async def _coordinate(host: str, port: int, security: Security | None, say: Callable[[str], None]) -> None:
@@ -49,6 +39,9 @@ async def _coordinate(host: str, port: int, security: Security | None, say: Call
             protocol="tls" if security is not None else "tcp",
             security=security,
             dashboard=False,
+            worker_ttl=SILENT,
+            # a step that was lost is tried again by who asked for it, who then knows
+            allowed_failures=0,
         )
     except OSError as error:
         raise InputError(
