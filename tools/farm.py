@@ -18,7 +18,6 @@ import threading
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import psutil
 from tests.farm.machines import Running, make_homes, running
@@ -42,19 +41,17 @@ def say(text: str) -> None:
     print(f"farm: {text}", flush=True)
 
 
-def rocwright(home: Path, folder: Path, *words: str) -> dict[str, Any]:
-    """A command with that home, in that folder; what it told as JSON, also of what differs or failed. Its
-    progress is shown."""
-    done = subprocess.run(
-        [sys.executable, "-m", "rocwright", *words, "--json"],
+def rocwright(home: Path, folder: Path, *words: str) -> str:
+    """A command with that home, in that folder; what it told, also of what differs or failed. Its progress
+    is shown."""
+    return subprocess.run(
+        [sys.executable, "-m", "rocwright", *words],
         cwd=folder,
         env=os.environ | {"ROCWRIGHT_HOME": str(home)},
         stdout=subprocess.PIPE,
         text=True,
         check=False,
-    )
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    ).stdout
 
 
 def compiles(worker: Running) -> bool:
@@ -104,7 +101,7 @@ def main(words: list[str]) -> int:
         rocwright(homes["asks"], project, "init", "--stack", stack, "--gpu", "gfx1103")
         killed: list[str] = []
         threading.Thread(target=kill_one, args=(workers, killed), daemon=True).start()
-        built = rocwright(homes["asks"], project, "build", "--executor", "dask")
+        built = json.loads(rocwright(homes["asks"], project, "build", "--executor", "dask", "--json"))
         tries = [step for step in built["run"]["steps"] if step["outcome"] == "again"]
         for step in built["run"]["steps"]:
             say(f"{step['name']}: {step['outcome']} in {step['seconds']:.0f} s")
@@ -112,8 +109,7 @@ def main(words: list[str]) -> int:
             say("no worker was killed while it compiled: this tried nothing")
             return 1
         say(f"{tries[0]['name']} was lost with {killed[0]}, and built by the other worker")
-        told = rocwright(homes["asks"], project, "reproduce")
-        same = told["same"]
+        same = json.loads(rocwright(homes["asks"], project, "reproduce", "--json"))["same"]
         say("built again on one machine: " + ("the same bytes" if same else "other bytes"))
         for one in built["artifacts"]:
             say(f"{one['sha256']}  {one['filename']}")
