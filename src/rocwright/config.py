@@ -184,10 +184,19 @@ def store_of(home: Home) -> Store:
         place = Path(named).expanduser() if named else home.store
         return _in_front(place, trust, trust.stat().st_mtime_ns) if trust.exists() else open_store(place)
     try:
-        return open_store(named)
+        return _opened(named, trust.stat().st_mtime_ns if trust.exists() else 0)
     except InputError as error:
         error.detail = error.detail or f"it stands in {config_file()}"
         raise
+
+
+@cache
+def _opened(url: str, changed: int) -> Store:
+    """The store at a URL, with whom this machine trusted then: what it answered, and which files go with
+    that, is kept for the life of this process."""
+    from rocwright.store import open_store
+
+    return open_store(url)
 
 
 @cache

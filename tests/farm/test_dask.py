@@ -15,14 +15,18 @@ from pathlib import Path
 
 import psutil
 import pytest
+from samples.project import make_sources, open_project, put_roots
 from tests.execution.conftest import Workshop, put_root
 from tests.farm.machines import Running, make_homes, running, until
 from tests.store.servers import reach, s3
 
 from rocwheel.errors import FailureClass, InterruptedByUser
+from rocwheel.files.atomic import sha256_file
+from rocwright.config import config_file
 from rocwright.execution.options import Options, Outcome
 from rocwright.execution.progress import PlainProgress
 from rocwright.farm.executors import run_steps
+from rocwright.flow import build
 from rocwright.home import Home
 from rocwright.model.steps import Plan, Resources, Step
 from rocwright.plan.decide import decide
@@ -212,3 +216,20 @@ def test_steps_outlive_their_coordinator_and_are_found_by_the_next_build(farm: F
             one.wait_for("is a worker of")
         assert farm.build(step).steps == []
         assert farm.build(shop.step("echo more > $OUT/result", name="more")).failures == []
+
+
+def test_a_project_is_built_over_the_farm_and_laid_out_here(farm: Farm, tiny_root: Path) -> None:
+    home, url = farm.workshop.home, farm.workshop.store.url
+    config_file().write_text(f'store = "{url}"\n\n[farm]\nscheduler = "{farm.address}"\n')
+    sources = farm.workshop.folder / "sources"
+    make_sources(sources)
+    project = open_project(sources, home.path)
+    put_roots(project, tiny_root)
+    options = Options(engine=farm.workshop.engine, executor="dask")
+    built = build(project, project.locked, options, PlainProgress())
+    assert built.failures == ()
+    assert built.artifacts
+    for one in built.artifacts:
+        assert sha256_file(one.path) == one.sha256
+    # and there is nothing left to do
+    assert build(project, project.locked, options, PlainProgress()).run.steps == ()
