@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 import uuid
 from collections import deque
@@ -16,7 +17,7 @@ from distributed import KilledWorker, LocalCluster
 
 from rocwheel.errors import NetworkError
 from rocwright.config import config
-from rocwright.execution.estimate import compiles
+from rocwright.execution.estimate import compiles, most_jobs
 from rocwright.execution.executor import Ended, Event, Line, Lost, Offer, Queued, Sampled, Started, Task
 from rocwright.execution.options import Options
 from rocwright.farm.dask import worker as remote
@@ -71,7 +72,7 @@ class DaskExecutor:
                     LocalCluster(
                         n_workers=1,
                         threads_per_worker=remote.THREADS,
-                        resources={remote.COMPILE: 1},
+                        resources={remote.CORES: os.cpu_count() or 1},
                         memory_limit=0,
                         dashboard_address=None,
                         silence_logs=50,
@@ -117,6 +118,9 @@ class DaskExecutor:
         if not fit:
             self._soon.append(Ended(task=task, error=nobody_has(task.step, [*places.values()])))
             return
+        # no more than the smallest of them has, or it would never get a place there
+        least = min(places[where].cores for where in fit)
+        cores = {remote.CORES: most_jobs(task.step, least)} if compiles(task.step) else None
         lowered = task.jobs if task.jobs < self._options.jobs else 0
         future = self._client.submit(
             remote.run,
@@ -124,7 +128,7 @@ class DaskExecutor:
             self._topic,
             key=f"{task.id[:12]}-{task.attempt}-{uuid.uuid4().hex[:12]}",
             workers=fit,
-            resources={remote.COMPILE: 1} if compiles(task.step) else None,
+            resources=cores,
             priority=-task.priority,
             retries=0,
             pure=False,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 import threading
 from typing import TYPE_CHECKING
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 THREADS = 16
 """Steps that a worker may have at once; how many of them compile, its job server says."""
 
-COMPILE = "compile"
-"""What dask calls the one place for a step that compiles: two that do are better on two machines."""
+CORES = "cores"
+"""What dask calls the cores that steps which compile have: two that take all are better on two machines."""
 
 AGAIN = 5.0
 """Seconds after which a worker whose coordinator is gone looks for it again."""
@@ -107,7 +108,7 @@ async def _until_gone(
     worker = Worker(
         address,
         nthreads=THREADS,
-        resources={COMPILE: 1},
+        resources={CORES: os.cpu_count() or 1},
         name=name,
         local_directory=folder,
         memory_limit=0,
