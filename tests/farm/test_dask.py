@@ -233,3 +233,16 @@ def test_a_project_is_built_over_the_farm_and_laid_out_here(farm: Farm, tiny_roo
         assert sha256_file(one.path) == one.sha256
     # and there is nothing left to do
     assert build(project, project.locked, options, PlainProgress()).run.steps == ()
+
+
+def test_more_steps_are_ready_at_once_than_events_are_kept(
+    farm: Farm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever hands them over takes the events too, and must not wait for himself."""
+    monkeypatch.setattr("rocwright.farm.dask.executor.MOST_EVENTS", 2)
+    parts = [farm.workshop.step("echo > $OUT/result", name=f"part-{number}") for number in range(4)]
+    last = farm.workshop.step("echo > $OUT/result", name="last", inputs={one.name: one for one in parts})
+    with building(farm, *parts, last) as told:
+        pass
+    assert told[0].failures == []
+    assert len(told[0].steps) == 5
