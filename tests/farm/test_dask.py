@@ -246,3 +246,13 @@ def test_more_steps_are_ready_at_once_than_events_are_kept(
         pass
     assert told[0].failures == []
     assert len(told[0].steps) == 5
+
+
+def test_without_certificates_nothing_listens_beyond_this_machine(farm: Farm) -> None:
+    for one in (farm.up, *farm.workers.values()):
+        listening = [
+            each.laddr.ip
+            for each in psutil.Process(one.process.pid).net_connections()
+            if each.status == "LISTEN"
+        ]
+        assert set(listening) == {"127.0.0.1"}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rocwheel.errors import InputError
 from rocwright.farm.dask import worker as remote
 from rocwright.farm.dask.client import connect
+from rocwright.farm.dask.security import LOOPBACK
 from rocwright.farm.handed import Place
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ async def _coordinate(host: str, port: int, security: Security | None, say: Call
             protocol="tls" if security is not None else "tcp",
             security=security,
             dashboard=False,
+            # its pages ask for no certificate
+            dashboard_address=f"{LOOPBACK[0]}:0",
             worker_ttl=SILENT,
             # a step that was lost is tried again by who asked for it, who then knows
             allowed_failures=0,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from distributed import get_worker
 
 from rocwheel.folders.temporary import temporary_folder
+from rocwright.farm.dask.security import LOOPBACK
 from rocwright.farm.handed import Handed, Told
 from rocwright.farm.host import Host
 from rocwright.home import Home
@@ -113,7 +114,10 @@ async def _until_gone(
         local_directory=folder,
         memory_limit=0,
         security=security,
+        # whoever reaches a worker can run any program on it: without certificates nobody else does
+        host=None if security is not None else LOOPBACK[0],
         dashboard=False,
+        dashboard_address=f"{LOOPBACK[0]}:0",
         death_timeout=60,
     )
     try:
