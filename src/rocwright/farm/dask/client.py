@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from distributed import Client
@@ -22,3 +23,8 @@ def connect(address: str, security: Security | None, seconds: float) -> Client:
             cause=f"{type(error).__name__}: it is not running, or certificates differ",
             next_step="rocwright farm up starts one; config.toml names it: [farm] scheduler",
         ) from error
+
+
+def quiet() -> None:
+    """Have the library say only what is wrong: what goes on, people are told in our words."""
+    logging.getLogger("distributed").setLevel(logging.WARNING)

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING
 
 from rocwheel.errors import InputError
 from rocwright.farm.dask import worker as remote
-from rocwright.farm.dask.client import connect
+from rocwright.farm.dask.client import connect, quiet
 from rocwright.farm.dask.security import LOOPBACK
 from rocwright.farm.handed import Place
 
 if TYPE_CHECKING:
     from distributed.security import Security
 
-PORT = 8786
 SILENT = 90.0
 """Seconds after which a worker that says nothing is taken for gone; its steps run elsewhere."""
 
 
 def coordinate(host: str, port: int, security: Security | None, say: Callable[[str], None]) -> None:
     """Run one until this process is asked to end. Raises InputError where the port is taken."""
+    quiet()
     asyncio.run(_coordinate(host, port, security, say))
 
 

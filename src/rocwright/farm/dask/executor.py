@@ -56,7 +56,9 @@ class DaskExecutor:
         self._soon: deque[Event] = deque()
         """Told by the one who takes, who cannot wait for that."""
         self._told: Mailbox[Event] = Mailbox(MOST_EVENTS)
-        self._tasks: dict[str, tuple[Task, Future[str]]] = {}
+        self._open_tasks: dict[str, Task] = {}
+        """Known before dask is told of them: what it tells may come at once."""
+        self._futures: dict[str, Future[str]] = {}
         self._places: dict[str, Place] = {}
         self._cancelled: set[str] = set()
         self._looked = -LOOK
@@ -91,7 +93,7 @@ class DaskExecutor:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._told.close()
-        for task, _ in [*self._tasks.values()]:
+        for task in [*self._open_tasks.values()]:
             with contextlib.suppress(Exception):
                 self.cancel(task)
         self._open.__exit__(kind, error, trace)
@@ -122,6 +124,7 @@ class DaskExecutor:
         least = min(places[where].cores for where in fit)
         cores = {remote.CORES: most_jobs(task.step, least)} if compiles(task.step) else None
         lowered = task.jobs if task.jobs < self._options.jobs else 0
+        self._open_tasks[task.id] = task
         future = self._client.submit(
             remote.run,
             Handed.of(task, lowered).model_dump_json(),
@@ -133,26 +136,25 @@ class DaskExecutor:
             retries=0,
             pure=False,
         )
-        self._tasks[task.id] = (task, future)
+        self._futures[task.id] = future
         future.add_done_callback(lambda done: self._done(task, done))
 
     def cancel(self, task: Task) -> None:
-        known = self._tasks.get(task.id)
-        if known is None:
+        future = self._futures.get(task.id)
+        if future is None:
             return
         self._cancelled.add(task.id)
         found = self._client.run(remote.cancel, task.id, on_error="ignore")
         if True not in found.values():
-            known[1].cancel()
+            future.cancel()
 
     # what is told, by threads of dask
 
     def _hear(self, event: tuple[float, Any]) -> None:
         told = Told.model_validate_json(event[1])
-        known = self._tasks.get(told.id)
-        if known is None:
+        task = self._open_tasks.get(told.id)
+        if task is None:
             return
-        task = known[0]
         match told.kind:
             case "started":
                 self._told.put(Started(task, told.jobs, told.memory))
@@ -195,7 +197,8 @@ class DaskExecutor:
         while self._soon:
             event = self._soon.popleft()
             if isinstance(event, Ended | Lost):
-                self._tasks.pop(event.task.id, None)
+                self._open_tasks.pop(event.task.id, None)
+                self._futures.pop(event.task.id, None)
                 if isinstance(event, Ended) and self._was_turned_away(event):
                     # its worker offers nothing any more
                     self._looked = -LOOK

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from distributed import get_worker
 
 from rocwheel.folders.temporary import temporary_folder
+from rocwright.farm.dask.client import quiet
 from rocwright.farm.dask.security import LOOPBACK
 from rocwright.farm.handed import Handed, Told
 from rocwright.farm.host import Host
@@ -72,6 +73,7 @@ def serve(address: str, security: Security | None, name: str, say: Callable[[str
 
     Without a coordinator it looks for one again and again: what runs here goes on meanwhile.
     """
+    quiet()
     asyncio.run(_serve(address, security, name, say))
 
 
