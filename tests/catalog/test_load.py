@@ -46,6 +46,7 @@ def test_a_new_gpu_is_a_few_lines_of_toml(copied: Path) -> None:
         ("kind = 'wheeel'", "kind"),
         ("resources = { disk = '3 GB' }", "resources.disk"),
         ("resume = -1", "resume"),
+        ("split = 2", "split = 2, and there are 1 commands in `run`"),
         ("resume = 2", "resume = 2, and there are 1 commands in `run`"),
         ("release = [{ version = 'new', places = [], source = 'x' }]", "release.0.version"),
     ],

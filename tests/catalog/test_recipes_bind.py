@@ -266,12 +266,12 @@ def planned(catalog: Catalog, recipe: str) -> list[list[str]]:
     return found
 
 
-@walks("components/*.toml", *("run", "setup", "prepare", "guard", "resume"))
+@walks("components/*.toml", *("run", "setup", "prepare", "guard", "resume", "split"))
 @walks("components/*.toml", *(f"output.{one}" for one in ("name", "pattern")))
 @walks("components/*.toml", *(f"resources.{one}" for one in ("memory_per_job", "disk", "seconds", "limit")))
 @walks("components/*.toml", *(f"image.{one}" for one in ("prefix", "entrypoint", "env")))
 @walks("components/*.toml", "kind", "release.prepare")
-@pytest.mark.parametrize("key", ["run", "guard", "resume", "resources", "image", "prepare"])
+@pytest.mark.parametrize("key", ["run", "guard", "resume", "split", "resources", "image", "prepare"])
 def test_what_a_recipe_says_of_its_build_changes_a_plan(key: str) -> None:
     """One recipe that says it stands for all: the code that takes it is the same."""
     for recipe in RECIPES:
@@ -281,7 +281,7 @@ def test_what_a_recipe_says_of_its_build_changes_a_plan(key: str) -> None:
             continue
         change = {key: ("true",) if key == "run" else default}
         if key == "run":
-            change["resume"] = 0
+            change |= {"resume": 0, "split": 0}
         assert planned(with_recipe(recipe, **change), recipe.name) != before
         return
     raise AssertionError(f"no recipe of a row says {key}")

@@ -160,7 +160,9 @@ def test_a_step_goes_on_with_the_same_command_of_its_recipe_whatever_comes_befor
     recipe = builtin_catalog().component("pytorch")
     flags = action(kind="set", variables={"A": "1"})
     catalog = builtin_catalog()
-    with_setup = recipe.model_copy(update={"run": ("export A=2", *recipe.run), "resume": recipe.resume + 1})
+    with_setup = recipe.model_copy(
+        update={"run": ("export A=2", *recipe.run), "resume": recipe.resume + 1, "split": recipe.split + 1}
+    )
     changed = replace(catalog, components={**catalog.components, "pytorch": with_setup})
     done = mended(lock, remedy("pytorch", flags))
     steps = {one.name: one.action for one in make_plan(done, changed).steps}
@@ -168,6 +170,7 @@ def test_a_step_goes_on_with_the_same_command_of_its_recipe_whatever_comes_befor
     assert isinstance(made, RunAction)
     assert "export A=1" in made.commands
     assert made.commands[made.resume - 1] == recipe.run[recipe.resume - 1]
+    assert made.commands[made.split - 1] == recipe.run[recipe.split - 1]
     prepared = steps["prepare/pytorch"]
     assert isinstance(prepared, RunAction)
-    assert prepared.resume == 0
+    assert (prepared.resume, prepared.split) == (0, 0)

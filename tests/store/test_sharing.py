@@ -13,7 +13,7 @@ from tests.store.sharers import Machine, other
 from rocwheel.errors import NetworkError, OutOfDiskError
 from rocwright.store.bucket import Bucket
 from rocwright.store.local import LocalStore
-from rocwright.store.model import Record
+from rocwright.store.model import Record, Shard
 from rocwright.store.origins import untrusted
 from rocwright.store.push import read_mark
 from rocwright.store.seal import seal
@@ -241,6 +241,35 @@ def test_two_owners_must_have_made_the_same_bytes_where_two_are_asked_for(
     assert "fewer than 2 signers agree" in mine.said[0]
     second.make()
     second.push(bucket, made)
+    assert mine.behind(bucket, lab.key, second.key, agree=2).record(made.key) is not None
+
+
+def test_a_build_with_shards_of_another_signer_counts_alone_but_not_among_those_that_agree(
+    bucket: Bucket, lab: Machine, mine: Machine, tmp_path: Path
+) -> None:
+    second = Machine(tmp_path / "second", "second")
+    made = lab.make()
+    lab.push(bucket, made)
+    second.make()
+    shard = Shard(key=other("shard"), step="shard/engine/1-of-2", keyid=lab.key.keyid)
+    second.store.write_record(made.model_copy(update={"shards": (shard,)}))
+    second.push(bucket, made)
+    assert mine.behind(bucket, lab.key, second.key, agree=2).record(made.key) is None
+    assert any("1 shard of it came from another signer" in one for one in mine.said)
+    taken = mine.behind(bucket, second.key).record(made.key)
+    assert taken is not None and taken.shards == (shard,)
+
+
+def test_shards_of_its_own_count_among_those_that_agree(
+    bucket: Bucket, lab: Machine, mine: Machine, tmp_path: Path
+) -> None:
+    second = Machine(tmp_path / "second", "second")
+    made = lab.make()
+    for machine in (lab, second):
+        machine.make()
+        shards = (Shard(key=other("a"), step="s"), Shard(key=other("b"), step="s", keyid=machine.key.keyid))
+        machine.store.write_record(made.model_copy(update={"shards": shards}))
+        machine.push(bucket, made)
     assert mine.behind(bucket, lab.key, second.key, agree=2).record(made.key) is not None
 
 

@@ -18,6 +18,7 @@ from rocwright.records.opening import read_records
 from rocwright.resolve.files import read_lock, write_lock, write_request
 from rocwright.resolve.settings import Channel
 from rocwright.store.local import LocalStore
+from rocwright.store.model import Shard
 
 PACK = "tar --sort=name --mtime=@$SOURCE_DATE_EPOCH --owner=0 --group=0 -czf $OUT/alpha-1.0.tar.gz a"
 RECIPES = {
@@ -60,11 +61,11 @@ def evidence(home: Home) -> tuple[Finding, ...]:
         return tuple(records.findings(run=newest.id))
 
 
-def lack(home: Home) -> str:
-    """What a channel lacks that asks for builds without a compiler cache."""
+def lack(home: Home, channel: Channel = CHANNEL) -> str:
+    """What a channel lacks, such as one that asks for builds without a compiler cache."""
     from datetime import UTC, datetime
 
-    told = missing(CHANNEL, Shown(said="built", findings=evidence(home)), None, False, datetime.now(UTC))
+    told = missing(channel, Shown(said="built", findings=evidence(home)), None, False, datetime.now(UTC))
     return f"{told.bring}: {told.why}" if told else ""
 
 
@@ -97,6 +98,23 @@ def test_a_step_that_went_on_in_a_kept_tree_was_not_compiled_anew(
     run(rocwright, env, "reproduce")
     run(rocwright, env, "verify")
     assert lack(home) == ""
+
+
+def test_shards_of_another_owner_are_told_and_no_channel_takes_them_until_it_is_reproduced(
+    rocwright: Command, home: Home, env: dict[str, str]
+) -> None:
+    run(rocwright, env, "build", "--no-compiler-cache")
+    store = LocalStore(home.store)
+    shards = (Shard(key="1" * 64, step="shard/alpha/1-of-2"), Shard(key="2" * 64, step="s", keyid="f" * 64))
+    for record in store.records():
+        if record.step == "alpha":
+            store.write_record(record.model_copy(update={"shards": shards}))
+    run(rocwright, env, "verify")
+    wanted = "anew: compiled by others in part: alpha: shards signed by ffffffffffff"
+    assert lack(home, Channel(name="any", said="built")) == wanted
+    run(rocwright, env, "reproduce")
+    run(rocwright, env, "verify")
+    assert lack(home, Channel(name="any", said="built")) == ""
 
 
 def test_a_build_without_a_compiler_cache_says_so(

@@ -159,6 +159,7 @@ def build(
     memory: int | None = None,
     engine: str | None = None,
     executor: str = "local",
+    shards: int | None = None,
     sharing: bool = True,
     compiler_cache: bool = True,
     resume: bool = True,
@@ -176,7 +177,8 @@ def build(
 
     `jobs` is the most processes at once (all cores), `memory` the most bytes that the whole may take (what
     the machine has), `engine` a sandbox engine by name (the first that works here), `executor` what runs the
-    steps. Without `sharing` each step has a fixed number of jobs, without `compiler_cache` all is compiled
+    steps, `shards` into how many parts it splits large ones (as many as it has machines; on this one alone,
+    none). Without `sharing` each step has a fixed number of jobs, without `compiler_cache` all is compiled
     anew, without `resume` a step that was cut short begins anew. `discard` gives up changes in trees that
     were opened, `keep_stopped` keeps the folder of a step that a full disk stopped. With `heal` known
     failures are mended on the way, and what helped is written into the lock; with `verify` what is built is
@@ -208,6 +210,7 @@ def build(
         discard=discard,
         keep_stopped=keep_stopped,
         executor=executor,
+        shards=shards,
     )
     locked = locked or lock(project, shipped=False, say=say)
     if planned is not None:

@@ -234,10 +234,11 @@ class Component(Frozen):
     that make it be found, before those of who takes it in; those of a wheel come before what compiles with
     ROCm's libraries on it. `architectures` are those that it is there for, all where none is named. `resume`
     is the number of the first of the `run` commands that gives the same when it is run again in a tree where
-    it was cut short, as all behind it do; 0 where none does. `python_run` are the Python packages that a
-    wheel requires where it is imported: checks install them beside it. `emulated` are checks that run on an
-    emulated GPU, where one is asked for; `windows` is how it is built on Windows, by a script that is
-    exported.
+    it was cut short, as all behind it do; 0 where none does. `split` is the number of the `run` command whose
+    ninja compiles most of it, which shards can do on several machines; 0 where none can. `python_run` are
+    the Python packages that a wheel requires where it is imported: checks install them beside it. `emulated`
+    are checks that run on an emulated GPU, where one is asked for; `windows` is how it is built on Windows,
+    by a script that is exported.
     """
 
     name: str
@@ -259,6 +260,7 @@ class Component(Frozen):
     prepare: tuple[str, ...] = ()
     run: tuple[str, ...] = ()
     resume: int = Field(0, ge=0)
+    split: int = Field(0, ge=0)
     output: tuple[OutputSpec, ...] = ()
     serve: Serve | None = None
     edit: tuple[Edit, ...] = ()
@@ -269,9 +271,10 @@ class Component(Frozen):
     windows: Windows | None = None
 
     @model_validator(mode="after")
-    def _resumes_at_a_command(self) -> Self:
-        if self.resume > len(self.run):
-            raise ValueError(f"resume = {self.resume}, and there are {len(self.run)} commands in `run`")
+    def _numbers_are_of_commands(self) -> Self:
+        for name, number in (("resume", self.resume), ("split", self.split)):
+            if number > len(self.run):
+                raise ValueError(f"{name} = {number}, and there are {len(self.run)} commands in `run`")
         return self
 
     def released(self, version: str) -> Release:

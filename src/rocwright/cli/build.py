@@ -51,6 +51,12 @@ if TYPE_CHECKING:
     shell_complete=complete_executor,
     help="What runs the steps: local, dask or slurm (see rocwright farm), or one of another package.",
 )
+@click.option(
+    "--shards",
+    type=click.IntRange(min=1),
+    help="Compile large steps in so many parts, each a step of its own; 1 for none.  [default: as many as "
+    "dask or slurm has machines]",
+)
 @click.option("--verify", "verify_too", is_flag=True, help="Run the checks and smoke tests afterwards.")
 @click.option(
     "--keep-stopped",
@@ -78,6 +84,7 @@ def command(
     resume: bool,
     engine: str | None,
     executor: str,
+    shards: int | None,
     verify_too: bool,
     discard: bool,
     keep_stopped: bool,
@@ -109,6 +116,7 @@ def command(
         memory=memory,
         engine=engine,
         executor=executor,
+        shards=shards,
         sharing=sharing,
         compiler_cache=compiler_cache,
         resume=resume,

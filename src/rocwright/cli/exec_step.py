@@ -24,6 +24,9 @@ from rocwright.cli.common import engine_option, no_compiler_cache_option, no_res
 @no_compiler_cache_option
 @no_resume_option
 @click.option(
+    "--shard", "shards", multiple=True, help="The key of a shard of it; one that is missing is done without."
+)
+@click.option(
     "--report", type=click.Path(path_type=Path), help="Write the record, or the error, here as JSON."
 )
 def command(
@@ -35,6 +38,7 @@ def command(
     server: Path | None,
     compiler_cache: bool,
     resume: bool,
+    shards: tuple[str, ...],
     report: Path | None,
 ) -> None:
     """Run one step from the store alone; its outputs are added to the store if they are missing."""
@@ -49,6 +53,7 @@ def command(
         server=str(server) if server else None,
         compiler_cache=compiler_cache,
         resume=resume,
+        shards=shards,
         report=str(report) if report else None,
     )
     if report is not None:

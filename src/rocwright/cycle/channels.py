@@ -12,7 +12,7 @@ import re2
 from rocwheel.model import Frozen
 from rocwheel.toml.read import Reader, parse
 from rocwright.catalog.folders import catalog_folders
-from rocwright.records.model import ANEW, EMULATED, SAID, Finding, Promotion
+from rocwright.records.model import ANEW, EMULATED, OWN_SHARDS, SAID, Finding, Promotion
 from rocwright.resolve.files import PROJECT, read_project
 from rocwright.resolve.settings import Channel
 
@@ -78,6 +78,8 @@ def missing(
         return Lack(f"not recompiled: {told.detail}", "anew")
     if lacking:
         return Lack(f"did not run: {', '.join(lacking)}", "evidence")
+    if parts := next((one for one in shown.findings if one.check == OWN_SHARDS and one.absent), None):
+        return Lack(f"compiled by others in part: {parts.detail}", "anew")
     devices = sorted({one.device for one in shown.findings if one.device})
     if channel.device and not any(_is_meant(channel.device, one) for one in devices):
         return Lack(

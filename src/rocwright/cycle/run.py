@@ -59,9 +59,9 @@ class CycleConfig:
 
     @property
     def options_of_builds(self) -> Options:
-        """Those of its builds: they start clean where a channel asks that all was compiled anew."""
+        """Those of its builds: clean and without shards where a channel wants all compiled anew."""
         clean = any(ANEW in one.checks for one in self.channels)
-        return replace(self.options, resume=self.options.resume and not clean)
+        return replace(self.options, resume=False, shards=1) if clean else self.options
 
 
 def look(where: Path, rows: Sequence[Request], like: Project, wheel: CycleConfig) -> CycleTold:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """A step by its key, the store's URL, and the options of `rocwright exec-step`; `memory` is in bytes,
-    `report` the file for the record or the error."""
+    `shards` are the keys of its shards, `report` the file for the record or the error."""
 
     key: str
     store: str
@@ -19,6 +19,7 @@ class Asked:
     server: str | None = None
     compiler_cache: bool = True
     resume: bool = True
+    shards: tuple[str, ...] = ()
     report: str | None = None
 
     def words(self) -> list[str]:

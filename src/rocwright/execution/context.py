@@ -10,7 +10,7 @@ from rocwright.execution.kept_tree import Kept
 from rocwright.execution.workspace import Workspace
 from rocwright.home import Home
 from rocwright.model.steps import Step
-from rocwright.store.model import CacheUse, Output, Store
+from rocwright.store.model import CacheUse, Output, Record, Shard, Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +19,8 @@ class Context:
     `parent` is the git commit that the tree of this step stands on, "" for none; `step` is the one
     that runs; `server` is the folder of the job server that the step shares with others, None for
     none; `compiler_cache` says whether it may have one; `kept` is what is noted of the tree that it goes on
-    in, None where it starts clean; `content_key` is the key over what the inputs really are."""
+    in, None where it starts clean; `content_key` is the key over what the inputs really are; `shards` are the
+    records of the shards whose compiler caches it reads."""
 
     store: Store
     home: Home
@@ -36,6 +37,7 @@ class Context:
     compiler_cache: bool = True
     kept: Kept | None = None
     content_key: str = ""
+    shards: Sequence[Record] = ()
 
     @property
     def component(self) -> str:
@@ -55,3 +57,4 @@ class ActionResult:
     notes: tuple[str, ...] = ()
     commits: Mapping[str, str] | None = None
     resumed: int = 0
+    shards: tuple[Shard, ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from rocwright.execution.workspace import Workspace, spare_the_users_work
 from rocwright.home import Home
 from rocwright.machine.architecture import cannot_build
 from rocwright.model.steps import BaseAction, FetchAction, ImageAction, RunAction, Step, TreeAction
+from rocwright.plan.decide import in_store
 from rocwright.store.model import Output, Record, Store, is_key
 
 
@@ -31,11 +32,13 @@ def execute(
     server: Path | None = None,
     compiler_cache: bool = True,
     resume: bool = True,
+    shards: Sequence[str] = (),
 ) -> Record:
     """Make sure that the store has what `key` stands for, and give its record.
 
     Two processes that want the same key wait for each other; the second finds the first one's outputs. With
-    `resume`, a step that was cut short goes on in its kept tree, where its recipe says that it can.
+    `resume`, a step that was cut short goes on in its kept tree, where its recipe says that it can. `shards`
+    are the keys of its shards; those that are not in the store are done without.
     Raises whatever the step's action raises; InputError where the store has not what the step needs.
     """
     step = load_step(store, key)
@@ -67,6 +70,7 @@ def execute(
             server,
             compiler_cache,
             resume,
+            shards,
         )
 
 
@@ -110,9 +114,7 @@ def load_step(store: Store, key: str) -> Step:
 def finished(store: Store, key: str) -> Record | None:
     """The record of a key whose outputs are all in the store."""
     record = store.record(key)
-    if record is None or not all(store.has(one.sha256, one.size) for one in record.outputs):
-        return None
-    return record
+    return record if in_store(store, record) else None
 
 
 def resolve_inputs(store: Store, step: Step) -> dict[str, list[Output]]:
@@ -146,6 +148,7 @@ def _make(
     server: Path | None,
     compiler_cache: bool,
     resume: bool,
+    shards: Sequence[str],
 ) -> Record:
     spare_the_users_work([step], home)
     workspace = Workspace.of(home, key)
@@ -172,6 +175,7 @@ def _make(
         compiler_cache=compiler_cache,
         kept=tree,
         content_key=content_key,
+        shards=[found for one in shards if (found := finished(store, one)) is not None],
     )
     started, begun = datetime.now(UTC), time.monotonic()
     try:
@@ -198,6 +202,7 @@ def _make(
         notes=made.notes,
         commits=dict(made.commits or {}),
         resumed=made.resumed,
+        shards=made.shards,
     )
     if content_key != key:
         store.put_record(record.model_copy(update={"key": content_key}))

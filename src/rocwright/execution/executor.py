@@ -32,7 +32,8 @@ class Task:
     """One attempt at a step. Its inputs and outputs are in the store at that URL, and never travel with it.
 
     `jobs` is the most that it may have; `alone` says that nothing else may compile beside it. Of those that
-    wait, the one with the lowest `priority` comes first.
+    wait, the one with the lowest `priority` comes first. `shards` are the keys of its shards, which have
+    ended.
     """
 
     step: Step
@@ -44,6 +45,7 @@ class Task:
     engine: str | None = None
     compiler_cache: bool = True
     resume: bool = True
+    shards: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
@@ -64,6 +66,7 @@ class Task:
             server=str(server) if server else None,
             compiler_cache=self.compiler_cache,
             resume=self.resume,
+            shards=self.shards,
             report=str(report),
         )
         return asked.words()

@@ -18,7 +18,8 @@ class Options:
     share the jobs by a job server, whether they may have a compiler cache, the engine by name, whether
     changes in trees that nobody saved are thrown away, whether the folder of a step stays that was stopped
     for a full disk, whether steps that were cut short may go on where they were (else they start clean), and
-    what runs the steps: an executor, by name."""
+    what runs the steps: an executor, by name; and into how many shards large steps are split, None for as
+    many as the executor has machines."""
 
     jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
     memory: int | None = None
@@ -29,6 +30,7 @@ class Options:
     keep_stopped: bool = False
     resume: bool = True
     executor: str = LOCAL
+    shards: int | None = None
 
 
 @dataclass(slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rocwheel import units
 from rocwheel.errors import (
     CheckError,
     CompileError,
@@ -37,12 +38,14 @@ from rocwright.execution.jobs.join import join
 from rocwright.execution.jobs.tokens import NAME as TOKENS
 from rocwright.execution.kept_tree import Kept
 from rocwright.execution.script import begun, script_of
+from rocwright.execution.shards import OUTPUT, UNION
 from rocwright.execution.workspace import CCACHE
 from rocwright.model.step_environment import BUILD, FIXED, IN, OUT, SOURCE
 from rocwright.model.steps import RunAction, Step
 from rocwright.sandbox.model import Ended, Job, Mount, Outcome
 from rocwright.sandbox.stall import SECONDS as STALL
 from rocwright.sources.archive import left_out, unpack
+from rocwright.store.model import DamagedBlobError, Shard
 from rocwright.untrusted import Untrusted
 
 if TYPE_CHECKING:
@@ -53,6 +56,10 @@ ENVIRONMENT = f"{BUILD}/env"
 """Where the wheels among the inputs are installed: an environment on top of the root's own Python."""
 MOST_SAID = 1000
 """Lines that are kept of what a guard says; what it looks at is hostile, and may say more."""
+
+_OF_THE_CACHE = ("CCACHE_NAMESPACE", "CCACHE_DISABLE", "CCACHE_REMOTE_STORAGE")
+SHARDS = "/shards"
+"""Where the outputs of shards are mounted."""
 
 _STALLED = f"; it was thrashing: for {STALL:.0f} s it only re-read evicted page cache"
 
@@ -117,12 +124,19 @@ def prepare(action: RunAction, context: Context, cache: Lent) -> Job:
             mounts.append(Mount(source=path, target=f"{IN}/{name}/{output.filename}"))
     if cache.folder is not None:
         mounts.append(Mount(source=cache.folder, target=CCACHE, writable=True))
+    for record in context.shards:
+        # a step goes on without a shard that is damaged or gone
+        with contextlib.suppress(DamagedBlobError, KeyError):
+            path = context.store.verified(record.output(OUTPUT.name).sha256)
+            mounts.append(Mount(source=path, target=f"{SHARDS}/{record.key}.tar"))
     for folder in (workspace.build, workspace.out):
         sandbox.make_writable(folder)
     env = environment(action, numbers(_wanted(context)).env)
     env["CCACHE_NAMESPACE"] = _compiler_namespace(root, action.compiler_reads)
     if cache.folder is None:
         env["CCACHE_DISABLE"] = "1"
+    if context.shards:
+        env["CCACHE_REMOTE_STORAGE"] = f"file:{UNION}|read-only"
     if context.server is not None:
         mounts.append(Mount(source=context.server / TOKENS, target=FIFO, writable=True))
     return Job(
@@ -164,6 +178,7 @@ def _run(action: RunAction, context: Context, cache: Lent) -> ActionResult:
     engine = sandbox.pick(context.engine, context.home.probes)
     context.on_line(f"sandbox {engine.name}, {context.jobs} jobs")
     kept = context.kept
+    _lay_shards(engine, job, context)
     if kept is None:
         install(engine, job, action, context)
         for package in action.guard:
@@ -212,6 +227,10 @@ def _run(action: RunAction, context: Context, cache: Lent) -> ActionResult:
         compiler_cache=counts,
         cache=cache.use.model_copy(update={"state": "filled"}) if tree.cached else cache.use,
         resumed=tree.resumed,
+        shards=tuple(
+            Shard(key=one.key, step=one.step, keyid=one.origin.keyid if one.origin else "")
+            for one in context.shards
+        ),
     )
 
 
@@ -219,7 +238,7 @@ def _noted(context: Context, cache: Lent, ended: int) -> Kept:
     """What is noted of a tree in which so many commands have ended, where the step may go on in it."""
     step = context.step
     tree = context.kept or kept_tree.begin(step.key if step else "", context.content_key)
-    cached = tree.cached or cache.use.state == "filled"
+    cached = tree.cached or cache.use.state == "filled" or bool(context.shards)
     tree = tree.model_copy(update={"ended": ended, "cached": cached})
     if step is not None and isinstance(step.action, RunAction) and step.action.resume:
         kept_tree.write(context.workspace, tree)
@@ -246,12 +265,25 @@ def share(
     """The job with its tools as clients of the job server, as far as they know how; and what its shell is to
     open before its commands."""
     form = join(engine, job, server, _wanted(context), context.on_line)
-    kept = {name: job.env[name] for name in ("CCACHE_NAMESPACE", "CCACHE_DISABLE") if name in job.env}
+    kept = {name: job.env[name] for name in _OF_THE_CACHE if name in job.env}
     return replace(job, env=environment(action, form.env) | kept), form.opens
 
 
 def _wanted(context: Context) -> Wanted:
     return Wanted(jobs=context.jobs, memory=context.memory, component=context.component)
+
+
+def _lay_shards(engine: sandbox.Engine, job: Job, context: Context) -> None:
+    """Unpack the compiler caches of the shards into one, in the sandbox; the step goes on without those that
+    cannot be unpacked."""
+    if not context.shards:
+        return
+    context.on_line(f"reads the compiler caches of {units.count(len(context.shards), 'shard')}")
+    script = (
+        f"mkdir -p {UNION}\nfor one in {SHARDS}/*.tar; do\n"
+        f'tar -C {UNION} --skip-old-files -xf "$one" || echo "shard $one: cannot be unpacked"\ndone'
+    )
+    sandbox.run(engine, replace(job, argv=("/bin/sh", "-u", "-c", script)), context.on_line)
 
 
 def install(engine: sandbox.Engine, job: Job, action: RunAction, context: Context) -> None:

@@ -26,12 +26,14 @@ from rocwright.execution.executor import (
     Task,
 )
 from rocwright.execution.killed import interrupted
+from rocwright.execution.options import LOCAL
 from rocwright.execution.options import Options as Options
 from rocwright.execution.options import Outcome as Outcome
 from rocwright.execution.overall import Whole
 from rocwright.execution.progress import Progress, Running, load
 from rocwright.execution.retry import Tries, again_line, lost_line
 from rocwright.execution.runs import LogFile, log_name
+from rocwright.execution.shards import with_shards
 from rocwright.model.steps import Step
 from rocwright.plan.decide import Decision, State
 from rocwright.records.model import StepRun, now
@@ -68,11 +70,20 @@ def schedule(
     `under_way` is told how each step stands, and what it uses. A failed step stops only what needs it.
     Raises InterruptedByUser on Ctrl-C, after ending what runs; InputError where there is no place at all.
     """
-    # of every step: what came from elsewhere can be told, and built again, too
-    for one in decisions:
-        store.put_step(one.step.key, one.step.model_dump_json(by_alias=True).encode())
-    with store.holding({one.step.key: one.step.name for one in decisions}):
-        return _Scheduler(decisions, store, executor, options, logs, expected, progress, under_way).run()
+    with executor:
+        offers = executor.offers()
+        if not offers:
+            raise _no_place(options)
+        all_, shards = [*decisions], dict[str, tuple[str, ...]]()
+        if options.compiler_cache and (options.shards or options.executor != LOCAL):
+            all_, shards = with_shards(decisions, options.shards, offers, expected, store)
+        # of every step: what came from elsewhere can be told, and built again, too
+        for one in all_:
+            store.put_step(one.step.key, one.step.model_dump_json(by_alias=True).encode())
+        with store.holding({one.step.key: one.step.name for one in all_}):
+            return _Scheduler(
+                all_, shards, store, executor, options, logs, expected, progress, under_way
+            ).run()
 
 
 @dataclass(slots=True)
@@ -95,6 +106,7 @@ class _Scheduler:
     def __init__(
         self,
         decisions: Sequence[Decision],
+        shards: Mapping[str, tuple[str, ...]],
         store: Store,
         executor: Executor,
         options: Options,
@@ -103,6 +115,8 @@ class _Scheduler:
         progress: Progress,
         under_way: Notes | None,
     ) -> None:
+        self.shards = shards
+        self.part_of = {shard: of for of, all_ in shards.items() for shard in all_}
         self.steps = {one.step.key: one.step for one in decisions if one.state is State.RUN}
         self.waiting = dict(self.steps)
         names = {one.step.key: one.step.name for one in decisions}
@@ -124,21 +138,18 @@ class _Scheduler:
     def run(self) -> Outcome:
         for queued in self.queued.values():
             self._note(queued)
-        with self.executor:
-            if not self.executor.offers():
-                raise _no_place(self.options)
-            try:
-                self._submit_ready()
-                while self.open:
-                    for event in self.executor.events():
-                        self._take(event)
-                    self._sample()
-            except KeyboardInterrupt:
-                self._stop()
-                raise interrupted() from None
-            finally:
-                for begun in self.begun.values():
-                    begun.log.close()
+        try:
+            self._submit_ready()
+            while self.open:
+                for event in self.executor.events():
+                    self._take(event)
+                self._sample()
+        except KeyboardInterrupt:
+            self._stop()
+            raise interrupted() from None
+        finally:
+            for begun in self.begun.values():
+                begun.log.close()
         self._skip_rest()
         return self.outcome
 
@@ -148,6 +159,7 @@ class _Scheduler:
             step
             for step in self.waiting.values()
             if all(item.key not in self.steps or item.key in self.done for item in step.inputs)
+            and not any(key in self.waiting or key in self.open for key in self.shards.get(step.key, ()))
         ]
         for step in ready:
             del self.waiting[step.key]
@@ -165,6 +177,7 @@ class _Scheduler:
             engine=self.options.engine,
             compiler_cache=self.options.compiler_cache,
             resume=self.options.resume,
+            shards=self.shards.get(step.key, ()),
         )
 
     def _take(self, event: Event) -> None:
@@ -264,8 +277,13 @@ class _Scheduler:
         self.waiting[step.key] = step
 
     def _failed(self, step: Step, run: StepRun, error: RocwrightError) -> None:
-        self.whole.failed(step)
         self._finished(run.model_copy(update={"error": error.as_dict()}))
+        if step.key in self.part_of:
+            self.whole.ended(step)
+            of = self.steps[self.part_of[step.key]].name
+            self.progress.say(f"  {step.name}: failed ({error.message}); {of} compiles that part itself")
+            return
+        self.whole.failed(step)
         self.outcome.failures.append((step.name, error))
 
     def _sample(self) -> None:

@@ -47,4 +47,5 @@ def made(asked: Asked) -> Record:
         server=Path(asked.server) if asked.server else None,
         compiler_cache=asked.compiler_cache,
         resume=asked.resume,
+        shards=asked.shards,
     )

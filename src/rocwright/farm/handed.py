@@ -30,6 +30,7 @@ class Handed(Frozen):
     engine: str | None = None
     compiler_cache: bool = True
     resume: bool = True
+    shards: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, task: Task, jobs: int) -> Handed:
@@ -44,6 +45,7 @@ class Handed(Frozen):
             engine=task.engine,
             compiler_cache=task.compiler_cache,
             resume=task.resume,
+            shards=task.shards,
         )
 
     @property
@@ -72,6 +74,7 @@ class Handed(Frozen):
             engine=self.engine,
             compiler_cache=self.compiler_cache,
             resume=self.resume,
+            shards=self.shards,
         )
 
 

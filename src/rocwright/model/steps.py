@@ -218,7 +218,8 @@ class RunAction(Frozen):
     `guard` names packages of which one working copy must be found before anything is compiled;
     `compiler_reads` are globs of files in the root whose change makes the compiler cache start anew;
     `resume` is the number of the first command that may be run again in a tree where it was cut short, from
-    1 on, and 0 where none may: the step then always starts clean.
+    1 on, and 0 where none may: the step then always starts clean;
+    `split` is the number, from 1 on, of the command whose ninja can be split over shards, and 0 for none.
     """
 
     kind: Literal["run"] = "run"
@@ -230,6 +231,7 @@ class RunAction(Frozen):
     guard: tuple[str, ...] = ()
     compiler_reads: tuple[str, ...] = ()
     resume: int = Field(0, ge=0)
+    split: int = Field(0, ge=0)
 
     @property
     def own_python(self) -> bool:
@@ -237,8 +239,8 @@ class RunAction(Frozen):
         return bool(self.install or self.python)
 
     def material(self) -> Any:
-        # neither guards nor the compiler cache change what is made, nor does where a step goes on
-        left_out = {"guard", "compiler_reads", "resume"}
+        # neither guards nor compiler caches change what is made, nor does where a step goes on
+        left_out = {"guard", "compiler_reads", "resume", "split"}
         left_out |= {name for name in ("install", "python") if not getattr(self, name)}
         return self.model_dump(mode="json", exclude=left_out) | {"fixed": FIXED}
 

@@ -42,7 +42,7 @@ def decide(
     by_key = {step.key: step for step in plan.steps}
     names = {step.name: key for key, step in by_key.items()}
     records = store.records_of(tuple(by_key))
-    cached = {key for key, record in records.items() if _in_store(store, record)}
+    cached = {key for key, record in records.items() if in_store(store, record)}
     must: set[str] = set()
     waiting = [names[name] for name in wanted or plan.artifacts]
     while waiting:
@@ -69,7 +69,8 @@ def _origin(record: Record | None) -> tuple[str, ...]:
     return (str(record.origin),) if record is not None and record.origin is not None else ()
 
 
-def _in_store(store: Store, record: Record | None) -> bool:
+def in_store(store: Store, record: Record | None) -> bool:
+    """Whether there is a record, and all its outputs are in the store."""
     return record is not None and all(store.has(one.sha256, one.size) for one in record.outputs)
 
 

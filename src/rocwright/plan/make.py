@@ -275,10 +275,13 @@ class _Maker:
         actions = actions_for(self.lock, component.name)
         run = (*component.prepare_of(locked.version), PACK_TREE) if prepare else component.run
         commands = remedied_commands((*setup, *run), actions)
-        resume = 0
-        if component.resume and not prepare:
-            before = remedied_commands((*setup, *run[: component.resume - 1]), actions)
-            resume = len(before) + 1
+
+        def number(of: int) -> int:
+            # where a command of the recipe is among all; none of those that prepare a tree
+            if not of or prepare:
+                return 0
+            return len(remedied_commands((*setup, *run[: of - 1]), actions)) + 1
+
         commands = tuple(one.replace(ARCHITECTURE, self.lock.request.architecture) for one in commands)
         # as the recipe has it for all GPUs, and for those asked for where that is something else
         around = self.base.env | for_recipe(self.catalog, self.lock.request.gpu, component.name)
@@ -297,7 +300,8 @@ class _Maker:
                 python=self.release.interpreter if PYTHON in self.lock.provided else "",
                 guard=() if prepare else component.guard,
                 compiler_reads=self.base.compiler_reads,
-                resume=resume,
+                resume=number(component.resume),
+                split=number(component.split),
             ),
             inputs=(
                 Input(name="root", key=self.roots["build"].key, output="root"),

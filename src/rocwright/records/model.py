@@ -310,6 +310,9 @@ def now() -> str:
 ANEW = "compiled-anew"
 """The check that says how a thing was made, and nothing of what it does."""
 
+OWN_SHARDS = "own-shards"
+"""The check whose finding, where it is absent, says that another owner compiled a part of it."""
+
 
 def said_of(command: str, outcome: str, findings: Iterable[Finding]) -> Said | Literal[""]:
     """What a run that ended so is evidence of: of nothing, where no check found anything to look at."""
@@ -319,7 +322,7 @@ def said_of(command: str, outcome: str, findings: Iterable[Finding]) -> Said | L
         case "rehearse", "rehearsed":
             return "rehearsed" if any(not one.absent for one in findings) else ""
         case "verify", "verified":
-            looked = [one for one in findings if not one.absent and one.check != ANEW]
+            looked = [one for one in findings if not one.absent and one.check not in (ANEW, OWN_SHARDS)]
             if not looked:
                 return ""
             named = [one.device for one in looked if one.device]

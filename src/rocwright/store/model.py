@@ -20,11 +20,12 @@ STORE_SCHEMA = 2
 """How a store is laid out. In 1 records had no sha256; such a store is brought up to date when it is opened.
 """
 
-RECORD_SCHEMA = 3
+RECORD_SCHEMA = 4
 """How a record is written at most. One with a higher number is a newer rocwright's, and left alone."""
 
 OWN_SCHEMA = 2
-"""How the record of a step that ran here is written; 3 is that of one that came from a shared store."""
+"""How the record of a step that ran here is written; 3 is that of one that came from a shared store, 4 of one
+that read the compiler caches of shards: each has the lowest that says all of it."""
 
 
 _HEX = re.compile(r"[0-9a-f]{64}")
@@ -59,6 +60,15 @@ class CacheUse(Frozen):
     domain: str = ""
 
 
+class Shard(Frozen):
+    """A shard whose compiler cache a step has read: its key, its name, and the id of the key that signed it,
+    "" where this machine made it."""
+
+    key: str
+    step: str
+    keyid: str = ""
+
+
 class Origin(Frozen):
     """The shared store that a record came from, the id of the key that signed it, what its owner is called
     here, and when it was signed (UTC, ISO 8601)."""
@@ -79,8 +89,8 @@ class Record(Frozen):
     made this one needless to run. `cache` is None for a step that runs no commands, and where an older
     version made the record. `commits` are a tree's git commits (message to id, the oldest first). `resumed`
     is how often it went on in the tree of an attempt that was cut short: `started` and `seconds` are those of
-    the last attempt. `origin` is None where the step ran here. Times are UTC ISO 8601, `seconds` wall time,
-    `peak_memory` bytes.
+    the last attempt. `shards` compiled a part of it. `origin` is None where the step ran here. Times are UTC
+    ISO 8601, `seconds` wall time, `peak_memory` bytes.
     """
 
     schema_version: int = OWN_SCHEMA
@@ -100,7 +110,13 @@ class Record(Frozen):
     notes: tuple[str, ...] = ()
     commits: dict[str, str] = {}
     resumed: int = 0
+    shards: tuple[Shard, ...] = ()
     origin: Origin | None = None
+
+    def shards_of_others(self, keyid: str = "") -> tuple[Shard, ...]:
+        """The shards that neither the machine of the record nor who has this key has made."""
+        own = ("", keyid, self.origin.keyid if self.origin is not None else "")
+        return tuple(one for one in self.shards if one.keyid not in own)
 
     def output(self, name: str) -> Output:
         """The output of that name; KeyError where the step has none."""

@@ -18,6 +18,9 @@ from rocwright.store.model import OWN_SCHEMA, RECORD_SCHEMA, Record
 SIGNATURES = "signatures"
 """The field of a record's file that the sha256 is not over."""
 
+_SINCE = {"shards": 4, "origin": 3}
+"""Fields that a record has only where they say something, and the schema that has them; the newest first."""
+
 
 class DamagedRecordError(ValueError):
     """What a record's file says is not what was written there; its text says how that is seen."""
@@ -33,9 +36,9 @@ class UnknownRecordError(ValueError):
 
 def seal(record: Record) -> bytes:
     """The file of a record."""
-    schema = OWN_SCHEMA if record.origin is None else RECORD_SCHEMA
-    of_others = {"origin"} if record.origin is None else set()
-    said = sealed(record.model_dump(mode="json", exclude=of_others) | {"schema_version": schema})
+    schema = next((one for name, one in _SINCE.items() if getattr(record, name)), OWN_SCHEMA)
+    left_out = {name for name in _SINCE if not getattr(record, name)}
+    said = sealed(record.model_dump(mode="json", exclude=left_out) | {"schema_version": schema})
     return json.dumps(said, indent=1, ensure_ascii=True).encode() + b"\n"
 
 

@@ -14,6 +14,7 @@ from functools import partial
 
 from pydantic import ValidationError
 
+from rocwheel import units
 from rocwheel.errors import NetworkError, RocwrightError
 from rocwright.model.steps import Step
 from rocwright.store.bucket import Bucket
@@ -48,8 +49,9 @@ def word_name(what: What, name: str, keyid: str) -> str:
 class SharedStore:
     """What trusted keys signed in a bucket.
 
-    `agree` of them must have signed the same outputs. What was refused and why, and that the bucket does not
-    answer, is told to `note`, each once; after that nothing more is asked of a bucket that does not answer.
+    `agree` of them must have signed the same outputs, each without shards of another. What was refused and
+    why, and that the bucket does not answer, is told to `note`, each once; after that nothing more is asked
+    of a bucket that does not answer.
     """
 
     name: str
@@ -72,6 +74,13 @@ class SharedStore:
             if not all(is_key(each.sha256) and each.size >= 0 for each in record.outputs):
                 self.say(
                     f"{self.name}: the record of {key[:12]} by {one.name} was refused: it names no files"
+                )
+                continue
+            if self.agree > 1 and (others := record.shards_of_others(word.keyid)):
+                what = units.count(len(others), "shard")
+                self.say(
+                    f"{self.name}: the record of {key[:12]} by {one.name} does not count for {self.agree} "
+                    f"that agree: {what} of it came from another signer"
                 )
                 continue
             found[tuple(sorted(each.sha256 for each in record.outputs))].append((word, record))

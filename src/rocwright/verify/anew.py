@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from rocwright.model.steps import Plan, Step
 from rocwright.project import Project
-from rocwright.records.model import ANEW, Finding, now
+from rocwright.records.model import ANEW, OWN_SHARDS, Finding, now
 from rocwright.records.opening import read_records
 from rocwright.records.read import Records
 
@@ -35,6 +35,36 @@ def compiled_anew(project: Project, plan: Plan) -> Finding | None:
         detail="; ".join(told) if unproved else f"{len(steps)} steps",
         when=now(),
     )
+
+
+def shards_of_others(project: Project, plan: Plan) -> Finding | None:
+    """One finding where shards of other owners compiled a part of what is built, unless a second build from
+    nothing gave the same bytes; else None. A channel takes none of these."""
+    steps = [step for step in plan.steps if step.kind == "run"]
+    with read_records(project.home) as records:
+        named = [found for step in steps if (found := _by_others(project, step, records))]
+    if not named:
+        return None
+    return Finding(
+        component=steps[-1].component,
+        check=OWN_SHARDS,
+        name="no part was compiled by another owner, or the same bytes without",
+        ok=True,
+        absent=True,
+        detail="; ".join(named),
+        when=now(),
+    )
+
+
+def _by_others(project: Project, step: Step, records: Records) -> str:
+    record = project.store.record(step.key)
+    others = record.shards_of_others() if record is not None else ()
+    if record is None or not others:
+        return ""
+    if all(_is_reproduced(records.findings(sha256=one.sha256)) for one in record.outputs):
+        return ""
+    keys = ", ".join(sorted({one.keyid[:12] for one in others}))
+    return f"{step.name}: shards signed by {keys}"
 
 
 def _is_anew(project: Project, step: Step, records: Records) -> bool:
