@@ -25,7 +25,8 @@ from rocwright.store.model import Output, Store
 class Project:
     """What is asked for, and where its lock and its artifacts lie.
 
-    `row` is what a person asked for, where the request goes on from there to what upstream has since.
+    `row` is what a person asked for, where the request goes on from there to what upstream has since. `at` is
+    a store in the place of the home folder's.
     """
 
     request: Request
@@ -34,6 +35,7 @@ class Project:
     home: Home = field(default_factory=Home.default)
     catalog: Catalog = field(default_factory=the_catalog)
     row: Request | None = None
+    at: Store | None = None
 
     @property
     def variant(self) -> str:
@@ -42,7 +44,7 @@ class Project:
 
     @property
     def store(self) -> Store:
-        return store_of(self.home)
+        return self.at or store_of(self.home)
 
     @property
     def last_plan(self) -> Path:

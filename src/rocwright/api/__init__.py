@@ -7,6 +7,7 @@ next step. What a function needs is imported when it is called.
 
 from rocwheel.errors import RocwrightError as RocwrightError
 from rocwright.api.gpus import gpus_here, target, targets
+from rocwright.api.lending import lender, verify_elsewhere
 from rocwright.api.machine import apply_remedies, diagnose, doctor
 from rocwright.api.projects import (
     build,
@@ -38,6 +39,7 @@ __all__ = [
     "forget_remedies",
     "gpus_here",
     "inspect",
+    "lender",
     "lock",
     "plan",
     "project",
@@ -54,5 +56,6 @@ __all__ = [
     "target",
     "targets",
     "verify",
+    "verify_elsewhere",
     "verify_environment",
 ]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rocwheel.cli.common import json_option, say
+from rocwright.cli.common import Asked, project_options, the_project
 
 if TYPE_CHECKING:
     from distributed.security import Security
@@ -71,11 +72,38 @@ def up(host: str, port: int) -> None:
 @command.command("worker")
 @click.argument("scheduler", required=False)
 @click.option("--name", default="", help="What it is called.  [default: the name of this machine]")
-def worker(scheduler: str | None, name: str) -> None:
+@click.option(
+    "--only",
+    type=click.Choice(["verify"]),
+    help="verify: build nothing, and run the checks that others want of this machine's GPU.",
+)
+@click.option(
+    "--store",
+    "url",
+    default="",
+    help="With --only verify: the store to look in.  [default: that of config.toml]",
+)
+@click.option("--once", is_flag=True, help="With --only verify: end when nothing is left to do.")
+@click.option("--dry-run", is_flag=True, help="With --only verify: say what would run, and end.")
+@json_option
+def worker(
+    scheduler: str | None, name: str, only: str | None, url: str, once: bool, dry_run: bool, as_json: bool
+) -> None:
     """Run steps here for others, until Ctrl-C: SCHEDULER is what `rocwright farm up` said.
 
     Asked to end, it takes nothing more and ends once what runs here has ended; asked twice, at once.
+
+    With --only verify it lends this machine's GPU: what keys that are trusted here want verified
+    (rocwright farm verify, on their machine) is run in a sandbox without a network, and the findings are
+    signed and put into the store.
     """
+    if only:
+        if scheduler or name:
+            raise click.UsageError("--only verify needs no coordinator: leave out SCHEDULER and --name.")
+        _lend(url, once=once, dry_run=dry_run, as_json=as_json)
+        return
+    if url or once or dry_run or as_json:
+        raise click.UsageError("--store, --once, --dry-run and --json are for --only verify.")
     import os
     import platform
 
@@ -86,6 +114,99 @@ def worker(scheduler: str | None, name: str) -> None:
 
     store_of(Home.default())  # what is wrong with it is told before a step needs it
     serve(address, security, name or f"{platform.node()}-{os.getpid()}", say)
+
+
+@command.command("verify")
+@project_options
+@click.option("--cpu", is_flag=True, help="On any machine's processor, instead of the GPU of the lock.")
+@click.option(
+    "--wait",
+    type=float,
+    default=0,
+    metavar="MINUTES",
+    help="Wait so long for evidence.  [default: not at all]",
+)
+@json_option
+def verify(asked: Asked, cpu: bool, wait: float, as_json: bool) -> None:
+    """Have what is built here verified on a machine that lends its GPU, and take the evidence that came.
+
+    It is put into the store that all see (config.toml: store = "s3://..."); whoever trusts this machine's key
+    and runs `rocwright farm worker --only verify` on a machine with the GPU runs it. The same command takes
+    what was found: evidence of keys that are trusted here goes on record, as of a verification.
+    """
+    from rocwheel.cli.tell import print_json
+    from rocwheel.errors import CheckError
+    from rocwright import api
+
+    project = the_project(asked)
+    found = api.verify_elsewhere(project, cpu=cpu, wait=wait * 60, say=say)
+    if as_json:
+        print_json(
+            [
+                {"device": device, "by": one.by, "keyid": one.keyid, "new": one.new}
+                | one.evidence.model_dump(mode="json")
+                for device, all_ in found.items()
+                for one in all_
+            ]
+        )
+    else:
+        from rocwright.lending.lend import told
+
+        for device, all_ in found.items():
+            where = device or "a processor"
+            for one in all_:
+                click.echo(f"{where}: {told(one.evidence)}")
+                click.echo(f"  on a machine of {one.by}: {one.evidence.card}")
+                click.echo(f"  evidence  rocwright history {one.evidence.run}")
+            if not all_:
+                click.echo(f"{where}: it is wanted, and nobody has verified it yet")
+                click.echo("  there: rocwright farm worker --only verify; then the same command here")
+    if not all(one.ok for all_ in found.values() for one in all_):
+        raise CheckError(
+            "checks failed on a machine that lends its GPU",
+            cause="the findings are above",
+            next_step="rocwright history RUN shows each",
+        )
+
+
+def _lend(url: str, *, once: bool, dry_run: bool, as_json: bool) -> None:
+    from rocwright import api
+
+    lender = api.lender(url, say=say)
+    if dry_run or as_json:
+        from rocwheel.cli.tell import print_json, print_table
+
+        seen = lender.look()
+        if as_json:
+            print_json(
+                [
+                    {
+                        "what": one.what,
+                        "device": one.wanted.device,
+                        "by": one.by,
+                        "runs": not one.why_not,
+                        "why_not": one.why_not,
+                        "artifacts": one.wanted.artifacts,
+                    }
+                    for one in seen
+                ]
+            )
+        elif not seen:
+            click.echo("nothing is wanted there by keys that are trusted here")
+        else:
+            rows = [
+                (one.what, one.wanted.device or "cpu", one.by, one.why_not or "it would run") for one in seen
+            ]
+            print_table(("what", "on", "wanted by", "here"), rows)
+        return
+    import signal
+    import threading
+
+    # an ordinary end, like Ctrl-C: what runs is ended, and its lease given back
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    devices = ", ".join(sorted(lender.devices - {""})) or "no AMD GPU: only what runs on a processor"
+    say(f"lends {devices}; looks in {lender.store}")
+    lender.serve(threading.Event(), once=once)
 
 
 @command.command("status")

@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocwheel import units
 from rocwheel.errors import (
     CheckError,
     CompileError,
@@ -29,7 +28,7 @@ from rocwright.bases.roots import unpacked_root
 from rocwright.catalog.folders import DATA
 from rocwright.diagnosis.explain import Watch, add_known, excerpt, where_of
 from rocwright.diagnosis.read_log import MOST_LINES
-from rocwright.execution import kept_tree
+from rocwright.execution import kept_tree, shard_caches
 from rocwright.execution.collect import LOG, cache_statistics, collect
 from rocwright.execution.compiler_cache import MOST_GIB, NONE, Lent, lend
 from rocwright.execution.context import ActionResult, Context
@@ -38,14 +37,12 @@ from rocwright.execution.jobs.join import join
 from rocwright.execution.jobs.tokens import NAME as TOKENS
 from rocwright.execution.kept_tree import Kept
 from rocwright.execution.script import begun, script_of
-from rocwright.execution.shards import OUTPUT, UNION
 from rocwright.execution.workspace import CCACHE
 from rocwright.model.step_environment import BUILD, FIXED, IN, OUT, SOURCE
 from rocwright.model.steps import RunAction, Step
 from rocwright.sandbox.model import Ended, Job, Mount, Outcome
 from rocwright.sandbox.stall import SECONDS as STALL
 from rocwright.sources.archive import left_out, unpack
-from rocwright.store.model import DamagedBlobError, Shard
 from rocwright.untrusted import Untrusted
 
 if TYPE_CHECKING:
@@ -57,10 +54,7 @@ ENVIRONMENT = f"{BUILD}/env"
 MOST_SAID = 1000
 """Lines that are kept of what a guard says; what it looks at is hostile, and may say more."""
 
-_OF_THE_CACHE = ("CCACHE_NAMESPACE", "CCACHE_DISABLE", "CCACHE_REMOTE_STORAGE")
-SHARDS = "/shards"
-"""Where the outputs of shards are mounted."""
-
+_OF_THE_CACHE = ("CCACHE_NAMESPACE", "CCACHE_DISABLE", shard_caches.READS)
 _STALLED = f"; it was thrashing: for {STALL:.0f} s it only re-read evicted page cache"
 
 _MAYBE_MEMORY = (
@@ -124,19 +118,14 @@ def prepare(action: RunAction, context: Context, cache: Lent) -> Job:
             mounts.append(Mount(source=path, target=f"{IN}/{name}/{output.filename}"))
     if cache.folder is not None:
         mounts.append(Mount(source=cache.folder, target=CCACHE, writable=True))
-    for record in context.shards:
-        # a step goes on without a shard that is damaged or gone
-        with contextlib.suppress(DamagedBlobError, KeyError):
-            path = context.store.verified(record.output(OUTPUT.name).sha256)
-            mounts.append(Mount(source=path, target=f"{SHARDS}/{record.key}.tar"))
+    mounts += shard_caches.mounts(context)
     for folder in (workspace.build, workspace.out):
         sandbox.make_writable(folder)
     env = environment(action, numbers(_wanted(context)).env)
     env["CCACHE_NAMESPACE"] = _compiler_namespace(root, action.compiler_reads)
     if cache.folder is None:
         env["CCACHE_DISABLE"] = "1"
-    if context.shards:
-        env["CCACHE_REMOTE_STORAGE"] = f"file:{UNION}|read-only"
+    env |= shard_caches.env(context)
     if context.server is not None:
         mounts.append(Mount(source=context.server / TOKENS, target=FIFO, writable=True))
     return Job(
@@ -178,7 +167,7 @@ def _run(action: RunAction, context: Context, cache: Lent) -> ActionResult:
     engine = sandbox.pick(context.engine, context.home.probes)
     context.on_line(f"sandbox {engine.name}, {context.jobs} jobs")
     kept = context.kept
-    _lay_shards(engine, job, context)
+    shard_caches.unpack(engine, job, context)
     if kept is None:
         install(engine, job, action, context)
         for package in action.guard:
@@ -227,10 +216,7 @@ def _run(action: RunAction, context: Context, cache: Lent) -> ActionResult:
         compiler_cache=counts,
         cache=cache.use.model_copy(update={"state": "filled"}) if tree.cached else cache.use,
         resumed=tree.resumed,
-        shards=tuple(
-            Shard(key=one.key, step=one.step, keyid=one.origin.keyid if one.origin else "")
-            for one in context.shards
-        ),
+        shards=shard_caches.named(context),
     )
 
 
@@ -271,19 +257,6 @@ def share(
 
 def _wanted(context: Context) -> Wanted:
     return Wanted(jobs=context.jobs, memory=context.memory, component=context.component)
-
-
-def _lay_shards(engine: sandbox.Engine, job: Job, context: Context) -> None:
-    """Unpack the compiler caches of the shards into one, in the sandbox; the step goes on without those that
-    cannot be unpacked."""
-    if not context.shards:
-        return
-    context.on_line(f"reads the compiler caches of {units.count(len(context.shards), 'shard')}")
-    script = (
-        f"mkdir -p {UNION}\nfor one in {SHARDS}/*.tar; do\n"
-        f'tar -C {UNION} --skip-old-files -xf "$one" || echo "shard $one: cannot be unpacked"\ndone'
-    )
-    sandbox.run(engine, replace(job, argv=("/bin/sh", "-u", "-c", script)), context.on_line)
 
 
 def install(engine: sandbox.Engine, job: Job, action: RunAction, context: Context) -> None:

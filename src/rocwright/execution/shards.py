@@ -18,8 +18,6 @@ from rocwright.plan.decide import Decision, State, in_store
 from rocwright.store.model import Store
 
 FOLDER = f"{BUILD}/shard"
-UNION = f"{BUILD}/shards"
-"""Where a step finds the caches of its shards, all in one."""
 
 OUTPUT = OutputSpec(name="cache", pattern="shard.tar")
 PREFIX = "shard/"

@@ -272,15 +272,13 @@ class _Maker:
         downloads = [] if prepare else list(_downloads(component, locked))
         self.steps += downloads
         setup = self._setup(component, locked, compiles=not prepare)
-        actions = actions_for(self.lock, component.name)
         run = (*component.prepare_of(locked.version), PACK_TREE) if prepare else component.run
+        actions = actions_for(self.lock, component.name)
         commands = remedied_commands((*setup, *run), actions)
 
-        def number(of: int) -> int:
-            # where a command of the recipe is among all; none of those that prepare a tree
-            if not of or prepare:
-                return 0
-            return len(remedied_commands((*setup, *run[: of - 1]), actions)) + 1
+        def number(of: int) -> int:  # where a command of the recipe is among all; 0 of what prepares a tree
+            counts = of and not prepare
+            return len(remedied_commands((*setup, *run[: of - 1]), actions)) + 1 if counts else 0
 
         commands = tuple(one.replace(ARCHITECTURE, self.lock.request.architecture) for one in commands)
         # as the recipe has it for all GPUs, and for those asked for where that is something else

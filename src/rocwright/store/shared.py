@@ -1,8 +1,9 @@
 """A store that machines share: what lies where in its bucket, and which of its records count.
 
-`format.json`, `keys.json`, `blobs/ab/SHA`, `steps/ab/KEY`, `records/ab/KEY/SIGNER`, `locks/ab/NAME/SIGNER`.
+`format.json`, `keys.json`, `blobs/ab/SHA`, `steps/ab/KEY`, `records/ab/KEY/SIGNER`, and likewise `locks`,
+`wanted` (what is to be verified on a machine with a card) and `evidence` (what was found there).
 Files are named by their sha256; records and locks are signed, each signer's under the id of the key. Nothing
-is written over but a signer's own lock by a newer one, and the list of keys.
+is written over but a signer's own lock, wish and evidence by a newer one, and the list of keys.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from rocwright.store.trust import TrustedKey
 FORMAT = "format.json"
 KEYS = "keys.json"
 SCHEMA = 1
-FOLDERS: dict[What, str] = {"record": "records", "lock": "locks"}
+FOLDERS: dict[What, str] = {"record": "records", "lock": "locks", "wanted": "wanted", "evidence": "evidence"}
 MOST_NOTES = 50
 
 
@@ -65,7 +66,7 @@ class SharedStore:
     def record(self, key: str) -> Record | None:
         """The record of a key that enough trusted signers agree on, with where it is from; else None."""
         found: defaultdict[tuple[str, ...], list[tuple[Word, Record]]] = defaultdict(list)
-        for one, word in self._words("record", key):
+        for one, word in self.words("record", key):
             try:
                 record = unseal(word.content.encode(), key)
             except (DamagedRecordError, UnknownRecordError) as error:
@@ -97,7 +98,7 @@ class SharedStore:
 
     def lock(self, name: str) -> Word | None:
         """The newest lock of that name that a trusted key signed."""
-        found = [word for _, word in self._words("lock", name)]
+        found = [word for _, word in self.words("lock", name)]
         return max(found, key=lambda word: word.signed, default=None)
 
     def fetch(self, sha256: str, begin: int) -> Iterator[bytes]:
@@ -112,7 +113,7 @@ class SharedStore:
         except ValidationError:
             return None
 
-    def _words(self, what: What, name: str) -> Iterator[tuple[TrustedKey, Word]]:
+    def words(self, what: What, name: str) -> Iterator[tuple[TrustedKey, Word]]:
         """The words of all trusted signers that count."""
         for one in self.keys:
             path = word_name(what, name, one.keyid)
@@ -132,6 +133,11 @@ class SharedStore:
                 self.say(f"{self.name}: the {what} {name[:12]} by {one.name} was refused: {since}")
                 continue
             yield one, word
+
+    def names(self, what: What) -> list[str]:
+        """The names of which somebody said this, whoever it was. Raises NetworkError, InputError."""
+        found = (one.name.split("/") for one in self.bucket.list(FOLDERS[what]))
+        return sorted({parts[2] for parts in found if len(parts) == 4 and is_key(parts[2])})
 
     def _called(self, keyid: str) -> str:
         return next((one.name for one in self.keys if one.keyid == keyid), keyid[:12])

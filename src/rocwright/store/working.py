@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -18,8 +18,9 @@ from rocwheel.errors import InputError
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Record, is_key
 from rocwright.store.push import Pusher
-from rocwright.store.shared import SharedStore, step_name
+from rocwright.store.shared import SharedStore, step_name, word_name
 from rocwright.store.sharing import SharingStore
+from rocwright.store.signed import What, envelope_of
 from rocwright.store.step_lease import lease_name, step_lease
 
 if TYPE_CHECKING:
@@ -85,6 +86,21 @@ class WorkingStore(SharingStore):
                 next_step="rocwright store verify; rocwright clean forgets what is here",
             )
 
+    @property
+    def keyid(self) -> str:
+        """The id of the key that signs here."""
+        return str(self._signer.public_key.keyid)
+
+    def say_word(self, what: What, name: str, content: str) -> None:
+        """Say something of a name, signed, instead of what was said of it before. Raises NetworkError."""
+        said = envelope_of(what, name, content, self._signer)
+        self._pusher.bucket.replace(word_name(what, name, self.keyid), said)
+
+    def leased(self, key: str, on_wait: Callable[[], None]) -> AbstractContextManager[None]:
+        """While nobody else runs what has this key; `on_wait`, which may raise, is called where somebody
+        does. This process is asked to end where it is not ours any more."""
+        return step_lease(self._bucket, key, on_wait=on_wait, on_lost=_end)
+
     def step(self, key: str) -> bytes | None:
         return self.local.step(key) or self.shared[0].step(key)
 
@@ -106,8 +122,9 @@ class WorkingStore(SharingStore):
         def wait() -> None:
             self.shared[0].say(f"{key[:12]} runs on another machine, or ran on one that is gone: waiting")
 
-        def end() -> None:
-            os.kill(os.getpid(), signal.SIGTERM)
-
-        with self.local.lock(key), step_lease(self._bucket, key, on_wait=wait, on_lost=end):
+        with self.local.lock(key), self.leased(key, wait):
             yield
+
+
+def _end() -> None:
+    os.kill(os.getpid(), signal.SIGTERM)

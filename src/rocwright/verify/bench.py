@@ -61,11 +61,12 @@ class Bench:
         engine: str | None,
         logs: Path,
         emulation: Emulation | None = None,
+        memory: int | None = None,
     ) -> None:
         self.project, self.lock, self.component = project, lock, component
         self.artifacts, self.root, self.engine, self.logs = artifacts, root, engine, logs
         self.wheels = () if wheels is None else wheels.outputs
-        self.artifact, self.emulation = artifacts[component.name], emulation
+        self.artifact, self.emulation, self.memory = artifacts[component.name], emulation, memory
 
     def finding(
         self, check: Check, name: str, ok: bool, detail: str, device: str, engine: str = ""
@@ -234,6 +235,7 @@ class Bench:
             env=env,
             workdir="/trial",
             mounts=tuple(mounts),
+            memory=self.memory,
             seconds=check.seconds,
             devices=devices,
         )

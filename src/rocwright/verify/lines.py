@@ -51,6 +51,12 @@ def _text(value: object) -> str:
     return "".join(told)
 
 
+def printable(finding: Finding) -> Finding:
+    """A finding that somebody else wrote down, in letters that a file, a database and a terminal take."""
+    texts = finding.model_dump(include={"name", "detail", "device", "machine", "engine", "artifact", "when"})
+    return finding.model_copy(update={name: _text(value) for name, value in texts.items()})
+
+
 def outcome_word(finding: Finding) -> str:
     """How it went, for people."""
     return "FAILED" if not finding.ok else "absent" if finding.absent else "ok"

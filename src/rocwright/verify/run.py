@@ -45,6 +45,7 @@ def verify(
     device: str = "",
     run_id: str = "",
     origin: str = "",
+    memory: int | None = None,
 ) -> list[Finding]:
     """Run every check of every component of the stack and keep the findings as evidence.
 
@@ -52,8 +53,8 @@ def verify(
     what recipes have for it runs on an emulated GPU as well, after the emulator's self-test; where that
     fails, nothing is evidence, and it raises CheckError.
 
-    `run_id` and `origin` are as those of `flow.build`. Raises InputError where the stack is not built; a
-    check that fails is a finding, not an error.
+    `run_id` and `origin` are as those of `flow.build`; what runs may take `memory` bytes. Raises InputError
+    where the stack is not built; a check that fails is a finding, not an error.
     """
     plan = make_plan(lock, project.catalog)
     artifacts = built_outputs(project, plan)
@@ -80,7 +81,7 @@ def verify(
 
         def benches(root: str, emulation: Emulation | None = None) -> list[Bench]:
             folder = _unpacked(project, made[root], say) if root in made else None
-            place = (artifacts, folder, made.get(RUN_WHEELS), engine, under_way.folder, emulation)
+            place = (artifacts, folder, made.get(RUN_WHEELS), engine, under_way.folder, emulation, memory)
             # a file is handed on as it was published: nothing of it is built
             built = [project.catalog.component(one.name) for one in lock.components if one.name in artifacts]
             return [Bench(project, lock, component, *place) for component in built]

@@ -1,0 +1,75 @@
+"""Cards to lend: what is wanted of other machines, and what others want of this one."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rocwright.api.gpus import silent
+from rocwright.api.projects import Say
+
+if TYPE_CHECKING:
+    from rocwright.lending.ask import Answer
+    from rocwright.lending.lend import Lender
+    from rocwright.project import Project
+
+LOOK = 5.0
+
+
+def verify_elsewhere(
+    project: Project, *, cpu: bool = False, wait: float = 0, say: Say = silent
+) -> dict[str, list[Answer]]:
+    """Want what is built verified on machines that lend their GPU; gives the evidence so far, by target.
+
+    It goes into the store that the machines share, with what they need of it, and evidence that trusted keys
+    signed goes on record here. With `cpu` any machine will do, on its processor, and the target is "".
+    `wait` are seconds to wait for evidence of each. Raises InputError where the store is this machine's alone
+    or the project is not built, NetworkError.
+    """
+    from rocwright import flow
+    from rocwright.lending.ask import answers, put, wanted
+
+    lock = flow.current_lock(project, say)
+    devices = ("",) if cpu else lock.request.gpu
+    asked = {device: wanted(project, lock, device) for device in devices}
+    for what in asked.values():
+        put(project, lock, what)
+    end = time.monotonic() + wait
+    found: dict[str, list[Answer]] = {}
+    while True:
+        for device, what in asked.items():
+            if not found.get(device):
+                found[device] = answers(project, lock, what, say)
+        if all(found.values()) or time.monotonic() >= end:
+            return found
+        time.sleep(LOOK)
+
+
+def lender(url: str = "", *, say: Say = silent) -> Lender:
+    """This machine as one that lends its GPU, by the store at `url`, or the one of its settings.
+
+    `Lender.look` says what is wanted, `Lender.serve` runs it. Raises InputError where no bucket is named, or
+    there is no key to sign with.
+    """
+    from rocwheel.errors import InputError
+    from rocwright.catalog.load import the_catalog
+    from rocwright.config import config_file, store_of
+    from rocwright.diagnosis.facts import host_facts
+    from rocwright.doctor.doctor import here
+    from rocwright.home import Home
+    from rocwright.lending.lend import Lender
+    from rocwright.machine.tree import Tree
+    from rocwright.store import open_store
+    from rocwright.store.working import WorkingStore
+
+    home, catalog = Home.default(), the_catalog()
+    store = open_store(url) if url else store_of(home)
+    if not isinstance(store, WorkingStore):
+        raise InputError(
+            "no store that machines share is named",
+            cause=f"{store} is this machine's alone",
+            next_step=f'--store s3://..., or store = "s3://..." in {config_file()}',
+        )
+    with Tree(Path("/")) as tree:
+        return Lender(store, home, catalog, here(tree, catalog, host_facts(), home), say)

@@ -1,0 +1,163 @@
+"""Who wants something verified: it is put where machines with the card look, and what they found is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from rocwheel.errors import InputError
+from rocwright.execution.runs import UnderWay
+from rocwright.lending.model import Evidence, Wanted
+from rocwright.model.steps import Plan, Step
+from rocwright.plan.make import make_plan
+from rocwright.plan.packages import RUN_WHEELS
+from rocwright.project import Project, built_outputs
+from rocwright.records.model import Finding
+from rocwright.records.opening import read_records
+from rocwright.resolve.files import lock_text
+from rocwright.resolve.model import Lock
+from rocwright.store.shared import SharedStore
+from rocwright.store.trust import TrustedKey
+from rocwright.store.working import WorkingStore
+from rocwright.verify.lines import printable
+from rocwright.verify.run import CHECK_ROOT
+
+LENT = "lent"
+"""The check of the finding that says on whose card the others were found."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Evidence, what its owner's key is called here and its id, and whether it is on record here only now."""
+
+    by: str
+    keyid: str
+    evidence: Evidence
+    new: bool
+
+    @property
+    def ok(self) -> bool:
+        """Whether all was found right."""
+        return all(one.ok for one in self.evidence.findings)
+
+
+def working(project: Project) -> WorkingStore:
+    """The store that other machines see. Raises InputError where it is this machine's alone."""
+    store = project.store
+    if not isinstance(store, WorkingStore):
+        raise InputError(
+            f"no other machine sees the store at {store}",
+            cause="cards are lent through a store in a bucket, where what is built lies too",
+            next_step='set store = "s3://..." in config.toml, then rocwright build: what is here goes there',
+        )
+    return store
+
+
+def wanted(project: Project, lock: Lock, device: str) -> Wanted:
+    """What is wanted of a machine. Raises InputError where it is not built, or not for that device."""
+    if device and device not in lock.request.gpu:
+        raise InputError(
+            f"{lock.request.stack} is not built for {device}",
+            cause=f"its lock is for {', '.join(lock.request.gpu)}",
+            next_step=f"rocwright build {lock.request.stack} --gpu {device}",
+        )
+    outputs = built_outputs(project, make_plan(lock, project.catalog))
+    artifacts = {name: one.sha256 for name, one in outputs.items()}
+    return Wanted(lock=lock_text(lock), artifacts=artifacts, device=device)
+
+
+def needed(plan: Plan) -> list[Step]:
+    """The steps whose outputs a machine needs that verifies: the artifacts, and what checks run in."""
+    names = {*plan.artifacts, CHECK_ROOT, RUN_WHEELS}
+    return [one for one in plan.steps if one.name in names]
+
+
+def put(project: Project, lock: Lock, what: Wanted) -> None:
+    """Put it where machines look for it, and what they need. Raises InputError, NetworkError."""
+    store = working(project)
+    for step in needed(make_plan(lock, project.catalog)):
+        if store.record(step.key) is None:
+            raise InputError(
+                f"{step.name} is not built",
+                cause="who lends a card builds nothing",
+                next_step=f"rocwright verify {lock.request.stack}: it makes it, and checks what needs no GPU",
+            )
+        store.lend(step.key)
+    store.say_word("wanted", what.id, what.model_dump_json())
+
+
+def answers(project: Project, lock: Lock, what: Wanted, say: Callable[[str], None]) -> list[Answer]:
+    """The evidence that trusted machines gave; what is new of it goes on record here.
+
+    What does not fit what is wanted is refused, which is told.
+    """
+    store = working(project)
+    found = []
+    for key, evidence in evidence_of(store.shared[0], what):
+        with read_records(project.home) as records:
+            new = records.run(evidence.run) is None
+        if new:
+            _keep(project, lock, evidence, key.name, key.keyid, say)
+        found.append(Answer(by=key.name, keyid=key.keyid, evidence=evidence, new=new))
+    return found
+
+
+def evidence_of(shared: SharedStore, what: Wanted) -> Iterator[tuple[TrustedKey, Evidence]]:
+    """The evidence in a store that counts, each with the key that signed it."""
+    for key, word in shared.words("evidence", what.id):
+        try:
+            evidence = Evidence.model_validate_json(word.content)
+        except ValidationError as error:
+            shared.say(
+                f"{shared.name}: the evidence of {what.id[:12]} by {key.name} was refused: "
+                f"{error.errors()[0]['msg']}"
+            )
+            continue
+        if why := _odd(evidence, what):
+            shared.say(f"{shared.name}: the evidence of {what.id[:12]} by {key.name} was refused: {why}")
+            continue
+        yield key, evidence
+
+
+def _odd(evidence: Evidence, what: Wanted) -> str:
+    """Why evidence does not count; "" where it does."""
+    if evidence.wanted != what.id:
+        return "it is of something else"
+    if evidence.card.target != what.device:
+        return f"it ran on {evidence.card.target or 'no GPU'}, not on {what.device or 'a processor'}"
+    strange = [one for one in evidence.findings if not _fits(one, what)]
+    return f"{strange[0].component}: {strange[0].name}: it is of another artifact" if strange else ""
+
+
+def _fits(finding: Finding, what: Wanted) -> bool:
+    known = what.artifacts.get(finding.component)
+    return known is not None and finding.sha256 in ("", known)
+
+
+def _keep(
+    project: Project, lock: Lock, evidence: Evidence, by: str, keyid: str, say: Callable[[str], None]
+) -> None:
+    named = Finding(
+        component=evidence.findings[0].component if evidence.findings else lock.components[0].name,
+        check=LENT,
+        name=f"on a machine of {by}",
+        ok=True,
+        detail=f"key {keyid[:12]}: {evidence.card}",
+        when=evidence.started,
+    )
+    run = UnderWay(
+        "verify",
+        project.request,
+        project.home,
+        say,
+        lock=lock,
+        run_id=evidence.run,
+        origin=f"{LENT} by {by}",
+        variant=project.variant,
+    )
+    with run as under_way:
+        ok = all(one.ok for one in evidence.findings)
+        told = [printable(one) for one in evidence.findings]
+        under_way.ended("verified" if ok else "failed", findings=[*told, named])

@@ -1,0 +1,247 @@
+"""Who lends a card: what trusted keys want of it is run here, one after the other, and told.
+
+Nothing is built: what runs is the catalog's checks, in a sandbox without a network, on artifacts and root
+file systems that trusted keys signed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from rocwheel.errors import InputError, NetworkError, RocwrightError
+from rocwheel.folders.temporary import temporary_folder
+from rocwheel.version import __version__
+from rocwright.catalog.load import Catalog
+from rocwright.home import Home
+from rocwright.lending.ask import evidence_of, needed
+from rocwright.lending.model import Card, Evidence, Wanted
+from rocwright.machine.model import Machine
+from rocwright.plan.decide import in_store
+from rocwright.plan.make import make_plan
+from rocwright.project import Project, built_outputs
+from rocwright.records.model import Finding, is_gpu, new_run_id
+from rocwright.resolve.aliases import catalog_for
+from rocwright.resolve.files import LOCK, read_lock
+from rocwright.resolve.model import Lock
+from rocwright.store.signed import now
+from rocwright.store.working import WorkingStore
+from rocwright.verify.lines import outcome_word
+from rocwright.verify.run import verify
+
+LOOK, MOST = 30.0, 600.0
+"""Seconds between two looks, and the most, to which they grow while nothing is wanted."""
+
+PART_OF_MEMORY = 0.75
+"""The part of the machine's memory that what runs may take."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What is wanted, by whom, and why it is not run here; "" where it is."""
+
+    wanted: Wanted
+    by: str
+    why_not: str
+    lock: Lock | None = None
+
+    @property
+    def what(self) -> str:
+        """In words."""
+        if self.lock is None:
+            return self.wanted.id[:12]
+        asked = self.lock.request
+        return f"{asked.stack} for {', '.join(asked.gpu)} on {asked.base}"
+
+
+class _BusyError(Exception):
+    """Another machine runs it."""
+
+
+class Lender:
+    """This machine, and a store in which others say what they want of it."""
+
+    def __init__(
+        self, store: WorkingStore, home: Home, catalog: Catalog, machine: Machine, say: Callable[[str], None]
+    ) -> None:
+        self.store, self.home, self.catalog, self.say = store, home, catalog, say
+        self.machine = machine
+        self.devices = {"", *(one.target for one in machine.gpus if one.target)}
+        self._shared = store.shared[0]
+        self._failed: set[str] = set()
+        """What could not be tried here: it is not tried again."""
+
+    def look(self) -> list[Seen]:
+        """All that trusted keys want, and whether this machine is for it. Raises NetworkError, InputError."""
+        return [one for name in self._shared.names("wanted") for one in self._seen(name)]
+
+    def _seen(self, name: str) -> Iterator[Seen]:
+        for key, word in self._shared.words("wanted", name):
+            try:
+                wanted = Wanted.model_validate_json(word.content)
+            except ValidationError as error:
+                why = error.errors()[0]["msg"]
+                self._shared.say(f"{self._shared.name}: what {key.name} wants cannot be read: {why}")
+                continue
+            if wanted.id != name:
+                self._shared.say(f"{self._shared.name}: what {key.name} wants lies under another name")
+                continue
+            yield self._judged(wanted, key.name)
+            return
+
+    def _judged(self, wanted: Wanted, by: str) -> Seen:
+        if wanted.rocwright != __version__:
+            why = f"it is for rocwright {wanted.rocwright}, and this is {__version__}"
+            return Seen(wanted=wanted, by=by, why_not=why)
+        if wanted.device not in self.devices:
+            return Seen(wanted=wanted, by=by, why_not=f"this machine has no {wanted.device}")
+        if wanted.id in self._failed:
+            return Seen(wanted=wanted, by=by, why_not="it could not be tried here")
+        try:
+            with self._project(wanted) as (_, lock):
+                pass
+        except RocwrightError as error:
+            return Seen(wanted=wanted, by=by, why_not=f"{error.message}: {error.cause}")
+        done = [key for key, _ in evidence_of(self._shared, wanted)]
+        if done:
+            return Seen(wanted=wanted, by=by, why_not=f"{done[0].name} has verified it", lock=lock)
+        return Seen(wanted=wanted, by=by, why_not="", lock=lock)
+
+    def run(self, one: Seen) -> Evidence | None:
+        """Verify it, and put what was found into the store; None where another machine does.
+
+        Raises what verifying raises, and NetworkError where the lease was lost.
+        """
+
+        def busy() -> None:
+            raise _BusyError
+
+        try:
+            with self.store.leased(one.wanted.id, busy):
+                evidence = self._verified(one)
+        except _BusyError:
+            return None
+        self.store.say_word("evidence", one.wanted.id, evidence.model_dump_json())
+        return evidence
+
+    def _verified(self, one: Seen) -> Evidence:
+        started, begun, run = now(), time.monotonic(), new_run_id()
+        memory = self.machine.memory
+        with self._project(one.wanted) as (project, lock):
+            self._fetch(project, lock, one.wanted)
+            findings = verify(
+                project,
+                lock,
+                None,
+                lambda line: self.say(f"  {line}"),
+                run_id=run,
+                origin=f"lent to {one.by}",
+                memory=int(memory.total * PART_OF_MEMORY) if memory else None,
+            )
+        return Evidence(
+            wanted=one.wanted.id,
+            run=run,
+            started=started,
+            seconds=round(time.monotonic() - begun, 1),
+            card=Card.of(self.machine, one.wanted.device),
+            findings=tuple(findings),
+        )
+
+    def _fetch(self, project: Project, lock: Lock, wanted: Wanted) -> None:
+        """Have what is verified and what it needs here. Raises InputError where the store lacks some."""
+        plan = make_plan(lock, project.catalog)
+        for step in needed(plan):
+            if not in_store(project.store, project.store.record(step.key)) or not project.store.bring(
+                step.key
+            ):
+                raise InputError(
+                    f"{step.name} is not in the store",
+                    cause="who lends a card builds nothing",
+                    next_step="whoever wants it runs rocwright farm verify again",
+                )
+        outputs = {name: one.sha256 for name, one in built_outputs(project, plan).items()}
+        if outputs != wanted.artifacts:
+            raise InputError(
+                "what is in the store is not what is wanted",
+                cause="other bytes were built since, or a trusted key disagrees",
+                next_step="whoever wants it runs rocwright farm verify again",
+            )
+
+    @contextlib.contextmanager
+    def _project(self, wanted: Wanted) -> Iterator[tuple[Project, Lock]]:
+        """A project in a folder of its own that goes again, and its lock. Raises InputError where that does
+        not fit the recipes here."""
+        with temporary_folder("lent") as folder:
+            path = folder / LOCK
+            path.write_text(wanted.lock)
+            lock = read_lock(path)
+            project = Project(
+                request=lock.request,
+                lock_path=path,
+                output=folder / "out",
+                home=self.home,
+                catalog=catalog_for(lock.request, self.catalog),
+                at=self.store,
+            )
+            make_plan(lock, project.catalog)
+            yield project, lock
+
+    def serve(self, stop: threading.Event, *, once: bool = False) -> None:
+        """Look and run until it is told to stop, or, `once`, until nothing is left to do."""
+        pause = LOOK
+        while not stop.is_set():
+            try:
+                ran = self._round()
+            except NetworkError as error:
+                if once:
+                    raise
+                self.say(f"{error.message} ({error.cause}); looking again")
+                ran = False
+            if once and not ran:
+                return
+            pause = LOOK if ran else min(pause * 2, MOST)
+            if not ran:
+                stop.wait(pause)
+
+    def _round(self) -> bool:
+        """Run the first that can be run; whether there was one."""
+        for one in self.look():
+            if one.why_not:
+                continue
+            self.say(f"{one.what}, wanted by {one.by}")
+            try:
+                evidence = self.run(one)
+            except NetworkError:
+                raise
+            except RocwrightError as error:
+                self._failed.add(one.wanted.id)
+                self.say(f"  could not be tried: {error.message} ({error.cause})")
+                continue
+            if evidence is None:
+                self.say("  another machine verifies it")
+                continue
+            self.say(f"  {told(evidence)}")
+            return True
+        return False
+
+
+def told(evidence: Evidence) -> str:
+    """What was found, in a line."""
+    wrong = [one for one in evidence.findings if not one.ok]
+    counts = ", ".join(
+        f"{len(found)} {word}"
+        for word in ("ok", "absent", "FAILED")
+        if (found := [one for one in evidence.findings if outcome_word(one) == word])
+    )
+    named = f": {', '.join(one.name for one in wrong[:3])}" if wrong else ""
+    return f"{counts or 'nothing'}{named}, on {_devices(evidence.findings)}"
+
+
+def _devices(findings: tuple[Finding, ...]) -> str:
+    devices = sorted({one.device for one in findings if one.device}, key=lambda one: (not is_gpu(one), one))
+    return ", ".join(devices) or "no device"
