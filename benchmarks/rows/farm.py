@@ -164,6 +164,7 @@ def hand(home: Home, count: int) -> int:
             begun = time.perf_counter()
             for task in tasks:
                 executor.submit(task)
+            next(iter(executor.events()))
             # it runs in this process
             while len(cluster.scheduler.tasks) < count:
                 time.sleep(0.01)

@@ -6,10 +6,11 @@ import contextlib
 import os
 import time
 import uuid
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import ExitStack
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -59,6 +60,8 @@ class DaskExecutor:
         self._open_tasks: dict[str, Task] = {}
         """Known before dask is told of them: what it tells may come at once."""
         self._futures: dict[str, Future[str]] = {}
+        self._ready: defaultdict[tuple[tuple[str, ...], int], list[Task]] = defaultdict(list)
+        """What dask is not told of yet, by the machines that are fit and the cores that it takes."""
         self._places: dict[str, Place] = {}
         self._cancelled: set[str] = set()
         self._looked = -LOOK
@@ -122,24 +125,41 @@ class DaskExecutor:
             return
         # no more than the smallest of them has, or it would never get a place there
         least = min(places[where].cores for where in fit)
-        cores = {remote.CORES: most_jobs(task.step, least)} if compiles(task.step) else None
-        lowered = task.jobs if task.jobs < self._options.jobs else 0
+        cores = most_jobs(task.step, least) if compiles(task.step) else 0
         self._open_tasks[task.id] = task
-        future = self._client.submit(
-            remote.run,
-            Handed.of(task, lowered).model_dump_json(),
-            self._topic,
-            key=f"{task.id[:12]}-{task.attempt}-{uuid.uuid4().hex[:12]}",
-            workers=fit,
-            resources=cores,
-            priority=-task.priority,
-            retries=0,
-            pure=False,
-        )
-        self._futures[task.id] = future
-        future.add_done_callback(lambda done: self._done(task, done))
+        self._ready[tuple(fit), cores].append(task)
+
+    def _hand_over(self) -> None:
+        """Tell dask of what was submitted: all at once what goes to the same machines, which is quicker."""
+        ready, self._ready = self._ready, defaultdict(list)
+        for (fit, cores), tasks in ready.items():
+            tasks.sort(key=lambda one: one.priority)
+            futures = self._client.map(
+                remote.run,
+                [self._handed(one) for one in tasks],
+                topic=self._topic,
+                # dask takes those of one priority in the order of their keys
+                key=[f"{number:06d}-{one.id[:12]}-{uuid.uuid4().hex}" for number, one in enumerate(tasks)],
+                workers=[*fit],
+                resources={remote.CORES: cores} if cores else None,
+                priority=-tasks[0].priority,
+                retries=0,
+                pure=False,
+            )
+            for task, future in zip(tasks, futures, strict=True):
+                self._futures[task.id] = future
+                future.add_done_callback(partial(self._done, task))
+
+    def _handed(self, task: Task) -> str:
+        lowered = task.jobs if task.jobs < self._options.jobs else 0
+        return Handed.of(task, lowered).model_dump_json()
 
     def cancel(self, task: Task) -> None:
+        for waiting in self._ready.values():
+            if task in waiting:
+                waiting.remove(task)
+                self._soon.append(Ended(task=task))
+                return
         future = self._futures.get(task.id)
         if future is None:
             return
@@ -191,6 +211,7 @@ class DaskExecutor:
         )
 
     def events(self) -> Iterator[Event]:
+        self._hand_over()
         if not self._soon:
             self._soon.extend(self._told.take(WAIT))
         # one by one: what Ctrl-C leaves here is given the next time
