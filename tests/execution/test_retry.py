@@ -69,6 +69,14 @@ def test_where_one_process_alone_was_too_large_there_is_no_second_try() -> None:
     assert "--jobs" not in told.next_step + told.remedy
 
 
+def test_a_process_that_was_too_large_here_is_tried_where_a_machine_has_more() -> None:
+    tries, alone = Tries(), Alone(Kind.COMPILE, 2**29, 2**30)
+    assert not tries.grant(failed(8), SHORT, alone, 2**30)
+    assert tries.memory(STEP) == 0
+    assert tries.grant(failed(8), SHORT, alone, 2**31)
+    assert tries.memory(STEP) == 2 * 2**30
+
+
 def test_what_jobs_wanted_when_memory_ran_out_is_learnt(home: Home) -> None:
     with JobServer(home, jobs=4, sharing=False) as server:
         server.ran_out(STEP, 4, 8 * 2**30)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import platform
 import re
 import signal
 import threading
@@ -15,13 +17,15 @@ from pathlib import Path
 
 import psutil
 import pytest
+from click.testing import CliRunner
 from samples.project import make_sources, open_project, put_roots
 from tests.execution.conftest import Workshop, put_root
 from tests.farm.machines import Running, make_homes, running, until
 from tests.store.servers import reach, s3
 
-from rocwheel.errors import FailureClass, InterruptedByUser
+from rocwheel.errors import FailureClass, InputError, InterruptedByUser
 from rocwheel.files.atomic import sha256_file
+from rocwright.cli import cli
 from rocwright.config import config_file
 from rocwright.execution.options import Options, Outcome
 from rocwright.execution.progress import PlainProgress
@@ -256,3 +260,17 @@ def test_without_certificates_nothing_listens_beyond_this_machine(farm: Farm) ->
             if each.status == "LISTEN"
         ]
         assert set(listening) == {"127.0.0.1"}
+
+
+def test_who_is_fit_for_a_step_is_told_with_what_the_others_lack(farm: Farm) -> None:
+    words = ("farm", "explain", "gfx-smoke", "gfx-smoke", "--scheduler", farm.address)
+    told = CliRunner().invoke(cli, [*words, "--json"])
+    assert told.exit_code == 0, told.output
+    here = {one["name"]: one["fits"] for one in json.loads(told.stdout)["workers"]}
+    assert here == {"one": True, "two": True}
+    told = CliRunner().invoke(cli, [*words, "--json", "--arch", "aarch64"])
+    lacks = {one["name"]: one["lacks"] for one in json.loads(told.stdout)["workers"]}
+    assert lacks == dict.fromkeys(("one", "two"), [f"it is {platform.machine()}, not aarch64"])
+    assert "no worker can run it" in CliRunner().invoke(cli, [*words, "--arch", "aarch64"]).stdout
+    wrong = CliRunner().invoke(cli, ["farm", "explain", "x", "gfx-smoke", "--scheduler", farm.address])
+    assert isinstance(wrong.exception, InputError) and "gfx-smoke" in wrong.exception.cause

@@ -12,7 +12,7 @@ from tests.making import record_of
 from rocwheel.errors import CompileError, InputError, RocwrightError
 from rocwright.execution.executor import Alone, Ended, Task
 from rocwright.farm.handed import Handed, Place, Reply
-from rocwright.farm.needs import fits, needs_of, nobody_has, short_of
+from rocwright.farm.needs import fit_for, fits, needs_of, nobody_has, short_of
 from rocwright.model.steps import About, FetchAction, Resources, RunAction, Step
 
 STEP = Step(name="engine", component="engine", action=FetchAction(pending="engine"))
@@ -101,6 +101,20 @@ def compiling(**more: int) -> Step:
 )
 def test_what_a_machine_lacks_is_named(what: Callable[[], list[str]], lacks: list[str]) -> None:
     assert what() == lacks
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [(0, ["small", "large"]), (2 * 2**30, ["large"]), (64 * 2**30, ["large"])],
+)
+def test_what_ran_out_of_memory_goes_where_there_is_more_and_else_where_there_is_most(
+    wanted: int, found: list[str]
+) -> None:
+    places = {
+        name: Place(name=name, cores=2, memory=memory * 2**30, disk=2**40, features=frozenset({"network"}))
+        for name, memory in (("small", 1), ("large", 8))
+    }
+    assert fit_for(Task(step=STEP, store="file:///store", jobs=4, memory=wanted), places) == found
 
 
 def test_the_nearest_is_the_one_that_lacks_least() -> None:

@@ -116,6 +116,53 @@ def worker(
     serve(address, security, name or f"{platform.node()}-{os.getpid()}", say)
 
 
+@command.command("explain")
+@click.argument("step")
+@project_options
+@click.option("--scheduler", help="What `rocwright farm up` said.  [default: that of config.toml]")
+@json_option
+def explain(step: str, asked: Asked, scheduler: str | None, as_json: bool) -> None:
+    """On which workers STEP of the stack can run, and why not on the others."""
+    from rocwheel.cli.tell import print_json, print_table
+    from rocwheel.errors import InputError
+    from rocwheel.units import size
+    from rocwright import api
+
+    project = the_project(asked)
+    steps = {one.step.name: one.step for one in api.plan(project)}
+    if step not in steps:
+        raise InputError(
+            f"the plan of {project.request.stack} has no step {step}",
+            cause=f"its steps: {', '.join(steps)}",
+            next_step="rocwright plan shows them",
+        )
+    address, security = _address(scheduler), _security(scheduler)
+    from rocwright.farm.dask.coordinator import places
+    from rocwright.farm.needs import needs_of, short_of
+
+    needs, found = needs_of(steps[step]), places(address, security)
+    told = [(one, short_of(needs, one) or ([one.why] if one.why else [])) for one in found]
+    if as_json:
+        data = {"memory": needs.memory, "disk": needs.disk, "machine": needs.machine}
+        workers = [{"name": one.name, "fits": not lacks, "lacks": lacks} for one, lacks in told]
+        print_json({"step": step, "needs": data | {"features": sorted(needs.features)}, "workers": workers})
+        return
+    what = [
+        f"{size(needs.memory)} memory",
+        f"{size(needs.disk)} disk",
+        needs.machine,
+        *sorted(needs.features),
+    ]
+    click.echo(f"{step} needs {', '.join(one for one in what if one)}")
+    rows = [
+        (one.name, "no" if lacks else "yes", "; ".join(lacks) or ", ".join(map(_runs, one.runs)) or "idle")
+        for one, lacks in told
+    ]
+    print_table(("worker", "fits", "why"), rows)
+    if all(lacks for _, lacks in told):
+        click.echo("no worker can run it: start one on a machine that has what it needs")
+
+
 @command.command("verify")
 @project_options
 @click.option("--cpu", is_flag=True, help="On any machine's processor, instead of the GPU of the lock.")

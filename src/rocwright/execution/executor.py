@@ -31,15 +31,16 @@ class Offer:
 class Task:
     """One attempt at a step. Its inputs and outputs are in the store at that URL, and never travel with it.
 
-    `jobs` is the most that it may have; `alone` says that nothing else may compile beside it. Of those that
-    wait, the one with the lowest `priority` comes first. `shards` are the keys of its shards, which have
-    ended.
+    `jobs` is the most that it may have; `alone` says that nothing else may compile beside it; where some
+    machine has so many bytes of `memory`, it goes there. Of those that wait, the one with the lowest
+    `priority` comes first. `shards` are the keys of its shards, which have ended.
     """
 
     step: Step
     store: str
     jobs: int
     alone: bool = False
+    memory: int = 0
     attempt: int = 1
     priority: int = 0
     engine: str | None = None

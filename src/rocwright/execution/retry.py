@@ -42,10 +42,11 @@ class Tries:
         """Whether a step that was lost is tried again."""
         return len(self._lost[run.key]) <= MOST_LOST
 
-    def grant(self, run: StepRun, error: RocwrightError, alone: Alone | None = None) -> bool:
+    def grant(self, run: StepRun, error: RocwrightError, alone: Alone | None = None, most: int = 0) -> bool:
         """Whether a step that failed so is tried again: for want of memory, once, and not where a process of
-        it was too large `alone`."""
-        if error.failure is not FailureClass.OUT_OF_MEMORY or run.key in self._first or alone:
+        it was too large `alone`, unless a machine has more, `most` of all."""
+        too_large = alone is not None and alone.limit >= most
+        if error.failure is not FailureClass.OUT_OF_MEMORY or run.key in self._first or too_large:
             return False
         self._first[run.key] = run
         return True
@@ -53,6 +54,11 @@ class Tries:
     def second(self, step: Step) -> bool:
         """Whether a step's next try is its second; nothing else that compiles should run beside it."""
         return step.key in self._first
+
+    def memory(self, step: Step) -> int:
+        """How many bytes the machine of its next try should have: after a first, twice what that had."""
+        first = self._first.get(step.key)
+        return 2 * (first.memory or first.peak_memory or 0) if first else 0
 
     def jobs(self, step: Step, most: int) -> int:
         """How many jobs of `most` a step may have: after a first try, half of what that had."""

@@ -133,6 +133,7 @@ class _Scheduler:
         self.open: dict[str, Task] = {}
         self.begun: dict[str, _Begun] = {}
         self.stopping = False
+        self.most_memory = max((one.memory for one in executor.offers()), default=0)
         self.sampled = time.monotonic()
 
     def run(self) -> Outcome:
@@ -172,6 +173,7 @@ class _Scheduler:
             store=self.store.url,
             jobs=self.tries.jobs(step, self.options.jobs),
             alone=self.tries.second(step),
+            memory=self.tries.memory(step),
             attempt=self.tries.count(step),
             priority=self.priority[step.key],
             engine=self.options.engine,
@@ -248,7 +250,7 @@ class _Scheduler:
             self.whole.ended(step)
             return
         error = from_dict(run.error)
-        if self.tries.grant(run, error, event.too_large):
+        if self.tries.grant(run, error, event.too_large, self.most_memory):
             self._again(step, run, again_line(run))
             return
         self._failed(step, run, self.tries.told(run, error, event.too_large))

@@ -13,6 +13,7 @@ from functools import cached_property
 from queue import SimpleQueue
 
 from rocwheel.errors import OutOfDiskError
+from rocwright import sandbox
 from rocwright.execution.executor import Ended, Event, Line, Offer, Sampled, Started, Task
 from rocwright.execution.options import Options
 from rocwright.failures import as_known
@@ -71,7 +72,8 @@ class Host:
         return LocalExecutor(self.home, self.options, self.say)
 
     def start(self) -> None:
-        """Begin to take tasks."""
+        """Begin to take tasks; what a worker that was killed has left running is ended first."""
+        sandbox.sweep()
         self._pump.start()
 
     def close(self) -> None:

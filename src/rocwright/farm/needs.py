@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rocwheel.errors import InputError
 from rocwheel.units import size
+from rocwright.execution.executor import Task
 from rocwright.farm.handed import Place
 from rocwright.model.steps import FetchAction, Step
 
@@ -50,6 +51,15 @@ def short_of(needs: Needs, place: Place) -> list[str]:
 def fits(needs: Needs, place: Place) -> bool:
     """Whether a place has all of it."""
     return not short_of(needs, place)
+
+
+def fit_for(task: Task, places: Mapping[str, Place]) -> list[str]:
+    """The names of the places that are fit for a task: of these, those with the memory that its first try did
+    not have, or, where nobody has so much, those with the most."""
+    needs = needs_of(task.step)
+    fit = {name: one for name, one in places.items() if fits(needs, one)}
+    wanted = min(task.memory, max((one.memory for one in fit.values()), default=0))
+    return [name for name, one in fit.items() if one.memory >= wanted]
 
 
 def nobody_has(step: Step, places: Sequence[Place]) -> InputError:

@@ -35,7 +35,7 @@ from rocwright.execution.executor import Ended, Event, Line, Lost, Offer, Queued
 from rocwright.execution.killed import interrupted
 from rocwright.execution.options import Options
 from rocwright.farm.handed import Place
-from rocwright.farm.needs import NETWORK, fits, needs_of, nobody_has
+from rocwright.farm.needs import NETWORK, fit_for, nobody_has
 from rocwright.home import Home
 from rocwright.machine.architecture import host
 
@@ -217,14 +217,16 @@ class SlurmExecutor:
 
     def submit(self, task: Task) -> None:
         self._soon.append(Queued(task))
-        fit = [one for one in self._places if fits(needs_of(task.step), one)]
+        places = {one.name: one for one in self._places}
+        fit = [places[name] for name in fit_for(task, places)]
         if not fit:
             self._soon.append(Ended(task=task, error=nobody_has(task.step, self._places)))
             return
         lowered = task.jobs if task.jobs < self.options.jobs else sys.maxsize
         most = max(fit, key=lambda one: (one.cores, one.memory))
         jobs = most_jobs(task.step, min(lowered, most.cores))
-        memory = min(max(LEAST_MEMORY, OWN_MEMORY + task.step.resources.memory * jobs), most.memory)
+        wanted = max(LEAST_MEMORY, OWN_MEMORY + task.step.resources.memory * jobs, task.memory)
+        memory = min(wanted, most.memory)
         report, log = (self._folder / f"{task.id}.{end}" for end in ("json", "log"))
         job = _Job("", task, jobs, memory, report, log)
         words = task.words(jobs=jobs, memory=memory - OWN_MEMORY, report=report)

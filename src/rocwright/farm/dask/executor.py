@@ -26,7 +26,7 @@ from rocwright.farm.dask.client import connect
 from rocwright.farm.dask.security import security_of
 from rocwright.farm.handed import Handed, Place, Reply, Told
 from rocwright.farm.mailbox import Mailbox
-from rocwright.farm.needs import fits, needs_of, nobody_has
+from rocwright.farm.needs import fit_for, nobody_has
 from rocwright.home import Home
 
 if TYPE_CHECKING:
@@ -117,9 +117,8 @@ class DaskExecutor:
 
     def submit(self, task: Task) -> None:
         self._soon.append(Queued(task))
-        needs = needs_of(task.step)
         places = self._look()
-        fit = [where for where, one in places.items() if fits(needs, one)]
+        fit = fit_for(task, places)
         if not fit:
             self._soon.append(Ended(task=task, error=nobody_has(task.step, [*places.values()])))
             return
