@@ -6,7 +6,7 @@ BIN    := .venv/bin
 # as a user has it: what was imported once need not be compiled again by each process
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: quickstart test fast real nightly test-pythons lint format docs bench farm mutants coverage reliability requirements dist clean
+.PHONY: quickstart test fast real nightly test-pythons lint format docs bench farm faults mutants coverage reliability requirements dist clean
 
 quickstart: .venv/ready
 	@tools/prepare build
@@ -60,6 +60,11 @@ bench: .venv/ready
 farm: .venv/ready
 	@tools/prepare test
 	$(BIN)/python -m tools.farm $(STACK)
+
+# builds over a farm to which something happens, FAULTS of them, half a minute each
+faults: .venv/ready
+	@tools/prepare test
+	$(BIN)/python -m tests.farm.faults $(or $(FAULTS),200)
 
 # up to four hours; writes docs/mutants.md
 mutants: .venv/ready

@@ -270,7 +270,7 @@ def test_who_is_fit_for_a_step_is_told_with_what_the_others_lack(farm: Farm) -> 
     assert here == {"one": True, "two": True}
     told = CliRunner().invoke(cli, [*words, "--json", "--arch", "aarch64"])
     lacks = {one["name"]: one["lacks"] for one in json.loads(told.stdout)["workers"]}
-    assert lacks == dict.fromkeys(("one", "two"), [f"it is {platform.machine()}, not aarch64"])
+    assert lacks == {name: [f"it is {platform.machine()}, not aarch64"] for name in ("one", "two")}
     assert "no worker can run it" in CliRunner().invoke(cli, [*words, "--arch", "aarch64"]).stdout
     wrong = CliRunner().invoke(cli, ["farm", "explain", "x", "gfx-smoke", "--scheduler", farm.address])
     assert isinstance(wrong.exception, InputError) and "gfx-smoke" in wrong.exception.cause

@@ -42,6 +42,9 @@ from rocwright.store.model import Store
 SAMPLE = 5.0
 """Seconds between two entries of what steps use in the record."""
 
+GRACE = 3.0
+"""Seconds after which nothing arrives any more that a machine sent before it was gone."""
+
 
 class Notes(Protocol):
     """Who keeps the record of a run."""
@@ -132,6 +135,8 @@ class _Scheduler:
         self.tries = Tries()
         self.open: dict[str, Task] = {}
         self.begun: dict[str, _Begun] = {}
+        self.gone: dict[str, float] = {}
+        """What was lost with its machine, and when it is tried again."""
         self.stopping = False
         self.most_memory = max((one.memory for one in executor.offers()), default=0)
         self.sampled = time.monotonic()
@@ -141,9 +146,10 @@ class _Scheduler:
             self._note(queued)
         try:
             self._submit_ready()
-            while self.open:
+            while self.open or self.gone:
                 for event in self.executor.events():
                     self._take(event)
+                self._after_loss()
                 self._sample()
         except KeyboardInterrupt:
             self._stop()
@@ -159,13 +165,21 @@ class _Scheduler:
         ready = [
             step
             for step in self.waiting.values()
-            if all(item.key not in self.steps or item.key in self.done for item in step.inputs)
+            if step.key not in self.gone
+            and all(item.key not in self.steps or item.key in self.done for item in step.inputs)
             and not any(key in self.waiting or key in self.open for key in self.shards.get(step.key, ()))
         ]
         for step in ready:
             del self.waiting[step.key]
             self.open[step.key] = task = self._task(step)
             self.executor.submit(task)
+
+    def _after_loss(self) -> None:
+        """Try again what was lost, once all that its machine had sent has arrived: perhaps a lease."""
+        for key in [key for key, when in self.gone.items() if when <= time.monotonic()]:
+            del self.gone[key]
+            self.store.abandon(key)
+            self._submit_ready()
 
     def _task(self, step: Step) -> Task:
         return Task(
@@ -266,8 +280,8 @@ class _Scheduler:
         if self.stopping:
             return
         if self.tries.grant_lost(run):
-            self.store.abandon(step.key)
             self._again(step, run, lost_line(run, event))
+            self.gone[step.key] = time.monotonic() + GRACE
         else:
             self._failed(step, run, error)
 
@@ -300,6 +314,7 @@ class _Scheduler:
         """End what runs, and wait until it has."""
         self.stopping = True
         self.waiting.clear()
+        self.gone.clear()
         for task in self.open.values():
             self.executor.cancel(task)
         while self.open:

@@ -62,9 +62,15 @@ class DaskExecutor:
         self._futures: dict[str, Future[str]] = {}
         self._ready: defaultdict[tuple[tuple[str, ...], int], list[Task]] = defaultdict(list)
         """What dask is not told of yet, by the machines that are fit and the cores that it takes."""
+        self._fit: dict[str, tuple[str, ...]] = {}
+        """The machines that are fit for what dask has and no machine has begun, by their addresses."""
         self._places: dict[str, Place] = {}
         self._cancelled: set[str] = set()
-        self._looked = -LOOK
+        self._alone: set[str] = set()
+        """What waited for machines that were all gone, when it was last looked at."""
+        self._given_up: set[str] = set()
+        """The keys of what was submitted anew, under another."""
+        self._looked, self._rescued = -LOOK, -LOOK
         self._open = ExitStack()
 
     def __enter__(self) -> Self:
@@ -117,16 +123,46 @@ class DaskExecutor:
 
     def submit(self, task: Task) -> None:
         self._soon.append(Queued(task))
+        self._soon.extend(self._submitted(task))
+
+    def _submitted(self, task: Task) -> Iterator[Event]:
+        """Have it handed over soon; its end where no machine is fit for it."""
         places = self._look()
         fit = fit_for(task, places)
         if not fit:
-            self._soon.append(Ended(task=task, error=nobody_has(task.step, [*places.values()])))
+            yield Ended(task=task, error=nobody_has(task.step, [*places.values()]))
             return
         # no more than the smallest of them has, or it would never get a place there
         least = min(places[where].cores for where in fit)
         cores = most_jobs(task.step, least) if compiles(task.step) else 0
         self._open_tasks[task.id] = task
         self._ready[tuple(fit), cores].append(task)
+
+    def _rescue(self) -> None:
+        """Submit anew what waits for machines that are all gone, once there are others; dask would wait for
+        these machines for ever."""
+        if time.monotonic() - self._rescued < LOOK:
+            return
+        self._rescued = time.monotonic()
+        try:
+            there = set(self._client.scheduler_info()["workers"])
+        except Exception:
+            # its tasks are told as gone
+            return
+        alone = {
+            one
+            for one, fit in [*self._fit.items()]
+            if there and not there.intersection(fit) and self._futures[one].status == "pending"
+        }
+        # what is lost is told as lost; that may arrive later than who is there
+        stranded, self._alone = alone & self._alone, alone
+        for task_id in stranded:
+            task, future = self._open_tasks[task_id], self._futures.pop(task_id)
+            self._fit.pop(task_id, None)
+            self._given_up.add(str(future.key))
+            future.cancel()
+            self._looked = -LOOK
+            self._soon.extend(self._submitted(task))
 
     def _hand_over(self) -> None:
         """Tell dask of what was submitted: all at once what goes to the same machines, which is quicker."""
@@ -146,7 +182,7 @@ class DaskExecutor:
                 pure=False,
             )
             for task, future in zip(tasks, futures, strict=True):
-                self._futures[task.id] = future
+                self._futures[task.id], self._fit[task.id] = future, fit
                 future.add_done_callback(partial(self._done, task))
 
     def _handed(self, task: Task) -> str:
@@ -176,6 +212,8 @@ class DaskExecutor:
             return
         match told.kind:
             case "started":
+                # it is told as lost where its machine goes
+                self._fit.pop(task.id, None)
                 self._told.put(Started(task, told.jobs, told.memory))
             case "lines":
                 for line in told.lines:
@@ -184,7 +222,8 @@ class DaskExecutor:
                 self._told.put(Sampled(task, told.memory or 0, told.processes, told.jobs))
 
     def _done(self, task: Task, future: Future[str]) -> None:
-        self._told.put(self._ended(task, future))
+        if str(future.key) not in self._given_up:
+            self._told.put(self._ended(task, future))
 
     def _ended(self, task: Task, future: Future[str]) -> Event:
         try:
@@ -210,6 +249,7 @@ class DaskExecutor:
         )
 
     def events(self) -> Iterator[Event]:
+        self._rescue()
         self._hand_over()
         if not self._soon:
             self._soon.extend(self._told.take(WAIT))
@@ -219,6 +259,7 @@ class DaskExecutor:
             if isinstance(event, Ended | Lost):
                 self._open_tasks.pop(event.task.id, None)
                 self._futures.pop(event.task.id, None)
+                self._fit.pop(event.task.id, None)
                 if isinstance(event, Ended) and self._was_turned_away(event):
                     # its worker offers nothing any more
                     self._looked = -LOOK

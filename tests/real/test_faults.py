@@ -1,0 +1,31 @@
+"""A build over a farm ends right, whatever happens to its machines, its network and its store.
+
+One fault of each kind, at moments of a seed; `python -m tests.farm.faults` tries hundreds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+from tests.farm.faults import FAKETIME, KINDS, Scene
+
+pytestmark = pytest.mark.real
+
+STOPPED = 6.0
+"""Seconds for which a worker is stopped."""
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    with ExitStack() as stack:
+        yield Scene(tmp_path_factory.mktemp("farm"), stack, STOPPED)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_build_ends_right_whatever_happens(scene: Scene, kind: str) -> None:
+    if kind == "clock" and FAKETIME is None:
+        pytest.skip("faketime is not installed")
+    told = scene.try_(kind, seed=1 + KINDS.index(kind))
+    assert told.right, told.why
