@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,8 @@ def shop(home: Home, engine: str, compiler_root: Path, tmp_path: Path) -> Worksh
 
 
 def split_step(shop: Workshop, recipe: Component, stand_in: StandIn, name: str = "") -> Step:
-    """A step of the recipe's commands; its name tells it from others of the same store."""
+    """A step of the recipe's commands; `name` tells it from others of the same store."""
+    stand_in = replace(stand_in, env={**stand_in.env, "NAMED": name})
     commands = tuple(one.replace("{architecture}", "x86_64") for one in recipe.run)
     return step_of(
         shop,
