@@ -32,8 +32,9 @@ from rocwright.execution.progress import PlainProgress
 from rocwright.farm.executors import run_steps
 from rocwright.flow import build
 from rocwright.home import Home
-from rocwright.model.steps import Plan, Resources, Step
+from rocwright.model.steps import Plan, Resources, RunAction, Step
 from rocwright.plan.decide import decide
+from rocwright.signing.keys import key_of
 from rocwright.store import open_store
 
 
@@ -47,14 +48,14 @@ class Farm:
     workers: dict[str, Running]
     homes: dict[str, Path]
 
-    def build(self, *steps: Step) -> Outcome:
+    def build(self, *steps: Step, shards: int | None = None) -> Outcome:
         plan = Plan(
             steps=(self.workshop.root, *self.workshop.trees.values(), *steps), artifacts=(steps[-1].name,)
         )
         decisions = decide(plan, self.workshop.store)
         logs = self.workshop.folder / "logs"
         logs.mkdir(exist_ok=True)
-        options = Options(engine=self.workshop.engine, executor="dask")
+        options = Options(engine=self.workshop.engine, executor="dask", shards=shards)
         progress = PlainProgress()
         return run_steps(decisions, self.workshop.store, self.workshop.home, options, logs, {}, progress)
 
@@ -274,3 +275,22 @@ def test_who_is_fit_for_a_step_is_told_with_what_the_others_lack(farm: Farm) -> 
     assert "no worker can run it" in CliRunner().invoke(cli, [*words, "--arch", "aarch64"]).stdout
     wrong = CliRunner().invoke(cli, ["farm", "explain", "x", "gfx-smoke", "--scheduler", farm.address])
     assert isinstance(wrong.exception, InputError) and "gfx-smoke" in wrong.exception.cause
+
+
+def test_shards_run_on_the_workers_and_the_record_names_who_made_them(farm: Farm) -> None:
+    shop = farm.workshop
+    # what a compiler leaves in its cache; here by hand, as this root has none
+    fill = 'if [ "${ROCWRIGHT_SHARD-}" ]; then touch /build/shard/cache/of-${ROCWRIGHT_SHARD%/*}; exit 0; fi'
+    step = shop.step("true", f"{fill}; ls /build/shards > $OUT/result")
+    assert isinstance(step.action, RunAction)
+    step = step.model_copy(update={"action": step.action.model_copy(update={"split": 2})})
+    outcome = farm.build(step, shards=2)
+    assert [one.outcome for one in outcome.steps] == ["built"] * 3
+    record = shop.store.record(step.key)
+    assert record is not None and record.origin is not None
+    assert shop.text(record) == "of-1\nof-2\n"
+    keys = {name: key_of((home / "attest.pub").read_bytes(), name).keyid for name, home in farm.homes.items()}
+    makers = {keys["one"], keys["two"]}
+    # a worker does not name itself
+    assert {one.keyid for one in record.shards} <= {"", *makers} - {record.origin.keyid}
+    assert len(record.shards) == 2

@@ -57,6 +57,7 @@ ACTIONS: list[Action] = [
         guard=("torch",),
         compiler_reads=("usr/lib/*.bc",),
         resume=1,
+        split=1,
     ),
     ImageAction(
         name="image",
@@ -147,7 +148,9 @@ FREE: Changes = {
         {"edits": (EDIT.model_copy(update={"beside": {"torch": "<2"}, "absent": "a"}),)},
         {"version": "2.0"},
     ],
-    "run": [{"guard": ()}, {"guard": ("torch", "numpy")}, {"compiler_reads": ()}, {"resume": 0}],
+    "run": [
+        {"guard": ()}, {"guard": ("torch", "numpy")}, {"compiler_reads": ()}, {"resume": 0}, {"split": 0},
+    ],
 }  # fmt: skip
 
 

@@ -16,8 +16,7 @@ from rocwright.execution.workspace import Workspace, spare_the_users_work
 from rocwright.home import Home
 from rocwright.machine.architecture import cannot_build
 from rocwright.model.steps import BaseAction, FetchAction, ImageAction, RunAction, Step, TreeAction
-from rocwright.plan.decide import in_store
-from rocwright.store.model import Output, Record, Store, is_key
+from rocwright.store.model import Output, Record, Store, in_store, is_key
 
 
 def execute(

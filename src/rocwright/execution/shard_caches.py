@@ -9,10 +9,13 @@ from dataclasses import replace
 from rocwheel import units
 from rocwright import sandbox
 from rocwright.execution.context import Context
-from rocwright.execution.shards import OUTPUT
 from rocwright.model.step_environment import BUILD
+from rocwright.model.steps import OutputSpec
 from rocwright.sandbox.model import Job, Mount
 from rocwright.store.model import DamagedBlobError, Shard
+
+OUTPUT = OutputSpec(name="cache", pattern="shard.tar")
+"""What a shard leaves: its compiler cache, packed."""
 
 READS = "CCACHE_REMOTE_STORAGE"
 """The variable by which ccache knows a second cache."""

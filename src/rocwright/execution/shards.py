@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 
 from rocwright.execution.estimate import Expected
 from rocwright.execution.executor import Offer
+from rocwright.execution.shard_caches import OUTPUT
 from rocwright.model.step_environment import BUILD, FIXED
-from rocwright.model.steps import OutputSpec, RunAction, Step
-from rocwright.plan.decide import Decision, State, in_store
-from rocwright.store.model import Store
+from rocwright.model.steps import RunAction, Step
+from rocwright.plan.decide import Decision, State
+from rocwright.store.model import Store, in_store
 
 FOLDER = f"{BUILD}/shard"
 
-OUTPUT = OutputSpec(name="cache", pattern="shard.tar")
 PREFIX = "shard/"
 """How the names of shards begin."""
 

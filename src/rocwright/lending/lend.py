@@ -22,13 +22,13 @@ from rocwright.home import Home
 from rocwright.lending.ask import evidence_of, needed
 from rocwright.lending.model import Card, Evidence, Wanted
 from rocwright.machine.model import Machine
-from rocwright.plan.decide import in_store
 from rocwright.plan.make import make_plan
 from rocwright.project import Project, built_outputs
 from rocwright.records.model import Finding, is_gpu, new_run_id
 from rocwright.resolve.aliases import catalog_for
 from rocwright.resolve.files import LOCK, read_lock
 from rocwright.resolve.model import Lock
+from rocwright.store.model import in_store
 from rocwright.store.signed import now
 from rocwright.store.working import WorkingStore
 from rocwright.verify.lines import outcome_word

@@ -8,7 +8,7 @@ from typing import Any
 
 from rocwheel.model import Frozen
 from rocwright.model.steps import Plan, Step
-from rocwright.store.model import Record, Store
+from rocwright.store.model import Record, Store, in_store
 
 
 class State(StrEnum):
@@ -67,11 +67,6 @@ def decide(
 
 def _origin(record: Record | None) -> tuple[str, ...]:
     return (str(record.origin),) if record is not None and record.origin is not None else ()
-
-
-def in_store(store: Store, record: Record | None) -> bool:
-    """Whether there is a record, and all its outputs are in the store."""
-    return record is not None and all(store.has(one.sha256, one.size) for one in record.outputs)
 
 
 def _reasons(

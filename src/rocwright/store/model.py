@@ -299,3 +299,8 @@ class Store(Protocol):
     def maintenance(self) -> Maintenance:
         """What a clean-up needs. Raises InputError where this store is not cleaned up from here."""
         ...
+
+
+def in_store(store: Store, record: Record | None) -> bool:
+    """Whether there is a record, and all its outputs are in the store."""
+    return record is not None and all(store.has(one.sha256, one.size) for one in record.outputs)
