@@ -20,7 +20,9 @@ from rocwright.home import Home
 from rocwright.resolve.files import read_request, write_lock, write_request
 from rocwright.store.local import LocalStore
 
-HELP = [(name,) for name in VERBS] + [("store", name) for name in ("ls", "du", "verify", "gc")]
+HELP = [(name,) for name in VERBS] + [
+    ("store", name) for name in ("ls", "usage", "verify", "gc", "push", "pull", "sync", "policy")
+]
 HELP += [("patch", "check"), ("catalog", "check"), ("catalog", "schema")]
 
 
@@ -197,7 +199,7 @@ def test_why_tells_what_a_key_is_made_from(rocwright: Command, locked: Path) -> 
     [
         ("history", "--json"),
         ("store", "ls", "--json"),
-        ("store", "du", "--json"),
+        ("store", "usage", "--json"),
         ("store", "verify", "--json"),
         ("store", "gc", "--dry-run", "--json"),
         ("targets", "--json"),

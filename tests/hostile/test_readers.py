@@ -65,7 +65,7 @@ LEFT = {
 }
 READERS = (
     ("clean", "--dry-run", "--keep", "0d"),
-    ("store", "du"),
+    ("store", "usage"),
     ("store", "verify"),
     ("store", "gc", "--keep", "0"),
     ("logs",),

@@ -11,13 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.making import record_of
 from tests.store.sharers import Machine
 
 from rocwheel.errors import InputError
+from rocwright.model.steps import About, FetchAction, Step
 from rocwright.store import turns
 from rocwright.store.bucket import Bucket
-from rocwright.store.shared import blob_name
-from rocwright.store.shared_gc import YOUNG, clean
+from rocwright.store.model import Output, Record
+from rocwright.store.shared import blob_name, step_name, word_name
+from rocwright.store.shared_gc import DAY, YOUNG, Keep, clean
 
 RACES = 100
 
@@ -91,6 +94,56 @@ def test_a_long_push_renews_its_lease(bucket: Bucket, tmp_path: Path) -> None:
         held.renew(lambda: held.renewed + turns.RENEW + 1)
         with pytest.raises(InputError, match="is in use"), turns.turn(bucket, "clean"):
             pass
+
+
+def built(lab: Machine, name: str, number: int, target: str = "gfx803") -> Record:
+    """A build of a step for a GPU."""
+    action = FetchAction(pending=f"{name} {number} {target}")
+    about = About(targets=(target,), base="debian:sid")
+    step = Step(name=name, component=name, action=action, about=about)
+    path = lab.path / "made"
+    path.write_bytes(f"{name} {number} {target}".encode())
+    sha256, size = lab.store.put_file(path)
+    lab.store.put_step(step.key, step.model_dump_json(by_alias=True).encode())
+    return lab.store.put_record(record_of(step, Output(name="out", filename="a", sha256=sha256, size=size)))
+
+
+def test_old_records_of_ones_own_go_but_the_last_of_each_and_those_that_are_needed(
+    bucket: Bucket, lab: Machine, tmp_path: Path
+) -> None:
+    friend = Machine(tmp_path / "friend", "friend")
+    own = [built(lab, "engine", number) for number in range(5)]
+    own += [built(lab, "wheel", 0, another) for another in ("gfx803", "gfx1103")]
+    lab.push(bucket, *own)
+    theirs = [built(friend, "engine", number) for number in (0, 9)]
+    friend.push(bucket, *theirs)
+    names = [word_name("record", one.key, lab.key.keyid) for one in own]
+    for days, name in zip((50, 40, 30, 20, 10, 50, 50), names, strict=True):
+        aged(tmp_path, bucket, name, days * DAY + 60)
+    for blob in list(bucket.list("blobs")):
+        aged(tmp_path, bucket, blob.name)
+
+    def kept() -> list[int]:
+        return [number for number, name in enumerate(names) if bucket.size(name) is not None]
+
+    def keep(last: int, days: float, *needed: Record) -> Keep:
+        keys = frozenset(one.key for one in needed)
+        return Keep(keyid=lab.key.keyid, last=last, days=days, keys=keys)
+
+    assert clean(bucket).records == 0
+    assert clean(bucket, keep(2, 35, own[0]), dry_run=True).records == 1
+    assert kept() == [*range(7)]
+    cleaned = clean(bucket, keep(2, 35, own[0]))
+    assert (cleaned.records, cleaned.files) == (1, 1)
+    assert kept() == [0, 2, 3, 4, 5, 6]
+    assert bucket.size(step_name(own[1].key)) is None
+    # the file of the oldest is named by the friend's record too, as is the definition of its step
+    cleaned = clean(bucket, keep(1, 0))
+    assert (cleaned.records, cleaned.files) == (3, 2)
+    assert kept() == [4, 5, 6]
+    assert bucket.size(step_name(own[0].key)) is not None
+    store = Machine(tmp_path / "reader", "reader").behind(bucket, lab.key, friend.key)
+    assert all(store.record(one.key) and store.bring(one.key) for one in (*own[4:], *theirs))
 
 
 class Turns:

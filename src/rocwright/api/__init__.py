@@ -25,13 +25,14 @@ from rocwright.api.projects import (
     verify_environment,
 )
 from rocwright.api.rehearsals import rehearse
-from rocwright.api.sharing import clean_shared, pull, push
+from rocwright.api.sharing import check_shared, clean_shared, pull, push, shared_usage, sync
 from rocwright.api.wheels import audit_override, inspect, runs_on, slim
 
 __all__ = [
     "apply_remedies",
     "audit_override",
     "build",
+    "check_shared",
     "clean_shared",
     "diagnose",
     "doctor",
@@ -51,8 +52,10 @@ __all__ = [
     "request",
     "resolve",
     "runs_on",
+    "shared_usage",
     "slim",
     "stacks",
+    "sync",
     "target",
     "targets",
     "verify",

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocwheel.errors import InputError
+from rocwheel.units import size
 from rocwright.api.gpus import silent
 
 if TYPE_CHECKING:
+    from securesystemslib.signer import CryptoSigner
+
     from rocwright.api.projects import Say
     from rocwright.project import Project
     from rocwright.resolve.model import Lock
+    from rocwright.store.contents import Contents
+    from rocwright.store.mirror import Copied
     from rocwright.store.push import Pushed
+    from rocwright.store.shared_check import SharedCheck
     from rocwright.store.shared_gc import Cleaned
 
 
@@ -32,22 +39,14 @@ def push(
     file of a private key, by default the one that `rocwright attest` signs with. Raises InputError without a
     key, for a place that cannot be shared, and where somebody cleans up there; NetworkError.
     """
-    from rocwheel.units import size
     from rocwright.api.projects import lock, plan
     from rocwright.config import store_of
     from rocwright.home import Home
     from rocwright.resolve.files import lock_text
-    from rocwright.signing.keys import chosen, signer_of
     from rocwright.store.bucket import Bucket
     from rocwright.store.push import Pusher
 
-    private = chosen(Path(key) if key is not None else None)
-    if private is None:
-        raise InputError(
-            "there is no key to sign with",
-            cause="what is shared is signed, so that others can say whose builds they take",
-            next_step="rocwright attest key makes one",
-        )
+    signer = _signer(key)
     store = project.store if project is not None else store_of(Home.default())
     if project is None:
         keys = [one.key for one in store.records() if one.key != one.content_key]
@@ -61,7 +60,7 @@ def push(
             cause="the store has no record of its steps",
             next_step="rocwright build first",
         )
-    pusher = Pusher(store, Bucket(to), signer_of(private), lambda sent: say(f"  sent {size(sent)}"))
+    pusher = Pusher(store, Bucket(to), signer, lambda sent: say(f"  sent {size(sent)}"))
     pusher.open(name or to.rstrip("/").rpartition("/")[2] or "store")
     done = pusher.records(keys)
     if project is None or locked is None:
@@ -82,19 +81,111 @@ def pull(project: Project, *, locked: Lock | None = None, say: Say = silent) -> 
 
     locked = locked or lock(project, network=False, say=say)
     found: list[str] = []
+    told = Transfer("fetched", say)
     for one in plan(project, locked):
-        if one.state is State.CACHED and one.reasons and project.store.bring(one.step.key):
+        if one.state is State.CACHED and one.reasons and project.store.bring(one.step.key, told):
             found.append(one.step.name)
             say(f"  {one.step.name}: {one.reasons[0]}")
     return found
 
 
-def clean_shared(url: str, *, dry_run: bool = False) -> Cleaned:
+def clean_shared(url: str, *, last: int | None = None, days: float = 30, dry_run: bool = False) -> Cleaned:
     """Remove from a shared store the files that no record names and that have lain there for two days.
 
-    Raises InputError where somebody pushes, or where there is no store; NetworkError.
+    With `last`, first the records that this user's key signed, but the newest `last` of each step for the
+    same GPUs and base, those of the last `days`, and what a plan that was built last here, or a channel,
+    needs. Raises InputError where somebody pushes or builds there, or where there is no store; NetworkError.
+    """
+    from rocwright.home import Home
+    from rocwright.project import kept_keys
+    from rocwright.store.bucket import Bucket
+    from rocwright.store.shared_gc import Keep, clean
+
+    keep = None
+    if last is not None:
+        keyid = str(_signer().public_key.keyid)
+        keep = Keep(keyid=keyid, last=last, days=days, keys=frozenset(kept_keys(Home.default())))
+    return clean(Bucket(url), keep, dry_run=dry_run)
+
+
+def sync(source: str, target: str, *, name: str = "", say: Say = silent) -> Copied:
+    """Copy what trusted keys signed in one shared store to another, with its files.
+
+    `target` is made a store where it is none, and is called `name`, else as the source is. What of the
+    source was refused is told to the log. Raises InputError where nothing is trusted, or one of the places
+    cannot be used; NetworkError.
+    """
+    import tempfile
+
+    from rocwright.store.bucket import Bucket
+    from rocwright.store.mirror import Mirror
+    from rocwright.store.push import read_mark
+    from rocwright.store.shared import SharedStore
+    from rocwright.store.trust import read_trust, trust_file
+
+    bucket = Bucket(source)
+    called = read_mark(bucket)
+    keys = read_trust(trust_file()).key
+    if not keys:
+        raise InputError(
+            f"no key is trusted, so nothing of {bucket} counts",
+            cause="only what a trusted key signed is copied",
+            next_step=f"rocwright trust add {bucket}",
+        )
+    shared = SharedStore(name=called, bucket=bucket, keys=keys, note=say)
+    with tempfile.TemporaryDirectory(prefix="rocwright-sync-") as scratch:
+        mirror = Mirror(
+            source=shared, target=Bucket(target), scratch=Path(scratch), on_bytes=Transfer("fetched", say)
+        )
+        return mirror.copy(name or called)
+
+
+def check_shared(url: str, *, read: bool = True, say: Say = silent) -> SharedCheck:
+    """Whether a shared store is whole: each signature, each name, and each file byte by byte; without `read`
+    only that the files are there. Nothing in it is changed.
+
+    Raises InputError where there is no store; NetworkError.
     """
     from rocwright.store.bucket import Bucket
-    from rocwright.store.shared_gc import clean
+    from rocwright.store.shared_check import check
 
-    return clean(Bucket(url), dry_run=dry_run)
+    return check(Bucket(url), read=read, on_bytes=Transfer("read", say))
+
+
+def shared_usage(url: str) -> Contents:
+    """What lies in a shared store, whoever put it there. Raises InputError for no store; NetworkError."""
+    from rocwright.store.bucket import Bucket
+    from rocwright.store.contents import read_contents
+
+    return read_contents(Bucket(url))
+
+
+class Transfer:
+    """Tells of a long transfer, at most every five seconds: it is called with what each part brought."""
+
+    def __init__(self, verb: str, say: Say) -> None:
+        self._verb, self._say = verb, say
+        self._begun = self._told = time.monotonic()
+        self._done = 0
+
+    def __call__(self, count: int) -> None:
+        self._done += count
+        now = time.monotonic()
+        if now - self._told >= 5:
+            self._told = now
+            rate = size(int(self._done / (now - self._begun)))
+            self._say(f"  {size(self._done)} {self._verb}, {rate} a second")
+
+
+def _signer(key: str | Path | None = None) -> CryptoSigner:
+    """What signs with a private key, the user's own where none is named. Raises InputError without one."""
+    from rocwright.signing.keys import chosen, signer_of
+
+    private = chosen(Path(key) if key is not None else None)
+    if private is None:
+        raise InputError(
+            "there is no key to sign with",
+            cause="what is shared is signed, so that others can say whose builds they take",
+            next_step="rocwright attest key makes one",
+        )
+    return signer_of(private)

@@ -1,4 +1,4 @@
-"""`rocwright store ls|du|verify|gc|push|pull`."""
+"""`rocwright store ls|usage|verify|gc|push|pull|sync|policy`."""
 
 from __future__ import annotations
 
@@ -6,16 +6,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwheel.cli.common import json_option, say
-from rocwright.cli.common import Asked, project_options, the_project
+from rocwheel.cli.common import json_option
+from rocwright.cli.store_shared import gc_of, policy, pull, push, sync, usage_of, verify_of
 
 if TYPE_CHECKING:
     from rocwright.store.model import Store
 
 
+_of_option = click.option(
+    "--of", "url", default="", metavar="URL", help="A shared store, instead of this machine's."
+)
+
+
 @click.group("store")
 def command() -> None:
-    """What is kept on this machine: artifacts, sources, root file systems."""
+    """What is kept on this machine and in shared stores: artifacts, sources, root file systems."""
 
 
 @command.command("ls")
@@ -47,16 +52,20 @@ def ls(as_json: bool) -> None:
     )
 
 
-@command.command("du")
+@command.command("usage")
+@_of_option
 @json_option
-def du(as_json: bool) -> None:
-    """Bytes by kind."""
+def usage(url: str, as_json: bool) -> None:
+    """Bytes by kind of step; of a shared store by step and by signer."""
+    if url:
+        usage_of(url, as_json=as_json)
+        return
     from rocwheel.cli.tell import print_json, print_table
     from rocwheel.units import size
     from rocwright.home import Home
-    from rocwright.store.gc import usage
+    from rocwright.store.gc import usage as by_kind
 
-    rows = usage(_store())
+    rows = by_kind(_store())
     if as_json:
         print_json([one.model_dump() for one in rows])
         return
@@ -73,13 +82,19 @@ def du(as_json: bool) -> None:
 
 
 @command.command("verify")
+@_of_option
+@click.option("--quick", is_flag=True, help="With --of: only see whether the files are there, not read them.")
 @json_option
-def verify(as_json: bool) -> None:
+def verify(url: str, quick: bool, as_json: bool) -> None:
     """Read every file, record and unpacked root, and compare it with its sha256.
 
     Damaged ones are moved aside, and made again when they are needed. What came from a key that is not
-    trusted any more, or was built on that, is named. Exit code 12: some were damaged, or came so.
+    trusted any more, or was built on that, is named. Of a shared store, signatures are checked too, and
+    nothing is changed. Exit code 12: some were damaged, or came so.
     """
+    if url:
+        verify_of(url, read=not quick, as_json=as_json)
+        return
     from rocwheel.cli.tell import print_json
     from rocwheel.errors import CheckError
     from rocwheel.units import size
@@ -119,16 +134,26 @@ def verify(as_json: bool) -> None:
 @click.option(
     "--keep", "days", default=30.0, show_default=True, help="Keep what was made within this number of days."
 )
-@click.option("--of", "url", default="", metavar="URL", help="A shared store, instead of this machine's.")
+@click.option(
+    "--last",
+    type=click.IntRange(0),
+    metavar="N",
+    help="With --of: remove your key's records but the last N of each step for the same GPUs and base.",
+)
+@_of_option
 @json_option
-def gc(dry_run: bool, days: float, url: str, as_json: bool) -> None:
+def gc(dry_run: bool, days: float, last: int | None, url: str, as_json: bool) -> None:
     """Remove what the last plans do not need and what is older than --keep days.
 
-    Of a shared store, the files that no record there names and that have lain there for two days.
+    Of a shared store, the files that no record there names and that have lain there for two days. With
+    --last, before that the records of your own key but the newest, those of --keep days, and those that a
+    plan that was built last here, or a channel, needs; those of other keys stay.
     """
     if url:
-        _gc_shared(url, dry_run=dry_run, as_json=as_json)
+        gc_of(url, last, days, dry_run=dry_run, as_json=as_json)
         return
+    if last is not None:
+        raise click.UsageError("--last is for a shared store: name it with --of")
     from rocwheel.cli.tell import print_json
     from rocwheel.units import count, size
     from rocwright.bases.roots import remove_tree
@@ -151,89 +176,8 @@ def gc(dry_run: bool, days: float, url: str, as_json: bool) -> None:
     )
 
 
-@command.command("push")
-@project_options
-@click.option(
-    "--to", "url", required=True, metavar="URL", help="The shared store: s3://, gs://, az:// or file://."
-)
-@click.option(
-    "--name",
-    default="",
-    help="What the store calls itself, where it is made now.  [default: its last folder]",
-)
-@click.option(
-    "--all",
-    "every",
-    is_flag=True,
-    help="All that was built here, and not only what the project's lock gives.",
-)
-@json_option
-def push(asked: Asked, url: str, name: str, every: bool, as_json: bool) -> None:
-    """Put what was built here into a shared store, signed with your key (rocwright attest key).
-
-    Of a project: what its steps built, and its lock, so that who trusts you gets the same without a compiler.
-    Nothing in the store is written over. Credentials are read from the usual variables of each cloud.
-    """
-    from rocwheel.cli.tell import print_json
-    from rocwheel.units import count, size
-    from rocwright import api
-    from rocwright.store.bucket import plain_url
-
-    done = api.push(None if every else the_project(asked), url, name=name, say=say)
-    if as_json:
-        from dataclasses import asdict
-
-        print_json(asdict(done) | {"to": plain_url(url)})
-        return
-    click.echo(
-        f"{plain_url(url)}: {count(done.records, 'record')} signed, {done.there} there already, "
-        f"{count(done.files, 'file')} sent, {size(done.size)}{', and the lock' if done.locks else ''}"
-    )
-    for left in done.left_out:
-        click.echo(f"  left out  {left}")
-
-
-@command.command("pull")
-@project_options
-@json_option
-def pull(asked: Asked, as_json: bool) -> None:
-    """Fetch what trusted stores have of a project's steps; nothing is built.
-
-    rocwright build does the same for what it needs. Exit code 0 also where nobody has anything.
-    """
-    from rocwheel.cli.tell import print_json
-    from rocwheel.units import count
-    from rocwright import api
-
-    found = api.pull(the_project(asked), say=say)
-    if as_json:
-        print_json({"steps": found})
-        return
-    click.echo(
-        f"{count(len(found), 'step')} from shared stores" if found else "no trusted store has any of it"
-    )
-
-
-def _gc_shared(url: str, *, dry_run: bool, as_json: bool) -> None:
-    from dataclasses import asdict
-
-    from rocwheel.cli.tell import print_json
-    from rocwheel.errors import CheckError
-    from rocwheel.units import count, size
-    from rocwright import api
-
-    cleaned = api.clean_shared(url, dry_run=dry_run)
-    if as_json:
-        print_json(asdict(cleaned))
-    else:
-        verb = "would be removed" if dry_run else "removed"
-        click.echo(f"{count(cleaned.files, 'file')}, {size(cleaned.size)} {verb}")
-    if cleaned.unreadable:
-        raise CheckError(
-            f"{count(len(cleaned.unreadable), 'record')} cannot be read, so nothing was removed",
-            cause=f"nobody knows which files they need: {', '.join(cleaned.unreadable[:3])}",
-            next_step="upgrade rocwright, or remove these records from the store",
-        )
+for one in (push, pull, sync, policy):
+    command.add_command(one)
 
 
 def _store() -> Store:

@@ -27,6 +27,8 @@ PART = 8 * 1024 * 1024
 """Bytes of a part of an upload."""
 CHUNK = 1024 * 1024
 """Bytes that are read at once, at least; more of them at once were slower."""
+ASKED_AT_ONCE = 8
+"""Small objects that are asked for at the same time: each is a way to another machine and back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,25 @@ def plain_url(url: str) -> str:
     return SplitResult(parts.scheme, host, parts.path.rstrip("/"), "", "").geturl()
 
 
+def checked_url(url: str) -> SplitResult:
+    """The parts of the URL of a shared store. Raises InputError for another scheme, and for credentials."""
+    parts = urlsplit(url)
+    if parts.scheme not in SCHEMES:
+        raise InputError(
+            f"unsupported store URL: {parts.scheme or url}",
+            cause=f"a shared store is at {', '.join(f'{one}://' for one in SCHEMES)}",
+            next_step="give one of these",
+        )
+    if parts.username or parts.password or parts.query:
+        raise InputError(
+            f"the URL of a store has credentials in it: {plain_url(url)}",
+            cause="it is written down and shown, and they would be too",
+            next_step="leave them out: AWS_ACCESS_KEY_ID, GOOGLE_APPLICATION_CREDENTIALS, "
+            "AZURE_STORAGE_ACCOUNT_KEY and their kin are read from the environment",
+        )
+    return parts
+
+
 class Bucket:
     """The objects below a URL. Credentials come from the variables and files of each cloud, never from it.
 
@@ -58,20 +79,7 @@ class Bucket:
     """
 
     def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in SCHEMES:
-            raise InputError(
-                f"unsupported store URL: {parts.scheme or url}",
-                cause=f"a shared store is at {', '.join(f'{one}://' for one in SCHEMES)}",
-                next_step="give one of these",
-            )
-        if parts.username or parts.password or parts.query:
-            raise InputError(
-                f"the URL of a store has credentials in it: {plain_url(url)}",
-                cause="it is written down and shown, and they would be too",
-                next_step="leave them out: AWS_ACCESS_KEY_ID, GOOGLE_APPLICATION_CREDENTIALS, "
-                "AZURE_STORAGE_ACCOUNT_KEY and their kin are read from the environment",
-            )
+        parts = checked_url(url)
         self.url = plain_url(url)
         self.writable = parts.scheme not in READ_ONLY
         self._folder = Path(parts.path) if parts.scheme == "file" else None
@@ -81,6 +89,7 @@ class Bucket:
         return self.url
 
     def _opened(self, url: str, parts: SplitResult) -> ObjectStore:
+        from obstore.exceptions import BaseError
         from obstore.store import from_url
 
         client: Any = {
@@ -94,8 +103,15 @@ class Bucket:
 
             client["allow_http"] = os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true", "yes")
         tries: Any = {"max_retries": TRIES, "retry_timeout": timedelta(seconds=2 * SECONDS)}
-        with self._told("open it"):
+        try:
             return from_url(url, client_options=client, retry_config=tries)
+        except (BaseError, ValueError) as error:
+            # nothing was asked yet: it is what the variables say, or do not say
+            raise InputError(
+                f"{self.url} cannot be opened",
+                cause=_first_line(error),
+                next_step="check the URL, and the credentials in the environment",
+            ) from error
 
     def _objects(self, *, make: bool = False) -> ObjectStore:
         """What the library calls it. A folder is made when something is to be put into it, and not before.
@@ -258,11 +274,7 @@ class Bucket:
         except (exceptions.NotFoundError, FileNotFoundError):
             raise KeyError(what) from None
         except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
-            raise InputError(
-                f"{self} does not let us {what}",
-                cause=_first_line(error),
-                next_step="check the credentials in the environment, and what they may do",
-            ) from error
+            raise self._refused(what, error) from error
         except (exceptions.NotSupportedError, exceptions.InvalidPathError, ValueError) as error:
             raise InputError(
                 f"{self} cannot {what}",
@@ -270,11 +282,21 @@ class Bucket:
                 next_step="check the URL of the store",
             ) from error
         except (exceptions.BaseError, OSError) as error:
+            # S3 tells of a removal that it refuses within an answer that is none of an error
+            if "code: AccessDenied" in str(error):
+                raise self._refused(what, error) from error
             raise NetworkError(
                 f"{self} did not answer: could not {what}",
                 cause=_first_line(error),
                 next_step="run the command again when it can be reached",
             ) from error
+
+    def _refused(self, what: str, error: Exception) -> InputError:
+        return InputError(
+            f"{self} does not let us {what}",
+            cause=_first_line(error),
+            next_step="check the credentials in the environment, and what they may do",
+        )
 
 
 def _first_line(error: Exception) -> str:

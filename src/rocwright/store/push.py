@@ -51,15 +51,8 @@ class Pusher:
 
         Raises InputError where it cannot be shared, or is of a newer rocwright.
         """
-        self.bucket.check_writable()
-        mark = json.dumps({"schema": SCHEMA, "name": name}).encode()
-        if not self.bucket.add(FORMAT, mark):
-            read_mark(self.bucket)
-        public = self.signer.public_key
-        self.bucket.add(f"keys/{public.keyid}", pem_of(self.signer))
-        pems = [self.bucket.get(one.name, LARGEST) for one in self.bucket.list("keys")]
-        listed = sorted({pem.decode() for pem in pems if pem is not None})
-        self.bucket.replace(KEYS, json.dumps({"schema": SCHEMA, "keys": listed}, indent=1).encode())
+        make_store(self.bucket, name)
+        publish_key(self.bucket, self.signer.public_key.keyid, pem_of(self.signer))
 
     def records(self, keys: Iterable[str]) -> Pushed:
         """Push the records of keys, with their files and the definitions of their steps.
@@ -134,6 +127,25 @@ class Pusher:
                 pass
         self.bucket.replace(name, envelope_of("lock", digest, text, self.signer))
         return True
+
+
+def make_store(bucket: Bucket, name: str) -> None:
+    """Make a bucket a store that is called so, if it is none.
+
+    Raises InputError where it cannot be shared, or is of a newer rocwright.
+    """
+    bucket.check_writable()
+    mark = json.dumps({"schema": SCHEMA, "name": name}).encode()
+    if not bucket.add(FORMAT, mark):
+        read_mark(bucket)
+
+
+def publish_key(bucket: Bucket, keyid: str, pem: bytes) -> None:
+    """Add a public key to the list of those who sign there, if it is not in it."""
+    bucket.add(f"keys/{keyid}", pem)
+    pems = [bucket.get(one.name, LARGEST) for one in bucket.list("keys")]
+    listed = sorted({one.decode() for one in pems if one is not None})
+    bucket.replace(KEYS, json.dumps({"schema": SCHEMA, "keys": listed}, indent=1).encode())
 
 
 def plain_name(text: str) -> str:

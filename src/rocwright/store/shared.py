@@ -115,6 +115,11 @@ class SharedStore:
 
     def words(self, what: What, name: str) -> Iterator[tuple[TrustedKey, Word]]:
         """The words of all trusted signers that count."""
+        for one, _, word in self.envelopes(what, name):
+            yield one, word
+
+    def envelopes(self, what: What, name: str) -> Iterator[tuple[TrustedKey, bytes, Word]]:
+        """The same with the envelope of each, as it lies there."""
         for one in self.keys:
             path = word_name(what, name, one.keyid)
             data = self._asked(partial(self.bucket.get, path, LARGEST))
@@ -132,7 +137,7 @@ class SharedStore:
                 since = f"signed {word.signed}, and the key is revoked since {one.revoked}"
                 self.say(f"{self.name}: the {what} {name[:12]} by {one.name} was refused: {since}")
                 continue
-            yield one, word
+            yield one, data, word
 
     def names(self, what: What) -> list[str]:
         """The names of which somebody said this, whoever it was. Raises NetworkError, InputError."""

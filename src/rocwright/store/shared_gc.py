@@ -1,70 +1,114 @@
-"""Cleaning up a shared store: files that no record names, once they are old enough to be nobody's work."""
+"""Cleaning up a shared store: old records of one's own, then the files that no record names, once they are
+old enough to be nobody's work."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from rocwheel.errors import InputError
-from rocwright.signing.envelope import parse_envelopes
-from rocwright.signing.safe_json import parse_json
-from rocwright.store.bucket import Bucket, Found
-from rocwright.store.model import is_key
-from rocwright.store.push import read_mark
+from pydantic import ValidationError
+
+from rocwright.model.steps import Step
+from rocwright.store.bucket import ASKED_AT_ONCE, Bucket
+from rocwright.store.contents import Contents, Held, read_contents
+from rocwright.store.shared import step_name
 from rocwright.store.signed import LARGEST
 from rocwright.store.turns import turn
 
 YOUNG = 48 * 3600.0
 """Seconds in which a file is left alone, whoever names it."""
 
+DAY = 86400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keep:
+    """Which records under the key id `keyid` stay: the `last` of each step for the same GPUs and base, those
+    written within `days`, and those of `keys`. All others go; another signer's are not ours to judge."""
+
+    keyid: str
+    last: int
+    days: float
+    keys: frozenset[str]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleaned:
-    """What went, or would go: files and bytes; and records that nobody here can read, because of which
-    nothing goes."""
+    """What went, or would go: records, files and bytes; and records that nobody here can read, because of
+    which nothing goes."""
 
     files: int
     size: int
+    records: int = 0
     unreadable: tuple[str, ...] = ()
 
 
 def clean(
-    bucket: Bucket, *, dry_run: bool = False, on_file: Callable[[int], None] = lambda size: None
+    bucket: Bucket,
+    keep: Keep | None = None,
+    *,
+    dry_run: bool = False,
+    on_file: Callable[[int], None] = lambda size: None,
 ) -> Cleaned:
-    """Remove the files that no record names and that have been there for two days.
+    """Remove the records that `keep` does not keep, none without it, and the files that no record names and
+    that have been there for two days.
 
-    Whose the records are does not matter here: another's are not ours to judge. Raises InputError where
-    somebody pushes, or where there is no store.
+    Raises InputError where somebody pushes or builds there, or where there is no store; NetworkError.
     """
-    read_mark(bucket)
     with turn(bucket, "clean") as held:
-        named, unreadable = _named(bucket)
-        if unreadable:
-            return Cleaned(files=0, size=0, unreadable=tuple(unreadable))
-        blobs = list(bucket.list("blobs"))
+        contents = read_contents(bucket)
+        if contents.unreadable:
+            return Cleaned(files=0, size=0, unreadable=contents.unreadable)
         now = max((one.written for one in bucket.list("leases")), default=0.0)
-        going = [one for one in blobs if _name(one) not in named and now - one.written > YOUNG]
-        for one in going if not dry_run else ():
-            held.renew()
-            bucket.remove(one.name)
-            on_file(one.size)
-    return Cleaned(files=len(going), size=sum(one.size for one in going))
+        own = [one for one in contents.records if keep is not None and one.keyid == keep.keyid]
+        gone = not_kept(own, keep, _meant(bucket, own), now) if keep is not None else []
+        named = contents.named(but=frozenset(one.path for one in gone))
+        going = [
+            one for sha256, one in contents.blobs.items() if sha256 not in named and now - one.written > YOUNG
+        ]
+        if not dry_run:
+            # a record goes before its files: nobody is told of a file that is not there
+            for name in [*(one.path for one in gone), *_definitions(contents, gone)]:
+                held.renew()
+                bucket.remove(name)
+            for one in going:
+                held.renew()
+                bucket.remove(one.name)
+                on_file(one.size)
+    return Cleaned(files=len(going), size=sum(one.size for one in going), records=len(gone))
 
 
-def _name(blob: Found) -> str:
-    return blob.name.rpartition("/")[2]
+def not_kept(own: Iterable[Held], keep: Keep, meant: dict[str, str], now: float) -> list[Held]:
+    """The records that do not stay; `meant` tells by key for which GPUs and base a step is."""
+    alike: defaultdict[tuple[str, str], list[Held]] = defaultdict(list)
+    for one in sorted(own, key=lambda each: -each.written):
+        alike[one.step, meant.get(one.key, "")].append(one)
+    return [
+        one
+        for several in alike.values()
+        for one in several[keep.last :]
+        if one.key not in keep.keys and now - one.written > keep.days * DAY
+    ]
 
 
-def _named(bucket: Bucket) -> tuple[set[str], list[str]]:
-    """The files that records name, whoever signed them, and the records that cannot be read."""
-    named: set[str] = set()
-    unreadable: list[str] = []
-    for one in bucket.list("records"):
+def _meant(bucket: Bucket, records: Iterable[Held]) -> dict[str, str]:
+    """For which GPUs and base the step of each record is, by its definition there."""
+
+    def ask(key: str) -> tuple[str, str]:
         try:
-            [envelope] = parse_envelopes(bucket.get(one.name, LARGEST) or b"", one.name)
-            said = parse_json(parse_json(envelope.payload, "payload")["content"].encode(), "record")
-            named |= {output["sha256"] for output in said["outputs"] if is_key(output["sha256"])}
-        except (InputError, ValueError, TypeError, KeyError, AttributeError, json.JSONDecodeError):
-            unreadable.append(one.name)
-    return named, unreadable
+            step = Step.model_validate_json(bucket.get(step_name(key), LARGEST) or b"")
+        except ValidationError:
+            return key, ""
+        return key, f"{step.about.base} {' '.join(step.about.targets)}"
+
+    with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
+        return dict(pool.map(ask, sorted({one.key for one in records})))
+
+
+def _definitions(contents: Contents, gone: list[Held]) -> list[str]:
+    """The definitions of steps of which no record stays."""
+    paths = {one.path for one in gone}
+    stay = {one.key for one in contents.records if one.path not in paths}
+    return [step_name(key) for key in dict.fromkeys(one.key for one in gone) if key not in stay]

@@ -14,13 +14,11 @@ from pathlib import Path
 from rocwheel import units
 from rocwheel.errors import InputError, NetworkError, OutOfDiskError
 from rocwheel.files.hashes import Hashes
+from rocwright.store.bucket import ASKED_AT_ONCE
 from rocwright.store.local import LocalStore, disk_errors
 from rocwright.store.model import Maintenance, Output, Record
 from rocwright.store.shared import SharedStore
 from rocwright.store.signed import Word
-
-ASKED_AT_ONCE = 8
-"""Records that are asked for at the same time: each is a way to another machine and back."""
 
 
 class SharingStore:

@@ -1,0 +1,225 @@
+"""Shared stores on the command line: `rocwright store push|pull|sync|policy`, and `--of` of the others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rocwheel.cli.common import json_option, say
+from rocwright.cli.common import Asked, project_options, the_project
+
+if TYPE_CHECKING:
+    from rocwright.store.access import Role
+
+
+@click.command("push")
+@project_options
+@click.option(
+    "--to", "url", required=True, metavar="URL", help="The shared store: s3://, gs://, az:// or file://."
+)
+@click.option(
+    "--name",
+    default="",
+    help="What the store calls itself, where it is made now.  [default: its last folder]",
+)
+@click.option(
+    "--all",
+    "every",
+    is_flag=True,
+    help="All that was built here, and not only what the project's lock gives.",
+)
+@json_option
+def push(asked: Asked, url: str, name: str, every: bool, as_json: bool) -> None:
+    """Put what was built here into a shared store, signed with your key (rocwright attest key).
+
+    Of a project: what its steps built, and its lock, so that who trusts you gets the same without a compiler.
+    Nothing in the store is written over. Credentials are read from the usual variables of each cloud.
+    """
+    from rocwheel.cli.tell import print_json
+    from rocwheel.units import count, size
+    from rocwright import api
+    from rocwright.store.bucket import plain_url
+
+    done = api.push(None if every else the_project(asked), url, name=name, say=say)
+    if as_json:
+        from dataclasses import asdict
+
+        print_json(asdict(done) | {"to": plain_url(url)})
+        return
+    click.echo(
+        f"{plain_url(url)}: {count(done.records, 'record')} signed, {done.there} there already, "
+        f"{count(done.files, 'file')} sent, {size(done.size)}{', and the lock' if done.locks else ''}"
+    )
+    for left in done.left_out:
+        click.echo(f"  left out  {left}")
+
+
+@click.command("pull")
+@project_options
+@json_option
+def pull(asked: Asked, as_json: bool) -> None:
+    """Fetch what trusted stores have of a project's steps; nothing is built.
+
+    rocwright build does the same for what it needs. Exit code 0 also where nobody has anything.
+    """
+    from rocwheel.cli.tell import print_json
+    from rocwheel.units import count
+    from rocwright import api
+
+    found = api.pull(the_project(asked), say=say)
+    if as_json:
+        print_json({"steps": found})
+        return
+    click.echo(
+        f"{count(len(found), 'step')} from shared stores" if found else "no trusted store has any of it"
+    )
+
+
+@click.command("sync")
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@click.option(
+    "--name", default="", help="What the copy calls itself, where it is made now.  [default: as the source]"
+)
+@json_option
+def sync(source: str, target: str, name: str, as_json: bool) -> None:
+    """Copy what trusted keys signed in one shared store to another: a mirror, a folder to serve, a disk.
+
+    What is there already is not sent again, and nothing there is removed. Exit code 12: something was left
+    out, which is named.
+    """
+    from dataclasses import asdict
+
+    from rocwheel.cli.tell import print_json
+    from rocwheel.errors import CheckError
+    from rocwheel.units import count, size
+    from rocwright import api
+    from rocwright.store.bucket import plain_url
+
+    done = api.sync(source, target, name=name, say=say)
+    if as_json:
+        print_json(asdict(done) | {"from": plain_url(source), "to": plain_url(target)})
+    else:
+        click.echo(
+            f"{plain_url(target)}: {count(done.records, 'record')} and {count(done.locks, 'lock')} copied, "
+            f"{done.there} there already, {count(done.files, 'file')}, {size(done.size)}"
+        )
+        for left in done.left_out:
+            click.echo(f"  left out  {left}")
+    if done.left_out:
+        raise SystemExit(CheckError.failure.exit_code)
+
+
+@click.command("policy")
+@click.argument("url")
+@click.option(
+    "--for",
+    "role",
+    type=click.Choice(("reader", "builder", "keeper")),
+    default="builder",
+    show_default=True,
+    help="Who only takes, who builds and pushes, or who cleans up too.",
+)
+@click.option(
+    "--key",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The public key of who it is for.  [default: any key]",
+)
+def policy(url: str, role: Role, key: Path | None) -> None:
+    """Print the least rights to a store that a role needs, as a policy of S3, Google Cloud or Azure.
+
+    A builder may add files and sign under its own key's id, and remove nothing but its leases. What a policy
+    does not say is refused by the cloud; what no trusted key signed is refused by rocwright anyway.
+    """
+    from rocwheel.cli.tell import print_json
+    from rocwright.signing.keys import LARGEST_KEY, key_of
+    from rocwright.signing.safe_json import read_bounded
+    from rocwright.store.access import policy as policy_of
+
+    keyid = str(key_of(read_bounded(key, LARGEST_KEY, "key"), str(key)).keyid) if key is not None else "*"
+    print_json(policy_of(url, role, keyid))
+
+
+def usage_of(url: str, *, as_json: bool) -> None:
+    """Tell what lies in a shared store."""
+    from dataclasses import asdict
+
+    from rocwheel.cli.tell import print_json, print_table
+    from rocwheel.units import count, size
+    from rocwright import api
+    from rocwright.store.bucket import plain_url
+    from rocwright.store.contents import by_signer, by_step
+    from rocwright.store.trust import read_trust, trust_file
+
+    found = api.shared_usage(url)
+    steps, signers = by_step(found), by_signer(found)
+    total, nobodys = (sum(one.size for one in some) for some in (found.blobs.values(), found.nobodys))
+    if as_json:
+        rows = {"steps": [asdict(one) for one in steps], "signers": [asdict(one) for one in signers]}
+        told = {"files": len(found.blobs), "size": total, "unnamed": len(found.nobodys)}
+        print_json(rows | told | {"unnamed_size": nobodys, "unreadable": found.unreadable})
+        return
+    names = {one.keyid: one.name for one in read_trust(trust_file()).key}
+    for head, shares in (("step", steps), ("signed by", signers)):
+        print_table(
+            (head, "records", "files", "size"),
+            [
+                (names.get(one.name, one.name), str(one.records), str(one.files), size(one.size))
+                for one in shares
+            ],
+            right=(1, 2, 3),
+        )
+        click.echo()
+    click.echo(f"{count(len(found.blobs), 'file')}, {size(total)} in {plain_url(url)}")
+    if found.nobodys:
+        click.echo(
+            f"no record names {count(len(found.nobodys), 'file')}, {size(nobodys)}: rocwright store gc --of "
+            f"{plain_url(url)} removes them after two days"
+        )
+    for name in found.unreadable:
+        click.echo(f"  {name} cannot be read")
+
+
+def verify_of(url: str, *, read: bool, as_json: bool) -> None:
+    """Check a shared store, and exit with 12 where something is wrong."""
+    from dataclasses import asdict
+
+    from rocwheel.cli.tell import print_json
+    from rocwheel.errors import CheckError
+    from rocwright import api
+    from rocwright.store.shared_check import told
+
+    found = api.check_shared(url, read=read, say=say)
+    if as_json:
+        print_json(asdict(found))
+    else:
+        for line in told(found):
+            click.echo(line)
+    if found.wrong:
+        raise SystemExit(CheckError.failure.exit_code)
+
+
+def gc_of(url: str, last: int | None, days: float, *, dry_run: bool, as_json: bool) -> None:
+    """Clean up a shared store. Raises CheckError where nothing can be removed."""
+    from dataclasses import asdict
+
+    from rocwheel.cli.tell import print_json
+    from rocwheel.errors import CheckError
+    from rocwheel.units import count, size
+    from rocwright import api
+
+    cleaned = api.clean_shared(url, last=last, days=days, dry_run=dry_run)
+    if as_json:
+        print_json(asdict(cleaned))
+    else:
+        verb = "would be removed" if dry_run else "removed"
+        records = f"{count(cleaned.records, 'record')}, " if last is not None else ""
+        click.echo(f"{records}{count(cleaned.files, 'file')}, {size(cleaned.size)} {verb}")
+    if cleaned.unreadable:
+        raise CheckError(
+            f"{count(len(cleaned.unreadable), 'record')} cannot be read, so nothing was removed",
+            cause=f"nobody knows which files they need: {', '.join(cleaned.unreadable[:3])}",
+            next_step="upgrade rocwright, or remove these records from the store",
+        )

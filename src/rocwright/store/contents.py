@@ -1,0 +1,128 @@
+"""What lies in a shared store, whoever put it there: read, and not yet believed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from rocwheel.errors import InputError
+from rocwright.signing.envelope import parse_envelopes
+from rocwright.signing.safe_json import parse_json
+from rocwright.store.bucket import ASKED_AT_ONCE, Bucket, Found
+from rocwright.store.model import is_key
+from rocwright.store.push import plain_name, read_mark
+from rocwright.store.shared import FOLDERS
+from rocwright.store.signed import LARGEST
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A record as it lies there: the key, under whose key id, when it was written (seconds since 1970, by
+    the bucket's clock), what it says of its step, and the files that it names, sha256 to bytes."""
+
+    path: str
+    key: str
+    keyid: str
+    written: float
+    step: str
+    kind: str
+    files: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """All records, all files by sha256, and the records that cannot be read. `nobodys` are the files that no
+    record names."""
+
+    records: tuple[Held, ...]
+    blobs: Mapping[str, Found]
+    unreadable: tuple[str, ...]
+    nobodys: tuple[Found, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        named = self.named()
+        nobodys = tuple(one for sha256, one in self.blobs.items() if sha256 not in named)
+        object.__setattr__(self, "nobodys", nobodys)
+
+    def named(self, but: frozenset[str] = frozenset()) -> set[str]:
+        """The files that records name, without those records whose paths are told."""
+        return {sha256 for one in self.records if one.path not in but for sha256 in one.files}
+
+
+def read_contents(bucket: Bucket) -> Contents:
+    """Read every record there, and list the files. Raises InputError where there is no store; NetworkError.
+
+    What a newer rocwright wrote is read as far as the files that it names.
+    """
+    read_mark(bucket)
+    # records before files: one that is put meanwhile comes after its files
+    with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
+        read = list(pool.map(lambda one: _held(bucket, one), bucket.list(FOLDERS["record"])))
+    blobs = {one.name.rpartition("/")[2]: one for one in bucket.list("blobs")}
+    return Contents(
+        records=tuple(one for one in read if isinstance(one, Held)),
+        blobs={name: one for name, one in blobs.items() if is_key(name)},
+        unreadable=tuple(one for one in read if isinstance(one, str)),
+    )
+
+
+def _held(bucket: Bucket, found: Found) -> Held | str:
+    """A record, or the name of what cannot be read as one."""
+    try:
+        _, _, key, keyid = found.name.split("/")
+        [envelope] = parse_envelopes(bucket.get(found.name, LARGEST) or b"", found.name)
+        said = parse_json(parse_json(envelope.payload, "payload")["content"].encode(), "record")
+        outputs = said["outputs"]
+        return Held(
+            path=found.name,
+            key=key,
+            keyid=keyid,
+            written=found.written,
+            step="/".join(plain_name(part) for part in str(said["step"]).split("/")[:3]),
+            kind=plain_name(str(said["kind"])),
+            files={one["sha256"]: int(one["size"]) for one in outputs if is_key(one["sha256"])},
+        )
+    except (InputError, ValueError, TypeError, KeyError, AttributeError, json.JSONDecodeError):
+        return found.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """What a step, or a signer, has in a store: records, files that it is the first to name, and bytes."""
+
+    name: str
+    records: int
+    files: int
+    size: int
+
+
+def by_step(contents: Contents) -> list[Share]:
+    """The records by the name of their step, the largest first."""
+    return _shares(contents, [(one.step, one) for one in contents.records])
+
+
+def by_signer(contents: Contents) -> list[Share]:
+    """The records by the id of the key under which they lie; nobody has checked that it signed them."""
+    return _shares(contents, [(one.keyid, one) for one in contents.records])
+
+
+def _shares(contents: Contents, records: list[tuple[str, Held]]) -> list[Share]:
+    count: dict[str, list[int]] = {}
+    seen: set[str] = set()
+    for name, one in sorted(records, key=lambda each: each[1].written):
+        row = count.setdefault(name, [0, 0, 0])
+        row[0] += 1
+        for sha256 in _there(contents, one.files, seen):
+            row[1] += 1
+            row[2] += contents.blobs[sha256].size
+    shares = [Share(name=name, records=row[0], files=row[1], size=row[2]) for name, row in count.items()]
+    return sorted(shares, key=lambda one: (-one.size, one.name))
+
+
+def _there(contents: Contents, files: Mapping[str, int], seen: set[str]) -> Iterator[str]:
+    for sha256 in files:
+        if sha256 in contents.blobs and sha256 not in seen:
+            seen.add(sha256)
+            yield sha256

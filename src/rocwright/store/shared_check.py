@@ -1,0 +1,166 @@
+"""Whether a shared store is whole: each signature, each name, each file. Nothing in it is changed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
+
+from rocwheel import units
+from rocwheel.errors import InputError
+from rocwright.model.steps import Step
+from rocwright.signing.keys import LARGEST_KEY, key_of
+from rocwright.store.bucket import ASKED_AT_ONCE, Bucket, Found
+from rocwright.store.model import is_key
+from rocwright.store.push import plain_name, read_mark
+from rocwright.store.seal import DamagedRecordError, UnknownRecordError, unseal
+from rocwright.store.shared import FOLDERS
+from rocwright.store.signed import LARGEST, NewerError, RefusedError, What, word_of
+
+if TYPE_CHECKING:
+    from securesystemslib.signer import SSlibKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedCheck:
+    """How much was looked at: words of signers, files and bytes; `wrong` are names of objects and what is
+    wrong with each, `newer` those that a newer rocwright wrote, `signers` the ids of the keys that signed."""
+
+    words: int
+    files: int
+    size: int
+    wrong: tuple[tuple[str, str], ...]
+    newer: tuple[str, ...]
+    signers: tuple[str, ...]
+
+
+def check(
+    bucket: Bucket, *, read: bool = True, on_bytes: Callable[[int], None] = lambda count: None
+) -> SharedCheck:
+    """Check every record, lock, wish and evidence against the key under whose id it lies, and every file
+    against its name; without `read`, of the files only that those which records name are there.
+
+    Raises InputError where there is no store; NetworkError.
+    """
+    read_mark(bucket)
+    keys, wrong = _keys(bucket)
+    said: list[tuple[What, Found]] = [
+        (what, one) for what, folder in FOLDERS.items() for one in bucket.list(folder)
+    ]
+    blobs = {one.name.rpartition("/")[2]: one for one in bucket.list("blobs")}
+    with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
+        found = list(pool.map(partial(_word, bucket, keys, blobs), said))
+        wrong += [
+            (one.name, why) for one, why in pool.map(partial(_step, bucket), bucket.list("steps")) if why
+        ]
+    wrong += [(one.name, why) for (_, one), why in zip(said, found, strict=True) if why and why != _NEWER]
+    size = 0
+    for name, blob in blobs.items():
+        size += blob.size
+        if read and (why := _file(bucket, name, blob, on_bytes)):
+            wrong.append((blob.name, why))
+    return SharedCheck(
+        words=len(said),
+        files=len(blobs),
+        size=size,
+        wrong=tuple(sorted(wrong)),
+        newer=tuple(one.name for (_, one), why in zip(said, found, strict=True) if why == _NEWER),
+        signers=tuple(sorted({one.name.rpartition("/")[2] for _, one in said} & keys.keys())),
+    )
+
+
+_NEWER = "a newer rocwright wrote it"
+
+
+def _keys(bucket: Bucket) -> tuple[dict[str, SSlibKey], list[tuple[str, str]]]:
+    """The public keys that lie there by their ids, and those that are no such keys."""
+    keys: dict[str, SSlibKey] = {}
+    wrong: list[tuple[str, str]] = []
+    for one in bucket.list("keys"):
+        keyid = one.name.rpartition("/")[2]
+        try:
+            key = key_of(bucket.get(one.name, LARGEST_KEY) or b"", one.name)
+        except InputError as error:
+            wrong.append((one.name, error.message))
+            continue
+        if key.keyid == keyid:
+            keys[keyid] = key
+        else:
+            wrong.append((one.name, "it is the key of another id"))
+    return keys, wrong
+
+
+def _word(
+    bucket: Bucket, keys: dict[str, SSlibKey], blobs: dict[str, Found], said: tuple[What, Found]
+) -> str:
+    """What is wrong with a word of a signer, "" for nothing."""
+    what, found = said
+    parts = found.name.split("/")
+    if len(parts) != 4 or not is_key(parts[2]) or parts[1] != parts[2][:2]:
+        return "nothing of a store has such a name"
+    if parts[3] not in keys:
+        return f"the key {plain_name(parts[3])[:12]} does not lie in keys/: nobody can check it"
+    try:
+        word = word_of(bucket.get(found.name, LARGEST) or b"", what, parts[2], [keys[parts[3]]])
+        record = unseal(word.content.encode(), parts[2]) if what == "record" else None
+    except (NewerError, UnknownRecordError):
+        return _NEWER
+    except (RefusedError, DamagedRecordError) as error:
+        return str(error)
+    except InputError as error:
+        return error.message
+    for one in record.outputs if record is not None else ():
+        if one.sha256 not in blobs:
+            return f"its file {plain_name(one.filename)} is not there"
+        if blobs[one.sha256].size != one.size:
+            return f"its file {plain_name(one.filename)} has another size"
+    return ""
+
+
+def _step(bucket: Bucket, found: Found) -> tuple[Found, str]:
+    """Whether the definition of a step gives the key under which it lies."""
+    try:
+        step = Step.model_validate_json(bucket.get(found.name, LARGEST) or b"")
+    except ValidationError:
+        return found, "no definition of a step, or a newer rocwright's"
+    except InputError as error:
+        return found, error.message
+    return found, "" if found.name.endswith(f"/{step.key}") else "it is the definition of another step"
+
+
+def _file(bucket: Bucket, sha256: str, found: Found, on_bytes: Callable[[int], None]) -> str:
+    try:
+        hasher = hashlib.sha256()
+        for chunk in _bounded(bucket.chunks(found.name), found.size):
+            hasher.update(chunk)
+            on_bytes(len(chunk))
+    except KeyError:
+        # a clean-up took it
+        return ""
+    return "" if hasher.hexdigest() == sha256 else "other bytes than its name says"
+
+
+def _bounded(chunks: Iterator[bytes], most: int) -> Iterator[bytes]:
+    for chunk in chunks:
+        most -= len(chunk)
+        yield chunk
+        if most < 0:
+            return
+
+
+def told(found: SharedCheck) -> list[str]:
+    """What a check found, in lines."""
+    head = (
+        f"{units.count(found.words, 'signed object')} by {units.count(len(found.signers), 'key')}, "
+        f"{units.count(found.files, 'file')}, {units.size(found.size)}: {len(found.wrong)} wrong"
+    )
+    return [
+        head,
+        *(f"  {name}: {why}" for name, why in found.wrong),
+        *(f"  {name}: {_NEWER}, left alone" for name in found.newer),
+    ]
