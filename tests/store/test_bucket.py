@@ -128,3 +128,16 @@ def test_a_folder_that_is_not_there_is_empty_and_is_not_made_by_looking(tmp_path
     assert (bucket.get("a", 1), bucket.size("a"), [*bucket.list("a")]) == (None, None, [])
     bucket.remove("a")
     assert not (tmp_path / "nothing").exists()
+
+
+def test_a_bucket_that_is_not_there_and_one_that_cannot_be_opened_are_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with s3() as url:
+        reach(monkeypatch, url)
+        with pytest.raises(InputError, match="there is no bucket at s3://nowhere/x"):
+            Bucket("s3://nowhere/x").check_writable()
+    for name in ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(InputError, match="az://lab cannot be opened"):
+        Bucket("az://lab")

@@ -96,12 +96,8 @@ class Bucket:
             "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
             "timeout": timedelta(seconds=SECONDS),
             # what is read is signed, or named by its sha256
-            "allow_http": parts.scheme == "http",
+            "allow_http": parts.scheme == "http" or _without_tls(parts.scheme),
         }
-        if parts.scheme == "s3":
-            import os
-
-            client["allow_http"] = os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true", "yes")
         tries: Any = {"max_retries": TRIES, "retry_timeout": timedelta(seconds=2 * SECONDS)}
         try:
             return from_url(url, client_options=client, retry_config=tries)
@@ -202,7 +198,7 @@ class Bucket:
         from obstore.exceptions import AlreadyExistsError, PreconditionError
 
         try:
-            with self._told(f"write {name}"):
+            with self._told(f"write {name}"), self._there():
                 # a conditional put is one request: only what is large, and named by its hash, goes in parts
                 if isinstance(data, Path) and data.stat().st_size > PART:
                     if self.size(name) == data.stat().st_size:
@@ -218,7 +214,7 @@ class Bucket:
         """Put an object that is made of others, over what is there."""
         import obstore
 
-        with self._told(f"write {name}"):
+        with self._told(f"write {name}"), self._there():
             obstore.put(self._objects(make=True), name, data)
 
     def update(self, name: str, data: bytes, tag: str) -> bool:
@@ -263,6 +259,20 @@ class Bucket:
             )
 
     @contextlib.contextmanager
+    def _there(self) -> Iterator[None]:
+        """What is missing where something is put is the bucket itself."""
+        from obstore.exceptions import NotFoundError
+
+        try:
+            yield
+        except (NotFoundError, FileNotFoundError) as error:
+            raise InputError(
+                f"there is no bucket at {self}",
+                cause=_first_line(error),
+                next_step="check the URL; a bucket is made with the tools of its cloud",
+            ) from error
+
+    @contextlib.contextmanager
     def _told(self, what: str) -> Iterator[None]:
         """Faults of the library as errors of rocwright; a missing object is a KeyError."""
         from obstore import exceptions
@@ -297,6 +307,14 @@ class Bucket:
             cause=_first_line(error),
             next_step="check the credentials in the environment, and what they may do",
         )
+
+
+def _without_tls(scheme: str) -> bool:
+    """Whether the variable of a cloud lets its client speak without TLS, to an endpoint in the same lab."""
+    import os
+
+    name = {"s3": "AWS_ALLOW_HTTP", "az": "AZURE_ALLOW_HTTP", "gs": "GOOGLE_ALLOW_HTTP"}.get(scheme, "")
+    return os.environ.get(name, "").lower() in ("1", "true", "yes")
 
 
 def _first_line(error: Exception) -> str:
