@@ -15,6 +15,7 @@ from rocwright.bases.roots import remove_tree
 from rocwright.home import Home
 
 LONGEST = (
+    "test_faults",
     "test_torch_extensions",
     "test_llama_vulkan",
     "test_gfx_smoke",
