@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
+import ssl
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from urllib.request import urlopen
 
+import psutil
 import pytest
 from click.testing import CliRunner, Result
 from tests.farm.machines import make_homes, running
@@ -74,6 +78,46 @@ def test_only_who_has_the_certificates_is_let_in(tmp_path: Path, ask: Callable[.
             assert worker.end() == 0
         assert json.loads(asked(homes["one"], "farm", "status", "--json").stdout) == []
         assert up.end() == 0
+
+
+def let_in_without_a_certificate(port: int, ca: Path) -> bool:
+    """Whether what listens there waits for what a client without a certificate has to say."""
+    context = ssl.create_default_context(cafile=str(ca))
+    context.check_hostname = False
+    with socket.create_connection(("127.0.0.1", port), 5) as plain:
+        try:
+            with context.wrap_socket(plain) as wrapped:
+                # with TLS 1.3 it hears of it when it first reads
+                wrapped.settimeout(5)
+                return wrapped.recv(1) != b""
+        except TimeoutError:
+            return True
+        except OSError:
+            return False
+
+
+def test_with_certificates_all_that_listens_elsewhere_asks_for_them(
+    tmp_path: Path, ask: Callable[..., Result]
+) -> None:
+    homes, ours = make_homes(tmp_path / "homes"), tmp_path / "certificates"
+    assert ask("init", str(ours)).exit_code == 0
+    settings(homes["asks"], "", ours)
+    with running(homes["asks"], "farm", "up", "--host", "0.0.0.0", "--port", "0") as up:
+        port = int(up.wait_for("coordinator at").rpartition(":")[2])
+        settings(homes["one"], f"tls://127.0.0.1:{port}", ours)
+        with running(homes["one"], "farm", "worker", "--name", "one") as worker:
+            worker.wait_for("is a worker of")
+            found = {
+                each.laddr.port
+                for one in (up, worker)
+                for each in psutil.Process(one.process.pid).net_connections()
+                if each.status == "LISTEN" and each.laddr.ip != "127.0.0.1"
+            }
+            assert port in found
+            for one in found:
+                with pytest.raises(OSError):
+                    urlopen(f"http://127.0.0.1:{one}/", timeout=5).close()
+                assert not let_in_without_a_certificate(one, ours / "ca.pem")
 
 
 def test_certificates_are_not_made_twice(tmp_path: Path, ask: Callable[..., Result]) -> None:
