@@ -12,16 +12,13 @@ from datetime import UTC, datetime
 from email.utils import format_datetime
 from pathlib import Path
 
-import zstandard
-
 from rocwheel.errors import CheckError, InputError, OutOfDiskError, SandboxError
 from rocwheel.files.atomic import sha256_bytes, sha256_file
 from rocwheel.processes import run as process
 from rocwright.bases.roots import as_root
 from rocwright.model.step_environment import EPOCH
 from rocwright.model.steps import BaseAction
-
-COMPRESSION = 3
+from rocwright.store.packed import packing
 
 
 def make_root(
@@ -30,10 +27,10 @@ def make_root(
     target: Path,
     scratch: Path,
     on_line: Callable[[str], None],
-) -> None:
+) -> str:
     """Write the root file system of `packages` ((file name, path) of each .deb) to `target`, a .tar.zst.
 
-    Nothing but these packages is used; the same set gives the same bytes.
+    Nothing but these packages is used; the same set gives the same tar, whose hex sha256 this returns.
     Raises InputError without mmdebstrap, SandboxError where it may not work, CheckError where it fails.
     """
     repository = scratch / "packages"
@@ -44,15 +41,15 @@ def make_root(
     names = write_index(repository, action.suite)
     on_line(f"base: {len(names)} packages, no network")
     log: list[str] = []
-    with target.open("wb") as file, tempfile.TemporaryDirectory(dir=scratch) as temporary:
-        compressor = zstandard.ZstdCompressor(level=COMPRESSION, threads=os.cpu_count() or 1)
-        with compressor.stream_writer(file, closefd=False) as packed:
-            code = _mmdebstrap(
-                _command(action, repository, names), Path(temporary), packed.write, log, on_line
-            )
+    with (
+        tempfile.TemporaryDirectory(dir=scratch) as temporary,
+        packing(target, threads=os.cpu_count() or 1) as packed,
+    ):
+        code = _mmdebstrap(_command(action, repository, names), Path(temporary), packed.write, log, on_line)
     if code != 0:
         raise _explain(log)
     shutil.rmtree(repository)
+    return packed.content
 
 
 def _command(action: BaseAction, repository: Path, names: Sequence[str]) -> list[str]:

@@ -216,10 +216,11 @@ def make_image_root(
     target: Path,
     scratch: Path,
     on_line: Callable[[str], None],
-) -> None:
+) -> str:
     """Write the root file system of an image with `packages` ((file name, path) of each) to `target`.
 
-    Nothing but the image and these packages is used, and no network.
+    Nothing but the image and these packages is used, and no network. Gives the hex sha256 of the tar,
+    uncompressed.
     Raises CheckError where the package manager cannot install them.
     """
     folder = (scratch / "packages").absolute()
@@ -246,8 +247,9 @@ def make_image_root(
             )
         root.forget(action.forget)
         on_line("base: packing")
-        root.pack(target)
+        content = root.pack(target)
     shutil.rmtree(folder)
+    return content
 
 
 def _last(said: Sequence[str]) -> str:

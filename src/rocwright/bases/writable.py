@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
-import zstandard
-
 from rocwheel.errors import FetchError, InternalError, SandboxError
 from rocwheel.processes import run as process
 from rocwheel.units import size
@@ -22,8 +20,8 @@ from rocwright.bases.roots import as_root, remove_tree, unpack_root
 from rocwright.model.step_environment import EPOCH, PACKAGES
 from rocwright.sandbox.engine import HOSTNAME
 from rocwright.store.model import Store
+from rocwright.store.packed import MOST_BYTES, packing
 
-COMPRESSION = 3
 _ENVIRONMENT = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "HOME": "/root",
@@ -44,9 +42,6 @@ _CAPABILITIES = (
     "KILL",
 )
 _OWN = ("dev", "proc", "sys", "run", "tmp")
-MOST_BYTES = 64 * 1024**3
-"""Bytes of a root file system, unpacked: several times the largest known."""
-
 _FORGET = "for pattern; do rm -rf -- $pattern; done"
 _PACK = """set -eu
 cd "$1"
@@ -131,14 +126,16 @@ class WritableRoot:
         """Remove what the globs match, as seen from inside, so that no link of the root leads out."""
         self.run(["/bin/sh", "-c", _FORGET, "sh", *patterns], {})
 
-    def pack(self, target: Path) -> None:
-        """Pack it as .tar.zst: sorted, with owners and modes, without what lies in /dev, /run and /tmp."""
+    def pack(self, target: Path) -> str:
+        """Pack it as .tar.zst: sorted, with owners and modes, without what lies in /dev, /run and /tmp.
+
+        Gives the hex sha256 of the tar, uncompressed.
+        """
         said: list[str] = []
         outside = ["unshare", *as_root(), "--"] if as_root() else []
         words = ["sh", "-c", _PACK, "sh", str(self.path), str(EPOCH), str(self.begun)]
-        compressor = zstandard.ZstdCompressor(level=COMPRESSION, threads=os.cpu_count() or 1)
         written = 0
-        with target.open("wb") as file, compressor.stream_writer(file, closefd=False) as packed:
+        with packing(target, threads=os.cpu_count() or 1) as packed:
 
             def write(chunk: bytes) -> None:
                 nonlocal written
@@ -158,6 +155,7 @@ class WritableRoot:
                 cause="; ".join(said[-3:]) or f"tar ended with status {code}",
                 next_step="run the command again; if it stays so, report it",
             )
+        return packed.content
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rocwright.execution.kept_tree import Kept
@@ -47,9 +47,11 @@ class Context:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionResult:
-    """What an action gives: files to keep by output name, and how it went."""
+    """What an action gives: files to keep by output name, and how it went. `contents` are the hex sha256 of
+    the tars in those of the files that were packed here, uncompressed."""
 
     outputs: Mapping[str, Path]
+    contents: Mapping[str, str] = field(default_factory=dict)
     engine: str = ""
     peak_memory: int | None = None
     compiler_cache: Mapping[str, int] | None = None

@@ -48,9 +48,9 @@ def execute(
             return kept
         inputs = resolve_inputs(store, step)
         content_key = step.content_key(
-            {name: [one.sha256 for one in found] for name, found in inputs.items()}
+            {name: [one.known_by for one in found] for name, found in inputs.items()}
         )
-        same = finished(store, content_key)
+        same = _earlier(step, content_key, inputs, store)
         if same is not None:
             on_line(f"{step.name}: its inputs are bit for bit those of an earlier run, nothing to do")
             return store.put_record(same.model_copy(update={"key": key, "reused": content_key}))
@@ -131,6 +131,19 @@ def resolve_inputs(store: Store, step: Step) -> dict[str, list[Output]]:
         outputs = list(record.outputs) if item.output == "*" else [record.output(item.output)]
         found.setdefault(item.name, []).extend(outputs)
     return found
+
+
+def _earlier(step: Step, content_key: str, inputs: dict[str, list[Output]], store: Store) -> Record | None:
+    """The record of an earlier run with these inputs, under their content key."""
+    found = finished(store, content_key)
+    if found is not None:
+        return found
+    # records of before contents were known have the key over the bytes of the inputs
+    by_bytes = step.content_key({name: [one.sha256 for one in each] for name, each in inputs.items()})
+    before = finished(store, by_bytes) if by_bytes != content_key else None
+    if before is None:
+        return None
+    return store.put_record(before.model_copy(update={"key": content_key, "content_key": content_key}))
 
 
 def _make(
@@ -264,10 +277,10 @@ def _make_base(action: BaseAction, context: Context) -> ActionResult:
     target, scratch = context.workspace.out / "root.tar.zst", context.workspace.scratch
     match action.family:
         case "debian":
-            make_root(action, packages, target, scratch, context.on_line)
+            content = make_root(action, packages, target, scratch, context.on_line)
         case "image":
-            make_image_root(action, packages, context.store, target, scratch, context.on_line)
-    return ActionResult(outputs={"root": target})
+            content = make_image_root(action, packages, context.store, target, scratch, context.on_line)
+    return ActionResult(outputs={"root": target}, contents={"root": content})
 
 
 def _keep(step: Step, made: ActionResult, store: Store) -> tuple[Output, ...]:
@@ -280,5 +293,6 @@ def _keep(step: Step, made: ActionResult, store: Store) -> tuple[Output, ...]:
     for name, path in made.outputs.items():
         filename = path.name
         digest, size = store.put_file(path, move=True)
-        outputs.append(Output(name=name, filename=filename, sha256=digest, size=size))
+        content = made.contents.get(name, "")
+        outputs.append(Output(name=name, filename=filename, sha256=digest, size=size, content=content))
     return tuple(outputs)

@@ -37,7 +37,7 @@ def run_image(action: ImageAction, context: Context) -> ActionResult:
     (blobs / root.sha256).symlink_to(base)
     context.on_line("image: layer of the root file system")
     layers = [_layer(LAYER_ZSTD, root.sha256, base.stat().st_size)]
-    diff_ids = [_uncompressed_digest(base)]
+    diff_ids = [root.content or _uncompressed_digest(base)]
     context.on_line(f"image: layer of {archive.filename} under {action.prefix}")
     top = blobs / "top"
     _relocate(context.store.verified(archive.sha256), action.prefix, top)

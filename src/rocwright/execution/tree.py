@@ -38,8 +38,10 @@ def run_tree(action: TreeAction, context: Context) -> ActionResult:
     for note in [*notes, *(f"git {commit} {message}" for message, commit in commits.items())]:
         context.on_line(note)
     target = context.workspace.out / "tree.tar.zst"
-    pack(tree, target, epoch=EPOCH)
-    return ActionResult(outputs={"tree": target}, notes=tuple(notes), commits=commits)
+    content = pack(tree, target, epoch=EPOCH)
+    return ActionResult(
+        outputs={"tree": target}, contents={"tree": content}, notes=tuple(notes), commits=commits
+    )
 
 
 def _first(later: bool) -> str:

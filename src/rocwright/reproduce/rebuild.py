@@ -26,6 +26,7 @@ from rocwright.records.model import Finding, now
 from rocwright.reproduce.differ import differences
 from rocwright.resolve.model import Request
 from rocwright.store.model import Output, Record, Store
+from rocwright.store.packed import content_of
 
 T = TypeVar("T")
 
@@ -35,7 +36,8 @@ LENT = frozenset({"fetch", "base"})
 
 class Compared(Frozen):
     """An output and what came of it the second time: sha256 of both, bytes of the second; `says` tells what
-    differs, in lines."""
+    differs, in lines. `packed_otherwise`: the files differ, and the tars in them are the same, as another
+    libzstd leaves them."""
 
     step: str
     component: str
@@ -44,10 +46,11 @@ class Compared(Frozen):
     after: str
     size: int
     says: tuple[str, ...] = ()
+    packed_otherwise: bool = False
 
     @property
     def same(self) -> bool:
-        return self.before == self.after
+        return self.before == self.after or self.packed_otherwise
 
 
 class Reproduced(Frozen):
@@ -259,9 +262,14 @@ def _lend(project: Project, other: Project, records: Iterable[Record], how: How)
 
 def _compared(step: Step, one: Output, two: Output, first: Store, second: Store) -> Compared:
     says: tuple[str, ...] = ()
+    packed_otherwise = False
     if one.sha256 != two.sha256:
         files = first.verified(one.sha256), second.verified(two.sha256)
-        says = tuple(differences(*files, one.filename))
+        if two.content and not one.content:
+            # an older rocwright made the first
+            one = one.model_copy(update={"content": content_of(files[0])})
+        packed_otherwise = one.is_same(two)
+        says = () if packed_otherwise else tuple(differences(*files, one.filename))
     return Compared(
         step=step.name,
         component=step.component,
@@ -270,4 +278,5 @@ def _compared(step: Step, one: Output, two: Output, first: Store, second: Store)
         after=two.sha256,
         size=two.size,
         says=says,
+        packed_otherwise=packed_otherwise,
     )

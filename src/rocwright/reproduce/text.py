@@ -14,7 +14,8 @@ def lines(found: Reproduced, kept: Path | None) -> Iterator[str]:
     the second one, where it stays."""
     for one in found.outputs:
         word = "same" if one.same else "DIFFERS"
-        yield f"{word:<8} {one.step}  {one.filename}  {size(one.size)}  {_digest(one)}"
+        otherwise = ", packed otherwise" if one.packed_otherwise else ""
+        yield f"{word:<8} {one.step}  {one.filename}  {size(one.size)}  {_digest(one)}{otherwise}"
         yield from (f"         {line}" for line in one.says)
     yield _verdict(found)
     for name, place in (("first", 0), ("again", 1)):
@@ -28,7 +29,7 @@ def lines(found: Reproduced, kept: Path | None) -> Iterator[str]:
 
 
 def _digest(one: Compared) -> str:
-    return one.after[:16] if one.same else f"{one.before[:16]} then {one.after[:16]}"
+    return one.after[:16] if one.before == one.after else f"{one.before[:16]} then {one.after[:16]}"
 
 
 def _verdict(found: Reproduced) -> str:

@@ -12,12 +12,14 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
+from typing import IO, cast
 
 import zstandard
 
 from rocwheel.errors import FetchError
 from rocwheel.files.atomic import CHUNK, is_git
 from rocwheel.folders.listing import shown
+from rocwright.store.packed import packing
 
 MOST_BYTES = 40 * 1024**3
 """Unpacked size past which an archive is refused as a bomb."""
@@ -286,19 +288,17 @@ def _hostile(archive: str, member: str, why: str) -> FetchError:
     )
 
 
-def pack(folder: Path, target: Path, *, epoch: int) -> None:
+def pack(folder: Path, target: Path, *, epoch: int) -> str:
     """Pack the tree under `folder` as .tar.zst: sorted, no owners, one time (`epoch`), modes 644 and 755.
 
-    The same tree gives the same bytes on every machine.
+    The same tree gives the same tar on every machine, whose hex sha256 this returns; compressed, it is the
+    same bytes with the same libzstd.
     """
-    compressor = zstandard.ZstdCompressor(level=3)
-    with (
-        target.open("wb") as file,
-        compressor.stream_writer(file, closefd=False) as packed,
-        tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as tar,
-    ):
-        for path in walk(folder):
-            tar_add(tar, path, str(path.relative_to(folder)), epoch)
+    with packing(target) as packed:
+        with tarfile.open(fileobj=cast("IO[bytes]", packed), mode="w|", format=tarfile.PAX_FORMAT) as tar:
+            for path in walk(folder):
+                tar_add(tar, path, str(path.relative_to(folder)), epoch)
+        return packed.content
 
 
 def tar_add(tar: tarfile.TarFile, path: Path, name: str, epoch: int) -> None:

@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from io import BufferedReader
+from operator import not_
 from pathlib import Path
 from typing import Annotated, Literal, Protocol
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from rocwheel.errors import FailureClass, RocwrightError
 from rocwheel.files.hashes import Hashes
@@ -20,12 +21,13 @@ STORE_SCHEMA = 2
 """How a store is laid out. In 1 records had no sha256; such a store is brought up to date when it is opened.
 """
 
-RECORD_SCHEMA = 4
+RECORD_SCHEMA = 5
 """How a record is written at most. One with a higher number is a newer rocwright's, and left alone."""
 
 OWN_SCHEMA = 2
 """How the record of a step that ran here is written; 3 is that of one that came from a shared store, 4 of one
-that read the compiler caches of shards: each has the lowest that says all of it."""
+that read the compiler caches of shards, 5 of one that says what is in the tars that it packed: each has the
+lowest that says all of it."""
 
 
 _HEX = re.compile(r"[0-9a-f]{64}")
@@ -44,12 +46,28 @@ def _one_name(name: str) -> str:
 
 
 class Output(Frozen):
-    """One thing that a step made: its name in the step, its file name, hex sha256 and size in bytes."""
+    """One thing that a step made: its name in the step, its file name, hex sha256 and size in bytes.
+
+    `content` is the hex sha256 of the tar in a file that rocwright packed, uncompressed: versions of libzstd
+    write one tar in different bytes. It is "" for any other file, and where an older rocwright packed it.
+    """
 
     name: str
     filename: Annotated[str, AfterValidator(_one_name)]
     sha256: str
     size: int
+    content: str = Field(default="", pattern=r"^([0-9a-f]{64})?$", exclude_if=not_)
+
+    @property
+    def known_by(self) -> str:
+        """The digest that it is known by: that of its content, or of its bytes where that is not known."""
+        return self.content or self.sha256
+
+    def is_same(self, other: Output) -> bool:
+        """Whether both are the same: by content where both say it, else by their bytes."""
+        if self.content and other.content:
+            return self.content == other.content
+        return self.sha256 == other.sha256
 
 
 class CacheUse(Frozen):
@@ -85,7 +103,7 @@ class Origin(Frozen):
 class Record(Frozen):
     """Which outputs a key gave, and how: never part of any key.
 
-    `content_key` is the key over the digests of the inputs; `reused` names the key whose identical inputs
+    `content_key` is the key over what the inputs are known by; `reused` names the key whose identical inputs
     made this one needless to run. `cache` is None for a step that runs no commands, and where an older
     version made the record. `commits` are a tree's git commits (message to id, the oldest first). `resumed`
     is how often it went on in the tree of an attempt that was cut short: `started` and `seconds` are those of
@@ -117,6 +135,13 @@ class Record(Frozen):
         """The shards that neither the machine of the record nor who has this key has made."""
         own = ("", keyid, self.origin.keyid if self.origin is not None else "")
         return tuple(one for one in self.shards if one.keyid not in own)
+
+    def gave_same(self, other: Record) -> bool:
+        """Whether both have the same outputs under the same names."""
+        mine, others = (sorted(record.outputs, key=lambda one: one.name) for record in (self, other))
+        return [one.name for one in mine] == [one.name for one in others] and all(
+            one.is_same(two) for one, two in zip(mine, others, strict=True)
+        )
 
     def output(self, name: str) -> Output:
         """The output of that name; KeyError where the step has none."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rocwheel.errors import InputError
 from rocwright.signing.keys import key_of, pem_of
 from rocwright.store.bucket import Bucket
-from rocwright.store.model import Record, Store
+from rocwright.store.model import Output, Record, Store
 from rocwright.store.seal import DamagedRecordError, UnknownRecordError, seal, unseal
 from rocwright.store.shared import FORMAT, KEYS, SCHEMA, blob_name, step_name, word_name
 from rocwright.store.signed import LARGEST, RefusedError, envelope_of, word_of
@@ -85,18 +85,19 @@ class Pusher:
             kept = self._kept(before, record.key)
             if kept is None:
                 return f"a record that is not ours lies there under our name: {name}"
-            if [one.sha256 for one in kept.outputs] != [one.sha256 for one in record.outputs]:
+            if not kept.gave_same(record):
                 return "other bytes were pushed before: it is not reproducible here, and the first stand"
-            self._files(record, done)
+            # of those that were packed otherwise before, nothing is here
+            self._files([one for one in kept.outputs if self.store.has(one.sha256, one.size)], done)
             done.there += 1
             return ""
-        self._files(record, done)
+        self._files(record.outputs, done)
         definition = self.store.step(record.key)
         if definition is not None:
             self.bucket.add(step_name(record.key), definition)
         self.bucket.add(name, envelope_of("record", record.key, seal(record).decode(), self.signer))
         # a clean-up may have taken a file that was there before the record that names it was
-        self._files(record, done)
+        self._files(record.outputs, done)
         done.records += 1
         return ""
 
@@ -106,8 +107,8 @@ class Pusher:
         except (RefusedError, DamagedRecordError, UnknownRecordError):
             return None
 
-    def _files(self, record: Record, done: Pushed) -> None:
-        for output in record.outputs:
+    def _files(self, outputs: Iterable[Output], done: Pushed) -> None:
+        for output in outputs:
             if self.bucket.size(blob_name(output.sha256)) == output.size:
                 continue
             self.bucket.add(blob_name(output.sha256), self.store.verified(output.sha256))

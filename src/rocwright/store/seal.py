@@ -19,7 +19,10 @@ SIGNATURES = "signatures"
 """The field of a record's file that the sha256 is not over."""
 
 _SINCE = {"shards": 4, "origin": 3}
-"""Fields that a record has only where they say something, and the schema that has them; the newest first."""
+"""Fields that a record has only where they say something, and the schema that has them."""
+
+_CONTENT = 5
+"""The schema in which an output may say what its content is."""
 
 
 class DamagedRecordError(ValueError):
@@ -36,7 +39,9 @@ class UnknownRecordError(ValueError):
 
 def seal(record: Record) -> bytes:
     """The file of a record."""
-    schema = next((one for name, one in _SINCE.items() if getattr(record, name)), OWN_SCHEMA)
+    needs = [schema for name, schema in _SINCE.items() if getattr(record, name)]
+    needs += [_CONTENT for output in record.outputs if output.content]
+    schema = max(needs, default=OWN_SCHEMA)
     left_out = {name for name in _SINCE if not getattr(record, name)}
     said = sealed(record.model_dump(mode="json", exclude=left_out) | {"schema_version": schema})
     return json.dumps(said, indent=1, ensure_ascii=True).encode() + b"\n"

@@ -8,10 +8,10 @@ is written over but a signer's own lock, wish and evidence by a newer one, and t
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 
 from pydantic import ValidationError
 
@@ -29,6 +29,10 @@ KEYS = "keys.json"
 SCHEMA = 1
 FOLDERS: dict[What, str] = {"record": "records", "lock": "locks", "wanted": "wanted", "evidence": "evidence"}
 MOST_NOTES = 50
+
+
+Signed = tuple[Word, Record]
+"""A record, and the word of its signer that it is from."""
 
 
 def blob_name(sha256: str) -> str:
@@ -65,7 +69,7 @@ class SharedStore:
 
     def record(self, key: str) -> Record | None:
         """The record of a key that enough trusted signers agree on, with where it is from; else None."""
-        found: defaultdict[tuple[str, ...], list[tuple[Word, Record]]] = defaultdict(list)
+        found: list[Signed] = []
         for one, word in self.words("record", key):
             try:
                 record = unseal(word.content.encode(), key)
@@ -84,15 +88,16 @@ class SharedStore:
                     f"that agree: {what} of it came from another signer"
                 )
                 continue
-            found[tuple(sorted(each.sha256 for each in record.outputs))].append((word, record))
-        if len(found) > 1:
-            self.say(f"{self.name}: {key[:12]} is not reproducible: {len(found)} different outputs")
-        enough = [words for words in found.values() if len(words) >= self.agree]
+            found.append((word, record))
+        groups = _alike(found)
+        if len(groups) > 1:
+            self.say(f"{self.name}: {key[:12]} is not reproducible: {len(groups)} different outputs")
+        enough = [best for group in groups if (best := _agreed(group, self.agree)) is not None]
         if len(enough) != 1:
             if found and not enough:
                 self.say(f"{self.name}: {key[:12]} was refused: fewer than {self.agree} signers agree on it")
             return None
-        word, record = enough[0][0]
+        word, record = enough[0]
         origin = Origin(store=self.name, keyid=word.keyid, by=self._called(word.keyid), signed=word.signed)
         return record.model_copy(update={"origin": origin})
 
@@ -166,3 +171,20 @@ class SharedStore:
         if text not in self._told and len(self._told) < MOST_NOTES:
             self._told.add(text)
             self.note(text)
+
+
+def _alike(found: Sequence[Signed]) -> list[list[Signed]]:
+    """Those that gave the same, together, also where only a third, which says its content, is like both."""
+    groups: list[list[Signed]] = []
+    for one in found:
+        like = [group for group in groups if any(one[1].gave_same(record) for _, record in group)]
+        groups = [group for group in groups if group not in like]
+        groups.append([*chain.from_iterable(like), one])
+    return groups
+
+
+def _agreed(group: Sequence[Signed], least: int) -> Signed | None:
+    """The one of a group that most of it gave, and so many at least."""
+    said = [(sum(one[1].gave_same(record) for _, record in group), one) for one in group]
+    count, best = max(said, key=lambda each: each[0])
+    return best if count >= least else None

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
 
@@ -17,21 +18,42 @@ from rocwheel.files.hashes import Hashes
 from rocwright.store.bucket import ASKED_AT_ONCE
 from rocwright.store.local import LocalStore, disk_errors
 from rocwright.store.model import Maintenance, Output, Record
+from rocwright.store.packed import content_of
 from rocwright.store.shared import SharedStore
 from rocwright.store.signed import Word
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """A file of a shared store, and the record there that says what it is."""
+
+    shared: SharedStore
+    output: Output
+    record: Record
+
+    @property
+    def signer(self) -> str:
+        """What who signed the record is called here."""
+        return self.record.origin.by if self.record.origin is not None else "its signer"
+
+    def __str__(self) -> str:
+        return f"{self.output.filename} of {self.record.step} {self.record.key[:12]}"
 
 
 class SharingStore:
     """The `Store` of a folder, and behind it shared stores in their order.
 
     What is asked of a shared store is kept for the life of this object. A file is fetched when it is first
-    read, checked against its sha256, and goes on where a transfer was cut off.
+    read, checked against its sha256, and goes on where a transfer was cut off. Then it is unpacked once where
+    its record says what its content is: a record that says so falsely is not used.
     """
 
     def __init__(self, local: LocalStore, shared: Sequence[SharedStore]) -> None:
         self.local, self.shared = local, shared
         self._offered: dict[str, tuple[SharedStore, Record] | None] = {}
-        self._files: dict[str, tuple[SharedStore, Output]] = {}
+        self._files: dict[str, Offered] = {}
+        self._contents: dict[str, str] = {}
+        """What is in the files here of which a shared record says it, by their sha256."""
         self._withdrawn: set[str] = set()
         """The keys of what is offered and cannot be had: it is not asked for again."""
 
@@ -62,18 +84,29 @@ class SharingStore:
     def _offer(self, key: str) -> tuple[SharedStore, Record] | None:
         if key not in self._offered:
             found = ((one, one.record(key)) for one in self.shared)
-            offer = next(((one, record) for one, record in found if record is not None), None)
-            if offer is not None:
-                shared, record = offer
-                for output in record.outputs:
-                    self._files.setdefault(output.sha256, (shared, output))
-            self._offered[key] = offer
+            offers = ((one, record) for one, record in found if record is not None)
+            self._offered[key] = next((one for one in offers if self._noted(*one)), None)
         return self._offered[key]
+
+    def _noted(self, shared: SharedStore, record: Record) -> bool:
+        """Note the files of a record, but of one that says something else of a file than another does."""
+        for output in record.outputs:
+            one = Offered(shared, output, record)
+            known = self._files.setdefault(output.sha256, one)
+            if not known.output.content:
+                self._files[output.sha256] = one
+            elif output.content and output.content != known.output.content:
+                shared.say(
+                    f"{shared.name}: {one} was refused: {one.signer} signed that its content is "
+                    f"{output.content[:12]}, {known.signer} that it is {known.output.content[:12]}"
+                )
+                return False
+        return True
 
     def has(self, sha256: str, size: int | None = None) -> bool:
         if self.local.has(sha256, size):
             return True
-        return sha256 in self._files and size in (None, self._files[sha256][1].size)
+        return sha256 in self._files and size in (None, self._files[sha256].output.size)
 
     def bring(self, key: str, on_bytes: Callable[[int], None] = lambda count: None) -> bool:
         offered = self._offered.get(key)
@@ -82,8 +115,7 @@ class SharingStore:
         shared, record = offered
         try:
             for output in record.outputs:
-                if not self.local.has(output.sha256, output.size):
-                    self._fetch(output.sha256, on_bytes)
+                self._bring_file(Offered(shared, output, record), on_bytes)
         except (KeyError, NetworkError, InputError) as error:
             shared.say(f"{shared.name}: {record.step} {key[:12]} cannot be had: {_why(error)}")
             self._withdraw(key, record)
@@ -107,9 +139,26 @@ class SharingStore:
         found = ((one.name, one.lock(name)) for one in self.shared)
         return next(((store, word) for store, word in found if word is not None), None)
 
-    def _fetch(self, sha256: str, on_bytes: Callable[[int], None] = lambda count: None) -> None:
+    def _bring_file(self, one: Offered, on_bytes: Callable[[int], None] = lambda count: None) -> None:
+        """Have a file here that is what its record says. Raises as `_fetch` does."""
+        sha256, said = one.output.sha256, one.output.content
+        if not self.local.has(sha256, one.output.size):
+            self._fetch(one.shared, one.output, on_bytes)
+        if not said:
+            return
+        if sha256 not in self._contents:
+            self._contents[sha256] = content_of(self.local.verified(sha256))
+        if (found := self._contents[sha256]) != said:
+            raise InputError(
+                f"{one.signer} signed a false digest of the content of {one}",
+                cause=f"the record in {one.shared.name} says {said[:12]}, and it is "
+                f"{found[:12] or 'no tar that can be unpacked'}",
+                next_step=f"tell {one.signer}; rocwright trust remove {one.signer}, if it was no mistake",
+            )
+
+    def _fetch(self, shared: SharedStore, output: Output, on_bytes: Callable[[int], None]) -> None:
         """Raises KeyError, NetworkError, and InputError for bytes that are not what they should be."""
-        shared, output = self._files[sha256]
+        sha256 = output.sha256
         part = self.local.path / "tmp" / f"fetch-{sha256}.part"
         with self.local.lock(f"fetch-{sha256[:16]}"):
             if self.local.has(sha256, output.size):
@@ -161,8 +210,8 @@ class SharingStore:
         return self.local.chunks(sha256)
 
     def _have(self, sha256: str) -> None:
-        if sha256 in self._files and not self.local.has(sha256):
-            self._fetch(sha256)
+        if sha256 in self._files:
+            self._bring_file(self._files[sha256])
 
     def blobs(self) -> Iterator[tuple[str, int]]:
         return self.local.blobs()

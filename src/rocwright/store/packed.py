@@ -1,0 +1,58 @@
+"""Compressed tars: each is known by the tar within, which versions of libzstd write in different bytes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import zstandard
+
+from rocwheel.files.atomic import CHUNK
+
+LEVEL = 3
+
+MOST_BYTES = 64 * 1024**3
+"""Bytes of a tree or a root file system, unpacked: several times the largest known."""
+
+
+class Packing:
+    """A tar on its way into a compressed file."""
+
+    def __init__(self, packed: zstandard.ZstdCompressionWriter) -> None:
+        self._packed, self._hash = packed, hashlib.sha256()
+
+    def write(self, data: bytes) -> int:
+        """Compress the next bytes of the tar."""
+        self._hash.update(data)
+        return self._packed.write(data)
+
+    @property
+    def content(self) -> str:
+        """Hex sha256 of what was written, uncompressed."""
+        return self._hash.hexdigest()
+
+
+@contextmanager
+def packing(target: Path, *, threads: int = 0) -> Iterator[Packing]:
+    """A .tar.zst that is written to `target`, compressed by so many threads beside this one."""
+    compressor = zstandard.ZstdCompressor(level=LEVEL, threads=threads)
+    with target.open("wb") as file, compressor.stream_writer(file, closefd=False) as packed:
+        yield Packing(packed)
+
+
+def content_of(path: Path) -> str:
+    """Hex sha256 of the tar in a compressed file; "" where it cannot be unpacked, or is larger than any.
+
+    The first frame of the file counts, as it does for all that unpack it. Memory is bounded.
+    """
+    found, size = hashlib.sha256(), 0
+    try:
+        with path.open("rb") as file, zstandard.ZstdDecompressor().stream_reader(file) as plain:
+            while size <= MOST_BYTES and (chunk := plain.read(CHUNK)):
+                size += len(chunk)
+                found.update(chunk)
+    except zstandard.ZstdError:
+        return ""
+    return found.hexdigest() if size <= MOST_BYTES else ""
