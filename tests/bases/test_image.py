@@ -23,6 +23,7 @@ from rocwright.model.step_environment import EPOCH, PACKAGES
 from rocwright.model.steps import BaseAction, FilePin, ImageOrigin
 from rocwright.sources.archive import pack
 from rocwright.store.local import LocalStore
+from rocwright.store.packed import content_of
 
 MANAGER = PackageManager(
     name="tiny",
@@ -89,7 +90,10 @@ class Bench:
     def make(self, name: str, pins: tuple[FilePin, ...], manager: PackageManager = MANAGER) -> Path:
         target, scratch = self.folder / f"{name}.tar.zst", self.folder / name
         packages = [(pin.filename, self.store.verified(pin.sha256)) for pin in pins]
-        make_image_root(self.action(manager), packages, self.store, target, scratch, self.lines.append)
+        content = make_image_root(
+            self.action(manager), packages, self.store, target, scratch, self.lines.append
+        )
+        assert content == content_of(target) != ""
         assert list(scratch.iterdir()) == []
         return target
 

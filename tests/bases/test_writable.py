@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import tarfile
 from pathlib import Path
@@ -24,10 +25,11 @@ def root(tmp_path: Path) -> WritableRoot:
 
 def test_what_packages_wrote_is_packed_as_it_is(root: WritableRoot, tmp_path: Path) -> None:
     (root.path / "etc/link").symlink_to("/etc/shadow")
-    root.pack(tmp_path / "root.tar.zst")
+    content = root.pack(tmp_path / "root.tar.zst")
     data = zstandard.ZstdDecompressor().stream_reader((tmp_path / "root.tar.zst").open("rb")).read()
     with tarfile.open(fileobj=io.BytesIO(data)) as packed:
         assert packed.getmember("./etc/link").linkname == "/etc/shadow"
+    assert content == hashlib.sha256(data).hexdigest()
 
 
 def test_a_root_that_stands_for_more_than_it_takes_is_refused(

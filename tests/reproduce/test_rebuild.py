@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
+import zstandard
 from samples.project import make_sources, open_project, put_roots
 
 from rocwright.home import Home
 from rocwright.resolve.files import read_lock, write_lock, write_request
+from rocwright.store.local import LocalStore
 from tests.conftest import Command
 
 PACK = "tar --sort=name --mtime=@$SOURCE_DATE_EPOCH --owner=0 --group=0 -czf"
@@ -60,6 +62,31 @@ def test_the_same_bytes_are_told_as_such(
     told = rocwright("reproduce", file, "--base", "debian:sid", env=env)
     assert told.returncode == 2
     assert "leave out --gpu, --base and --set" in told.stderr
+
+
+@pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize("old", [False, True], ids=["as-now", "by-an-older-rocwright"])
+def test_what_was_packed_by_another_libzstd_is_the_same(
+    tmp_path: Path, home: Home, tiny_root: Path, rocwright: Command, old: bool
+) -> None:
+    """The tree of the first build is put into the store as such a machine leaves it."""
+    env = built(tmp_path, home, tiny_root, rocwright, "alpha")
+    store = LocalStore(home.store)
+    (record,) = [one for one in store.records() if one.kind == "tree" and one.key != one.content_key]
+    [output] = record.outputs
+    path = tmp_path / "tree.tar.zst"
+    plain = zstandard.ZstdDecompressor().stream_reader(store.verified(output.sha256).open("rb")).read()
+    path.write_bytes(zstandard.ZstdCompressor(level=19).compress(plain))
+    sha256, size = store.put_file(path)
+    assert sha256 != output.sha256
+    other = {"sha256": sha256, "size": size} | ({"content": ""} if old else {})
+    store.write_record(record.model_copy(update={"outputs": (output.model_copy(update=other),)}))
+    told = rocwright("reproduce", env=env)
+    assert told.returncode == 0, told.stderr
+    assert f"{sha256[:16]} then {output.sha256[:16]}, packed otherwise" in told.stdout
+    assert "bit for bit the same: 2 of 2" in told.stdout
+    found = json.loads(rocwright("reproduce", "--json", env=env).stdout)
+    assert [one["packed_otherwise"] for one in found["outputs"]] == [True, False]
 
 
 @pytest.mark.usefixtures("engine")

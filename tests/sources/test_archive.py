@@ -22,6 +22,8 @@ from rocwheel.errors import FetchError
 from rocwheel_samples.trees import write_tree
 from rocwright.sources import archive
 from rocwright.sources.archive import pack, unpack
+from rocwright.store import packed
+from rocwright.store.packed import content_of
 
 
 def member(name: str, data: bytes = b"", **more: object) -> tuple[tarfile.TarInfo, bytes]:
@@ -486,11 +488,31 @@ def test_what_was_packed_is_unpacked_as_it_was(
     assert again.read_bytes() == (folder / "x.tar.zst").read_bytes()
 
 
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(tree=trees, others=trees, levels=st.tuples(st.integers(1, 12), st.integers(1, 12)))
+def test_what_packing_tells_depends_on_the_tree_alone_and_not_on_the_compression(
+    tmp_path_factory: pytest.TempPathFactory,
+    tree: dict[str, tuple[str, object, bool]],
+    others: dict[str, tuple[str, object, bool]],
+    levels: tuple[int, int],
+) -> None:
+    folder = tmp_path_factory.mktemp("pack")
+    told = []
+    for number, (each, level) in enumerate(zip((tree, tree, others), (*levels, levels[0]), strict=True)):
+        lay(folder / f"{number}", each, random.Random(number))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(packed, "LEVEL", level)
+            told.append(pack(folder / f"{number}", folder / f"{number}.tar.zst", epoch=EPOCH))
+        assert told[-1] == content_of(folder / f"{number}.tar.zst")
+    assert told[0] == told[1]
+    assert (told[0] == told[2]) == (contents(folder / "0") == contents(folder / "2"))
+
+
 @pytest.mark.parametrize("change", ["text", "name", "mode", "link"])
 def test_another_tree_is_packed_to_other_bytes(tmp_path: Path, change: str) -> None:
     folder = write_tree(tmp_path / "tree", {"a": "1", "b": "2"})
     (folder / "l").symlink_to("a")
-    pack(folder, tmp_path / "before", epoch=EPOCH)
+    before = pack(folder, tmp_path / "before", epoch=EPOCH)
     match change:
         case "text":
             (folder / "a").write_text("3")
@@ -501,7 +523,7 @@ def test_another_tree_is_packed_to_other_bytes(tmp_path: Path, change: str) -> N
         case _:
             (folder / "l").unlink()
             (folder / "l").symlink_to("b")
-    pack(folder, tmp_path / "after", epoch=EPOCH)
+    assert pack(folder, tmp_path / "after", epoch=EPOCH) != before
     assert (tmp_path / "before").read_bytes() != (tmp_path / "after").read_bytes()
 
 

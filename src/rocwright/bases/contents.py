@@ -14,6 +14,7 @@ import zstandard
 
 from rocwheel.files.atomic import CHUNK
 from rocwright.store.model import Store
+from rocwright.store.packed import ChunkStream, unpacked
 
 CAPABILITY = "security.capability"
 """The extended attribute that gives a program rights."""
@@ -32,12 +33,12 @@ def fault(store: Store, sha256: str, root: Path) -> str:
 
     Raises KeyError where the store has not the archive, DamagedBlobError where that is damaged.
     """
-    stream = _Stream(store.chunks(sha256))
+    stream = ChunkStream(store.chunks(sha256))
     seen: set[str] = set()
     wrong = ""
     try:
         with (
-            zstandard.ZstdDecompressor().stream_reader(io.BufferedReader(stream)) as plain,
+            unpacked(io.BufferedReader(stream)) as plain,
             tarfile.open(fileobj=plain, mode="r|", errors="surrogateescape") as archive,
         ):
             for member in archive:
@@ -50,32 +51,6 @@ def fault(store: Store, sha256: str, root: Path) -> str:
         raise
     stream.drain()
     return wrong or next((f"{name}: it is not in the archive" for name in _names(root, seen)), "")
-
-
-class _Stream(io.RawIOBase):
-    """Chunks as a file that is read once, from its begin."""
-
-    def __init__(self, chunks: Iterator[bytes]) -> None:
-        self._chunks = chunks
-        self._left = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, into: bytearray | memoryview) -> int:  # type: ignore[override]
-        while not self._left:
-            following = next(self._chunks, None)
-            if following is None:
-                return 0
-            self._left = following
-        some, self._left = self._left[: len(into)], self._left[len(into) :]
-        into[: len(some)] = some
-        return len(some)
-
-    def drain(self) -> None:
-        """Read to the end: what the bytes give is known only there."""
-        for _ in self._chunks:
-            pass
 
 
 def _wrong(root: Path, name: str, member: tarfile.TarInfo, archive: tarfile.TarFile) -> str:

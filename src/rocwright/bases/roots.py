@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import subprocess
 import tempfile
@@ -14,11 +15,13 @@ import zstandard
 from filelock import FileLock
 
 from rocwheel.errors import InternalError, OutOfDiskError
+from rocwheel.files.atomic import CHUNK
 from rocwheel.folders import removal
 from rocwheel.processes import run as process
 from rocwright.bases.manifest import first_difference, look, read_manifest
 from rocwright.store.gc import MANIFEST
 from rocwright.store.model import DamagedBlobError, Store, is_key
+from rocwright.store.packed import ChunkStream, unpacked
 
 UNPACKING = ".unpacking-"
 """How the names begin of roots that are not whole, or were set aside."""
@@ -139,10 +142,10 @@ def unpack_root(store: Store, sha256: str, target: Path, *, owners: bool = False
         assert running.stderr is not None
         whole, said = False, ""
         try:
-            decompressor = zstandard.ZstdDecompressor().decompressobj()
+            plain = unpacked(io.BufferedReader(ChunkStream(store.chunks(sha256))))
             with contextlib.suppress(BrokenPipeError), running.stdin as pipe:
-                for chunk in store.chunks(sha256):
-                    pipe.write(decompressor.decompress(chunk))
+                while chunk := plain.read(CHUNK):
+                    pipe.write(chunk)
                 whole = True
             said = running.stderr.read().decode(errors="replace")
         except zstandard.ZstdError as error:

@@ -12,14 +12,14 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
-from typing import IO, cast
+from typing import IO, Any, cast
 
 import zstandard
 
 from rocwheel.errors import FetchError
 from rocwheel.files.atomic import CHUNK, is_git
 from rocwheel.folders.listing import shown
-from rocwright.store.packed import packing
+from rocwright.store.packed import packing, unpacked
 
 MOST_BYTES = 40 * 1024**3
 """Unpacked size past which an archive is refused as a bomb."""
@@ -239,7 +239,7 @@ def _tar_stream(archive: Path) -> tarfile.TarFile:
     with archive.open("rb") as file:
         magic = file.read(4)
     if magic == b"\x28\xb5\x2f\xfd":
-        reader = zstandard.ZstdDecompressor().stream_reader(archive.open("rb"), closefd=True)
+        reader: Any = unpacked(archive.open("rb"))
         return tarfile.open(fileobj=io.BufferedReader(reader, CHUNK), mode="r|", tarinfo=_Member)
     return tarfile.open(archive, mode="r|*", tarinfo=_Member)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO, cast
 
 import zstandard
 
@@ -42,14 +44,49 @@ def packing(target: Path, *, threads: int = 0) -> Iterator[Packing]:
         yield Packing(packed)
 
 
+class ChunkStream(io.RawIOBase):
+    """Chunks as a file that is read once, from its begin."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._left = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: bytearray | memoryview) -> int:  # type: ignore[override]
+        while not self._left:
+            following = next(self._chunks, None)
+            if following is None:
+                return 0
+            self._left = following
+        some, self._left = self._left[: len(into)], self._left[len(into) :]
+        into[: len(some)] = some
+        return len(some)
+
+    def drain(self) -> None:
+        """Read to the end: what the bytes give is known only there."""
+        for _ in self._chunks:
+            pass
+
+
+def unpacked(source: IO[bytes]) -> IO[bytes]:
+    """The tar in a compressed file, to be read forward; raises ZstdError when it is read where it is damaged.
+
+    All frames of the file count. Whatever unpacks one reads it by this: what another way of reading would
+    leave out could be hidden in it from `content_of`.
+    """
+    return cast("IO[bytes]", zstandard.ZstdDecompressor().stream_reader(source, read_across_frames=True))
+
+
 def content_of(path: Path) -> str:
     """Hex sha256 of the tar in a compressed file; "" where it cannot be unpacked, or is larger than any.
 
-    The first frame of the file counts, as it does for all that unpack it. Memory is bounded.
+    Memory is bounded.
     """
     found, size = hashlib.sha256(), 0
     try:
-        with path.open("rb") as file, zstandard.ZstdDecompressor().stream_reader(file) as plain:
+        with path.open("rb") as file, unpacked(file) as plain:
             while size <= MOST_BYTES and (chunk := plain.read(CHUNK)):
                 size += len(chunk)
                 found.update(chunk)
