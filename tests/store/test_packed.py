@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from tests.making import digest, put_output, record_of, small_plan
 
 from rocwheel.errors import InputError
+from rocwheel.files.atomic import CHUNK
 from rocwright.bases.contents import fault
 from rocwright.bases.roots import unpack_root
 from rocwright.sources.archive import unpack
@@ -102,7 +103,16 @@ def test_a_bomb_is_given_up_and_takes_little_memory(tmp_path: Path, monkeypatch:
     assert tracemalloc.get_traced_memory()[1] < 8 * 2**20
     tracemalloc.stop()
     monkeypatch.setattr(packed, "MOST_BYTES", 2**24)
+    read: list[int] = []
+
+    class Counted(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            read.append(size or 0)
+            return bytes(size or 0) if len(read) < 40 else b""
+
+    monkeypatch.setattr(packed, "unpacked", lambda source: Counted())
     assert content_of(path) == ""
+    assert sum(read) < 2**24 + 2 * CHUNK, "it is not read to its end"
 
 
 # what is the same
