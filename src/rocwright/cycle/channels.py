@@ -12,7 +12,7 @@ import re2
 from rocwheel.model import Frozen
 from rocwheel.toml.read import Reader, parse
 from rocwright.catalog.folders import catalog_folders
-from rocwright.records.model import ANEW, EMULATED, OWN_SHARDS, SAID, Finding, Promotion
+from rocwright.records.model import ANEW, EMULATED, OWN_SHARDS, OWNER, SAID, Finding, Promotion
 from rocwright.resolve.files import PROJECT, read_project
 from rocwright.resolve.settings import Channel
 
@@ -46,12 +46,13 @@ class Shown(Frozen):
     findings: tuple[Finding, ...] = ()
 
 
-Bring = Literal["evidence", "device", "fix", "before", "time", "anew"]
+Bring = Literal["evidence", "device", "fix", "before", "time", "anew", "owner"]
 
 
 class Lack(NamedTuple):
     """Why a lock has not earned a channel, in words, and what would bring it: evidence, evidence of a
-    device, a check that is fixed, the channel before, time, or a second build without a compiler cache."""
+    device, a check that is fixed, the channel before, time, a second build without a compiler cache, or
+    another owner who builds the same."""
 
     why: str
     bring: Bring
@@ -80,6 +81,9 @@ def missing(
         return Lack(f"did not run: {', '.join(lacking)}", "evidence")
     if parts := next((one for one in shown.findings if one.check == OWN_SHARDS and one.absent), None):
         return Lack(f"compiled by others in part: {parts.detail}", "anew")
+    owners = len({one.name for one in shown.findings if one.check == OWNER}) or 1
+    if owners < channel.agree:
+        return Lack(f"built by {owners} of {channel.agree} owners who must agree", "owner")
     devices = sorted({one.device for one in shown.findings if one.device})
     if channel.device and not any(_is_meant(channel.device, one) for one in devices):
         return Lack(

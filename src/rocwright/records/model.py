@@ -313,6 +313,12 @@ ANEW = "compiled-anew"
 OWN_SHARDS = "own-shards"
 """The check whose finding, where it is absent, says that another owner compiled a part of it."""
 
+OWNER = "owner"
+"""The check with a finding for each owner that built the same, where there are several."""
+
+_HOW = (ANEW, OWN_SHARDS, OWNER)
+"""Checks that tell how a thing was made: right or not, they are no look at it."""
+
 
 def said_of(command: str, outcome: str, findings: Iterable[Finding]) -> Said | Literal[""]:
     """What a run that ended so is evidence of: of nothing, where no check found anything to look at."""
@@ -322,7 +328,7 @@ def said_of(command: str, outcome: str, findings: Iterable[Finding]) -> Said | L
         case "rehearse", "rehearsed":
             return "rehearsed" if any(not one.absent for one in findings) else ""
         case "verify", "verified":
-            looked = [one for one in findings if not one.absent and one.check not in (ANEW, OWN_SHARDS)]
+            looked = [one for one in findings if not one.absent and one.check not in _HOW]
             if not looked:
                 return ""
             named = [one.device for one in looked if one.device]

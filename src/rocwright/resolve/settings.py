@@ -66,6 +66,7 @@ class Channel(Frozen):
 
     `said` is the least that evidence must say, `days` how long the channel before must have held the lock,
     `checks` names of checks that must have run and been right, `device` a regular expression (RE2) for where.
+    `agree` is how many owners, each with a key of its own, must have built the same.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
@@ -73,6 +74,7 @@ class Channel(Frozen):
     days: float = Field(default=0, ge=0, le=3650)
     checks: tuple[str, ...] = ()
     device: str = ""
+    agree: int = Field(default=1, ge=1, le=100)
     summary: str = ""
 
 

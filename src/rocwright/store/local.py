@@ -200,6 +200,9 @@ class LocalStore:
     def records_of(self, keys: Sequence[str]) -> Mapping[str, Record | None]:
         return {key: self.record(key) for key in keys}
 
+    def signers(self, record: Record) -> frozenset[str]:
+        return frozenset([record.origin.keyid if record.origin is not None else ""])
+
     def move_aside(self, key: str) -> None:
         """Put a damaged record where nobody takes it for one."""
         self._moved_aside.add(key)

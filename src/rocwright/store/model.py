@@ -285,6 +285,11 @@ class Store(Protocol):
         """
         ...
 
+    def signers(self, record: Record) -> frozenset[str]:
+        """The ids of the keys of those who say the same of that step, as far as they are trusted; "" where it
+        ran on this machine, which signs nothing in this store."""
+        ...
+
     def lend(self, key: str) -> bool:
         """Have the outputs of the record of that key where other machines that build in this store find
         them; whether they do. Raises InputError, NetworkError."""

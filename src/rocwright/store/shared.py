@@ -70,17 +70,7 @@ class SharedStore:
     def record(self, key: str) -> Record | None:
         """The record of a key that enough trusted signers agree on, with where it is from; else None."""
         found: list[Signed] = []
-        for one, word in self.words("record", key):
-            try:
-                record = unseal(word.content.encode(), key)
-            except (DamagedRecordError, UnknownRecordError) as error:
-                self.say(f"{self.name}: the record of {key[:12]} by {one.name} was refused: {error}")
-                continue
-            if not all(is_key(each.sha256) and each.size >= 0 for each in record.outputs):
-                self.say(
-                    f"{self.name}: the record of {key[:12]} by {one.name} was refused: it names no files"
-                )
-                continue
+        for one, word, record in self._records(key):
             if self.agree > 1 and (others := record.shards_of_others(word.keyid)):
                 what = units.count(len(others), "shard")
                 self.say(
@@ -100,6 +90,29 @@ class SharedStore:
         word, record = enough[0]
         origin = Origin(store=self.name, keyid=word.keyid, by=self._called(word.keyid), signed=word.signed)
         return record.model_copy(update={"origin": origin})
+
+    def signers(self, record: Record) -> frozenset[str]:
+        """The ids of the trusted keys that say the same of that step, each without what another compiled."""
+        return frozenset(
+            word.keyid
+            for _, word, one in self._records(record.key)
+            if one.gave_same(record) and not one.shards_of_others(word.keyid)
+        )
+
+    def _records(self, key: str) -> Iterator[tuple[TrustedKey, Word, Record]]:
+        """What trusted signers say that a key gave; what cannot be read is told."""
+        for one, word in self.words("record", key):
+            try:
+                record = unseal(word.content.encode(), key)
+            except (DamagedRecordError, UnknownRecordError) as error:
+                self.say(f"{self.name}: the record of {key[:12]} by {one.name} was refused: {error}")
+                continue
+            if all(is_key(each.sha256) and each.size >= 0 for each in record.outputs):
+                yield one, word, record
+            else:
+                self.say(
+                    f"{self.name}: the record of {key[:12]} by {one.name} was refused: it names no files"
+                )
 
     def lock(self, name: str) -> Word | None:
         """The newest lock of that name that a trusted key signed."""

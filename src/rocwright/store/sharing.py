@@ -126,6 +126,9 @@ class SharingStore:
             self.local.put_step(key, definition)
         return True
 
+    def signers(self, record: Record) -> frozenset[str]:
+        return self.local.signers(record).union(*(one.signers(record) for one in self.shared))
+
     def lend(self, key: str) -> bool:
         return self.bring(key)
 

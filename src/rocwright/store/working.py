@@ -77,6 +77,9 @@ class WorkingStore(SharingStore):
             self._push(record)
         return True
 
+    def signers(self, record: Record) -> frozenset[str]:
+        return frozenset(one or self.keyid for one in super().signers(record))
+
     def _push(self, record: Record) -> None:
         left_out = self._pusher.records([record.key]).left_out
         if left_out:

@@ -31,6 +31,7 @@ from rocwright.verify.anew import compiled_anew, shards_of_others
 from rocwright.verify.bench import Bench
 from rocwright.verify.emulated import Emulation, emulation
 from rocwright.verify.lines import outcome_word
+from rocwright.verify.owners import owners
 
 BUILD_ROOT, CHECK_ROOT = "root/build", "root/check"
 
@@ -98,7 +99,7 @@ def verify(
                 passed.note(bench.component.name, check, [Seen(it.name, it.ok, it.detail) for it in found])
         ok = all(one.ok for one in findings)
         how = (compiled_anew(project, plan), shards_of_others(project, plan))
-        evidence = [*findings, *(one for one in how if one is not None)]
+        evidence = [*findings, *(one for one in how if one is not None), *owners(project, plan)]
         under_way.ended("verified" if ok else "failed", findings=evidence)
     # what waited for these checks is signed now
     lay_out(project, plan, lock, say, anew=False)
