@@ -102,10 +102,12 @@ class Cycles(Frozen):
 
 class Farm(Frozen):
     """`[farm]`: the address of the coordinator (`tls://host:8786`; nothing: each build has its own, on this
-    machine), and the folder of the certificates that its machines share."""
+    machine), the folder of the certificates that its machines share, and whether steps here share single
+    compiled objects with the machines that build in the same store."""
 
     scheduler: str = Field(default="", pattern=r"^((tcp|tls)://\S+)?$")
     certificates: str = ""
+    compiler_cache: bool = False
 
 
 class Slurm(Frozen):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rocwright.execution import compiler_cache
-from rocwright.execution.compiler_cache import domains, drop, last_used, lend
+from rocwright.execution.compiler_cache import add_others, domains, drop, last_used, lend, others
 from rocwright.home import Home
 
 A, B, C = ("a" * 64, "b" * 64, "c" * 64)
@@ -125,3 +125,35 @@ def test_a_link_that_a_step_left_is_removed_and_not_followed(home: Home, tmp_pat
     assert drop(home, home.compiler_cache(A))
     assert names(home) == []
     assert not outside.exists() or (outside / "file").exists()
+
+
+def test_whose_objects_are_in_a_domain_is_known_until_it_goes(home: Home) -> None:
+    folder = home.compiler_cache(A)
+    with lend(home, A) as cache:
+        assert cache.folder == folder
+        add_others(home, folder, {"one"})
+        add_others(home, folder, {"two", "one"})
+    assert others(folder) == {"one", "two"}
+    assert others(home.compiler_cache(B)) == frozenset()
+    use(home, B)
+    assert names(home) == [A, B]
+    drop(home, folder)
+    assert others(folder) == frozenset()
+
+
+def test_a_domain_begins_anew_where_a_key_that_is_not_trusted_signed_some_of_it(home: Home) -> None:
+    said: list[str] = []
+    with lend(home, A) as cache:
+        assert cache.folder is not None
+        (cache.folder / "0").mkdir()
+        add_others(home, cache.folder, {"one"})
+    with lend(home, A, {"one", "two"}, said.append) as cache:
+        assert (cache.use.state, said) == ("filled", [])
+        # a step that runs keeps it
+        with lend(home, A, {"two"}, said.append) as second:
+            assert (second.use.state, said) == ("filled", [])
+    with lend(home, A, {"two"}, said.append) as cache:
+        assert cache.use.state == "empty"
+        assert cache.folder is not None
+        assert others(cache.folder) == frozenset()
+    assert "not trusted any more" in said[0]

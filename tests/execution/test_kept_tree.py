@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -16,10 +17,14 @@ from tests.execution.conftest import Workshop
 from rocwheel.errors import CheckError, CompileError, InputError, OutOfMemoryError, StepTimeoutError
 from rocwright.cleanup.inside import what_can_go
 from rocwright.execution import kept_tree, opened
+from rocwright.execution.compiler_cache import add_others, drop
 from rocwright.execution.inspect import open_shell
 from rocwright.execution.workspace import Workspace
 from rocwright.model.steps import FetchAction, Input, Resources, Step
 from rocwright.sandbox import sweep
+from rocwright.signing.keys import make_key, pem_of, signer_of
+from rocwright.store.model import Objects
+from rocwright.store.trust import Trust, TrustedKey, trust_file, write_trust
 
 RAN = tuple(f"echo {word} >> /build/ran" for word in ("one", "two", "three"))
 FAILS_ONCE = "echo here >> /build/ran; test -e /out/failed || { touch /out/failed; false; }"
@@ -292,6 +297,45 @@ def test_the_record_says_that_a_cache_was_filled_which_an_attempt_before_had(wor
     cache = workshop.run(step).cache
     assert cache is not None
     assert cache.state == "filled"
+
+
+def test_whose_objects_came_into_a_kept_tree_is_in_the_record_though_the_cache_is_gone(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("ROCWRIGHT_HOME", str(tmp_path / "own"))
+    signer = signer_of(make_key(tmp_path / "one.key").private)
+    key = TrustedKey(name="one", pem=pem_of(signer).decode(), added="2026-01-01T00:00:00Z")
+    write_trust(trust_file(), Trust(key=(key,)))
+    domain = workshop.home.compiler_cache("d" * 64)
+    domain.mkdir(parents=True)
+    add_others(workshop.home, domain, {key.keyid})
+    step = cut(workshop)
+    assert json.loads(note_of(workshop, step).read_text())["others"] == [key.keyid]
+    drop(workshop.home, domain)
+    record = workshop.run(step)
+    assert (record.resumed, record.objects) == (1, (Objects(keyid=key.keyid),))
+
+
+def test_it_starts_clean_where_a_key_had_a_part_in_the_tree_that_is_not_trusted_any_more(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("ROCWRIGHT_HOME", str(tmp_path / "own"))
+    step = cut(workshop)
+    note = note_of(workshop, step)
+    note.write_text(json.dumps(json.loads(note.read_text()) | {"others": ["f" * 64]}))
+    said = "starts clean: a key that is not trusted any more had signed some of the kept tree"
+    assert starts_clean(workshop, step) == said
+
+
+def test_what_is_noted_of_a_tree_at_the_same_time_is_noted_whole(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path)
+    noting = kept_tree.Noting(workspace, kept_tree.begin("k", "c"), writes=True)
+    assert not noting.kept.cached
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda number: noting.taken({f"{number:02}"}), range(50)))
+        pool.submit(noting.note, ended=3).result()
+    noted = kept_tree.Kept.model_validate_json((tmp_path / kept_tree.NOTE).read_text())
+    assert (noted.ended, noted.cached, len(noted.others)) == (3, True, 50)
 
 
 def test_a_step_that_goes_on_and_fails_by_itself_starts_clean_the_next_time(workshop: Workshop) -> None:

@@ -7,6 +7,7 @@ import random
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -18,7 +19,7 @@ from rocwright.home import Home
 from rocwright.plan.decide import State, decide
 from rocwright.store.gc import check_whole, remove, rubbish
 from rocwright.store.local import LocalStore
-from rocwright.store.model import RECORD_SCHEMA, Output, Record
+from rocwright.store.model import RECORD_SCHEMA, Objects, Output, Record, Shard
 
 
 @pytest.fixture
@@ -110,6 +111,25 @@ def test_a_record_without_a_sha256_is_damaged(store: LocalStore, record: Record)
 def test_signatures_may_be_added_without_another_form(store: LocalStore, record: Record) -> None:
     change(file_of(store, record), signatures=[{"keyid": "a", "sig": "b"}, {"keyid": "c", "sig": "d"}])
     assert store.record(record.key) == record
+
+
+@pytest.mark.parametrize(
+    ("said", "schema"),
+    [
+        ({}, 2),
+        ({"shards": (Shard(key="a" * 64, step="s"),)}, 4),
+        ({"objects": (Objects(count=1),)}, 5),
+    ],
+)
+def test_a_record_has_the_lowest_schema_that_says_all_of_it(
+    store: LocalStore, record: Record, said: dict[str, Any], schema: int
+) -> None:
+    store.write_record(record.model_copy(update=said))
+    found = json.loads(file_of(store, record).read_text())
+    assert found["schema_version"] == schema
+    assert {"shards", "objects", "origin"} & set(found) == set(said)
+    kept = store.record(record.key)
+    assert kept is not None and kept.objects == said.get("objects", ())
 
 
 # a newer rocwright's

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from rocwright.records.opening import read_records
 from rocwright.resolve.files import read_lock, write_lock, write_request
 from rocwright.resolve.settings import Channel
 from rocwright.store.local import LocalStore
-from rocwright.store.model import Shard
+from rocwright.store.model import CacheUse, Objects, Shard
 
 PACK = "tar --sort=name --mtime=@$SOURCE_DATE_EPOCH --owner=0 --group=0 -czf $OUT/alpha-1.0.tar.gz a"
 RECIPES = {
@@ -110,7 +111,7 @@ def test_shards_of_another_owner_are_told_and_no_channel_takes_them_until_it_is_
         if record.step == "alpha":
             store.write_record(record.model_copy(update={"shards": shards}))
     run(rocwright, env, "verify")
-    wanted = "anew: compiled by others in part: alpha: shards signed by ffffffffffff"
+    wanted = "anew: compiled by others in part: alpha: signed by ffffffffffff"
     assert lack(home, Channel(name="any", said="built")) == wanted
     run(rocwright, env, "reproduce")
     run(rocwright, env, "verify")
@@ -131,3 +132,26 @@ def test_a_build_without_a_compiler_cache_says_so(
 def test_how_a_thing_was_made_is_no_check_of_what_it_does() -> None:
     made = Finding(component="a", check=ANEW, name="n", ok=True, when=now())
     assert said_of("verify", "verified", [made]) == ""
+
+
+def test_objects_of_another_owner_are_told_signed_and_taken_by_no_channel_until_it_is_reproduced(
+    rocwright: Command, home: Home, env: dict[str, str], tmp_path: Path
+) -> None:
+    run(rocwright, env, "build", "--no-compiler-cache")
+    store = LocalStore(home.store)
+    for record in store.records():
+        if record.step == "alpha":
+            objects = (Objects(count=3), Objects(keyid="f" * 64, count=2))
+            use = CacheUse(state="filled", domain=env["DOMAIN"])
+            store.write_record(record.model_copy(update={"objects": objects, "cache": use}))
+    run(rocwright, env, "verify")
+    wanted = "anew: compiled by others in part: alpha: signed by ffffffffffff"
+    assert lack(home, Channel(name="any", said="built")) == wanted
+    # the statement is written anew
+    shutil.rmtree(tmp_path / "project/rocwright-out")
+    run(rocwright, env, "build")
+    shown = run(rocwright, env, "attest", "show", FILE)
+    assert f"alpha: in part by the owner of the key {'f' * 16}" in shown
+    run(rocwright, env, "reproduce")
+    run(rocwright, env, "verify")
+    assert lack(home, Channel(name="any", said="built")) == ""

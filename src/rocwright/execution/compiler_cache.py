@@ -2,7 +2,8 @@
 
 Domains lie side by side in a folder that no step can write to; a step sees its own alone, mounted at
 /ccache. Beside each lies a file `DOMAIN.used`, which only the host writes: its time is that of the last use,
-its text the size in bytes then, and whoever uses the domain holds a shared lock on it.
+its text the size in bytes then, and whoever uses the domain holds a shared lock on it. `DOMAIN.others` has
+the ids of keys, a line each, that signed what came into the domain from other machines.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ import fcntl
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
 from pathlib import Path
 
 from filelock import FileLock
 
 from rocwheel.errors import SandboxError
+from rocwheel.files.atomic import write_atomic
 from rocwright import sandbox
 from rocwright.bases.roots import remove_tree
 from rocwright.home import Home
@@ -33,6 +35,7 @@ MOST_FILES = 2_000_000
 """What a domain may hold: the largest component compiles some 10,000 files, each kept as a few."""
 
 _USED = ".used"
+_OTHERS = ".others"
 _GONE = ".gone"
 _DOMAIN = re.compile(r"[0-9a-f]{64}")
 
@@ -50,13 +53,21 @@ NONE = Lent(None, CacheUse(state="none"))
 
 
 @contextlib.contextmanager
-def lend(home: Home, domain: str) -> Iterator[Lent]:
+def lend(
+    home: Home,
+    domain: str,
+    trusted: Set[str] = frozenset(),
+    say: Callable[[str], None] = lambda line: None,
+) -> Iterator[Lent]:
     """The folder of a domain, made where there is none; nobody removes it meanwhile.
 
+    It begins anew where other keys than those `trusted` signed a part of it, unless another step uses it.
     Afterwards the domains used longest ago go, until all together take no more than they may.
     """
     folder = home.compiler_cache(domain)
     home.compiler_caches.mkdir(parents=True, exist_ok=True)
+    if not others(folder) <= trusted and drop(home, folder):
+        say("its compiler cache begins anew: a key that is not trusted any more had signed some of it")
     with _administration(home):
         used = os.open(_used(folder), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(used, fcntl.LOCK_SH)
@@ -106,9 +117,24 @@ def drop(home: Home, folder: Path) -> bool:
         # who comes now begins a new one, and does not wait for the removal
         folder.rename(folder.with_name(f"{folder.name}.{time.time_ns()}{_GONE}"))
         _used(folder).unlink(missing_ok=True)
+        _others(folder).unlink(missing_ok=True)
     for gone in home.compiler_caches.glob(f"*{_GONE}"):
         remove_tree(gone)
     return True
+
+
+def others(folder: Path) -> frozenset[str]:
+    """The ids of keys that signed what came into a domain from other machines."""
+    with contextlib.suppress(FileNotFoundError):
+        return frozenset(_others(folder).read_text().split())
+    return frozenset()
+
+
+def add_others(home: Home, folder: Path, keyids: Set[str]) -> None:
+    """Note whose objects are about to come into a domain, before they do."""
+    with _administration(home):
+        if new := keyids - others(folder):
+            write_atomic(_others(folder), "".join(f"{one}\n" for one in sorted(new | others(folder))))
 
 
 def _claim(folder: Path) -> bool:
@@ -158,6 +184,10 @@ def _size(folder: Path) -> int:
 
 def _used(folder: Path) -> Path:
     return folder.with_name(folder.name + _USED)
+
+
+def _others(folder: Path) -> Path:
+    return folder.with_name(folder.name + _OTHERS)
 
 
 def _administration(home: Home) -> FileLock:

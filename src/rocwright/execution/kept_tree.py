@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Set
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -20,6 +21,7 @@ from rocwright import __version__, sandbox
 from rocwright.execution.workspace import Workspace
 from rocwright.model.step_environment import NOTE as OPENED
 from rocwright.model.steps import RunAction, Step
+from rocwright.store.trust import read_trust, trust_file
 
 NOTE = "kept.json"
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
@@ -29,7 +31,8 @@ class Kept(Frozen):
     """What a tree is of, and how far it is: the step's key, the key over what its inputs really are, and the
     rocwright and the boot of the machine under which it was made. `ended` is how many commands have ended,
     `resumed` how often they were gone on with; `cached` says that a compiler cache had a part in it that
-    earlier steps had filled."""
+    earlier steps had filled, `others` are the ids of keys that signed what came into it from other
+    machines."""
 
     key: str
     content_key: str
@@ -38,6 +41,29 @@ class Kept(Frozen):
     ended: int = 0
     resumed: int = 0
     cached: bool = False
+    others: tuple[str, ...] = ()
+
+
+class Noting:
+    """The note of a tree in which commands run. It is written where the step may go on in it."""
+
+    def __init__(self, workspace: Workspace, kept: Kept, *, writes: bool) -> None:
+        self._workspace, self._writes = workspace, writes
+        self._lock = threading.RLock()
+        self.kept = kept
+        self.note()
+
+    def note(self, **found: object) -> None:
+        """Note what is known of it now."""
+        with self._lock:
+            self.kept = self.kept.model_copy(update=found)
+            if self._writes:
+                write(self._workspace, self.kept)
+
+    def taken(self, others: Set[str]) -> None:
+        """Note that compiled objects come into it, and whose keys have signed them but this machine's."""
+        with self._lock:
+            self.note(cached=True, others=tuple(sorted(others | set(self.kept.others))))
 
 
 def begin(key: str, content_key: str) -> Kept:
@@ -85,6 +111,8 @@ def find(
     why = _why_not(kept, begin(step.key, content_key), step.action.resume)
     if not why and kept.cached and not compiler_cache:
         why = "a compiler cache had a part in the kept tree"
+    if not why and not set(kept.others) <= read_trust(trust_file()).keyids:
+        why = "a key that is not trusted any more had signed some of the kept tree"
     if not why and os.path.lexists(workspace.path / OPENED):
         why = "a shell was opened in the kept tree"
     if why:

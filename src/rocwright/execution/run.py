@@ -35,7 +35,7 @@ from rocwright.execution.context import ActionResult, Context
 from rocwright.execution.jobs.forms import FIFO, Wanted, numbers
 from rocwright.execution.jobs.join import join
 from rocwright.execution.jobs.tokens import NAME as TOKENS
-from rocwright.execution.kept_tree import Kept
+from rocwright.execution.objects.share import Sharing
 from rocwright.execution.script import begun, script_of
 from rocwright.execution.workspace import CCACHE
 from rocwright.model.step_environment import BUILD, FIXED, IN, OUT, SOURCE
@@ -43,6 +43,7 @@ from rocwright.model.steps import RunAction, Step
 from rocwright.sandbox.model import Ended, Job, Mount, Outcome
 from rocwright.sandbox.stall import SECONDS as STALL
 from rocwright.sources.archive import left_out, unpack
+from rocwright.store.trust import read_trust, trust_file
 from rocwright.untrusted import Untrusted
 
 if TYPE_CHECKING:
@@ -96,7 +97,8 @@ def lent_cache(context: Context) -> Iterator[Lent]:
     if step is None or not context.compiler_cache:
         yield NONE
     else:
-        with lend(context.home, step.domain or step.key) as cache:
+        trusted = read_trust(trust_file()).keyids
+        with lend(context.home, step.domain or step.key, trusted, context.on_line) as cache:
             yield cache
 
 
@@ -158,15 +160,15 @@ def run_run(action: RunAction, context: Context) -> ActionResult:
     else:
         done, all_ = context.kept.ended, len(action.commands)
         context.on_line(f"goes on in its kept tree: {done} of its {all_} commands had ended")
-    with lent_cache(context) as cache:
-        return _run(action, context, cache)
+    with lent_cache(context) as cache, Sharing(context, cache).open() as sharing:
+        return _run(action, context, cache, sharing)
 
 
-def _run(action: RunAction, context: Context, cache: Lent) -> ActionResult:
+def _run(action: RunAction, context: Context, cache: Lent, sharing: Sharing) -> ActionResult:
     job = prepare(action, context, cache)
     engine = sandbox.pick(context.engine, context.home.probes)
     context.on_line(f"sandbox {engine.name}, {context.jobs} jobs")
-    kept = context.kept
+    job, kept = sharing.joined(engine, job), context.kept
     shard_caches.unpack(engine, job, context)
     if kept is None:
         install(engine, job, action, context)
@@ -178,10 +180,9 @@ def _run(action: RunAction, context: Context, cache: Lent) -> ActionResult:
     job = replace(job, argv=(*job.argv[:-1], script_of(action, job.env, opens, ended)))
     last: deque[str] = deque(maxlen=12)
     watch = Watch(partial(_where, context.step))
-    tree = _noted(context, cache, ended)
+    tree = _noting(context, cache, sharing)
 
     def note(line: str) -> None:
-        nonlocal tree
         text, number = begun(line, action.commands)
         if text or number is None:
             last.append(text)
@@ -189,8 +190,8 @@ def _run(action: RunAction, context: Context, cache: Lent) -> ActionResult:
             context.on_line(text)
         if number is not None:
             # what a command says does not have it written again and again
-            if number > tree.ended:
-                tree = _noted(context, cache, number)
+            if number > tree.kept.ended:
+                tree.note(ended=number)
             context.on_line(f"$ {action.commands[number]}")
 
     try:
@@ -214,21 +215,23 @@ def _run(action: RunAction, context: Context, cache: Lent) -> ActionResult:
         engine=engine.name,
         peak_memory=outcome.peak_memory,
         compiler_cache=counts,
-        cache=cache.use.model_copy(update={"state": "filled"}) if tree.cached else cache.use,
-        resumed=tree.resumed,
+        cache=cache.use.model_copy(update={"state": "filled"}) if tree.kept.cached else cache.use,
+        resumed=tree.kept.resumed,
         shards=shard_caches.named(context),
+        objects=sharing.objects(),
     )
 
 
-def _noted(context: Context, cache: Lent, ended: int) -> Kept:
-    """What is noted of a tree in which so many commands have ended, where the step may go on in it."""
+def _noting(context: Context, cache: Lent, sharing: Sharing) -> kept_tree.Noting:
+    """The note of the tree, written where the step may go on in it."""
     step = context.step
     tree = context.kept or kept_tree.begin(step.key if step else "", context.content_key)
     cached = tree.cached or cache.use.state == "filled" or bool(context.shards)
-    tree = tree.model_copy(update={"ended": ended, "cached": cached})
-    if step is not None and isinstance(step.action, RunAction) and step.action.resume:
-        kept_tree.write(context.workspace, tree)
-    return tree
+    tree = tree.model_copy(update={"cached": cached, "others": sharing.others})
+    writes = step is not None and isinstance(step.action, RunAction) and bool(step.action.resume)
+    noting = kept_tree.Noting(context.workspace, tree, writes=writes)
+    sharing.on_new = noting.taken
+    return noting
 
 
 def _failed(outcome: Outcome, found: Diagnosis, last: Iterable[str], context: Context) -> RocwrightError:

@@ -44,8 +44,9 @@ class Attestation:
     packages: int
     steps: int
     byproducts: tuple[statement.Thing, ...]
-    caches: tuple[tuple[str, str, str], ...] = ()
-    """Of each step that ran commands: whether it had a compiler cache, and its trust domain."""
+    caches: tuple[tuple[str, str, str, tuple[str, ...]], ...] = ()
+    """Of each step that ran commands: whether it had a compiler cache, its trust domain, and the ids of the
+    keys whose owners compiled a part of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +132,7 @@ def told(data: Mapping[str, Any]) -> Attestation:
         steps=len(_object(how, "keys")),
         byproducts=tuple(statement.subjects({"subject": _list(details, "byproducts")})),
         caches=tuple(
-            (name, _text(one, "state"), _text(one, "domain"))
+            (name, _text(one, "state"), _text(one, "domain"), tuple(map(str, _list(one, "others"))))
             for name, one in _object(how, "compilerCache").items()
             if isinstance(one, dict)
         ),

@@ -217,13 +217,16 @@ def _circumstances(
                 invocation = run_id
             logs.append(Thing(name=path.name, sha256=sha256_file(path)))
     things = (*byproducts, *logs)
-    caches = {
-        step.name: found.cache if (found := project.store.record(step.key)) else None
-        for step in made.steps
-        if isinstance(step.action, RunAction)
+    ran = {
+        step.name: project.store.record(step.key) for step in made.steps if isinstance(step.action, RunAction)
     }
     return Circumstances(
-        record=record, as_built=output.sha256, invocation=invocation, byproducts=things, caches=caches
+        record=record,
+        as_built=output.sha256,
+        invocation=invocation,
+        byproducts=things,
+        caches={name: found.cache if found else None for name, found in ran.items()},
+        others={name: found.compiled_by_others() for name, found in ran.items() if found},
     )
 
 

@@ -6,7 +6,7 @@ Sources: https://github.com/in-toto/attestation, spec/v1/statement.md; https://s
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -46,13 +46,15 @@ class Thing:
 class Circumstances:
     """How it was built: the step's record, the sha256 of the artifact `as_built`, the run that ran it (""
     where nothing tells), what it left; `caches` says of each step behind it that ran commands whether it had
-    a compiler cache, None where nothing tells."""
+    a compiler cache, None where nothing tells; `others` the ids of keys whose owners compiled a part.
+    """
 
     record: Record
     as_built: str
     invocation: str = ""
     byproducts: tuple[Thing, ...] = ()
     caches: Mapping[str, CacheUse | None] = field(default_factory=dict)
+    others: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def statement(made: BuildProvenance, lock: Lock, subject: Thing, how: Circumstances) -> dict[str, Any]:
@@ -67,7 +69,11 @@ def statement(made: BuildProvenance, lock: Lock, subject: Thing, how: Circumstan
                 "externalParameters": _asked(made, lock),
                 "internalParameters": {"asBuilt": how.as_built}
                 | _how(made, lock)
-                | {"compilerCache": {name: _cache(use) for name, use in how.caches.items()}},
+                | {
+                    "compilerCache": {
+                        name: _cache(use, how.others.get(name, ())) for name, use in how.caches.items()
+                    }
+                },
                 "resolvedDependencies": [_dependency(one) for one in made.materials],
             },
             "runDetails": {
@@ -103,8 +109,9 @@ def _how(made: BuildProvenance, lock: Lock) -> dict[str, Any]:
     }
 
 
-def _cache(use: CacheUse | None) -> dict[str, str]:
-    return use.model_dump(mode="json", exclude_defaults=True) if use else {"state": "unknown"}
+def _cache(use: CacheUse | None, others: Sequence[str]) -> dict[str, Any]:
+    said = use.model_dump(mode="json", exclude_defaults=True) if use else {"state": "unknown"}
+    return said | ({"others": list(others)} if others else {})
 
 
 def _edit(edit: Any) -> dict[str, str]:

@@ -75,12 +75,14 @@ class Bucket:
     """The objects below a URL. Credentials come from the variables and files of each cloud, never from it.
 
     Whatever does not answer is a NetworkError; what the service refuses, an InputError. Nothing that is
-    raised has more of the URL than `plain_url` shows.
+    raised has more of the URL than `plain_url` shows. An answer may take `seconds`, and is asked for so many
+    `tries` more where it fails.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, seconds: float = SECONDS, tries: int = TRIES) -> None:
         parts = checked_url(url)
         self.url = plain_url(url)
+        self._seconds, self._tries = seconds, tries
         self.writable = parts.scheme not in READ_ONLY
         self._folder = Path(parts.path) if parts.scheme == "file" else None
         self._store = self._opened(url, parts) if self._folder is None else None
@@ -93,12 +95,12 @@ class Bucket:
         from obstore.store import from_url
 
         client: Any = {
-            "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
-            "timeout": timedelta(seconds=SECONDS),
+            "connect_timeout": timedelta(seconds=min(CONNECT_SECONDS, self._seconds / 4)),
+            "timeout": timedelta(seconds=self._seconds),
             # what is read is signed, or named by its sha256
             "allow_http": parts.scheme == "http" or _without_tls(parts.scheme),
         }
-        tries: Any = {"max_retries": TRIES, "retry_timeout": timedelta(seconds=2 * SECONDS)}
+        tries: Any = {"max_retries": self._tries, "retry_timeout": timedelta(seconds=2 * self._seconds)}
         try:
             return from_url(url, client_options=client, retry_config=tries)
         except (BaseError, ValueError) as error:

@@ -12,6 +12,7 @@ from rocwright.signing.envelope import parse_envelopes
 from rocwright.signing.safe_json import parse_json
 from rocwright.store.bucket import ASKED_AT_ONCE, Bucket, Found
 from rocwright.store.model import is_key
+from rocwright.store.objects import FOLDER as OBJECTS
 from rocwright.store.push import plain_name, read_mark
 from rocwright.store.shared import FOLDERS
 from rocwright.store.signed import LARGEST
@@ -33,12 +34,13 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """All records, all files by sha256, and the records that cannot be read. `nobodys` are the files that no
-    record names."""
+    """All records, all files by sha256, the records that cannot be read, and compiled objects. `nobodys` are
+    the files that no record names."""
 
     records: tuple[Held, ...]
     blobs: Mapping[str, Found]
     unreadable: tuple[str, ...]
+    objects: tuple[Found, ...] = ()
     nobodys: tuple[Found, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -65,6 +67,7 @@ def read_contents(bucket: Bucket) -> Contents:
         records=tuple(one for one in read if isinstance(one, Held)),
         blobs={name: one for name, one in blobs.items() if is_key(name)},
         unreadable=tuple(one for one in read if isinstance(one, str)),
+        objects=tuple(bucket.list(OBJECTS)),
     )
 
 

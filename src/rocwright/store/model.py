@@ -26,7 +26,8 @@ RECORD_SCHEMA = 5
 
 OWN_SCHEMA = 2
 """How the record of a step that ran here is written; 3 is that of one that came from a shared store, 4 of one
-that read the compiler caches of shards, 5 of one that says what is in the tars that it packed: each has the
+that read the compiler caches of shards, 5 of one that says what is in the tars that it packed, or that took
+objects of a shared compiler cache: each has the
 lowest that says all of it."""
 
 
@@ -87,6 +88,15 @@ class Shard(Frozen):
     keyid: str = ""
 
 
+class Objects(Frozen):
+    """How many compiled objects that a key signed a step took from the shared compiler cache; "" is the key
+    of the machine that ran it. 0 where an earlier step of the trust domain or a shard had taken some, which
+    this one may have read."""
+
+    keyid: str = ""
+    count: int = 0
+
+
 class Origin(Frozen):
     """The shared store that a record came from, the id of the key that signed it, what its owner is called
     here, and when it was signed (UTC, ISO 8601)."""
@@ -107,8 +117,8 @@ class Record(Frozen):
     made this one needless to run. `cache` is None for a step that runs no commands, and where an older
     version made the record. `commits` are a tree's git commits (message to id, the oldest first). `resumed`
     is how often it went on in the tree of an attempt that was cut short: `started` and `seconds` are those of
-    the last attempt. `shards` compiled a part of it. `origin` is None where the step ran here. Times are UTC
-    ISO 8601, `seconds` wall time, `peak_memory` bytes.
+    the last attempt. `shards` and the signers of `objects` compiled a part of it. `origin` is None where the
+    step ran here. Times are UTC ISO 8601, `seconds` wall time, `peak_memory` bytes.
     """
 
     schema_version: int = OWN_SCHEMA
@@ -129,12 +139,15 @@ class Record(Frozen):
     commits: dict[str, str] = {}
     resumed: int = 0
     shards: tuple[Shard, ...] = ()
+    objects: tuple[Objects, ...] = ()
     origin: Origin | None = None
 
-    def shards_of_others(self, keyid: str = "") -> tuple[Shard, ...]:
-        """The shards that neither the machine of the record nor who has this key has made."""
-        own = ("", keyid, self.origin.keyid if self.origin is not None else "")
-        return tuple(one for one in self.shards if one.keyid not in own)
+    def compiled_by_others(self, keyid: str = "") -> tuple[str, ...]:
+        """The ids of keys that signed shards or compiled objects that may have a part in this, other than
+        this one and that of the machine of the record."""
+        own = {"", keyid, self.origin.keyid if self.origin is not None else ""}
+        signers = {one.keyid for one in self.shards} | {one.keyid for one in self.objects}
+        return tuple(sorted(signers - own))
 
     def gave_same(self, other: Record) -> bool:
         """Whether both have the same outputs under the same names."""

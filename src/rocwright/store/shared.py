@@ -1,7 +1,8 @@
 """A store that machines share: what lies where in its bucket, and which of its records count.
 
 `format.json`, `keys.json`, `blobs/ab/SHA`, `steps/ab/KEY`, `records/ab/KEY/SIGNER`, and likewise `locks`,
-`wanted` (what is to be verified on a machine with a card) and `evidence` (what was found there).
+`wanted` (what is to be verified on a machine with a card) and `evidence` (what was found there); `objects`
+are compiled objects (`store.objects`).
 Files are named by their sha256; records and locks are signed, each signer's under the id of the key. Nothing
 is written over but a signer's own lock, wish and evidence by a newer one, and the list of keys.
 """
@@ -15,7 +16,6 @@ from itertools import chain
 
 from pydantic import ValidationError
 
-from rocwheel import units
 from rocwheel.errors import NetworkError, RocwrightError
 from rocwright.model.steps import Step
 from rocwright.store.bucket import Bucket
@@ -54,9 +54,9 @@ def word_name(what: What, name: str, keyid: str) -> str:
 class SharedStore:
     """What trusted keys signed in a bucket.
 
-    `agree` of them must have signed the same outputs, each without shards of another. What was refused and
-    why, and that the bucket does not answer, is told to `note`, each once; after that nothing more is asked
-    of a bucket that does not answer.
+    `agree` of them must have signed the same outputs, each without what another has compiled. What was
+    refused and why, and that the bucket does not answer, is told to `note`, each once; after that nothing
+    more is asked of a bucket that does not answer.
     """
 
     name: str
@@ -71,11 +71,11 @@ class SharedStore:
         """The record of a key that enough trusted signers agree on, with where it is from; else None."""
         found: list[Signed] = []
         for one, word, record in self._records(key):
-            if self.agree > 1 and (others := record.shards_of_others(word.keyid)):
-                what = units.count(len(others), "shard")
+            if self.agree > 1 and (others := record.compiled_by_others(word.keyid)):
+                whose = ", ".join(other[:12] for other in others[:4])
                 self.say(
                     f"{self.name}: the record of {key[:12]} by {one.name} does not count for {self.agree} "
-                    f"that agree: {what} of it came from another signer"
+                    f"that agree: a part of it was compiled by another signer ({whose})"
                 )
                 continue
             found.append((word, record))
@@ -96,7 +96,7 @@ class SharedStore:
         return frozenset(
             word.keyid
             for _, word, one in self._records(record.key)
-            if one.gave_same(record) and not one.shards_of_others(word.keyid)
+            if one.gave_same(record) and not one.compiled_by_others(word.keyid)
         )
 
     def _records(self, key: str) -> Iterator[tuple[TrustedKey, Word, Record]]:

@@ -1,5 +1,5 @@
 """Cleaning up a shared store: old records of one's own, then the files that no record names, once they are
-old enough to be nobody's work."""
+old enough to be nobody's work, and old compiled objects."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from rocwright.model.steps import Step
 from rocwright.store.bucket import ASKED_AT_ONCE, Bucket
 from rocwright.store.contents import Contents, Held, read_contents
+from rocwright.store.objects import FOLDER as OBJECTS
 from rocwright.store.shared import step_name
 from rocwright.store.signed import LARGEST
 from rocwright.store.turns import turn
@@ -34,6 +35,10 @@ class Keep:
     keys: frozenset[str]
 
 
+OLD = 30 * DAY
+"""Seconds after which a compiled object goes: whoever needs it compiles it again."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleaned:
     """What went, or would go: records, files and bytes; and records that nobody here can read, because of
@@ -52,8 +57,8 @@ def clean(
     dry_run: bool = False,
     on_file: Callable[[int], None] = lambda size: None,
 ) -> Cleaned:
-    """Remove the records that `keep` does not keep, none without it, and the files that no record names and
-    that have been there for two days.
+    """Remove the records that `keep` does not keep, none without it, the files that no record names and
+    that have been there for two days, and compiled objects that have been there for 30.
 
     Raises InputError where somebody pushes or builds there, or where there is no store; NetworkError.
     """
@@ -68,6 +73,7 @@ def clean(
         going = [
             one for sha256, one in contents.blobs.items() if sha256 not in named and now - one.written > YOUNG
         ]
+        going += [one for one in bucket.list(OBJECTS) if now - one.written > OLD]
         if not dry_run:
             # a record goes before its files: nobody is told of a file that is not there
             for name in [*(one.path for one in gone), *_definitions(contents, gone)]:

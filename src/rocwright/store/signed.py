@@ -29,7 +29,7 @@ SCHEMA = 1
 LARGEST = 4 * 1024 * 1024
 """Bytes of an envelope; a lock with some thousand packages has 1 MiB."""
 
-What = Literal["record", "lock", "wanted", "evidence"]
+What = Literal["record", "lock", "wanted", "evidence", "object"]
 Time = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
 
 

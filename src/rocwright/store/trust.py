@@ -73,6 +73,11 @@ class Trust(Frozen):
     key: tuple[TrustedKey, ...] = ()
     store: tuple[TrustedStore, ...] = ()
 
+    @property
+    def keyids(self) -> frozenset[str]:
+        """The ids of the keys that are not revoked."""
+        return frozenset(one.keyid for one in self.key if not one.revoked)
+
     def with_key(self, key: TrustedKey) -> Trust:
         """With a key more. Raises InputError for a name that another key has; a known key keeps its place."""
         if any(one.keyid == key.keyid and not one.revoked for one in self.key):

@@ -37,9 +37,9 @@ def compiled_anew(project: Project, plan: Plan) -> Finding | None:
     )
 
 
-def shards_of_others(project: Project, plan: Plan) -> Finding | None:
-    """One finding where shards of other owners compiled a part of what is built, unless a second build from
-    nothing gave the same bytes; else None. A channel takes none of these."""
+def compiled_by_others(project: Project, plan: Plan) -> Finding | None:
+    """One finding where other owners compiled a part of what is built, as shards or as single objects, unless
+    a second build from nothing gave the same bytes; else None. A channel takes none of these."""
     steps = [step for step in plan.steps if step.kind == "run"]
     with read_records(project.home) as records:
         named = [found for step in steps if (found := _by_others(project, step, records))]
@@ -58,13 +58,12 @@ def shards_of_others(project: Project, plan: Plan) -> Finding | None:
 
 def _by_others(project: Project, step: Step, records: Records) -> str:
     record = project.store.record(step.key)
-    others = record.shards_of_others() if record is not None else ()
+    others = record.compiled_by_others() if record is not None else ()
     if record is None or not others:
         return ""
     if all(_is_reproduced(records.findings(sha256=one.sha256)) for one in record.outputs):
         return ""
-    keys = ", ".join(sorted({one.keyid[:12] for one in others}))
-    return f"{step.name}: shards signed by {keys}"
+    return f"{step.name}: signed by {', '.join(one[:12] for one in others)}"
 
 
 def _is_anew(project: Project, step: Step, records: Records) -> bool:

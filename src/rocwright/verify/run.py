@@ -27,7 +27,7 @@ from rocwright.provenance.layout import lay_out
 from rocwright.records.model import EMULATED, Finding, StepRun, now
 from rocwright.resolve.model import Lock
 from rocwright.store.model import Record
-from rocwright.verify.anew import compiled_anew, shards_of_others
+from rocwright.verify.anew import compiled_anew, compiled_by_others
 from rocwright.verify.bench import Bench
 from rocwright.verify.emulated import Emulation, emulation
 from rocwright.verify.lines import outcome_word
@@ -98,7 +98,7 @@ def verify(
                 findings += found
                 passed.note(bench.component.name, check, [Seen(it.name, it.ok, it.detail) for it in found])
         ok = all(one.ok for one in findings)
-        how = (compiled_anew(project, plan), shards_of_others(project, plan))
+        how = (compiled_anew(project, plan), compiled_by_others(project, plan))
         evidence = [*findings, *(one for one in how if one is not None), *owners(project, plan)]
         under_way.ended("verified" if ok else "failed", findings=evidence)
     # what waited for these checks is signed now

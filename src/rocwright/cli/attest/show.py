@@ -38,6 +38,8 @@ def command(file: Path, as_json: bool) -> None:
         click.echo(f"signed    {f'it names {named}; not checked' if named else 'not signed'}")
 
 
+MOST_OTHERS = 20
+
 _CACHES = {
     "none": "compiled without a compiler cache",
     "empty": "compiled with a compiler cache that was empty before",
@@ -61,9 +63,11 @@ def tell(told: Attestation) -> None:
     for uri, sha256 in told.sources:
         click.echo(f"source    {_line(uri)}  sha256 {_line(sha256)}")
     click.echo(f"from      {told.packages:,} packages and other files, in {told.steps:,} steps")
-    for step, state, domain in told.caches:
+    for step, state, domain, others in told.caches:
         text = _CACHES.get(state, "no record of whether there was a compiler cache")
         click.echo(f"cache     {_line(step)}: {text.format(_line(domain)[:16])}")
+        for keyid in others[:MOST_OTHERS]:
+            click.echo(f"compiled  {_line(step)}: in part by the owner of the key {_line(keyid)[:16]}")
     for one in told.byproducts:
         click.echo(f"left      {_line(one.name)}  sha256 {_line(one.sha256)}")
 
