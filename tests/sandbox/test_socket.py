@@ -14,7 +14,7 @@ ASKS = f"""import os, socket
 client = socket.socket(socket.AF_UNIX)
 client.connect("{SOCKET}")
 client.sendall(b"*2\\r\\n$3\\r\\nGET\\r\\n$27\\r\\nccache:" + b"a" * 20 + b"\\r\\n")
-print(os.getuid(), client.recv(100))
+print(os.getuid(), client.recv(12, socket.MSG_WAITALL))
 """
 
 
