@@ -91,7 +91,7 @@ class Shard(Frozen):
 class Objects(Frozen):
     """How many compiled objects that a key signed a step took from the shared compiler cache; "" is the key
     of the machine that ran it. 0 where an earlier step of the trust domain or a shard had taken some, which
-    this one may have read."""
+    this one may have read, and where an equal step was run by the machine of that key."""
 
     keyid: str = ""
     count: int = 0

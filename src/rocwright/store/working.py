@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from rocwheel.errors import InputError
 from rocwright.store.bucket import Bucket
 from rocwright.store.local import LocalStore
-from rocwright.store.model import Record, is_key
+from rocwright.store.model import Objects, Record, is_key
 from rocwright.store.objects import SECONDS, DomainObjects
 from rocwright.store.push import Pusher
 from rocwright.store.shared import SharedStore, step_name, word_name
@@ -63,10 +63,16 @@ class WorkingStore(SharingStore):
 
     def put_record(self, record: Record) -> Record:
         if record.origin is not None:
-            # its outputs are those of an equal step that another machine ran
+            # its outputs are those of an equal step that another machine ran: signed here, not compiled
             said = f"the outputs of {record.reused[:12]}, {record.origin}"
+            theirs = Objects(keyid=record.origin.keyid)
             record = record.model_copy(
-                update={"origin": None, "schema_version": 2, "notes": (*record.notes, said)}
+                update={
+                    "origin": None,
+                    "schema_version": 2,
+                    "notes": (*record.notes, said),
+                    "objects": (*record.objects, theirs),
+                }
             )
             for output in record.outputs:
                 self._have(output.sha256)
