@@ -128,7 +128,10 @@ def test_the_outputs_of_an_equal_step_are_vouched_for_by_name(
     [note] = kept.notes
     assert note.startswith(f"the outputs of {first.key[:12]}, from lab, built by one")
     # who signs it has not built it: where two must agree, that is not one of them
-    assert kept.compiled_by_others() == (machines["one"].key.keyid,)
+    assert kept.ran_by == machines["one"].key.keyid
+    assert kept.compiled_by_others(machines["two"].key.keyid) == (machines["one"].key.keyid,)
+    # it is whole, and made by one: channels take it
+    assert kept.compiled_by_others() == ()
     reader = Machine(tmp_path / "reader", "reader").behind(bucket, machines["two"].key, machines["one"].key)
     assert reader.signers(kept) == {""}
     assert bucket.size(word_name("record", other.key, machines["two"].key.keyid)) is not None

@@ -201,7 +201,9 @@ class LocalStore:
         return {key: self.record(key) for key in keys}
 
     def signers(self, record: Record) -> frozenset[str]:
-        return frozenset([record.origin.keyid if record.origin is not None else ""])
+        if record.compiled_by_others():
+            return frozenset()
+        return frozenset([record.ran_by or (record.origin.keyid if record.origin is not None else "")])
 
     def move_aside(self, key: str) -> None:
         """Put a damaged record where nobody takes it for one."""

@@ -91,7 +91,7 @@ class Shard(Frozen):
 class Objects(Frozen):
     """How many compiled objects that a key signed a step took from the shared compiler cache; "" is the key
     of the machine that ran it. 0 where an earlier step of the trust domain or a shard had taken some, which
-    this one may have read, and where an equal step was run by the machine of that key."""
+    this one may have read."""
 
     keyid: str = ""
     count: int = 0
@@ -117,7 +117,8 @@ class Record(Frozen):
     made this one needless to run. `cache` is None for a step that runs no commands, and where an older
     version made the record. `commits` are a tree's git commits (message to id, the oldest first). `resumed`
     is how often it went on in the tree of an attempt that was cut short: `started` and `seconds` are those of
-    the last attempt. `shards` and the signers of `objects` compiled a part of it. `origin` is None where the
+    the last attempt. `shards` and the signers of `objects` compiled a part of it. `ran_by` is the id of the
+    key of the machine that ran an equal step, where who signs this did not. `origin` is None where the
     step ran here. Times are UTC ISO 8601, `seconds` wall time, `peak_memory` bytes.
     """
 
@@ -140,13 +141,19 @@ class Record(Frozen):
     resumed: int = 0
     shards: tuple[Shard, ...] = ()
     objects: tuple[Objects, ...] = ()
+    ran_by: str = ""
     origin: Origin | None = None
 
     def compiled_by_others(self, keyid: str = "") -> tuple[str, ...]:
         """The ids of keys that signed shards or compiled objects that may have a part in this, other than
-        this one and that of the machine of the record."""
-        own = {"", keyid, self.origin.keyid if self.origin is not None else ""}
+        that of the machine that ran it. With the id of a key, those other than this one: what an equal step
+        gave on another machine is that one's."""
         signers = {one.keyid for one in self.shards} | {one.keyid for one in self.objects}
+        own = {"", keyid}
+        if keyid:
+            signers.add(self.ran_by)
+        else:
+            own |= {self.ran_by, self.origin.keyid if self.origin is not None else ""}
         return tuple(sorted(signers - own))
 
     def gave_same(self, other: Record) -> bool:
@@ -299,8 +306,8 @@ class Store(Protocol):
         ...
 
     def signers(self, record: Record) -> frozenset[str]:
-        """The ids of the keys of those who say the same of that step, as far as they are trusted; "" where it
-        ran on this machine, which signs nothing in this store."""
+        """The ids of the keys of those who made the same of that step, as far as they are trusted, without what
+        another compiled; "" where it ran on this machine, which signs nothing in this store."""
         ...
 
     def lend(self, key: str) -> bool:

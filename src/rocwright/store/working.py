@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from rocwheel.errors import InputError
 from rocwright.store.bucket import Bucket
 from rocwright.store.local import LocalStore
-from rocwright.store.model import Objects, Record, is_key
+from rocwright.store.model import Record, is_key
 from rocwright.store.objects import SECONDS, DomainObjects
 from rocwright.store.push import Pusher
 from rocwright.store.shared import SharedStore, step_name, word_name
@@ -65,13 +65,12 @@ class WorkingStore(SharingStore):
         if record.origin is not None:
             # its outputs are those of an equal step that another machine ran: signed here, not compiled
             said = f"the outputs of {record.reused[:12]}, {record.origin}"
-            theirs = Objects(keyid=record.origin.keyid)
             record = record.model_copy(
                 update={
                     "origin": None,
                     "schema_version": 2,
                     "notes": (*record.notes, said),
-                    "objects": (*record.objects, theirs),
+                    "ran_by": record.ran_by or record.origin.keyid,
                 }
             )
             for output in record.outputs:

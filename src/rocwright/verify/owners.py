@@ -35,9 +35,6 @@ def owners(project: Project, plan: Plan) -> list[Finding]:
 
 def _owners(store: Store, record: Record) -> frozenset[str]:
     """Who says the same: ids of keys, "" for this machine where it has none."""
-    found = store.signers(record)
-    if record.origin is None and record.compiled_by_others():
-        found -= {""}
     own = own_public_key()
     keyid = str(public_key(own).keyid) if own is not None else ""
-    return frozenset(one or keyid for one in found)
+    return frozenset(one or keyid for one in store.signers(record))
