@@ -20,18 +20,23 @@ def took() -> Iterator[Took]:
         lines = page.read_text().splitlines()
         stack = _STACK.match(lines[0])
         assert stack is not None, page
-        begin = next(at for at, line in enumerate(lines) if line.startswith("| step | key | outcome | time |"))
+        begin = next(
+            at for at, line in enumerate(lines) if line.startswith("| step | key | outcome | time |")
+        )
         for line in lines[begin + 2 :]:
             if not line.startswith("|"):
                 break
-            name, _, outcome, time, tries, jobs, _, cache, _ = (one.strip() for one in line[1:-1].split("|"))
-            if outcome.startswith("built"):
+            name, _, outcome, time, tries, jobs, _, cache, engine = (
+                one.strip() for one in line[1:-1].split("|")
+            )
+            # of one that went on, the time before may not be on record
+            if outcome == "built" or (outcome == "built, resumed" and tries):
                 had, _, of = cache.partition(" of ")
                 yield Took(
                     name=name,
                     stack=stack[1],
                     seconds=_seconds(time) + _seconds(tries.partition(", ")[2]),
-                    jobs=int(jobs or 1),
+                    jobs=int(jobs) if engine else 1,
                     cached=_number(had) / _number(of) if of else 0,
                 )
 

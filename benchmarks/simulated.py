@@ -8,14 +8,15 @@ one; where that is more than there are, all of that machine goes the slower. Fil
 from __future__ import annotations
 
 import platform
-from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
 from rocwright.execution.estimate import compiles
 from rocwright.execution.executor import Ended, Event, Offer, Queued, Started, Task
+from rocwright.execution.progress import Running
 from rocwright.farm.handed import Place
 from rocwright.farm.needs import NETWORK, fit_for
 from rocwright.farm.placing import Placed, Waiting
@@ -23,6 +24,31 @@ from rocwright.store.model import Record
 
 MUCH = 2**50
 """Bytes of memory and of disk that a machine has: enough for every step."""
+
+
+class Silent:
+    """Progress that nobody sees."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def say(self, text: str) -> None:
+        pass
+
+    def of(self, whole: Callable[[], str]) -> None:
+        pass
+
+    def started(self, running: Running) -> None:
+        pass
+
+    def line(self, running: Running, text: str) -> None:
+        pass
+
+    def ended(self, running: Running, text: str) -> None:
+        pass
 
 
 @dataclass(slots=True)
@@ -48,8 +74,8 @@ class SimulatedFarm:
             name: Place.model_validate({"name": name, "features": {NETWORK}, **one}) for name in names
         }
         self.work, self.now = work, 0.0
-        self.used: Counter[str] = Counter()
-        """Seconds of one core that each step took, by its key."""
+        self.begun: list[tuple[Placed, float]] = []
+        """What was begun, in order, and the seconds of one core that it takes."""
         self._cores = cores
         self._waiting = Waiting()
         self._soon: deque[Event] = deque()
@@ -87,9 +113,19 @@ class SimulatedFarm:
         while self._soon:
             yield self._soon.popleft()
 
+    def longest_way(self) -> float:
+        """Seconds of the longest way through what was begun, each step alone on a machine."""
+        ways: dict[str, float] = {}
+        for placed, work in self.begun:
+            step = placed.task.step
+            needs = (*(item.key for item in step.inputs), *placed.task.shards)
+            before = max((ways[key] for key in needs), default=0)
+            ways[step.key] = before + work / max(1, placed.cores)
+        return max(ways.values(), default=0)
+
     def _start(self, placed: Placed) -> None:
         work = self.work(placed.task)
-        self.used[placed.task.step.key] = round(work)
+        self.begun.append((placed, work))
         self._running[placed.where].append(_Running(placed, self.now, work))
         self._soon.append(Started(placed.task, max(1, placed.cores)))
 
@@ -98,9 +134,7 @@ class SimulatedFarm:
         paces = {where: self._pace(all_) for where, all_ in self._running.items() if all_}
         if not paces:
             return
-        then = min(
-            one.left / (one.demand * paces[where]) for where in paces for one in self._running[where]
-        )
+        then = min(one.left / (one.demand * paces[where]) for where in paces for one in self._running[where])
         self.now += then
         for where, pace in paces.items():
             for one in [*self._running[where]]:
@@ -125,13 +159,3 @@ class SimulatedFarm:
             seconds=self.now - one.began,
         )
         return Ended(task=one.placed.task, seconds=record.seconds, record=record)
-
-
-def critical_path(
-    steps: Sequence[tuple[str, Sequence[str]]], seconds: Mapping[str, float]
-) -> float:
-    """The longest way through steps, each with what it needs and after that, by the seconds of each."""
-    ways: dict[str, float] = {}
-    for key, needs in steps:
-        ways[key] = seconds[key] + max((ways[one] for one in needs if one in ways), default=0)
-    return max(ways.values(), default=0)
