@@ -98,9 +98,9 @@ def _panel(panel: Panel, left: int, right: int) -> Iterator[str]:
     points = f"{x(1):.1f},{y(panel.work):.1f} {x(last):.1f},{y(panel.work / last):.1f}"
     below = f"{x(last):.1f},{BOTTOM} {x(1):.1f},{BOTTOM}"
     yield f'<polygon class="never" points="{points} {below}"/>'
-    for hours in HOURS:
-        yield f'<path class="grid" d="M{left},{y(hours):.1f} H{right}"/>'
-        yield f'<text class="quiet end" x="{left - 8}" y="{y(hours) + 4:.1f}">{hours} h</text>'
+    for line in HOURS:
+        yield f'<path class="grid" d="M{left},{y(line):.1f} H{right}"/>'
+        yield f'<text class="quiet end" x="{left - 8}" y="{y(line) + 4:.1f}">{line} h</text>'
     yield f'<polyline class="edge" points="{points}"/>'
     yield f'<path class="axis" d="M{left},{BOTTOM} H{right}"/>'
     for tick in TICKS:
@@ -110,14 +110,14 @@ def _panel(panel: Panel, left: int, right: int) -> Iterator[str]:
     yield f'<text class="quiet middle" x="{middle:.1f}" y="{BOTTOM + 38}">machines of 2 cores</text>'
     for name in ("split", "whole"):
         curve = panel.curves[name]
-        line = " ".join(f"{x(one):.1f},{y(hours):.1f}" for one, hours in curve)
-        yield f'<polyline class="{name}" points="{line}"/>'
-        for one, hours in curve:
-            yield f'<circle class="{name}" cx="{x(one):.1f}" cy="{y(hours):.1f}" r="4"><title>'
-            yield f"{one} machines: {hours:.1f} h</title></circle>"
+        points = " ".join(f"{x(many):.1f},{y(taken):.1f}" for many, taken in curve)
+        yield f'<polyline class="{name}" points="{points}"/>'
+        for many, taken in curve:
+            yield f'<circle class="{name}" cx="{x(many):.1f}" cy="{y(taken):.1f}" r="4"><title>'
+            yield f"{many} machines: {taken:.1f} h</title></circle>"
     for at, (one, hours) in enumerate(panel.curves["whole"]):
         # beside the line, where that falls
-        shift, anchor = (8, "") if at < 2 else (0, " middle")
+        shift, anchor = (8.0, "") if at < 2 else (0.0, " middle")
         place = f'x="{x(one) + shift:.1f}" y="{y(hours) - 10:.1f}"'
         yield f'<text class="whole{anchor}" {place}>{_hours(hours)}</text>'
         split = panel.curves["split"][at][1]

@@ -61,17 +61,17 @@ def _second(first: Scratch, stack: Stack, answers: Path, env: Mapping[str, str])
         one.mkdir()
     there = {**env, "ROCWRIGHT_HOME": str(home)}
     # standard output alone: what is said beside it is no JSON
-    words = ["/bin/sh", "-c", 'exec "$@" 2> ../second.log', "sh", BIN / "rocwright"]
+    words: list[str | Path] = ["/bin/sh", "-c", 'exec "$@" 2> ../second.log', "sh", BIN / "rocwright"]
     timed([*words, "trust", "add", URL, "--yes"], log=first.log, env=there, cwd=folder)
     answers.write_text("")
     took = timed(
         [*words, "build", *stack.words, "--engine", ENGINE, "--json"], log=first.log, env=there, cwd=folder
     )
     told = json.loads(first.log.read_text())
-    got = [one for one in map(json.loads, answers.read_text().splitlines())]
+    got = [json.loads(line) for line in answers.read_text().splitlines()]
     return _Second(
         took=took,
-        steps=len([one for one in told["steps"] if one["outcome"] in ("built", "reused")]),
+        steps=len([one for one in told["run"]["steps"] if one["outcome"] in ("built", "reused")]),
         artifacts=sum(one["size"] for one in told["artifacts"]),
         fetched=sum(one["bytes"] for one in got),
         requests=len(got),
@@ -88,7 +88,8 @@ def _measured(stack: Stack, found: Sequence[_Second]) -> list[Measured]:
             values=[one.steps for one in found],
             unit="steps",
             most=0,
-            note=f"{seconds([one.took for one in found])}, whole processes; the bucket (moto) on this machine",
+            note=f"{seconds([one.took for one in found])}, whole processes, the "
+            "bucket (moto) on this machine",
         ),
         Measured(
             name="second-machine:bytes",
