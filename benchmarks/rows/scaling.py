@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,15 +64,18 @@ class Matrix:
     @property
     def source(self) -> str:
         """Where the times come from, in words."""
-        found = Counter(self.expected[step.name].source for step in self.steps)
-        compiled = Counter(self.expected[step.name].source for step in self.steps if compiles(step))
-        told = found["built here"]
-        rest, compiled_rest = len(self.steps) - told, compiled.total() - compiled["built here"]
+        there = [one for one in self.steps if self.expected[one.name].source == "built here"]
+        rest = [one for one in self.steps if one not in there]
         return (
-            f"Times of {told} steps ({compiled['built here']} that compile) as in docs/builds, of {rest} "
-            f"({compiled_rest} that compile) as recipes say, some of which guess, at the pace of those in "
-            f"docs/builds; machines of {CORES} cores that lack nothing, files in no time"
+            "Times go by a step's name, whatever its version, GPU and base, and the scheduler knows them: "
+            f"as in docs/builds those of {self._told(there)}; as recipes say, some of which guess, at the "
+            f"pace of docs/builds those of {self._told(rest)}; machines of {CORES} cores that lack nothing, "
+            "files in no time"
         )
+
+    def _told(self, steps: Sequence[Step]) -> str:
+        work = sum(map(self.work, steps)) / CORES
+        return f"{len(steps)} steps ({sum(map(compiles, steps))} that compile, in all {duration(work)})"
 
     def work(self, step: Step) -> float:
         """Seconds of one core."""
