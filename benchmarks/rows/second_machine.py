@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,12 +30,12 @@ PORT = 18643
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Second:
     """How it went there: the command's time, steps that were run, bytes of the artifacts and of all that the
-    bucket answered, and how many requests that were."""
+    bucket answered, by what they are, and how many requests that were."""
 
     took: Took
     steps: int
     artifacts: int
-    fetched: int
+    fetched: Mapping[str, int]
     requests: int
 
 
@@ -68,13 +69,17 @@ def _second(first: Scratch, stack: Stack, answers: Path, env: Mapping[str, str])
         [*words, "build", *stack.words, "--engine", ENGINE, "--json"], log=first.log, env=there, cwd=folder
     )
     told = json.loads(first.log.read_text())
-    got = [json.loads(line) for line in answers.read_text().splitlines()]
+    answered = [json.loads(line) for line in answers.read_text().splitlines()]
+    fetched = Counter[str]()
+    for one in answered:
+        # behind the bucket's name and the prefix: what it is, and which
+        fetched[one["path"].removeprefix("/lab").removeprefix("/shared/").partition("/")[0]] += one["bytes"]
     return _Second(
         took=took,
         steps=len([one for one in told["run"]["steps"] if one["outcome"] in ("built", "reused")]),
         artifacts=sum(one["size"] for one in told["artifacts"]),
-        fetched=sum(one["bytes"] for one in got),
-        requests=len(got),
+        fetched=fetched,
+        requests=len(answered),
     )
 
 
@@ -94,10 +99,11 @@ def _measured(stack: Stack, found: Sequence[_Second]) -> list[Measured]:
         Measured(
             name="second-machine:bytes",
             what=f"{what}: bytes that were fetched against those of the artifacts",
-            values=[one.fetched / one.artifacts for one in found],
+            values=[sum(one.fetched.values()) / one.artifacts for one in found],
             most=1.1,
-            note=f"{size(last.fetched)} against {size(last.artifacts)}, in {last.requests} answers of the "
-            "bucket, as it counted them: lists, keys, records, lock and files",
+            note=f"{size(sum(last.fetched.values()))} against {size(last.artifacts)}, in {last.requests} "
+            "answers of the bucket, as it counted them: "
+            + ", ".join(f"{name or 'lists'} {size(of)}" for name, of in last.fetched.items() if of),
         ),
     ]
 
