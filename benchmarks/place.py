@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.measure import BenchError, Took, timed
+from rocwheel.toml.folders import OVERLAY
 from rocwright.bases.roots import remove_tree
-from rocwright.catalog.load import builtin_catalog
+from rocwright.catalog.folders import DATA
+from rocwright.catalog.load import load_catalog
 from rocwright.execution.compiler_cache import domains
 from rocwright.home import Home
 from rocwright.model.steps import Plan, Step
@@ -29,15 +31,27 @@ ENGINE = "bubblewrap"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stack:
-    """A stack as it is asked for on the command line."""
+    """A stack as it is asked for on the command line, and the folder of a catalog that has it, where the
+    shipped one does not."""
 
     name: str
     gpu: tuple[str, ...]
     base: str
+    catalog: Path | None = None
 
     @property
     def words(self) -> list[str]:
         return [self.name, "--gpu", ",".join(self.gpu), "--base", self.base]
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The variables by which rocwright finds it."""
+        return {OVERLAY: str(self.catalog)} if self.catalog else {}
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The folders of its catalog."""
+        return (*([self.catalog] if self.catalog else []), DATA)
 
     def lock_path(self, home: Home) -> Path:
         """Where its lock is kept in a home."""
@@ -89,7 +103,7 @@ class Scratch:
         return self.rocwright("build", *stack.words, "--engine", ENGINE)
 
     def plan(self, stack: Stack) -> Plan:
-        return make_plan(self.lock(stack), builtin_catalog())
+        return make_plan(self.lock(stack), load_catalog(*stack.folders))
 
     def lock(self, stack: Stack) -> Lock:
         return read_lock(stack.lock_path(self.home))
@@ -168,7 +182,7 @@ def _ensure(base: Home, stack: Stack) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     log = base.path / "bench" / f"{stack.name}.log"
     words: list[str | Path] = [BIN / "rocwright", "build", *stack.words, "--engine", ENGINE]
-    env = {"ROCWRIGHT_HOME": str(base.path)}
+    env = {"ROCWRIGHT_HOME": str(base.path), **stack.env}
     try:
         took = timed(words, log=log, env=env, cwd=folder)
     except BenchError:

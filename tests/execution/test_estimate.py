@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.making import small_plan
 
-from rocwright.execution.estimate import Expected, Source, expect, machine_pace, whole
+from rocwright.execution.estimate import Expected, Source, expect, longest_first, machine_pace, whole
 from rocwright.execution.history import Took, took
 from rocwright.execution.jobs.learn import Learnt
 from rocwright.execution.jobs.processes import Kind
@@ -145,6 +145,55 @@ def test_where_nothing_is_known_only_steps_are_counted() -> None:
     build = Whole(PLAN, {"c": Expected(work=800)}, 8)
     assert build.describe() == "at least 1 min 40 s left · 4 of 4 steps to go · no history of a, b, d"
     assert Whole(PLAN, {}, 8).describe() == "4 of 4 steps to go · no history of a, b, c"
+
+
+# which comes first
+
+
+def first(*steps: Step, took: dict[str, float], shards: dict[str, tuple[str, ...]] | None = None) -> str:
+    expected = {name: Expected(work=work) for name, work in took.items()}
+    found = longest_first({one.key: one for one in steps}, expected, 4, shards)
+    assert list(found) == [one.key for one in found.values()]
+    return " ".join(one.name for one in found.values())
+
+
+LONG = step("long")
+HEAD, TAIL = step("head"), step("tail", step("head"))
+
+
+def test_the_longest_way_to_the_end_comes_first() -> None:
+    assert first(LONG, HEAD, TAIL, took={"long": 100, "head": 10, "tail": 95}) == "head long tail"
+    assert first(HEAD, TAIL, LONG, took={"long": 106, "head": 10, "tail": 95}) == "long head tail"
+
+
+def test_what_cannot_use_all_jobs_takes_longer() -> None:
+    narrow = step("narrow", cores=1)
+    assert first(LONG, narrow, took={"long": 100, "narrow": 50}) == "narrow long"
+
+
+def test_where_nothing_tells_they_come_as_they_did() -> None:
+    assert first(LONG, HEAD, TAIL, took={}) == "long head tail"
+
+
+def test_shards_come_as_early_as_their_step() -> None:
+    shard, other = step("shard/long/1-of-2"), step("other")
+    took = {"long": 100.0, "other": 50.0}
+    assert (
+        first(other, shard, LONG, took=took, shards={LONG.key: (shard.key,)})
+        == "shard/long/1-of-2 long other"
+    )
+
+
+@given(st.lists(st.tuples(st.lists(st.integers(0, 8), max_size=3), st.integers(0, 3)), max_size=9))
+def test_no_step_comes_before_what_it_needs(wanted: list[tuple[list[int], int]]) -> None:
+    steps: list[Step] = []
+    for at, (needs, _) in enumerate(wanted):
+        steps.append(step(f"s{at}", *(steps[one] for one in {*needs} if one < at)))
+    expected = {f"s{at}": Expected(work=work) for at, (_, work) in enumerate(wanted)}
+    seen: set[str] = set()
+    for key, one in longest_first({one.key: one for one in steps}, expected, 4).items():
+        assert {item.key for item in one.inputs} <= seen
+        seen.add(key)
 
 
 # what it needs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from tests.execution.test_scheduler import Notebook, log, outcomes
 
 import rocwright.execution.scheduler as scheduler
 from rocwheel.errors import FailureClass, InputError, InterruptedByUser, OutOfMemoryError
+from rocwright.execution.estimate import Expected
 from rocwright.execution.executor import Ended, Event, Executor, Lost, Offer, Sampled, Started, Task
 from rocwright.execution.options import Options, Outcome
 from rocwright.execution.progress import PlainProgress
@@ -23,7 +24,12 @@ from rocwright.records.model import StepRun
 
 
 def run(
-    workshop: Workshop, executor: Executor, *steps: Step, jobs: int = 2, under_way: Notes | None = None
+    workshop: Workshop,
+    executor: Executor,
+    *steps: Step,
+    jobs: int = 2,
+    under_way: Notes | None = None,
+    expected: Mapping[str, Expected] | None = None,
 ) -> Outcome:
     plan = Plan(
         steps=(workshop.root, *workshop.trees.values(), *steps), artifacts=tuple(one.name for one in steps)
@@ -34,7 +40,7 @@ def run(
         executor,
         Options(jobs=jobs, engine=workshop.engine),
         workshop.home.runs / "run",
-        {},
+        expected or {},
         PlainProgress(),
         under_way,
     )
@@ -71,6 +77,22 @@ def test_another_executor_runs_the_same_plan_with_nothing_shared_but_the_store(
     # its build folders are its own: those of this home were never made
     assert not workshop.home.work.exists()
     assert (serial.folder / "work").exists()
+
+
+def test_the_longest_way_to_the_end_of_the_build_is_begun_first(
+    workshop: Workshop, serial: SerialExecutor
+) -> None:
+    steps = [workshop.step("touch $OUT/result", name=name) for name in ("short", "middle", "head")]
+    tail = workshop.step("touch $OUT/result", name="tail", inputs={"x": steps[-1]})
+    expected = {"short": 5.0, "middle": 20.0, "head": 10.0, "tail": 30.0}
+    run(workshop, serial, *steps, tail, expected={name: Expected(work=one) for name, one in expected.items()})
+    assert [one.step.name for one in serial.ran] == ["head", "middle", "short", "tail"]
+    assert {one.step.name: one.priority for one in serial.ran} == {
+        "head": 0,
+        "tail": 1,
+        "middle": 2,
+        "short": 3,
+    }
 
 
 class Scripted(SerialExecutor):

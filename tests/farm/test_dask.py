@@ -263,6 +263,19 @@ def test_without_certificates_nothing_listens_beyond_this_machine(farm: Farm) ->
         assert set(listening) == {"127.0.0.1"}
 
 
+def test_no_step_waits_behind_a_long_one_where_another_machine_has_room(farm: Farm) -> None:
+    wide = Resources(cores=64, limit=120)
+    long = farm.workshop.step("sleep 25", "touch $OUT/result", name="long", resources=wide)
+    short = [
+        farm.workshop.step(f"echo {name} > $OUT/result", name=name, resources=wide)
+        for name in ("one", "two", "three")
+    ]
+    parts = {one.name: one for one in (long, *short)}
+    told = farm.build(*parts.values(), farm.workshop.step("touch $OUT/result", name="all", inputs=parts))
+    assert [one.outcome for one in told.steps] == ["built"] * 5
+    assert [one.name for one in told.steps][-2:] == ["long", "all"]
+
+
 def test_who_is_fit_for_a_step_is_told_with_what_the_others_lack(farm: Farm) -> None:
     words = ("farm", "explain", "gfx-smoke", "gfx-smoke", "--scheduler", farm.address)
     told = CliRunner().invoke(cli, [*words, "--json"])

@@ -133,7 +133,7 @@ def test_the_outputs_of_an_equal_step_are_vouched_for_by_name(
     # it is whole, and made by one: channels take it
     assert kept.compiled_by_others() == ()
     reader = Machine(tmp_path / "reader", "reader").behind(bucket, machines["two"].key, machines["one"].key)
-    assert reader.signers(kept) == {""}
+    assert reader.signers(kept) == {machines["one"].key.keyid}
     assert bucket.size(word_name("record", other.key, machines["two"].key.keyid)) is not None
 
 

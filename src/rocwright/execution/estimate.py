@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 from typing import Literal
@@ -84,6 +85,28 @@ def compiles(step: Step) -> bool:
 def most_jobs(step: Step, jobs: int) -> int:
     """How many of `jobs` a step can use."""
     return max(1, min(step.resources.cores, jobs)) if compiles(step) else 1
+
+
+def longest_first(
+    steps: Mapping[str, Step],
+    expected: Mapping[str, Expected],
+    jobs: int,
+    shards: Mapping[str, Sequence[str]] | None = None,
+) -> dict[str, Step]:
+    """Steps by their keys, in the order in which they should begin: first those with the longest way to the
+    end of the build, by what the steps on it are expected to take; where nothing tells, as they came.
+
+    `steps` come in an order in which each follows what it needs, and do so afterwards. The shards of a step,
+    by its key, begin before it.
+    """
+    ways: dict[str, float] = {}
+    after: defaultdict[str, float] = defaultdict(float)
+    for step in reversed([*steps.values()]):
+        took = expected.get(step.name, Expected()).seconds(most_jobs(step, jobs))
+        ways[step.key] = way = after[step.key] + took
+        for key in (*(item.key for item in step.inputs), *(shards or {}).get(step.key, ())):
+            after[key] = max(after[key], way)
+    return {key: steps[key] for key in sorted(steps, key=lambda key: -ways[key])}
 
 
 class Left(Frozen):

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from rocwheel.errors import InputError, RocwrightError, from_dict
 from rocwheel.units import duration
-from rocwright.execution.estimate import Expected
+from rocwright.execution.estimate import Expected, longest_first
 from rocwright.execution.executor import (
     Ended,
     Event,
@@ -121,10 +121,10 @@ class _Scheduler:
         self.shards = shards
         self.part_of = {shard: of for of, all_ in shards.items() for shard in all_}
         self.steps = {one.step.key: one.step for one in decisions if one.state is State.RUN}
-        self.waiting = dict(self.steps)
+        self.waiting = longest_first(self.steps, expected, options.jobs, shards)
         names = {one.step.key: one.step.name for one in decisions}
         self.queued = {key: _queued(step, names) for key, step in self.steps.items()}
-        self.priority = {key: at for at, key in enumerate(self.steps)}
+        self.priority = {key: at for at, key in enumerate(self.waiting)}
         self.done: set[str] = set()
         self.refused: set[str] = set()
         self.store, self.executor, self.options = store, executor, options

@@ -18,7 +18,7 @@ from distributed import KilledWorker, LocalCluster
 
 from rocwheel.errors import NetworkError
 from rocwright.config import config
-from rocwright.execution.estimate import compiles, most_jobs
+from rocwright.execution.estimate import compiles
 from rocwright.execution.executor import Ended, Event, Line, Lost, Offer, Queued, Sampled, Started, Task
 from rocwright.execution.options import Options
 from rocwright.farm.dask import worker as remote
@@ -27,6 +27,7 @@ from rocwright.farm.dask.security import security_of
 from rocwright.farm.handed import Handed, Place, Reply, Told
 from rocwright.farm.mailbox import Mailbox
 from rocwright.farm.needs import fit_for, nobody_has
+from rocwright.farm.placing import Placed, Waiting, others_have
 from rocwright.home import Home
 
 if TYPE_CHECKING:
@@ -62,6 +63,10 @@ class DaskExecutor:
         self._futures: dict[str, Future[str]] = {}
         self._ready: defaultdict[tuple[tuple[str, ...], int], list[Task]] = defaultdict(list)
         """What dask is not told of yet, by the machines that are fit and the cores that it takes."""
+        self._waiting = Waiting()
+        """What compiles, until a machine has room: dask would choose one at once, and for good."""
+        self._has: dict[str, Placed] = {}
+        """What compiles on a machine, or will soon."""
         self._fit: dict[str, tuple[str, ...]] = {}
         """The machines that are fit for what dask has and no machine has begun, by their addresses."""
         self._places: dict[str, Place] = {}
@@ -70,6 +75,7 @@ class DaskExecutor:
         """What waited for machines that were all gone, when it was last looked at."""
         self._given_up: set[str] = set()
         """The keys of what was submitted anew, under another."""
+        self._there: set[str] = set()
         self._looked, self._rescued = -LOOK, -LOOK
         self._open = ExitStack()
 
@@ -132,15 +138,15 @@ class DaskExecutor:
         if not fit:
             yield Ended(task=task, error=nobody_has(task.step, [*places.values()]))
             return
-        # no more than the smallest of them has, or it would never get a place there
-        least = min(places[where].cores for where in fit)
-        cores = most_jobs(task.step, least) if compiles(task.step) else 0
         self._open_tasks[task.id] = task
-        self._ready[tuple(fit), cores].append(task)
+        if compiles(task.step):
+            self._waiting.add(task, places)
+        else:
+            self._ready[tuple(fit), 0].append(task)
 
     def _rescue(self) -> None:
-        """Submit anew what waits for machines that are all gone, once there are others; dask would wait for
-        these machines for ever."""
+        """Submit anew what waits for machines that are all gone, once there are others: dask would wait for
+        these machines for ever. What waits here is given to machines that came, too."""
         if time.monotonic() - self._rescued < LOOK:
             return
         self._rescued = time.monotonic()
@@ -149,23 +155,42 @@ class DaskExecutor:
         except Exception:
             # its tasks are told as gone
             return
-        alone = {
-            one
-            for one, fit in [*self._fit.items()]
-            if there and not there.intersection(fit) and self._futures[one].status == "pending"
-        }
+        if self._waiting and there - self._there:
+            self._looked = -LOOK
+            self._waiting.renew(self._look())
+        self._there = there
+        fit = {one: fit for one, fit in [*self._fit.items()] if self._futures[one].status == "pending"}
+        alone = {one for one, its in fit.items() if not there.intersection(its)}
+        alone |= {one for one, its in self._waiting.fit().items() if not self._places.keys() & {*its}}
+        alone = alone if there else set()
         # what is lost is told as lost; that may arrive later than who is there
         stranded, self._alone = alone & self._alone, alone
         for task_id in stranded:
-            task, future = self._open_tasks[task_id], self._futures.pop(task_id)
+            task, future = self._open_tasks[task_id], self._futures.pop(task_id, None)
+            self._waiting.remove(task)
             self._fit.pop(task_id, None)
-            self._given_up.add(str(future.key))
-            future.cancel()
+            self._has.pop(task_id, None)
+            if future is not None:
+                self._given_up.add(str(future.key))
+                future.cancel()
             self._looked = -LOOK
             self._soon.extend(self._submitted(task))
 
+    def _place(self) -> None:
+        """Give what compiles the machines that have room."""
+        if not self._waiting:
+            return
+        busy = defaultdict[str, int](int)
+        for one in self._has.values():
+            busy[one.where] += one.cores
+        others = others_have(self._places, {one.step.key for one in self._open_tasks.values()})
+        for one in self._waiting.place(self._places, busy, others):
+            self._has[one.task.id] = one
+            self._ready[(one.where,), one.cores].append(one.task)
+
     def _hand_over(self) -> None:
-        """Tell dask of what was submitted: all at once what goes to the same machines, which is quicker."""
+        """Tell dask of what has a place: all at once what goes to the same machines, which is quicker."""
+        self._place()
         ready, self._ready = self._ready, defaultdict(list)
         for (fit, cores), tasks in ready.items():
             tasks.sort(key=lambda one: one.priority)
@@ -190,11 +215,15 @@ class DaskExecutor:
         return Handed.of(task, lowered).model_dump_json()
 
     def cancel(self, task: Task) -> None:
-        for waiting in self._ready.values():
-            if task in waiting:
-                waiting.remove(task)
-                self._soon.append(Ended(task=task))
-                return
+        waited = self._waiting.remove(task)
+        for ready in self._ready.values():
+            if task in ready:
+                ready.remove(task)
+                waited = True
+        if waited:
+            self._has.pop(task.id, None)
+            self._soon.append(Ended(task=task))
+            return
         future = self._futures.get(task.id)
         if future is None:
             return
@@ -260,6 +289,7 @@ class DaskExecutor:
                 self._open_tasks.pop(event.task.id, None)
                 self._futures.pop(event.task.id, None)
                 self._fit.pop(event.task.id, None)
+                self._has.pop(event.task.id, None)
                 if isinstance(event, Ended) and self._was_turned_away(event):
                     # its worker offers nothing any more
                     self._looked = -LOOK
