@@ -306,8 +306,8 @@ class Store(Protocol):
         ...
 
     def signers(self, record: Record) -> frozenset[str]:
-        """The ids of the keys of those who made the same of that step, as far as they are trusted, without what
-        another compiled; "" where it ran on this machine, which signs nothing in this store."""
+        """The ids of the keys of those who made the same of that step, as far as they are trusted, without
+        what another compiled; "" where it ran on this machine, which signs nothing in this store."""
         ...
 
     def lend(self, key: str) -> bool:
