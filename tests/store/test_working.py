@@ -13,6 +13,7 @@ from tests.store.servers import reach, s3
 from tests.store.sharers import Machine
 
 from rocwheel.errors import InputError
+from rocwright.execution.exec_step import execute
 from rocwright.home import Home
 from rocwright.model.steps import FetchAction, Step
 from rocwright.signing.keys import make_key
@@ -113,6 +114,29 @@ def test_what_lies_here_alone_is_lent_where_others_need_it(
     assert two.record(record.key) is not None
     assert two.bring(record.key)
     assert machines["two"].store.has(record.outputs[0].sha256)
+
+
+def test_what_was_made_here_before_a_kill_is_put_when_it_is_asked_for(
+    opens: Opens, machines: dict[str, Machine], tmp_path: Path
+) -> None:
+    """The record lay here, and the process was killed before it lay in the bucket."""
+    made = machines["one"].make()
+    assert opens("two", "one").record(made.key) is None
+    execute(made.key, opens("one"), Home(tmp_path / "home"), print)
+    assert opens("two", "one").record(made.key) is not None
+
+
+def test_what_another_took_back_is_made_again(
+    opens: Opens, machines: dict[str, Machine], bucket: Bucket, tmp_path: Path
+) -> None:
+    made = build(opens("one"), tmp_path)
+    two = opens("two", "one")
+    assert two.record(made.key) is not None
+    assert two.bring(made.key)
+    bucket.remove(word_name("record", made.key, machines["one"].key.keyid))
+    again = opens("two", "one")
+    assert not again.lend(made.key)
+    assert again.record(made.key) is None
 
 
 def test_the_outputs_of_an_equal_step_are_vouched_for_by_name(

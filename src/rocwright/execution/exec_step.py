@@ -43,7 +43,8 @@ def execute(
     step = load_step(store, key)
     with store.lock(key):
         kept = finished(store, key)
-        if kept is not None:
+        # whoever made it may have been killed before others could find it
+        if kept is not None and store.lend(key):
             on_line(f"{step.name}: already in the store")
             return kept
         inputs = resolve_inputs(store, step)

@@ -80,9 +80,14 @@ class WorkingStore(SharingStore):
         return kept
 
     def lend(self, key: str) -> bool:
-        if self._offer(key) is None and (record := self.local.record(key)) is not None:
+        if self._offer(key) is not None or (record := self.local.record(key)) is None:
+            return True
+        if record.origin is None:
             self._push(record)
-        return True
+            return True
+        # who signed it took it from where others look: it is made again
+        self.local.forget(key)
+        return False
 
     def signers(self, record: Record) -> frozenset[str]:
         return frozenset(one or self.keyid for one in super().signers(record))
