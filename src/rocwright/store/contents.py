@@ -15,7 +15,7 @@ from rocwright.store.model import is_key
 from rocwright.store.objects import FOLDER as OBJECTS
 from rocwright.store.push import plain_name, read_mark
 from rocwright.store.shared import FOLDERS
-from rocwright.store.signed import LARGEST
+from rocwright.store.signed import LARGEST, unpacked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ def _held(bucket: Bucket, found: Found) -> Held | str:
     """A record, or the name of what cannot be read as one."""
     try:
         _, _, key, keyid = found.name.split("/")
-        [envelope] = parse_envelopes(bucket.get(found.name, LARGEST) or b"", found.name)
+        [envelope] = parse_envelopes(unpacked(bucket.get(found.name, LARGEST) or b""), found.name)
         said = parse_json(parse_json(envelope.payload, "payload")["content"].encode(), "record")
         outputs = said["outputs"]
         return Held(

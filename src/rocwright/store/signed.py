@@ -7,6 +7,8 @@ for a lock, nor the record of one key for that of another.
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -28,6 +30,12 @@ PAYLOAD_TYPE = "application/vnd.rocwright.store+json"
 SCHEMA = 1
 LARGEST = 4 * 1024 * 1024
 """Bytes of an envelope; a lock with some thousand packages has 1 MiB."""
+
+LARGE = 16 * 1024
+"""Bytes from which on an envelope is packed."""
+
+GZIP = b"\x1f\x8b"
+"""How packed data begins (RFC 1952); an envelope begins with a brace."""
 
 What = Literal["record", "lock", "wanted", "evidence", "object"]
 Time = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
@@ -67,9 +75,25 @@ def now() -> str:
 
 
 def envelope_of(what: What, name: str, content: str, signer: CryptoSigner, signed: str = "") -> bytes:
-    """The signed envelope of a content."""
+    """The signed envelope of a content, packed where it is large: a lock is mostly text."""
     said = Said(what=what, name=name, content=content, signed=signed or now(), rocwright=__version__)
-    return as_line(sign(canonical_json(said.model_dump(mode="json")), signer, PAYLOAD_TYPE))
+    line = as_line(sign(canonical_json(said.model_dump(mode="json")), signer, PAYLOAD_TYPE))
+    return gzip.compress(line, mtime=0) if len(line) > LARGE else line
+
+
+def unpacked(data: bytes) -> bytes:
+    """The bytes of an envelope as it lies in a store, packed or not. Raises RefusedError where they are
+    damaged, or more than an envelope has."""
+    if not data.startswith(GZIP):
+        return data
+    try:
+        reader = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+        found = reader.decompress(data, LARGEST + 1)
+    except zlib.error as error:
+        raise RefusedError(f"it is damaged: {error}") from error
+    if len(found) > LARGEST or not reader.eof or reader.unused_data:
+        raise RefusedError("it is damaged: it is no whole packed envelope")
+    return found
 
 
 def word_of(data: bytes, what: What, name: str, keys: Iterable[SSlibKey]) -> Word:
@@ -78,7 +102,7 @@ def word_of(data: bytes, what: What, name: str, keys: Iterable[SSlibKey]) -> Wor
     Raises RefusedError with the reason.
     """
     try:
-        found = parse_envelopes(data, name)
+        found = parse_envelopes(unpacked(data), name)
     except InputError as error:
         raise RefusedError(f"it is damaged: {error.cause}") from error
     if len(found) != 1:
