@@ -13,7 +13,7 @@ from tests.store.servers import reach, s3
 from tests.store.sharers import Machine
 
 from rocwheel.errors import InputError
-from rocwright.execution.exec_step import execute
+from rocwright.execution.exec_step import execute, finished
 from rocwright.home import Home
 from rocwright.model.steps import FetchAction, Step
 from rocwright.signing.keys import make_key
@@ -137,6 +137,28 @@ def test_what_another_took_back_is_made_again(
     again = opens("two", "one")
     assert not again.lend(made.key)
     assert again.record(made.key) is None
+
+
+@pytest.mark.parametrize("has", [True, False])
+def test_a_file_that_was_cut_short_in_the_bucket_is_put_again_or_made_again(
+    opens: Opens, machines: dict[str, Machine], bucket: Bucket, tmp_path: Path, has: bool
+) -> None:
+    made = build(opens("one"), tmp_path)
+    blob = blob_name(made.outputs[0].sha256)
+    bucket.replace(blob, b"ma")
+    if has:
+        assert opens("one").lend(made.key)
+        assert bucket.get(blob, 99) == b"made"
+        return
+    machines["one"].store.remove_blob(made.outputs[0].sha256)
+    for name, other in (("one", "two"), ("two", "one")):
+        store = opens(name, other)
+        assert store.record(made.key) is not None, "the record says that it is there"
+        assert not store.lend(made.key)
+        assert finished(store, made.key) is None
+    again = build(opens("two", "one"), tmp_path)
+    assert again.outputs == made.outputs
+    assert bucket.get(blob, 99) == b"made"
 
 
 def test_the_outputs_of_an_equal_step_are_vouched_for_by_name(

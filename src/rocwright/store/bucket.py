@@ -212,8 +212,8 @@ class Bucket:
             return False
         return True
 
-    def replace(self, name: str, data: bytes) -> None:
-        """Put an object that is made of others, over what is there."""
+    def replace(self, name: str, data: bytes | Path) -> None:
+        """Put an object over what is there: one made of others, or a file of which that is no copy."""
         import obstore
 
         with self._told(f"write {name}"), self._there():

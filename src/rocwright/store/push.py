@@ -111,7 +111,10 @@ class Pusher:
         for output in outputs:
             if self.bucket.size(blob_name(output.sha256)) == output.size:
                 continue
-            self.bucket.add(blob_name(output.sha256), self.store.verified(output.sha256))
+            path = self.store.verified(output.sha256)
+            # what lies there under the name and has another size is none of it
+            if not self.bucket.add(blob_name(output.sha256), path):
+                self.bucket.replace(blob_name(output.sha256), path)
             done.files += 1
             done.size += output.size
             self.on_bytes(output.size)

@@ -123,6 +123,13 @@ class SharedStore:
         """The bytes of a file from one on, unchecked. Raises KeyError, NetworkError, InputError."""
         return self.bucket.chunks(blob_name(sha256), begin)
 
+    def is_whole(self, record: Record) -> bool:
+        """Whether the files that a record names lie there, each of its size; so too where nobody answers."""
+        try:
+            return all(self.bucket.size(blob_name(one.sha256)) == one.size for one in record.outputs)
+        except RocwrightError:
+            return True
+
     def step(self, key: str) -> bytes | None:
         """The definition of a step; None also for one that does not give its key."""
         data = self._asked(partial(self.bucket.get, step_name(key), LARGEST))

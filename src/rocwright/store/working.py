@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from rocwheel.errors import InputError
 from rocwright.store.bucket import Bucket
 from rocwright.store.local import LocalStore
-from rocwright.store.model import Record, is_key
+from rocwright.store.model import Record, in_store, is_key
 from rocwright.store.objects import SECONDS, DomainObjects
 from rocwright.store.push import Pusher
 from rocwright.store.shared import SharedStore, step_name, word_name
@@ -80,12 +80,21 @@ class WorkingStore(SharingStore):
         return kept
 
     def lend(self, key: str) -> bool:
-        if self._offer(key) is not None or (record := self.local.record(key)) is None:
-            return True
-        if record.origin is None:
+        record = self.local.record(key)
+        if record is not None and record.origin is None and in_store(self.local, record):
+            # also what lies there cut short is put anew
             self._push(record)
             return True
-        # who signed it took it from where others look: it is made again
+        offered = self._offer(key)
+        if offered is not None:
+            shared, there = offered
+            if shared.is_whole(there):
+                return True
+            shared.say(f"{shared.name}: a file of {there.step} {key[:12]} is cut short or gone: made again")
+            self._withdraw(key, there)
+        if record is None and offered is None:
+            return True
+        # what others cannot have any more is made again
         self.local.forget(key)
         return False
 
