@@ -10,6 +10,7 @@ is written over but a signer's own lock, wish and evidence by a newer one, and t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -18,7 +19,7 @@ from pydantic import ValidationError
 
 from rocwheel.errors import NetworkError, RocwrightError
 from rocwright.model.steps import Step
-from rocwright.store.bucket import Bucket
+from rocwright.store.bucket import ASKED_AT_ONCE, Bucket
 from rocwright.store.model import Origin, Record, is_key
 from rocwright.store.seal import DamagedRecordError, UnknownRecordError, unseal
 from rocwright.store.signed import LARGEST, NewerError, RefusedError, What, Word, word_of
@@ -126,7 +127,9 @@ class SharedStore:
     def is_whole(self, record: Record) -> bool:
         """Whether the files that a record names lie there, each of its size; so too where nobody answers."""
         try:
-            return all(self.bucket.size(blob_name(one.sha256)) == one.size for one in record.outputs)
+            with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
+                sizes = pool.map(self.bucket.size, [blob_name(one.sha256) for one in record.outputs])
+                return all(size == one.size for size, one in zip(sizes, record.outputs, strict=True))
         except RocwrightError:
             return True
 

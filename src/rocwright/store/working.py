@@ -80,19 +80,18 @@ class WorkingStore(SharingStore):
         return kept
 
     def lend(self, key: str) -> bool:
-        record = self.local.record(key)
+        offered, record = self._offer(key), self.local.record(key)
+        if offered is not None and offered[0].is_whole(offered[1]):
+            return True
         if record is not None and record.origin is None and in_store(self.local, record):
             # also what lies there cut short is put anew
             self._push(record)
             return True
-        offered = self._offer(key)
         if offered is not None:
             shared, there = offered
-            if shared.is_whole(there):
-                return True
             shared.say(f"{shared.name}: a file of {there.step} {key[:12]} is cut short or gone: made again")
             self._withdraw(key, there)
-        if record is None and offered is None:
+        elif record is None:
             return True
         # what others cannot have any more is made again
         self.local.forget(key)
