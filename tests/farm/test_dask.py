@@ -18,6 +18,7 @@ from pathlib import Path
 import psutil
 import pytest
 from click.testing import CliRunner
+from distributed import Future
 from samples.project import make_sources, open_project, put_roots
 from tests.execution.conftest import Workshop, put_root
 from tests.farm.machines import Running, make_homes, running, until
@@ -27,8 +28,10 @@ from rocwheel.errors import FailureClass, InputError, InterruptedByUser
 from rocwheel.files.atomic import sha256_file
 from rocwright.cli import cli
 from rocwright.config import config_file
+from rocwright.execution.executor import Event, Task
 from rocwright.execution.options import Options, Outcome
 from rocwright.execution.progress import PlainProgress
+from rocwright.farm.dask.executor import DaskExecutor
 from rocwright.farm.executors import run_steps
 from rocwright.flow import build
 from rocwright.home import Home
@@ -189,6 +192,42 @@ def test_a_worker_that_is_asked_to_end_ends_what_it_has_first(farm: Farm) -> Non
     # and what comes now runs on the other
     other = shop.step("echo more > $OUT/result", name="more")
     assert farm.build(other).failures == []
+
+
+def test_a_worker_that_is_asked_twice_ends_at_once_and_what_it_had_runs_on_the_other(farm: Farm) -> None:
+    shop, mark = farm.workshop, "9.131"
+    step = shop.step(f"sleep {mark}", "echo done > $OUT/result")
+    with building(farm, step) as told:
+        until(lambda: bool(busy(farm, mark)))
+        name = busy(farm, mark)
+        farm.workers[name].process.send_signal(signal.SIGTERM)
+        farm.workers[name].wait_for("ending: nothing more is taken")
+        assert farm.workers[name].end() == 0
+    [outcome] = told
+    assert outcome.failures == []
+    record = shop.store.record(step.key)
+    assert record is not None and record.origin is not None and record.origin.by not in ("", name)
+
+
+def test_a_result_that_went_with_its_worker_is_asked_for_again(
+    farm: Farm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop, gone = farm.workshop, list[str]()
+    fetched = DaskExecutor._ended
+
+    def late(self: DaskExecutor, task: Task, future: Future[str]) -> Event:
+        if not gone:
+            record = shop.store.record(task.step.key)
+            assert record is not None and record.origin is not None
+            gone.append(record.origin.by)
+            assert farm.workers[gone[0]].end() == 0
+        return fetched(self, task, future)
+
+    monkeypatch.setattr(DaskExecutor, "_ended", late)
+    with building(farm, shop.step("echo done > $OUT/result")) as told:
+        pass
+    assert gone
+    assert told[0].failures == []
 
 
 def test_what_is_interrupted_is_ended_on_its_worker(farm: Farm) -> None:

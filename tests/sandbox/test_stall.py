@@ -59,13 +59,25 @@ def test_one_that_waits_and_reads_nothing_is_not(tmp_path: Path, sleeper: int) -
 def test_one_that_works_or_starts_others_is_not(
     tmp_path: Path, sleeper: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    worked = [0.0]
+    monkeypatch.setattr(stall, "_worked", lambda _: worked[0])
     watch = Stall(stands(tmp_path, sleeper, faults=0))
     assert not watch.stuck(0)
     stands(tmp_path, os.getpid(), faults=1000)
     assert not watch.stuck(SECONDS)
-    monkeypatch.setattr(stall, "_worked", lambda _: 100.0)
+    worked[0] = 2 * stall.WORK * SECONDS
     stands(tmp_path, os.getpid(), faults=2000)
     assert not watch.stuck(2 * SECONDS)
+    stands(tmp_path, os.getpid(), faults=3000)
+    assert watch.stuck(3 * SECONDS)
+
+
+def test_work_is_what_a_process_did_itself(sleeper: int) -> None:
+    begun, end = stall._worked(os.getpid()), os.times().user + 0.1
+    while os.times().user < end:
+        pass
+    assert stall._worked(os.getpid()) > begun
+    assert stall._worked(sleeper) == 0
 
 
 def test_one_that_is_stuck_is_ended_as_out_of_memory(

@@ -40,6 +40,9 @@ LOOK = 5.0
 FIRST = 20.0
 """Seconds that a build waits for the first worker."""
 
+UNFINISHED = frozenset({"pending", "lost"})
+"""What dask calls the state of a result that it does not have yet, or not any more."""
+
 MOST_EVENTS = 10_000
 
 
@@ -68,7 +71,7 @@ class DaskExecutor:
         self._has: dict[str, Placed] = {}
         """What compiles on a machine, or will soon."""
         self._fit: dict[str, tuple[str, ...]] = {}
-        """The machines that are fit for what dask has and no machine has begun, by their addresses."""
+        """The machines that are fit for what dask has, by their addresses."""
         self._places: dict[str, Place] = {}
         self._cancelled: set[str] = set()
         self._alone: set[str] = set()
@@ -146,7 +149,8 @@ class DaskExecutor:
 
     def _rescue(self) -> None:
         """Submit anew what waits for machines that are all gone, once there are others: dask would wait for
-        these machines for ever. What waits here is given to machines that came, too."""
+        these machines for ever, also for one that had a result and went before it was fetched. What waits here
+        is given to machines that came, too."""
         if time.monotonic() - self._rescued < LOOK:
             return
         self._rescued = time.monotonic()
@@ -159,7 +163,7 @@ class DaskExecutor:
             self._looked = -LOOK
             self._waiting.renew(self._look())
         self._there = there
-        fit = {one: fit for one, fit in [*self._fit.items()] if self._futures[one].status == "pending"}
+        fit = {one: fit for one, fit in [*self._fit.items()] if self._futures[one].status in UNFINISHED}
         alone = {one for one, its in fit.items() if not there.intersection(its)}
         alone |= {one for one, its in self._waiting.fit().items() if not self._places.keys() & {*its}}
         alone = alone if there else set()
@@ -241,8 +245,6 @@ class DaskExecutor:
             return
         match told.kind:
             case "started":
-                # it is told as lost where its machine goes
-                self._fit.pop(task.id, None)
                 self._told.put(Started(task, told.jobs, told.memory))
             case "lines":
                 for line in told.lines:
@@ -251,8 +253,13 @@ class DaskExecutor:
                 self._told.put(Sampled(task, told.memory or 0, told.processes, told.jobs))
 
     def _done(self, task: Task, future: Future[str]) -> None:
-        if str(future.key) not in self._given_up:
-            self._told.put(self._ended(task, future))
+        """One that was given up has another future, also where that happened while its result was fetched."""
+        ended = None if self._is_given_up(future) else self._ended(task, future)
+        if ended is not None and not self._is_given_up(future):
+            self._told.put(ended)
+
+    def _is_given_up(self, future: Future[str]) -> bool:
+        return str(future.key) in self._given_up
 
     def _ended(self, task: Task, future: Future[str]) -> Event:
         try:

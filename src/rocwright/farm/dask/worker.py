@@ -32,6 +32,9 @@ CORES = "cores"
 AGAIN = 5.0
 """Seconds after which a worker whose coordinator is gone looks for it again."""
 
+FETCHED = 10.0
+"""Seconds that a worker which ends waits for its last results to be fetched."""
+
 FEATURES = frozenset({"network"})
 
 _lock = threading.Lock()
@@ -128,6 +131,7 @@ async def _until_gone(
         say(f"no coordinator answers at {address} ({type(error).__name__}): looking again in {AGAIN:.0f} s")
         return
     say(f"{name} is a worker of {address}")
+    loop = asyncio.get_running_loop()
     gone = asyncio.create_task(worker.finished())
     ending = asyncio.create_task(stop.wait())
     await asyncio.wait([gone, ending], return_when=asyncio.FIRST_COMPLETED)
@@ -137,6 +141,10 @@ async def _until_gone(
         return
     say("ending: nothing more is taken, what runs goes on (ask again to end it now)")
     while not host().idle and not now.is_set():
+        await asyncio.sleep(0.1)
+    # a result that was not fetched goes with this process, and its step is asked for again
+    end = loop.time() + FETCHED
+    while worker.state.tasks and not now.is_set() and loop.time() < end:
         await asyncio.sleep(0.1)
     await worker.close(timeout=5, executor_wait=False, reason="asked to end")
     gone.cancel()
