@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
 from pydantic import ConfigDict, Field, SecretStr, field_validator, model_validator
 
@@ -100,14 +100,25 @@ class Cycles(Frozen):
         return self.overdue or 2 * (self.every or every)
 
 
+class FarmCluster(Frozen):
+    """`[farm.cluster]`: a class of clusters that dask knows (`dask_jobqueue:SLURMCluster`), how many workers
+    a build asks it for, the seconds that it waits for the first, and what the class is made with."""
+
+    make: str = Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")
+    workers: int = Field(default=1, ge=1, le=10_000)
+    wait: float = Field(default=600, gt=0)
+    options: dict[str, Any] = {}
+
+
 class Farm(Frozen):
     """`[farm]`: the address of the coordinator (`tls://host:8786`; nothing: each build has its own, on this
-    machine), the folder of the certificates that its machines share, and whether steps here share single
-    compiled objects with the machines that build in the same store."""
+    machine or in a `cluster`), the folder of the certificates that its machines share, and whether steps here
+    share single compiled objects with the machines that build in the same store."""
 
     scheduler: str = Field(default="", pattern=r"^((tcp|tls)://\S+)?$")
     certificates: str = ""
     compiler_cache: bool = False
+    cluster: FarmCluster | None = None
 
 
 class Slurm(Frozen):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 import uuid
 from collections import defaultdict, deque
@@ -14,7 +13,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from distributed import KilledWorker, LocalCluster
+from distributed import KilledWorker
 
 from rocwheel.errors import NetworkError
 from rocwright.config import config
@@ -23,6 +22,7 @@ from rocwright.execution.executor import Ended, Event, Line, Lost, Offer, Queued
 from rocwright.execution.options import Options
 from rocwright.farm.dask import worker as remote
 from rocwright.farm.dask.client import connect
+from rocwright.farm.dask.cluster import cluster_of, local_cluster
 from rocwright.farm.dask.security import security_of
 from rocwright.farm.handed import Handed, Place, Reply, Told
 from rocwright.farm.mailbox import Mailbox
@@ -57,6 +57,8 @@ class DaskExecutor:
         self._options, self._say = options, say
         self._settings = config().farm
         self._security = security_of(self._settings)
+        # workers of other clusters tell dask of no cores: there, what is decided here has to do
+        self._counts_cores = bool(self._settings.scheduler) or self._settings.cluster is None
         self._topic = f"rocwright-{uuid.uuid4().hex}"
         self._soon: deque[Event] = deque()
         """Told by the one who takes, who cannot wait for that."""
@@ -84,26 +86,19 @@ class DaskExecutor:
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            address, security = self._settings.scheduler, self._security
-            if not address:
+            address, security, wait = self._settings.scheduler, self._security, FIRST
+            if not address and self._settings.cluster is not None:
+                address = stack.enter_context(cluster_of(self._settings.cluster, security)).scheduler_address
+                wait = self._settings.cluster.wait
+            elif not address:
                 # one for this build alone listens on this machine alone
                 security = None
-                cluster = stack.enter_context(
-                    LocalCluster(
-                        n_workers=1,
-                        threads_per_worker=remote.THREADS,
-                        resources={remote.CORES: os.cpu_count() or 1},
-                        memory_limit=0,
-                        dashboard_address=None,
-                        silence_logs=50,
-                    )
-                )
-                address = cluster.scheduler_address
+                address = stack.enter_context(local_cluster()).scheduler_address
             self._client = connect(address, security, FIRST)
             stack.callback(self._client.close, timeout=5)
             self._client.subscribe_topic(self._topic, self._hear)
             with contextlib.suppress(TimeoutError):
-                self._client.wait_for_workers(1, timeout=FIRST)
+                self._client.wait_for_workers(1, timeout=wait)
             self._open = stack.pop_all()
         return self
 
@@ -149,8 +144,8 @@ class DaskExecutor:
 
     def _rescue(self) -> None:
         """Submit anew what waits for machines that are all gone, once there are others: dask would wait for
-        these machines for ever, also for one that had a result and went before it was fetched. What waits here
-        is given to machines that came, too."""
+        these machines for ever, also for one that went before its result was fetched. What waits here is
+        given to machines that came, too."""
         if time.monotonic() - self._rescued < LOOK:
             return
         self._rescued = time.monotonic()
@@ -205,7 +200,7 @@ class DaskExecutor:
                 # dask takes those of one priority in the order of their keys
                 key=[f"{number:06d}-{one.id[:12]}-{uuid.uuid4().hex}" for number, one in enumerate(tasks)],
                 workers=[*fit],
-                resources={remote.CORES: cores} if cores else None,
+                resources={remote.CORES: cores} if cores and self._counts_cores else None,
                 priority=-tasks[0].priority,
                 retries=0,
                 pure=False,
