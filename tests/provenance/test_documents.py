@@ -15,8 +15,9 @@ from rocwheel.wheels.canonicalize import normalise
 from rocwheel_samples.wheel_making import NAME, small_wheel
 from rocwright.home import Home
 from rocwright.provenance.compare import Compared, compare
-from rocwright.provenance.documents import parse_document, read_document
+from rocwright.provenance.documents import parse_document
 from rocwright.provenance.embed import sboms_in, with_sbom
+from rocwright.provenance.sbom_of import read_document
 from tests.conftest import Command
 from tests.provenance.test_check import json_values
 from tests.provenance.workplace import BETA, make_workplace

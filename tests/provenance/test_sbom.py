@@ -18,8 +18,9 @@ from rocwright.model.edits import Edit
 from rocwright.model.steps import ArchiveOrigin
 from rocwright.plan.make import make_plan
 from rocwright.provenance.bundled import Bundled, Contents
+from rocwright.provenance.cyclonedx import licenses
 from rocwright.provenance.materials import made_from, whole
-from rocwright.provenance.sbom import Subject, _licenses, sbom
+from rocwright.provenance.sbom import Subject, sbom
 from rocwright.resolve.model import Lock
 from rocwright.store.model import Output
 from tests.provenance.official import faults
@@ -103,10 +104,10 @@ def test_what_lies_beside_artifacts_is_what_the_library_writes(home: Home, tmp_p
 @pytest.mark.parametrize("text", ["MIT+", "mit", "LicenseRef-own", "MIT OR", "no licence", "(MIT)", ""])
 def test_what_is_on_no_list_of_licences_is_not_said_to_be(text: str) -> None:
     assert not is_supported_id(text)
-    assert all("id" not in one.get("license", {}) for one in _licenses(text))
+    assert all("id" not in one.get("license", {}) for one in licenses(text))
 
 
 def test_the_identifiers_of_licences_are_those_of_the_schema() -> None:
     for known in _spdx.LICENSES.values():
         assert is_supported_id(known["id"])
-        assert _licenses(known["id"]) == [{"license": {"id": known["id"]}}]
+        assert licenses(known["id"]) == [{"license": {"id": known["id"]}}]

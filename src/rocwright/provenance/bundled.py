@@ -53,11 +53,12 @@ def contents(path: Path) -> Contents:
         if member.path.count("/") == 1 and member.path.endswith(f"{DIST_INFO}/METADATA"):
             metadata = Headers(member.open().read_at(0, member.size))
         elif member.head.startswith(MAGIC):
-            found.append(_bundled(member, code.get(member.path, ())))
+            found.append(bundled(member, code.get(member.path, ())))
     return Contents(bundled=tuple(sorted(found, key=lambda one: one.path)), metadata=metadata)
 
 
-def _bundled(member: Member, gpus: tuple[str, ...]) -> Bundled:
+def bundled(member: Member, gpus: tuple[str, ...] = ()) -> Bundled:
+    """A file with its hash and what its header says; `gpus` are the targets that it holds code for."""
     source = member.open()
     try:
         links = linkage(source)

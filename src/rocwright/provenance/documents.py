@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from rocwheel.errors import InputError
-from rocwright.signing.safe_json import LARGEST_SBOM, parse_json, read_bounded, too_large
+from rocwright.signing.safe_json import LARGEST_SBOM, parse_json, too_large
 
 MOST_COMPONENTS = 200_000
-BESIDE = ".cdx.json"
 UNKNOWN = "unknown"
 
 
@@ -42,34 +40,6 @@ class Document:
     properties: Mapping[str, str]
     edits: tuple[tuple[str, str], ...]
     parts: tuple[Part, ...]
-
-
-def read_document(path: Path) -> Document:
-    """The SBOM in a file: the file itself, inside a wheel, or beside an artifact.
-
-    Raises InputError where there is none, or it cannot be one.
-    """
-    where, data = read_bytes(path)
-    return parse_document(data, where)
-
-
-def read_bytes(path: Path) -> tuple[str, bytes]:
-    """The bytes of the SBOM of a file, and where they lie."""
-    if path.name.endswith(".json"):
-        return str(path), read_bounded(path, LARGEST_SBOM, "SBOM")
-    if path.suffix == ".whl":
-        from rocwright.provenance.embed import sboms_in
-
-        for inside, data in sboms_in(path).items():
-            return f"{path}: {inside}", data
-    beside = path.with_name(path.name + BESIDE)
-    if beside.is_file():
-        return str(beside), read_bounded(beside, LARGEST_SBOM, "SBOM")
-    raise InputError(
-        f"{path} has no SBOM" if path.exists() else f"there is no {path}",
-        cause=f"there is none inside, and no {beside.name} next to it",
-        next_step="rocwright build writes one next to each artifact and into each wheel",
-    )
 
 
 def parse_document(data: bytes, where: str) -> Document:

@@ -87,6 +87,23 @@ class Toolchain(Frozen):
         return any(re.fullmatch(one, package) for one in self.packages)
 
 
+class Classifiers(Frozen):
+    """Classifiers that name one licence: each without its "License :: ", and the SPDX identifier."""
+
+    names: tuple[tuple[Known, Known], ...]
+    source: Known
+
+
+class ProjectLibraries(Frozen):
+    """Libraries (patterns of file names up to `.so`) of a project that is called otherwise; `also` are names
+    that SBOMs have for the project."""
+
+    project: Known
+    libraries: tuple[Known, ...] = Field(min_length=1)
+    also: tuple[Known, ...] = ()
+    source: Known
+
+
 class PackageNamesFile(Frozen):
     """package_names.toml."""
 
@@ -94,6 +111,8 @@ class PackageNamesFile(Frozen):
     distribution: tuple[Distribution, ...] = ()
     forge: tuple[Forge, ...] = ()
     toolchain: Toolchain | None = None
+    classifiers: Classifiers | None = None
+    library: tuple[ProjectLibraries, ...] = ()
 
 
 class Facts(Frozen):
@@ -103,6 +122,14 @@ class Facts(Frozen):
     distributions: tuple[Distribution, ...]
     forges: dict[str, str]
     toolchains: tuple[Toolchain, ...]
+    licences: dict[str, str]
+    libraries: tuple[ProjectLibraries, ...]
+
+    def project_of(self, library: str) -> ProjectLibraries | None:
+        """The project that a library is of, by its name up to `.so`, where the table has it."""
+        return next(
+            (one for one in self.libraries if any(fnmatchcase(library, name) for name in one.libraries)), None
+        )
 
     def distribution(self, base: str, release: str) -> tuple[str, str]:
         """Vendor and name of the distribution that a base's packages are of; its own where none is told."""
@@ -114,6 +141,12 @@ class Facts(Frozen):
     def compiles(self, package: str) -> bool:
         """Whether a package is part of a toolchain."""
         return any(one.has(package) for one in self.toolchains)
+
+    def licence_of(self, classifier: str) -> str:
+        """The SPDX identifier that a classifier of Python packages means; where it is not exact, its last
+        words."""
+        name = classifier.removeprefix("License :: ")
+        return self.licences.get(name, name.rpartition(" :: ")[2])
 
 
 @cache
@@ -128,4 +161,11 @@ def the_facts() -> Facts:
         distributions=tuple(one for table in reversed(tables) for one in table.distribution),
         forges={one.host: one.type for table in tables for one in table.forge},
         toolchains=tuple(table.toolchain for table in tables if table.toolchain),
+        licences={
+            name: licence
+            for table in tables
+            if table.classifiers
+            for name, licence in table.classifiers.names
+        },
+        libraries=tuple(one for table in reversed(tables) for one in table.library),
     )

@@ -1,31 +1,34 @@
 """A software bill of materials of an artifact, as CycloneDX 1.6 JSON: the same lock, the same bytes.
 
 Source: https://cyclonedx.org/docs/1.6/json/. Scopes say what stays: `required` is in the artifact or needed
-to run it, `excluded` was needed to build it alone. The document is written as plain JSON objects, in the
-order that cyclonedx-python-lib gives them: with all the packages of a root that library takes longer than the
-rest of a build that does little. Tests have it read and write each document again.
+to run it, `excluded` was needed to build it alone.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Any, Literal
-from uuid import NAMESPACE_OID, UUID, uuid5
+from typing import Literal
 
 from packageurl import PackageURL
-from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 
-from rocwheel.files.atomic import sha256_bytes
-from rocwheel.model import canonical_json
-from rocwright import __version__
 from rocwright.catalog.load import Catalog
 from rocwright.model.edits import Edit
-from rocwright.model.step_environment import EPOCH
 from rocwright.model.steps import ImageAction, ImageOrigin
 from rocwright.provenance.bundled import Bundled, Contents
+from rocwright.provenance.cyclonedx import (
+    Object,
+    address,
+    component,
+    document,
+    in_order,
+    licenses,
+    object_of,
+    properties,
+    reference,
+    references,
+)
 from rocwright.provenance.facts import the_facts
 from rocwright.provenance.materials import BuildProvenance, Material, Role
 from rocwright.provenance.purl import addresses, commit_of, purl_of, wheel_purl
@@ -33,17 +36,10 @@ from rocwright.provenance.requires import Want, wants
 from rocwright.resolve.model import Lock, LockedComponent
 from rocwright.store.model import Output
 
-Object = dict[str, Any]
-"""An object of the document; what is None or an empty list in it is left out when it is made."""
-
 SUFFIX = ".cdx.json"
 """What the name of an SBOM ends with, beside the artifact that it is of."""
 
-_NOT_YET = UUID(int=0).urn
 _STAYS: frozenset[Role] = frozenset({"source", "download", "packages to run", "rocm"})
-_OR_LATER = {f"{one}+" for one in ("GPL-1.0", "GPL-2.0", "GPL-3.0", "LGPL-2.0", "LGPL-2.1", "LGPL-3.0")}
-# what an address may not hold, by what stands for it (RFC 3986, percent-encoding)
-_ESCAPED = str.maketrans({one: f"%{ord(one):02X}" for one in " \"'[]<>{}"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,82 +65,10 @@ def sbom(made: BuildProvenance, lock: Lock, catalog: Catalog, subject: Subject) 
     wanted = [_requirement(one) for one in found]
     if subject.output is None:
         sources += [_open(one, catalog) for one in lock.components if not one.files]
-    depends = {_ref(top): [*sources, *bundled, *wanted]}
+    depends = {reference(top): [*sources, *bundled, *wanted]}
     for requirement, want in zip(wanted, found, strict=True):
-        depends[_ref(requirement)] = [parts[one.pin.sha256] for one in want.answers]
-    components = _in_order([*sources, *others, *bundled, *wanted])
-    return _written(
-        {
-            "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
-            "bomFormat": "CycloneDX",
-            "specVersion": "1.6",
-            "serialNumber": _NOT_YET,
-            "version": 1,
-            "metadata": {
-                "timestamp": datetime.fromtimestamp(EPOCH, UTC).isoformat(),
-                "tools": {
-                    "components": [{"name": "rocwright", "version": __version__, "type": "application"}]
-                },
-                "component": top,
-                "properties": _properties(_of_the_lock(lock)),
-            },
-            "components": components,
-            "dependencies": [
-                _object(ref=ref, dependsOn=sorted({_ref(one) for one in depends.get(ref, ())}))
-                for ref in sorted(map(_ref, [top, *components]))
-            ],
-        }
-    )
-
-
-def _written(data: Object) -> bytes:
-    """The JSON, with a serial number that follows from the rest of it."""
-    data = {name: value for name, value in data.items() if value != []}
-    data["serialNumber"] = uuid5(NAMESPACE_OID, sha256_bytes(canonical_json(data))).urn
-    return (json.dumps(data, indent=1, sort_keys=True, ensure_ascii=True) + "\n").encode()
-
-
-def _object(**values: object) -> Object:
-    """An object of what there is."""
-    return {name: value for name, value in values.items() if value is not None and value != []}
-
-
-def _component(
-    kind: Literal["application", "container", "file", "framework", "library"],
-    ref: str,
-    name: str,
-    version: str | None = None,
-    *,
-    purl: PackageURL | None = None,
-    sha256: str = "",
-    **more: object,
-) -> Object:
-    """A component; `ref` is what it is called in this document."""
-    return {
-        "bom-ref": ref,
-        **_object(
-            type=kind,
-            name=name,
-            version=version,
-            purl=None if purl is None else purl.to_string(),
-            hashes=[{"alg": "SHA-256", "content": sha256}] if sha256 else None,
-            **more,
-        ),
-    }
-
-
-def _ref(one: Object) -> str:
-    return str(one["bom-ref"])
-
-
-def _in_order(components: Iterable[Object]) -> list[Object]:
-    """Components by type, name, version and reference, each reference once; those without a version last."""
-
-    def place(one: Object) -> tuple[str, str, bool, str, str]:
-        version = one.get("version")
-        return one["type"], one["name"], version is None, version or "", _ref(one)
-
-    return sorted({_ref(one): one for one in components}.values(), key=place)
+        depends[reference(requirement)] = [parts[one.pin.sha256] for one in want.answers]
+    return document(top, [*sources, *others, *bundled, *wanted], depends, _of_the_lock(lock))
 
 
 def _of_the_lock(lock: Lock) -> Iterator[tuple[str, str]]:
@@ -163,7 +87,7 @@ def _top(made: BuildProvenance, lock: Lock, catalog: Catalog, subject: Subject) 
     """The artifact itself, with its pedigree."""
     output = subject.output
     if output is None:
-        return _component("framework", "stack", lock.request.stack, lock.created[:10])
+        return component("framework", "stack", lock.request.stack, lock.created[:10])
     locked = next(one for one in lock.components if one.name == made.component)
     known = catalog.component(locked.name)
     metadata = subject.contents.metadata
@@ -176,17 +100,17 @@ def _top(made: BuildProvenance, lock: Lock, catalog: Catalog, subject: Subject) 
         kind: Literal["container", "library", "application"] = "container"
     else:
         kind = "application" if metadata is None else "library"
-    return _component(
+    return component(
         kind,
         "artifact",
         name,
         version,
         purl=purl,
         description=known.summary,
-        licenses=_licenses(known.license),
-        externalReferences=_references("website", [known.homepage]),
+        licenses=licenses(known.license),
+        externalReferences=references("website", [known.homepage]),
         pedigree=_pedigree(made, locked, catalog),
-        properties=_properties(
+        properties=properties(
             (
                 ("component", locked.name),
                 ("step", made.step.key),
@@ -202,15 +126,13 @@ def _pedigree(made: BuildProvenance, locked: LockedComponent, catalog: Catalog) 
     """Where it comes from: the upstream release, its commit, and what was changed in it."""
     mine = [one for one in made.materials if one.component is locked and one.role == "source"]
     commits = {commit for one in mine if (commit := commit_of(one.pin))}
-    url = next((_address(place) for one in mine for place in addresses(one.pin)), None)
+    url = next((address(place) for one in mine for place in addresses(one.pin)), None)
     told = [f"source: {locked.place}", *(f"passed over: {why}" for why in locked.passed_over)]
     edits = [_patch(number, one) for number, one in enumerate(made.edits.get(locked.name, ()), 1)]
     series = [_series_patch(number, one) for number, one in enumerate(made.series.get(locked.name, ()), 1)]
-    return _object(
-        ancestors=_in_order(
-            _source(one, catalog) | {"bom-ref": f"upstream:{one.pin.sha256}"} for one in mine
-        ),
-        commits=[_object(uid=one, url=url) for one in sorted(commits)],
+    return object_of(
+        ancestors=in_order(_source(one, catalog) | {"bom-ref": f"upstream:{one.pin.sha256}"} for one in mine),
+        commits=[object_of(uid=one, url=url) for one in sorted(commits)],
         patches=[*sorted(edits, key=_place), *sorted(series, key=_place)],
         notes="; ".join(told),
     )
@@ -222,12 +144,12 @@ def _patch(number: int, edit: Edit) -> Object:
     else:
         content = json.dumps(edit.material(), indent=1, sort_keys=True)
         text = {"contentType": "application/json", "content": content}
-    reason = _object(
+    reason = object_of(
         type="defect",
         id=f"edit {number}",
         name=edit.subject,
         description=edit.why,
-        references=[_address(edit.upstream)] if edit.upstream.startswith("https://") else None,
+        references=[address(edit.upstream)] if edit.upstream.startswith("https://") else None,
     )
     return {"type": "unofficial", "diff": {"text": text}, "resolves": [reason]}
 
@@ -250,29 +172,29 @@ def _source(one: Material, catalog: Catalog) -> Object:
     known = catalog.components.get(one.name)
     found = _material(one)
     if known is not None:
-        found |= _object(licenses=_licenses(known.license), description=known.summary)
+        found |= object_of(licenses=licenses(known.license), description=known.summary)
     return found
 
 
 def _open(one: LockedComponent, catalog: Catalog) -> Object:
     """The source of a component whose hash the lock leaves open."""
     known = catalog.component(one.name)
-    return _component(
+    return component(
         "library",
         f"open:{one.name}",
         one.name,
         one.version,
         scope="required",
         description=known.summary,
-        licenses=_licenses(known.license),
-        properties=_properties((("role", "source"), ("place", one.place), ("open", one.pending))),
+        licenses=licenses(known.license),
+        properties=properties((("role", "source"), ("place", one.place), ("open", one.pending))),
     )
 
 
 def _material(one: Material) -> Object:
     compiler = one.role == "packages to build" and the_facts().compiles(one.name)
     role = "toolchain" if compiler else one.role
-    return _component(
+    return component(
         "container" if isinstance(one.pin.origin, ImageOrigin) else "library",
         f"{one.role.partition(' ')[0]}:{one.pin.sha256}",
         one.name,
@@ -280,8 +202,8 @@ def _material(one: Material) -> Object:
         scope="required" if one.role in _STAYS else "excluded",
         purl=purl_of(one),
         sha256=one.pin.sha256,
-        externalReferences=_references("vcs" if commit_of(one.pin) else "distribution", addresses(one.pin)),
-        properties=_properties((("role", role), ("file", one.pin.filename))),
+        externalReferences=references("vcs" if commit_of(one.pin) else "distribution", addresses(one.pin)),
+        properties=properties((("role", role), ("file", one.pin.filename))),
     )
 
 
@@ -290,57 +212,25 @@ def _bundled(one: Bundled) -> Object:
     more += [("soname", one.soname)] if one.soname else []
     more += [("needs", ", ".join(one.needed))] if one.needed else []
     more += [("gpu-code", ", ".join(one.gpus))] if one.gpus else []
-    return _component(
+    return component(
         "file",
         f"bundled:{one.path}",
         one.path,
         scope="required",
         sha256=one.sha256,
-        properties=_properties(more),
+        properties=properties(more),
     )
 
 
 def _requirement(one: Want) -> Object:
     """What a wheel wants beside it."""
     purl = wheel_purl(one.name, one.version)
-    return _component(
+    return component(
         "library",
         f"requirement:{one.text}",
         one.name,
         purl.version,
         scope="required" if one.always else "optional",
         purl=purl,
-        properties=_properties((("role", "requirement"), ("requires", one.text))),
+        properties=properties((("role", "requirement"), ("requires", one.text))),
     )
-
-
-def _licenses(text: str) -> list[Object]:
-    if not text:
-        return []
-    if _is_spdx(text):
-        return [{"license": {"id": text}}]
-    if any(f" {word} " in text for word in ("AND", "OR", "WITH")):
-        return [{"expression": text}]
-    return [{"license": {"name": text}}]
-
-
-def _is_spdx(text: str) -> bool:
-    """Whether it is the identifier of one licence of the SPDX list, as that spells it."""
-    try:
-        same = canonicalize_license_expression(text) == text
-    except InvalidLicenseExpression:
-        return False
-    plain = not set(text) & set(" ()+") and not text.startswith("LicenseRef-")
-    return same and (plain or text in _OR_LATER)
-
-
-def _address(url: str) -> str:
-    return url.translate(_ESCAPED)
-
-
-def _references(kind: str, urls: Sequence[str]) -> list[Object]:
-    return [{"type": kind, "url": url} for url in sorted({_address(url) for url in urls if url})]
-
-
-def _properties(found: Iterable[tuple[str, str]]) -> list[Object]:
-    return [{"name": f"rocwright:{name}", "value": value} for name, value in sorted(set(found))]

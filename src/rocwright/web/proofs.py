@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rocwheel.errors import RocwrightError
-from rocwright.provenance import documents
+from rocwright.provenance import sbom_of
 from rocwright.provenance.check import Attestation, Verified, read_statement, told, verify
 from rocwright.provenance.documents import Document
 from rocwright.records.model import Artifact
@@ -41,7 +41,7 @@ class Laid:
 
     @property
     def bill(self) -> Path:
-        return self.file.with_name(self.file.name + documents.BESIDE)
+        return self.file.with_name(self.file.name + sbom_of.BESIDE)
 
 
 def laid_out(folder: Path, made: Artifact) -> Laid | None:
@@ -97,6 +97,6 @@ def _is_of(said: dict[str, Any], sha256: str) -> bool:
 
 def _sbom(file: Path) -> Document | None:
     try:
-        return documents.read_document(file)
+        return sbom_of.read_document(file)
     except RocwrightError:
         return None

@@ -32,7 +32,7 @@ def command(before: Path, after: Path, every: bool, as_json: bool) -> None:
 
     from rocwheel.cli.tell import print_json
     from rocwright.provenance.compare import compare
-    from rocwright.provenance.documents import read_document
+    from rocwright.provenance.sbom_of import read_document
 
     found = compare(read_document(before), read_document(after))
     if as_json:

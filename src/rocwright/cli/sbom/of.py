@@ -21,12 +21,13 @@ from rocwright.cli.common import Asked, project_options, the_project
 )
 @click.option("--all", "every", is_flag=True, help="Also list packages that were only needed to build it.")
 def command(asked: Asked, form: str, every: bool) -> None:
-    """What is in a file (a wheel, an artifact with its SBOM next to it, any CycloneDX JSON), or in a stack.
+    """What is in a file (any wheel, an artifact with its SBOM next to it, any CycloneDX JSON), or in a stack.
 
     For a stack, built or not, the lock is shown: sources, edits, packages. Without a name, the lock of the
     project in this folder.
     """
-    from rocwright.provenance.documents import parse_document, read_bytes
+    from rocwright.provenance.documents import parse_document
+    from rocwright.provenance.sbom_of import read_bytes
 
     named = Path(asked.stack) if asked.stack else None
     if named is not None and (named.is_file() or named.suffix or "/" in str(named)):

@@ -54,7 +54,7 @@ def compared(before: Path, after: Path, every: bool) -> tuple[dict[str, Any], Se
         return {}, ()
     from rocwright.cli.sbom.diff import lines
     from rocwright.provenance.compare import compare
-    from rocwright.provenance.documents import read_document
+    from rocwright.provenance.sbom_of import read_document
 
     try:
         found = compare(read_document(before), read_document(after))

@@ -1,0 +1,166 @@
+"""A wheel that somebody else built, read in bounded memory: nothing of it is run or unpacked to the disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from rocwheel.errors import CheckError, RocwrightError
+from rocwheel.wheels.elf import MAGIC
+from rocwheel.wheels.inspection import Inspection, Library, inspect
+from rocwheel.wheels.members import Member, members
+from rocwheel.wheels.metadata import Headers, dist_info_folder, name_problems, parse_name
+from rocwright.provenance.bundled import Bundled, bundled
+from rocwright.provenance.declared import Declared, declared
+from rocwright.provenance.documents import Part, parse_document
+from rocwright.provenance.origins import (
+    Origin,
+    Paragraph,
+    compiler_of,
+    is_vendored,
+    origin,
+    package_note,
+    paragraphs,
+)
+from rocwright.signing.safe_json import LARGEST_SBOM, too_large
+
+_LARGEST_METADATA = 8 * 1024 * 1024
+_LARGEST_LICENCE = 4 * 1024 * 1024
+_MOST_TEXTS = 500
+"""Licence files and SBOMs that are read in one wheel, of each kind."""
+
+_OTHER_BINARIES = (b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
+"""How libraries and programs of Windows and macOS begin (PE/COFF; Mach-O, one machine and several)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Native:
+    """A library or program in a wheel; `vendored`: it lies where libraries from elsewhere are put. `code` is
+    what it holds for GPUs."""
+
+    file: Bundled
+    vendored: bool
+    origin: Origin | None = None
+    compiler: str = ""
+    code: Library | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stranger:
+    """What is in a wheel: METADATA, licences, libraries and programs, GPU code, SBOMs that others put in.
+
+    `wrong` are contradictions and what could not be read, in words.
+    """
+
+    name: str
+    version: str
+    metadata: Headers
+    licences: Declared
+    natives: tuple[Native, ...]
+    code: Inspection
+    sboms: tuple[str, ...]
+    wrong: tuple[str, ...]
+
+
+def read_stranger(path: Path) -> Stranger:
+    """Read a wheel. Raises InputError for what is no wheel, CheckError where it is damaged or deceives."""
+    name = parse_name(path.name)
+    wrong: list[str] = []
+    found = {member.path: member for member in members(path)}
+    folder = dist_info_folder(found)
+    metadata = Headers(_text(found, f"{folder}/METADATA", _LARGEST_METADATA))
+    wheel = Headers(_text(found, f"{folder}/WHEEL", _LARGEST_METADATA))
+    wrong += name_problems(name, folder, wheel, metadata)
+    licences = declared(metadata, folder, found.keys())
+    wrong += [
+        f"METADATA names the licence file {one}, which the wheel does not have" for one in licences.missing
+    ]
+    parts = _parts(found, f"{folder}/sboms/", wrong)
+    told = _told(found, licences.files, wrong)
+    code = _code(path, wrong)
+    holding = {one.path: one for one in code.libraries}
+    natives = [
+        _native(member, holding.get(member.path), parts, told)
+        for member in found.values()
+        if member.path in holding or _is_native(member)
+    ]
+    return Stranger(
+        name=metadata.get("Name") or name.name,
+        version=metadata.get("Version") or name.version,
+        metadata=metadata,
+        licences=licences,
+        natives=tuple(sorted(natives, key=lambda one: one.file.path)),
+        code=code,
+        sboms=tuple(parts),
+        wrong=tuple(wrong),
+    )
+
+
+def _text(found: Mapping[str, Member], path: str, most: int) -> bytes:
+    member = found.get(path)
+    if member is None:
+        raise CheckError(
+            f"the wheel has no {path}",
+            cause="it is damaged, or was not made by a build tool",
+            next_step="get a fresh copy of the wheel",
+            subject=path,
+        )
+    if member.size > most:
+        raise too_large(path, "file of this kind", most)
+    return member.open().read_at(0, member.size)
+
+
+def _code(path: Path, wrong: list[str]) -> Inspection:
+    try:
+        return inspect(path)
+    except CheckError as error:
+        wrong.append(f"GPU code cannot be read: {error.message}")
+        return Inspection(path=str(path), libraries=())
+
+
+def _parts(found: Mapping[str, Member], folder: str, wrong: list[str]) -> dict[str, tuple[Part, ...]]:
+    """The components of each SBOM that lies in the wheel, by its path."""
+    rows: dict[str, tuple[Part, ...]] = {}
+    for path in sorted(one for one in found if one.startswith(folder))[:_MOST_TEXTS]:
+        try:
+            document = parse_document(_text(found, path, LARGEST_SBOM), path)
+        except RocwrightError as error:
+            wrong.append(f"{error.message}: {error.cause}")
+            continue
+        rows[path] = document.parts
+    return rows
+
+
+def _told(found: Mapping[str, Member], files: tuple[str, ...], wrong: list[str]) -> tuple[Paragraph, ...]:
+    """What licence files say of files that were brought along."""
+    rows: list[Paragraph] = []
+    for path in files[:_MOST_TEXTS]:
+        try:
+            text = _text(found, path, _LARGEST_LICENCE).decode(errors="replace")
+        except RocwrightError as error:
+            wrong.append(error.message)
+            continue
+        rows += paragraphs(text, PurePosixPath(path).name)
+    return tuple(rows)
+
+
+def _is_native(member: Member) -> bool:
+    return member.head.startswith((MAGIC, *_OTHER_BINARIES)) and not member.path.endswith((".class", ".txt"))
+
+
+def _native(
+    member: Member, code: Library | None, parts: Mapping[str, tuple[Part, ...]], told: tuple[Paragraph, ...]
+) -> Native:
+    gpus = tuple(one.target_id for one in code.targets) if code else ()
+    source = member.open()
+    is_elf = member.head.startswith(MAGIC)
+    note = package_note(source) if is_elf else {}
+    vendored = is_vendored(member.path)
+    return Native(
+        file=bundled(member, gpus),
+        vendored=vendored,
+        origin=origin(member.path, note, parts.items(), told) if vendored or note else None,
+        compiler=compiler_of(source) if is_elf else "",
+        code=code,
+    )
