@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rocwheel.errors import CheckError
+from rocwheel.wheels.elf import Elf
 from rocwheel.wheels.needed import (
     Library,
     Linkage,
@@ -19,6 +21,7 @@ from rocwheel.wheels.needed import (
     of_system,
     origin_folders,
 )
+from rocwheel.wheels.source import Held
 from rocwheel_samples.fake_rocm import compile_library
 
 
@@ -52,6 +55,55 @@ def test_a_library_says_its_name_what_it_needs_and_where_it_looks(libraries: Pat
     assert "libb.so.2" in a.needed
     assert any(version.startswith("GLIBC_") for version in a.versions["libc.so.6"])
     assert a.machine == b.machine
+
+
+def test_a_search_path_may_be_as_long_as_bazel_makes_it(tmp_path: Path) -> None:
+    folders = tuple(
+        f"$ORIGIN/../../_solib_x86_64/_U_Alocal_Uconfig_{number:04}" for number in range(200)
+    )
+    flags = (f"-Wl,--enable-new-dtags,-rpath,{':'.join(folders)}",)
+    found = linkage_of(compile_library(tmp_path / "liba.so", "int a(void) { return 1; }", flags=flags))
+    assert found is not None
+    assert len(":".join(folders)) > 4096
+    assert found.runpath == folders
+
+
+def test_more_folders_than_a_search_path_has_are_refused(tmp_path: Path) -> None:
+    path = compile_library(tmp_path / "liba.so", "int a(void) { return 1; }", flags=("-Wl,-rpath,/opt/x",))
+    names = b"\0" + b":" * 70_000 + b"\0"
+    path.write_bytes(with_strings(path.read_bytes(), names, [(29, 1)]))
+    with pytest.raises(CheckError, match="more than 65,536 folders"):
+        linkage_of(path)
+
+
+def test_names_that_share_their_bytes_a_thousand_times_are_refused_at_once(tmp_path: Path) -> None:
+    path = compile_library(tmp_path / "liba.so", "int a(void) { return 1; }")
+    names = b"\0" + b"n" * 1_000_000 + b"\0"
+    needed = [(1, at) for at in range(1, 50_000)]
+    path.write_bytes(with_strings(path.read_bytes(), names, needed))
+    with pytest.raises(CheckError, match="dynamic strings overlap"):
+        linkage_of(path)
+
+
+def with_strings(content: bytes, names: bytes, entries: list[tuple[int, int]]) -> bytes:
+    """The library with another dynamic section behind its end: these strings, and what names them."""
+    elf = Elf(Held(content))
+    at = len(content) + -len(content) % 4096
+    base = max(one.address + one.memory_size for one in elf.segments) + 4095 & ~4095
+    dynamic = b"".join(struct.pack("<qQ", *one) for one in [(5, base), (10, len(names)), *entries, (0, 0)])
+    size = len(names) + -len(names) % 16 + len(dynamic)
+    dynamic_at = at + len(names) + -len(names) % 16
+    whole = bytearray(content.ljust(at, b"\0") + names.ljust(dynamic_at - at, b"\0") + dynamic)
+    table, count = struct.unpack_from("<Q", whole, 32)[0], struct.unpack_from("<H", whole, 56)[0]
+    for number in range(count):
+        row = table + 56 * number
+        kind = struct.unpack_from("<I", whole, row)[0]
+        if kind == 2:
+            struct.pack_into("<QQQQQ", whole, row + 8, dynamic_at, base, base, len(dynamic), len(dynamic))
+        elif kind not in (1, 2):
+            # one that is not needed to read it becomes the one that loads what was added
+            struct.pack_into("<IIQQQQQQ", whole, row, 1, 6, at, base, base, size, size, 4096)
+    return bytes(whole)
 
 
 def test_what_is_no_elf_file_or_an_object_file_needs_nothing(tmp_path: Path) -> None:

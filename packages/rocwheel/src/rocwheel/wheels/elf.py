@@ -28,8 +28,6 @@ MOST_NAMES = 64 * 1024 * 1024
 MOST_NAMES_SHARED = 4
 """How often the bytes of a table of names may be used over: a name may be the end of another."""
 
-LONGEST_NAME = 4096
-
 RELOCATABLE = 1
 """e_type of an object file, whose addresses are offsets into sections."""
 
@@ -110,6 +108,8 @@ class Elf:
     def __init__(self, source: Source) -> None:
         self.source = source
         self._relocations_left = MOST_RELOCATIONS
+        self._dynamic_known: dict[int, str] = {}
+        self._dynamic_read = 0
         if source.size < HEADER_SIZE:
             raise self.wrong("it is shorter than an ELF header")
         fields = _HEADER.unpack(source.read_at(0, HEADER_SIZE))
@@ -195,8 +195,13 @@ class Elf:
         return [self.dynamic_string(value) for one, value in self.dynamic if one == tag]
 
     def dynamic_string(self, at: int) -> str:
-        """The string at an offset into the dynamic section's strings."""
-        return self._string(self._dynamic_names, at)
+        """The string at an offset into the dynamic section's strings, as long as that table lets it be."""
+        if at not in self._dynamic_known:
+            self._dynamic_known[at] = self._string(self._dynamic_names, at)
+            self._dynamic_read += len(self._dynamic_known[at])
+            if self._dynamic_read > MOST_NAMES_SHARED * len(self._dynamic_names):
+                raise self.wrong("its dynamic strings overlap")
+        return self._dynamic_known[at]
 
     @cached_property
     def _dynamic_names(self) -> bytes:
@@ -326,7 +331,7 @@ class Elf:
         return self.source.read_at(offset, count)
 
     def _string(self, table: bytes, at: int) -> str:
-        end = table.find(b"\0", at, at + LONGEST_NAME)
+        end = table.find(b"\0", at)
         if at >= len(table) or end < 0:
             raise self.wrong("a name is not terminated")
         return table[at:end].decode("utf-8", errors="replace")

@@ -16,6 +16,9 @@ from rocwheel.wheels.source import FileSource, Source
 MOST_VERSIONS = 10_000
 """Most symbol versions that a file may want; real ones want some hundred."""
 
+MOST_FOLDERS = 65_536
+"""Most folders in an RPATH; those that Bazel writes have some hundred, and more than 4,096 characters."""
+
 _KINDS = (2, 3)
 """e_type of programs and shared libraries."""
 
@@ -64,8 +67,8 @@ def linkage(source: Source) -> Linkage | None:
     return Linkage(
         soname=next(iter(elf.dynamic_strings(_SONAME)), ""),
         needed=tuple(dict.fromkeys(elf.dynamic_strings(_NEEDED))),
-        rpath=_folders(elf.dynamic_strings(_RPATH)),
-        runpath=_folders(elf.dynamic_strings(_RUNPATH)),
+        rpath=_folders(elf, _RPATH),
+        runpath=_folders(elf, _RUNPATH),
         versions=_versions(elf),
         machine=elf.machine,
     )
@@ -76,7 +79,10 @@ def linkage_of(path: Path) -> Linkage | None:
     return linkage(FileSource(path))
 
 
-def _folders(values: Iterable[str]) -> tuple[str, ...]:
+def _folders(elf: Elf, tag: int) -> tuple[str, ...]:
+    values = elf.dynamic_strings(tag)
+    if sum(value.count(":") for value in values) > MOST_FOLDERS:
+        raise elf.wrong(f"it names more than {MOST_FOLDERS:,} folders to search")
     return tuple(folder for value in values for folder in value.split(":") if folder)
 
 

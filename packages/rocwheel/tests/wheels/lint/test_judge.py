@@ -118,6 +118,24 @@ def test_extensions_of_another_python_are_an_error(
     assert told(found) == ([("error", kind)] if kind else [])
 
 
+def make_pure(folder: Path, program: str) -> Path:
+    """A pure wheel with a PE file at a path."""
+    files = FILES | {program: b"MZ" + bytes(62)}
+    rows = [Row(path=path, sha256=None, size=None) for path in files]
+    return small_wheel(folder, files | {"small-1.0.dist-info/RECORD": record_bytes(rows)})
+
+
+def test_launchers_that_a_pure_wheel_carries_as_data_are_no_machine_code_of_its_own(tmp_path: Path) -> None:
+    wheel = make_pure(tmp_path, "small/_vendor/distlib/t64.exe")
+    assert not [one for one in judge(wheel) if one.kind == "WHEEL"]
+
+
+@pytest.mark.parametrize("path", ["small-1.0.data/scripts/run.exe", "small/run.dll", "small/_run.pyd"])
+def test_programs_to_run_and_libraries_of_windows_are_machine_code(tmp_path: Path, path: str) -> None:
+    finding = next(one for one in judge(make_pure(tmp_path, path)) if one.kind == "WHEEL")
+    assert "this is machine code" in finding.what
+
+
 def test_machine_code_in_a_pure_wheel_is_an_error(tmp_path: Path) -> None:
     library = link(tmp_path, "libhelp.so").read_bytes()
     files = FILES | {"small/libhelp.so": library}

@@ -18,7 +18,8 @@ from rocwheel.wheels.metadata import Headers, Row, WheelName, dist_info_folder, 
 from rocwheel.wheels.needed import Linkage, linkage
 
 _PE_MAGIC = b"MZ"
-_PE_SUFFIXES = (".dll", ".exe", ".pyd")
+_PE_LIBRARIES = (".dll", ".pyd")
+_PE_PROGRAM = ".exe"
 _MOST_TEXT = 64 * 1024 * 1024
 _TEXTS = ("WHEEL", "METADATA", "RECORD")
 
@@ -98,10 +99,16 @@ def _text(member: Member) -> bytes:
 
 
 def _is_binary(member: Member) -> bool:
-    """Whether a file is a library or program for some machine's processor, not for a GPU."""
+    """Whether a file is a library or program for some machine's processor, not for a GPU.
+
+    A program of Windows counts where it is installed to be run: those in a package are data, which tools copy
+    (distlib's launchers, in pip and setuptools).
+    """
     if member.head.startswith(MAGIC):
         return not is_gpu_elf(member.head)
-    return member.head.startswith(_PE_MAGIC) and member.path.lower().endswith(_PE_SUFFIXES)
+    path = member.path.lower()
+    runs = path.endswith(_PE_PROGRAM) and path.partition("/")[0].endswith(".data")
+    return member.head.startswith(_PE_MAGIC) and (runs or path.endswith(_PE_LIBRARIES))
 
 
 def _unreadable(path: str, error: CheckError) -> Finding:
