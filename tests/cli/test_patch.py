@@ -86,3 +86,27 @@ def test_a_component_that_is_not_there_is_refused_with_the_nearest(rocwright: Co
     done = rocwright("patch", "check", "torchvison")
     assert done.returncode == 2
     assert "torchvision" in done.stderr
+
+
+DIFF = f"--- a/{FILE}\n+++ b/{FILE}\n@@ -9,1 +9,1 @@\n-{BEFORE}+nothing\n"
+
+
+def test_a_patch_of_the_users_is_tried_on_a_source(rocwright: Command, tree: Path) -> None:
+    path = tree.parent / "my.patch"
+    path.write_text(DIFF)
+    done = rocwright("patch", "check", "torchvision", str(path), "--source", str(tree), "--json")
+    assert done.returncode == 5, done.stderr
+    told = json.loads(done.stdout)
+    assert [(one["state"], one["offset"]) for one in told["patches"]] == [("applies", 8)]
+    assert [one["breaks"] for one in told["overlaps"]] == [True]
+    shown = rocwright("patch", "check", "torchvision", str(path), "--source", str(tree))
+    assert "in the way: the edit of" in shown.stdout
+    other = rocwright("patch", "check", "torchvision", str(path), "--source", str(tree), "--versions", "0.9")
+    assert other.returncode == 0, other.stdout
+    assert (tree / FILE).read_text() == BEFORE
+
+
+def test_options_for_patches_without_one_are_refused(rocwright: Command) -> None:
+    done = rocwright("patch", "check", "torchvision", "--strip", "0")
+    assert done.returncode == 2
+    assert "name a patch or a series" in done.stderr

@@ -7,14 +7,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocwheel.errors import FetchError, NetworkError, RocwrightError
+from rocwheel.errors import FetchError, InputError, NetworkError, RocwrightError
 from rocwheel.folders.temporary import temporary_folder
+from rocwright.catalog.load import the_catalog
 from rocwright.catalog.model import Component
 from rocwright.catalog.place import DebianPlace, GitPlace, ImagePlace, Place
 from rocwright.config import store_of
 from rocwright.execution.fetch import fetch
 from rocwright.home import Home
+from rocwright.machine.architecture import host_architecture
 from rocwright.patching.series import apply_series, lay_packaging
+from rocwright.resolve.model import LockedComponent
 from rocwright.sources.archive import unpack
 from rocwright.sources.debian import DebianArchive
 from rocwright.sources.places import Located, Reach, describe, kind_of, locate
@@ -59,6 +62,18 @@ def _suites(place: Place, suites: Sequence[str]) -> Sequence[str]:
     if not isinstance(place, DebianPlace):
         return ("",)
     return (place.suite,) if place.suite else suites
+
+
+def shelf_here(say: Callable[[str], None]) -> tuple[Shelf, list[str]]:
+    """A shelf of this machine, and the suites that source packages are looked for in."""
+    catalog = the_catalog()
+    bases = [base for base in catalog.bases.values() if base.made == "packages"]
+    machine = host_architecture()
+    architecture = next(
+        (base.architecture[machine] for base in bases if machine in base.architecture), str(machine)
+    )
+    shelf = Shelf(Home.default(), catalog.source, architecture, say)
+    return shelf, [release.name for base in bases for release in base.release]
 
 
 class Shelf:
@@ -107,9 +122,27 @@ class Shelf:
             fetch(located.files, self.store, self.home.apt, Path(folder) / "fetched", self.say)
             yield self._unpacked(located, Path(folder))
 
-    def _unpacked(self, located: Located, folder: Path) -> Path:
+    @contextmanager
+    def locked(self, component: LockedComponent) -> Iterator[Path]:
+        """The tree of a component as a lock has it, before edits; as `tree`.
+
+        Raises InputError where the lock leaves its hashes open.
+        """
+        if not component.files:
+            raise InputError(
+                f"the lock leaves the source of {component.name} open",
+                cause=component.pending or "no file of it is named",
+                next_step="rocwright lock, where the network can be reached",
+            )
+        with temporary_folder("tree") as folder:
+            fetch(component.files, self.store, self.home.apt, Path(folder) / "fetched", self.say)
+            yield self._unpacked(component, Path(folder))
+
+    def _unpacked(self, located: Located | LockedComponent, folder: Path) -> Path:
         tree, patches = folder / "tree", folder / "debian"
         for pin in located.files:
+            if pin.filename.endswith(".asc"):
+                continue  # a detached signature, which older locks name
             apart = ".debian.tar." in pin.filename
             unpack(
                 self.store.verified(pin.sha256),

@@ -1,4 +1,4 @@
-"""`rocwright patch check COMPONENT` and `rocwright patch save`."""
+"""`rocwright patch check COMPONENT [PATCH ..]` and `rocwright patch save`."""
 
 from __future__ import annotations
 
@@ -23,6 +23,14 @@ def command() -> None:
 
 @command.command("check")
 @click.argument("component", shell_complete=complete("component"))
+@click.argument("patches", nargs=-1, type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--lock",
+    "lock_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="For PATCHES: the lock that says which source. [default: the project's lock here]",
+)
+@click.option("--strip", "-p", type=click.IntRange(0, 9), help="For PATCHES: parts to leave out of paths.")
 @click.option(
     "--source",
     type=click.Path(exists=True, path_type=Path),
@@ -38,12 +46,24 @@ def command() -> None:
 )
 @json_option
 def check(
-    component: str, source: Path | None, versions: str | None, gpus: tuple[str, ...], as_json: bool
+    component: str,
+    patches: tuple[Path, ...],
+    lock_file: Path | None,
+    strip: int | None,
+    source: Path | None,
+    versions: str | None,
+    gpus: tuple[str, ...],
+    as_json: bool,
 ) -> None:
-    """A table of a component's edits against versions.
+    """A table of a component's edits against versions, or PATCHES of yours against its locked source.
 
     An edit applies; is absorbed (the tree already contains it); has drifted (the most similar place is
     shown); or its file is gone. Nothing is written to a tree. Exit code 5: an edit would fail a build.
+
+    PATCHES are unified diffs (.gz too), a file named series, or a folder with one (debian/patches): each is
+    tried on top of those before it, as patch(1) does. Told are offset, fuzz, hunks that fail and what stands
+    there instead, and edits of the recipe in the same files. The source is that of --source, of the lock, or
+    of the recipe's newest release. Exit code 0: all apply whole, and no edit is in the way; 5: otherwise.
     """
     from rocwheel.cli.tell import print_json
     from rocwright.api.gpus import chosen_targets
@@ -53,6 +73,14 @@ def check(
     found = catalog.component(component)
     edits = found.edit
     targets = chosen_targets(gpus, say) if gpus else tuple(catalog.targets)
+    if patches:
+        from rocwright.cli.patch_offered import check_patches
+
+        raise SystemExit(
+            check_patches(component, patches, targets, lock_file, source, versions or "", strip, as_json)
+        )
+    if lock_file is not None or strip is not None:
+        raise click.UsageError("--lock and --strip are for patches: name a patch or a series.")
     asked = [one for one in (versions or "").split(",") if one]
     columns = (
         [_given(source, edits, targets, version) for version in asked or [""]]
@@ -82,20 +110,11 @@ def _from_places(component: str, versions: list[str], targets: tuple[str, ...]) 
 
     from rocwheel.errors import FetchError, NetworkError, PatchError
     from rocwright.catalog.load import the_catalog
-    from rocwright.catalog_lint.trees import Shelf, wanted_trees, why_not
-    from rocwright.home import Home
-    from rocwright.machine.architecture import host_architecture
+    from rocwright.catalog_lint.trees import shelf_here, wanted_trees, why_not
     from rocwright.patching.check import Column, check_tree
 
-    catalog = the_catalog()
-    found = catalog.component(component)
-    bases = [base for base in catalog.bases.values() if base.made == "packages"]
-    suites = [release.name for base in bases for release in base.release]
-    machine = host_architecture()
-    architecture = next(
-        (base.architecture[machine] for base in bases if machine in base.architecture), str(machine)
-    )
-    shelf = Shelf(Home.default(), catalog.source, architecture, say)
+    found = the_catalog().component(component)
+    shelf, suites = shelf_here(say)
     columns = []
     for wanted in wanted_trees(found, versions, suites):
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,23 +44,24 @@ def check_tree(
     version: str = "",
     place: str = "",
     kind: str = "",
+    over: Mapping[Path, bytes | None] | None = None,
 ) -> Column:
     """What each edit meets in a tree, one after the other, in memory.
 
     An edit is judged whatever targets and other components it is limited to, and without those before it that
     no build has together with it; one for other versions, or for another kind of place than `kind`, is left
-    out.
+    out. `over` are files that stand in the place of the tree's (None: the file is gone).
     """
-    draft = Draft(tree)
+    draft = Draft(tree, over)
     before: list[Edit] = []
     verdicts: list[EditOutcome | None] = []
-    for edit in (_filled(one, targets) for one in edits):
-        if not _asked(edit, version, kind):
+    for edit in (filled(one, targets) for one in edits):
+        if not asked(edit, version, kind):
             verdicts.append(None)
             continue
         on = draft
         if any(_exclude(edit, one) for one in before):
-            on = Draft(tree)
+            on = Draft(tree, over)
             for one in before:
                 if not _exclude(edit, one):
                     judge(one, on)
@@ -75,13 +76,15 @@ def _exclude(one: Edit, other: Edit) -> bool:
     return bool(limited) and not set(one.targets) & set(other.targets)
 
 
-def _asked(edit: Edit, version: str, kind: str) -> bool:
+def asked(edit: Edit, version: str, kind: str) -> bool:
+    """Whether an edit is for a version ("": any) of a kind of place ("": any)."""
     return (not version or version_in(version, edit.versions)) and (
         not kind or not edit.places or kind in edit.places
     )
 
 
-def _filled(edit: Edit, targets: Iterable[str]) -> Edit:
+def filled(edit: Edit, targets: Iterable[str]) -> Edit:
+    """The edit with the targets in it, where it asks for them."""
     if TARGETS not in (*edit.add, edit.replacement or ""):
         return edit
     return edit.for_targets(edit.targets or tuple(targets))

@@ -62,8 +62,12 @@ class Applied:
     failed: Hunk | None = None
 
 
-def parse_diff(text: str, subject: str) -> list[FileDiff]:
-    """The files of a unified diff, in order. Raises PatchError for what is none, or leads out of the tree."""
+def parse_diff(text: str, subject: str, *, strip: int = 1, strict: bool = True) -> list[FileDiff]:
+    """The files of a unified diff, in order; `strip` first parts of their paths are left out.
+
+    Where it is not `strict`, the second of two names of a file counts (old tools write FILE.orig first), and
+    a change of a mode is passed over. Raises PatchError for what is none, or leads out of the tree.
+    """
     found: list[FileDiff] = []
     lines = text.removesuffix("\n").split("\n")
     position, executable = 0, False
@@ -71,7 +75,7 @@ def parse_diff(text: str, subject: str) -> list[FileDiff]:
         line = lines[position]
         if line.startswith(_REFUSED):
             raise _unreadable(subject, f"line {position + 1}: {line[:60]!r} is not a line of a hunk")
-        if line.startswith(_MODE):
+        if strict and line.startswith(_MODE):
             why = f"line {position + 1}: it changes a file's mode, which an edit may not do"
             raise _unreadable(subject, why, "leave the mode as it is, and chmod in the recipe's commands")
         if line.startswith("new file mode "):
@@ -81,7 +85,8 @@ def parse_diff(text: str, subject: str) -> list[FileDiff]:
             and lines[position + 1 : position + 2]
             and _HUNK.match(_at(lines, position + 2))
         ):
-            old, new = _named(line, subject), _named(lines[position + 1], subject)
+            old, new = (_named(one, subject, strip) for one in lines[position : position + 2])
+            old = new if not strict and NOWHERE not in (old, new) else old
             if old != NOWHERE and new != NOWHERE and old != new:
                 raise _unreadable(
                     subject, f"it renames {old} to {new}; write it as one deleted and one new file"
@@ -102,8 +107,8 @@ def _at(lines: Sequence[str], position: int) -> str:
     return lines[position] if position < len(lines) else ""
 
 
-def _named(line: str, subject: str) -> str:
-    """The path of a `---` or `+++` line, its first part (a/, b/) left out."""
+def _named(line: str, subject: str, strip: int) -> str:
+    """The path of a `---` or `+++` line, its first parts (a/, b/) left out."""
     name = line[4:].partition("\t")[0].rstrip()
     if name == NOWHERE:
         return name
@@ -121,7 +126,7 @@ def _named(line: str, subject: str) -> str:
         or ".." in parts
         or "\\" in name
         or "\0" in name
-        or len(parts) < 2
+        or len(parts) <= strip
     ):
         raise PatchError(
             f"{subject} is refused: it touches {name!r}",
@@ -130,7 +135,7 @@ def _named(line: str, subject: str) -> str:
             "diff, rocwright patch save)",
             subject=subject,
         )
-    return str(PurePosixPath(*parts[1:]))
+    return str(PurePosixPath(*parts[strip:]))
 
 
 def _read_hunk(lines: Sequence[str], position: int, subject: str) -> tuple[Hunk, int]:
@@ -193,15 +198,15 @@ def apply_hunks(diff: FileDiff, text: str | None) -> Applied:
     for hunk in diff.hunks:
         # a hunk without lines before stands after the line that it names
         expected = hunk.start - (1 if hunk.before else 0) + offset
-        before = _places(lines, hunk.before, floor)
-        after = _places(lines, hunk.after, floor) if hunk.after else []
+        before = places(lines, hunk.before, floor)
+        after = places(lines, hunk.after, floor) if hunk.after else []
         # a pure addition to a text that has it already matches both ways
-        if after and (not before or _inside(before, after, hunk)):
-            at = _closest(after, expected)
+        if after and (not before or inside(before, after, hunk)):
+            at = closest(after, expected)
             there, floor = there + 1, at + len(hunk.after)
             offset = at - hunk.start + 1
         elif before:
-            at = _closest(before, expected)
+            at = closest(before, expected)
             lines[at : at + len(hunk.before)] = hunk.after
             changed, floor = changed + 1, at + len(hunk.after)
             offset = at - hunk.start + 1 + len(hunk.after) - len(hunk.before)
@@ -211,7 +216,8 @@ def apply_hunks(diff: FileDiff, text: str | None) -> Applied:
     return Applied(None if diff.new == NOWHERE and not result else result, changed, there)
 
 
-def _places(lines: Sequence[str], wanted: Sequence[str], floor: int) -> list[int]:
+def places(lines: Sequence[str], wanted: Sequence[str], floor: int) -> list[int]:
+    """Where the lines that are wanted stand, from `floor` on; anywhere where none is wanted."""
     if not wanted:
         return list(range(floor, len(lines) + 1))
     return [
@@ -221,7 +227,7 @@ def _places(lines: Sequence[str], wanted: Sequence[str], floor: int) -> list[int
     ]
 
 
-def _inside(before: Sequence[int], after: Sequence[int], hunk: Hunk) -> bool:
+def inside(before: Sequence[int], after: Sequence[int], hunk: Hunk) -> bool:
     """Whether every place of the lines before lies within one of the lines after."""
     return all(
         any(start <= at and at + len(hunk.before) <= start + len(hunk.after) for start in after)
@@ -229,5 +235,6 @@ def _inside(before: Sequence[int], after: Sequence[int], hunk: Hunk) -> bool:
     )
 
 
-def _closest(places: Sequence[int], expected: int) -> int:
-    return min(places, key=lambda at: abs(at - expected))
+def closest(found: Sequence[int], expected: int) -> int:
+    """The place that is nearest to the one that is expected."""
+    return min(found, key=lambda at: abs(at - expected))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,10 +20,12 @@ class Text:
 
 
 class Draft:
-    """Nothing is written before `save`."""
+    """Nothing is written before `save`. `over` stands in the place of files of the tree (None: the file is
+    gone)."""
 
-    def __init__(self, tree: Path) -> None:
+    def __init__(self, tree: Path, over: Mapping[Path, bytes | None] | None = None) -> None:
         self.tree = tree
+        self._over = over or {}
         self._read: dict[Path, Text] = {}
         self._now: dict[Path, Text] = {}
 
@@ -33,7 +36,8 @@ class Draft:
         """
         path = self._path(name)
         if path not in self._now:
-            self._read[path] = self._now[path] = _load(path, name, line_ends)
+            data = self._over[path] if path in self._over else _data(path)
+            self._read[path] = self._now[path] = _load(data, name, line_ends)
         found = self._now[path]
         if found.text is not None and found.line_ends != line_ends:
             raise _line_ends(name, line_ends, f"another edit of it declares {found.line_ends}")
@@ -52,33 +56,55 @@ class Draft:
                 path.unlink()
                 continue
             mode = path.stat().st_mode if path.exists() else 0o755 if one.executable else 0o644
-            text = one.text.replace("\n", "\r\n") if one.line_ends == "crlf" else one.text
-            write_atomic(path, text)
+            write_atomic(path, _written(one))
             path.chmod(mode & 0o777)
 
+    def changed(self) -> dict[Path, bytes | None]:
+        """The files that differ from the tree, as they would be written; None where one would go."""
+        found: dict[Path, bytes | None] = dict(self._over)
+        for path, one in self._now.items():
+            if one.text != self._read[path].text:
+                found[path] = None if one.text is None else _written(one).encode()
+        return found
+
     def _path(self, name: str) -> Path:
-        path, tree = (self.tree / name).resolve(), self.tree.resolve()
-        if path.is_relative_to(tree) and any(map(is_git, (*Path(name).parts, *path.relative_to(tree).parts))):
-            raise PatchError(
-                f"the edit of {name} is refused: a source tree has no git folder of its own",
-                cause="git may execute what it finds in such a folder",
-                next_step="correct the file name in the recipe or the diff",
-                subject=name,
-            )
-        if not path.is_relative_to(tree):
-            raise PatchError(
-                f"the edit of {name} points outside the source tree",
-                cause="its file name is absolute, has .., or goes through a link",
-                next_step="correct the file name in the recipe or the diff",
-                subject=name,
-            )
-        return path
+        return inside_tree(self.tree, name)
 
 
-def _load(path: Path, name: str, line_ends: str) -> Text:
+def inside_tree(tree: Path, name: str) -> Path:
+    """The file of that name in a tree. Raises PatchError for one outside of it, or in a git folder."""
+    path, tree = (tree / name).resolve(), tree.resolve()
+    if path.is_relative_to(tree) and any(map(is_git, (*Path(name).parts, *path.relative_to(tree).parts))):
+        raise PatchError(
+            f"the edit of {name} is refused: a source tree has no git folder of its own",
+            cause="git may execute what it finds in such a folder",
+            next_step="correct the file name in the recipe or the diff",
+            subject=name,
+        )
+    if not path.is_relative_to(tree):
+        raise PatchError(
+            f"the edit of {name} points outside the source tree",
+            cause="its file name is absolute, has .., or goes through a link",
+            next_step="correct the file name in the recipe or the diff",
+            subject=name,
+        )
+    return path
+
+
+def _data(path: Path) -> bytes | None:
     try:
-        data = path.read_bytes()
+        return path.read_bytes()
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+        return None
+
+
+def _written(one: Text) -> str:
+    text = one.text or ""
+    return text.replace("\n", "\r\n") if one.line_ends == "crlf" else text
+
+
+def _load(data: bytes | None, name: str, line_ends: str) -> Text:
+    if data is None:
         return Text(None, line_ends)
     try:
         text = data.decode()

@@ -1,0 +1,210 @@
+"""`rocwright patch check COMPONENT PATCH ..`: patches of yours against a source tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rocwheel.cli.common import say
+from rocwheel.units import count, printable
+
+if TYPE_CHECKING:
+    from rocwright.patching.fuzzy import HunkOutcome
+    from rocwright.patching.offered import FileResult, Offered, PatchResult
+    from rocwright.resolve.model import LockedComponent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tree:
+    """A source tree, where it is from, and what is known of it; "" where it is not."""
+
+    path: Path
+    place: str
+    version: str = ""
+    kind: str = ""
+
+
+def check_patches(
+    component: str,
+    paths: Sequence[Path],
+    targets: Sequence[str],
+    lock_file: Path | None,
+    source: Path | None,
+    version: str,
+    strip: int | None,
+    as_json: bool,
+) -> int:
+    """Print what the patches meet; gives the exit code."""
+    from rocwheel.cli.tell import print_json
+    from rocwheel.errors import FailureClass
+    from rocwright.catalog.load import the_catalog
+    from rocwright.patching.foreign import read_patches
+    from rocwright.patching.offered import check_offered
+
+    edits = the_catalog().component(component).edit
+    patches = read_patches(paths, strip)
+    with _tree(component, lock_file, source, version) as tree:
+        found = check_offered(tree.path, patches, edits, targets, version=tree.version, kind=tree.kind)
+    if as_json:
+        print_json(_as_data(component, tree, found))
+    else:
+        _show(component, tree, found)
+    return 0 if found.good else FailureClass.PATCH.exit_code
+
+
+@contextmanager
+def _tree(component: str, lock_file: Path | None, source: Path | None, version: str) -> Iterator[_Tree]:
+    """The source that is meant: the one given, the locked one, or the recipe's."""
+    from rocwheel.folders.temporary import temporary_folder
+    from rocwright.catalog.load import the_catalog
+    from rocwright.catalog_lint.trees import shelf_here, wanted_trees
+    from rocwright.sources.archive import unpack
+
+    if source is not None and source.is_dir():
+        yield _Tree(path=source, place=str(source), version=version)
+        return
+    if source is not None:
+        with temporary_folder("tree") as folder:
+            unpack(source, Path(folder) / "tree")
+            yield _Tree(path=Path(folder) / "tree", place=str(source), version=version)
+        return
+    shelf, suites = shelf_here(say)
+    locked = None if version else _locked(component, lock_file)
+    if locked is not None:
+        with shelf.locked(locked) as path:
+            yield _Tree(path=path, place=locked.place, version=locked.version, kind=locked.kind)
+        return
+    wanted = wanted_trees(the_catalog().component(component), [version] if version else [], suites)[0]
+    with shelf.tree(component, wanted) as path:
+        yield _Tree(path=path, place=wanted.text, version=wanted.version, kind=wanted.kind)
+
+
+def _locked(component: str, lock_file: Path | None) -> LockedComponent | None:
+    """The component in the lock that is named, or in the project's here; None without a lock."""
+    from rocwheel.errors import InputError
+    from rocwright.resolve.files import LOCK, read_lock
+
+    path = lock_file or Path(LOCK)
+    if lock_file is None and not path.is_file():
+        return None
+    lock = read_lock(path)
+    found = next((one for one in lock.components if one.name == component), None)
+    if found is None and lock_file is not None:
+        raise InputError(
+            f"{path} has no {component}",
+            cause=f"it locks {', '.join(one.name for one in lock.components)}",
+            next_step="name one of these, or another lock",
+        )
+    return found
+
+
+def _as_data(component: str, tree: _Tree, found: Offered) -> dict[str, Any]:
+    return {
+        "component": component,
+        "version": tree.version,
+        "place": tree.place,
+        "good": found.good,
+        "patches": [_patch(one) for one in found.patches],
+        "overlaps": [
+            {
+                "file": one.file,
+                "edit": one.edit.subject,
+                "why": one.edit.why,
+                "breaks": one.breaks,
+                "what": one.what,
+            }
+            for one in found.overlaps
+        ],
+    }
+
+
+def _patch(one: PatchResult) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "state": one.state.value,
+        "offset": one.offset,
+        "fuzz": one.fuzz,
+        "why": one.why,
+        "files": [
+            {"name": file.name, "cause": file.cause, "hunks": [_hunk(file, hunk) for hunk in file.hunks]}
+            for file in one.files
+        ],
+    }
+
+
+def _hunk(file: FileResult, one: HunkOutcome) -> dict[str, Any]:
+    return {
+        "number": one.number,
+        "state": one.state.value,
+        "says-line": one.hunk.start,
+        "line": one.line,
+        "offset": one.offset,
+        "fuzz": one.fuzz,
+        "near": file.near.get(one.number, ""),
+    }
+
+
+def _show(component: str, tree: _Tree, found: Offered) -> None:
+    from rocwheel.cli.tell import print_table
+
+    click.echo(f"{component} {tree.version or '(version not named)'}   {tree.place}\n")
+    rows = [
+        (
+            printable(one.name[:120]),
+            one.state.value,
+            f"{len(one.files)}",
+            f"{sum(len(file.hunks) for file in one.files)}",
+            f"{one.offset}" if one.offset else "",
+            f"{one.fuzz}" if one.fuzz else "",
+        )
+        for one in found.patches
+    ]
+    print_table(("patch", "verdict", "files", "hunks", "offset", "fuzz"), rows, right=(2, 3, 4, 5))
+    for one in found.patches:
+        for line in _faults(one):
+            click.echo(line)
+    if any(one.fuzz for one in found.patches):
+        click.echo("\nEdits of a recipe take no fuzz: refresh such patches before you make edits of them.")
+    for overlap in found.overlaps:
+        word = "in the way" if overlap.breaks else "same file"
+        what = printable(overlap.what[:600])
+        click.echo(f"\n{word}: the edit of {overlap.edit.subject} ({overlap.edit.why})\n   {what}")
+
+
+def _faults(one: PatchResult) -> Iterator[str]:
+    """What a person must look at in a patch."""
+    from rocwright.patching.fuzzy import HunkState
+    from rocwright.patching.offered import MOST_SHOWN
+
+    if one.why:
+        yield f"\n{printable(one.name[:120])}: {printable(one.why[:600])}\n   {one.next_step}"
+    told = 0
+    for file in one.files:
+        for hunk in file.hunks:
+            if hunk.state is HunkState.APPLIES and not hunk.fuzz:
+                continue
+            told += 1
+            if told > MOST_SHOWN:
+                continue
+            where = f"{printable(one.name[:120])}: {printable(file.name)} hunk {hunk.number}"
+            yield f"\n{where} (line {hunk.hunk.start}): {_word(hunk)}"
+            if hunk.state is HunkState.FAILS:
+                wants = hunk.hunk.needle.encode("latin-1").decode(errors="replace").strip()
+                yield f"   {file.cause or f'it looks for {printable(wants[:160])!r}'}"
+                yield from (f"   {printable(line)}" for line in file.near.get(hunk.number, "").splitlines())
+    if told > MOST_SHOWN:
+        yield f"\nand {count(told - MOST_SHOWN, 'hunk')} more (--json)"
+
+
+def _word(hunk: HunkOutcome) -> str:
+    from rocwright.patching.fuzzy import HunkState
+
+    if hunk.state is not HunkState.APPLIES:
+        return hunk.state.value
+    offset = f", {hunk.offset:+} lines" if hunk.offset else ""
+    return f"applies at line {hunk.line} with fuzz {hunk.fuzz}{offset}"
