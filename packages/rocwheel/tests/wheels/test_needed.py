@@ -58,9 +58,7 @@ def test_a_library_says_its_name_what_it_needs_and_where_it_looks(libraries: Pat
 
 
 def test_a_search_path_may_be_as_long_as_bazel_makes_it(tmp_path: Path) -> None:
-    folders = tuple(
-        f"$ORIGIN/../../_solib_x86_64/_U_Alocal_Uconfig_{number:04}" for number in range(200)
-    )
+    folders = tuple(f"$ORIGIN/../../_solib_x86_64/_U_Alocal_Uconfig_{number:04}" for number in range(200))
     flags = (f"-Wl,--enable-new-dtags,-rpath,{':'.join(folders)}",)
     found = linkage_of(compile_library(tmp_path / "liba.so", "int a(void) { return 1; }", flags=flags))
     assert found is not None
