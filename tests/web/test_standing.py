@@ -15,6 +15,7 @@ from rocwright.resolve.model import Request
 from rocwright.web.cells import offer
 from rocwright.web.eta import going, in_a_word
 from rocwright.web.failures import broken
+from rocwright.web.installing import IndexAt
 from rocwright.web.matrix import highest
 from tests.web.serving import Served, a_run, a_step
 
@@ -135,14 +136,14 @@ def test_what_is_offered_is_what_the_highest_channel_holds(
         made = Artifact(component="alpha", step="alpha", filename=name, sha256=f"{hour}" * 64, size=1)
         records.put(run, artifacts=[made])
     cell: Cell = records.matrix()[0]
-    newest = offer(records, cell, ORDER, tmp_path, "http://here", ())
+    newest = offer(records, cell, ORDER, tmp_path, IndexAt(server="http://here"))
     assert newest is not None
     assert (newest.channel, [one.filename for one in newest.files]) == ("", ["alpha-1.1-py3-none-any.whl"])
     for channel in ("known-good", "candidate"):
         about = {"stack": "tiny", "gpu": "gfx803", "base": "debian:sid", "lock": "1.0" * 8}
         records.promote(Promotion(channel=channel, run="run-gfx803-01", **about))
     cell = records.matrix()[0]
-    held = offer(records, cell, ORDER, tmp_path, "http://here", ())
+    held = offer(records, cell, ORDER, tmp_path, IndexAt(server="http://here"))
     assert held is not None
     assert (held.channel, [one.filename for one in held.files]) == (
         "known-good",
@@ -154,7 +155,7 @@ def test_what_is_offered_is_what_the_highest_channel_holds(
     assert re.search(r'class="channel known-good".*?alpha-1\.0', page, re.DOTALL)
     assert served.client().get("/gpu/gfx900").status_code == 404
     nothing = cell._replace(seen={}, channels={"nightly": Seen("no such run", "", "", "", 1)})
-    assert offer(records, nothing, ORDER, tmp_path, "http://here", ()) is None
+    assert offer(records, nothing, ORDER, tmp_path, IndexAt(server="http://here")) is None
 
 
 def test_the_page_of_a_gpu_is_found_by_any_of_its_names(served: Served) -> None:

@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+from rocwheel.units import count
 from rocwright.records.model import (
     BISECT,
     REHEARSAL,
@@ -160,9 +161,10 @@ def _detail(run: Run) -> str:
             told = [one for one in run.steps if one.kind == REHEARSAL]
             return f"{sum(one.tried for one in told)} of {sum(one.counted for one in told)} tried"
         case "build":
-            return f"{sum(one.outcome == 'built' for one in run.steps)} steps were run"
+            ran = sum(one.outcome == "built" for one in run.steps)
+            return f"{count(ran, 'step')} {'was' if ran == 1 else 'were'} run"
         case _:
-            return f"{sum(one.outcome == 'ok' for one in run.steps)} checks"
+            return count(sum(one.outcome == "ok" for one in run.steps), "check")
 
 
 def promote(connection: Connection, one: Promotion) -> None:

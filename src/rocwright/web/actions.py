@@ -15,6 +15,7 @@ from rocwright.cycle.stands import ChannelPlace
 from rocwright.records.model import Run, Which
 from rocwright.resolve.model import Lock
 from rocwright.resolve.model import Request as Asked
+from rocwright.web.buildable import Buildable
 from rocwright.web.cycling import Cycling
 from rocwright.web.pages import PAGE, Pages
 from rocwright.web.queue import FullError, Queue
@@ -26,7 +27,7 @@ class Doing:
 
     def __init__(self, pages: Pages, queue: Queue, cycling: Cycling | None = None) -> None:
         self.pages, self.site = pages, pages.site
-        self.queue, self.cycling = queue, cycling
+        self.queue, self.cycling, self.buildable = queue, cycling, Buildable()
 
     def routes(self) -> list[Route]:
         """Where they are sent."""
@@ -48,15 +49,12 @@ class Doing:
                 *reversed(records.runs(Which(state="queued"), limit=PAGE, steps=False)),
             ]
         )
-        catalog = the_catalog()
         return self.pages.page(
             request,
             "queue.html",
             going=going,
             own=await asked(self.site.own),
-            stacks=[*catalog.stacks.values()],
-            gpus=[*catalog.targets],
-            bases=[name for base in catalog.bases.values() for name in base.names],
+            rows=await asked(lambda: self.buildable.of(the_catalog())),
             cycling=self.cycling,
         )
 
@@ -69,6 +67,11 @@ class Doing:
                 raise HTTPException(400, "the folder that this server runs in has no project file")
             return await self._put(own.request, True, "heal" in fields, session.name)
         catalog = the_catalog()
+        if "row" in fields:
+            row = await asked(lambda: self.buildable.named(catalog, fields["row"]))
+            if row is None:
+                raise HTTPException(400, "that row cannot be built on this machine")
+            return await self._put(row, False, "heal" in fields, session.name)
         stack, gpu, base = (fields.get(name, "") for name in ("stack", "gpu", "base"))
         bases = {name for one in catalog.bases.values() for name in one.names}
         if stack not in catalog.stacks or base not in bases:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tarfile
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from io import BufferedReader
@@ -15,7 +15,6 @@ from urllib.parse import quote
 
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
-from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
@@ -29,6 +28,8 @@ from rocwright.config import store_of
 from rocwright.provenance.check import SAYS_NOT
 from rocwright.records.model import Artifact
 from rocwright.store.model import Store, is_key
+from rocwright.web.findings import once
+from rocwright.web.installing import Views, index_at, install_line
 from rocwright.web.pages import Pages
 from rocwright.web.proofs import Laid, check, has_key, laid_out
 from rocwright.web.site import asked
@@ -60,8 +61,7 @@ GONE = "it is no longer in the store: it was cleaned up"
 class Artifacts:
     """Reads artifacts on record and in the store; each method answers one address."""
 
-    def __init__(self, pages: Pages, views: Callable[[], Collection[str]] = frozenset) -> None:
-        """`views` tells the GPUs that have a view of the index."""
+    def __init__(self, pages: Pages, views: Views = frozenset) -> None:
         self.pages, self.site, self._views = pages, pages.site, views
         self._limiter, self._downloads = CapacityLimiter(2), CapacityLimiter(8)
         self._hashes = Hashes()
@@ -78,20 +78,23 @@ class Artifacts:
         statement is right, which reads all of it."""
         self.site.need(request, "read")
         made = await self._known(request)
-        evidence = await asked(lambda: self.site.records.findings(sha256=made.sha256, limit=200))
+        evidence = await asked(lambda: self.site.records.findings(sha256=made.sha256, standing=True))
         stored = await asked(lambda: self._store().has(made.sha256, made.size))
         laid = await asked(lambda: laid_out(self.site.folder, made))
         signable, checked = await asked(has_key), None
         if laid is not None and signable and "check" in request.query_params:
             checked = await self._heavy(partial(check, laid))
+        index = index_at(request, self.site, self._views)
         return self.pages.page(
             request,
             "artifact.html",
             made=made,
-            findings=evidence,
+            findings=once(evidence),
             there=stored,
             drawn=stored and is_drawn(made),
-            install=install_line(made, f"{request.url.scheme}://{request.url.netloc}", self._views()),
+            install=install_line(made, index) if laid is not None else "",
+            is_wheel=bool(install_line(made, index)),
+            token=index.token,
             laid=laid,
             signable=signable,
             checked=checked,
@@ -214,12 +217,3 @@ def is_drawn(made: Artifact) -> bool:
         return made.size <= MOST_IMAGE
     return name.endswith((".whl", ".zip")) or is_tar(b"", name)
 
-
-def install_line(made: Artifact, server: str, views: Collection[str] = ()) -> str:
-    """What installs exactly this wheel from the index of this server, "" for what is no wheel."""
-    try:
-        name, version, _, _ = parse_wheel_filename(made.filename)
-    except InvalidWheelFilename:
-        return ""
-    view = f"/{quote(made.gpu[0])}" if len(made.gpu) == 1 and made.gpu[0] in views else ""
-    return f"pip install --index-url {server}{view}/simple/ '{name}=={version}'"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,8 +17,9 @@ from rocwright.cycle.stands import ChannelPlace, stands
 from rocwright.diagnosis.masking import masked
 from rocwright.records.model import Artifact, Cell, Run, Seen, Which
 from rocwright.records.read import Records
-from rocwright.web.artifacts import install_line
 from rocwright.web.failures import broken
+from rocwright.web.findings import once
+from rocwright.web.installing import IndexAt, Views, index_at, install_line
 from rocwright.web.matrix import highest
 from rocwright.web.pages import PAGE, Pages
 from rocwright.web.proofs import laid_out
@@ -41,9 +42,9 @@ class Offer:
 
 
 class Cells:
-    """Each method answers one address; `views` tells the GPUs that have a view of the index."""
+    """Each method answers one address."""
 
-    def __init__(self, pages: Pages, views: Callable[[], Collection[str]] = frozenset) -> None:
+    def __init__(self, pages: Pages, views: Views = frozenset) -> None:
         self.pages, self.site, self._views = pages, pages.site, views
 
     async def cell(self, request: Request) -> Response:
@@ -63,12 +64,13 @@ class Cells:
             "cell.html",
             cell=cells[0],
             offer=await asked(lambda: self.offer(cells[0], request)),
+            token=not self.site.access.open_,
             broken=await asked(lambda: broken(records, cells, last_cycle(self.site.folder, self.site.home))),
             linked=True,
             mask=lambda text: masked(text, self.site.hidden),
             runs=runs,
             promotions=held,
-            findings=findings,
+            findings=once(findings),
             checked=checked,
             stands=await asked(lambda: stands(records, self.site.folder, place, self.site.channels())),
         )
@@ -85,6 +87,7 @@ class Cells:
             request,
             "gpu.html",
             gpu=gpu,
+            token=not self.site.access.open_,
             offers=sorted((one for one in offers if one is not None), key=self._rank),
             without=[cell for cell, one in zip(cells, offers, strict=True) if one is None],
         )
@@ -106,12 +109,12 @@ class Cells:
 
     def offer(self, cell: Cell, request: Request) -> Offer | None:
         """The best that stands of a cell, None where nothing was built of it."""
-        server = f"{request.url.scheme}://{request.url.netloc}"
-        return offer(self.site.records, cell, self.site.order(), self.site.folder, server, self._views())
+        index = index_at(request, self.site, self._views)
+        return offer(self.site.records, cell, self.site.order(), self.site.folder, index)
 
 
 def offer(
-    records: Records, cell: Cell, order: Sequence[str], folder: Path, server: str, views: Collection[str]
+    records: Records, cell: Cell, order: Sequence[str], folder: Path, index: IndexAt
 ) -> Offer | None:
     """The best that stands of a cell by the order of channels, as laid out below a folder."""
     channel = highest(order, cell.channels)
@@ -123,5 +126,5 @@ def offer(
     which = Which(stack=cell.stack, gpu=cell.gpu, base=cell.base, variant=cell.variant, lock=run.lock)
     files = {one.filename: one for one in reversed(records.artifacts(which, limit=MOST_FILES))}
     laid = [one for one in files.values() if laid_out(folder, one) is not None]
-    lines = tuple(filter(None, (install_line(one, server, views) for one in laid)))
+    lines = tuple(filter(None, (install_line(one, index) for one in laid)))
     return Offer(cell=cell, channel=channel, held=held, run=run, files=tuple(files.values()), lines=lines)

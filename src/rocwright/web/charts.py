@@ -46,7 +46,8 @@ def chart(
         return None
     every = [point for points in curves.values() for point in points]
     left, right = min(x for x, _ in every), max(x for x, _ in every)
-    most = max(y for _, y in every) or 1
+    top = max(y for _, y in every)
+    most = top or 1
     wide = (right - left) or 1
     return Chart(
         title=title,
@@ -61,7 +62,7 @@ def chart(
             )
             for name, points in curves.items()
         ),
-        top=unit(most),
+        top=unit(top),
         begin=words[0],
         end=words[1],
     )

@@ -87,7 +87,7 @@ class Live:
         return _stream(self._lines(run, step, number(start), self._may(request)))
 
     async def _lines(self, run: Run, step: StepRun, at: int, may: Callable[[], bool]) -> AsyncIterator[str]:
-        path = self.pages.log_path(run, step)
+        path = self.pages.log_path(run, step.log)
         with anyio.move_on_after(LONGEST_SECONDS), self.bells.heard(path) as bell:
             while True:
                 bell.clear()

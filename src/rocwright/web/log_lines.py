@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rocwright.diagnosis.masking import masked
@@ -87,6 +87,18 @@ def _is_within(file: int, place: int, most: int) -> bool:
     if place == 0 or os.pread(file, 1, place - 1) == b"\n":
         return False
     return place < most or b"\n" in os.pread(file, most - 1, place - most + 1)
+
+
+def read_from(path: Path, start: int, at: int, hidden: Iterable[str] = ()) -> tuple[Part, Line | None]:
+    """A part from byte `start` on, and the line of it that begins at byte `at`: the first error, where that
+    is none of it."""
+    part = read_part(path, start, hidden)
+    if not part.start <= at < part.end:
+        return part, next((one for one in part.lines if one.kind == "error"), None)
+    marked = len(read_part(path, part.start, hidden, at - part.start).lines) if at > part.start else 0
+    lines = [*part.lines]
+    lines[marked] = replace(lines[marked], kind="error")
+    return replace(part, lines=tuple(lines)), lines[marked]
 
 
 def phases(lines: Iterable[Line]) -> Iterator[tuple[str, list[Line]]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -13,19 +13,23 @@ from starlette.responses import Response
 
 from rocwheel.units import duration, size
 from rocwright.catalog.issue import Issue, the_issues
-from rocwright.diagnosis.masking import masked
 from rocwright.records.model import Run, Sample, StepRun, Which
 from rocwright.resolve.files import LOCK, lock_text
 from rocwright.resolve.model import Lock
+from rocwright.web.broken_steps import BrokenSteps
 from rocwright.web.charts import Chart, chart
 from rocwright.web.eta import going, in_a_word
+from rocwright.web.findings import once
 from rocwright.web.graph import graph, look_of
-from rocwright.web.log_lines import CHUNK, Part, phases, read_part
+from rocwright.web.log_lines import CHUNK, phases, read_from
 from rocwright.web.render import render
 from rocwright.web.site import Site, asked, number
 
 PAGE = 50
 """Runs on a page."""
+
+CONTEXT = 2048
+"""Bytes of a log that are shown above the error that a link leads to."""
 
 LIVE = "live"
 """In the address of a run's page: it was looked at while it ran."""
@@ -35,7 +39,7 @@ class Pages:
     """Reads for a site; each method answers one address."""
 
     def __init__(self, site: Site) -> None:
-        self.site = site
+        self.site, self._broken = site, BrokenSteps(site.hidden)
 
     def page(self, request: Request, template: str, status: int = 200, **told: object) -> Response:
         """A page for whoever asks."""
@@ -51,7 +55,7 @@ class Pages:
         which = Which(**asked_for, before=number(before))
         found = await asked(lambda: self.site.records.runs(which, limit=PAGE + 1, steps=False))
         more = found[PAGE - 1].number if len(found) > PAGE else 0
-        return self.page(request, "runs.html", runs=found[:PAGE], more=more, asked=asked_for)
+        return self.page(request, "runs.html", runs=found[:PAGE], more=more, asked=asked_for, before=number(before))
 
     async def run(self, request: Request) -> Response:
         """One run: its steps as they stand, what broke, what it used."""
@@ -60,11 +64,7 @@ class Pages:
         samples = await asked(lambda: self.site.records.samples(run.id))
         artifacts = await asked(lambda: self.site.records.artifacts(run=run.id))
         findings = await asked(lambda: self.site.records.findings(run=run.id))
-        failed = next((one for one in run.steps if one.outcome == "failed"), None)
-        error = (
-            {name: masked(text, self.site.hidden) for name, text in failed.error.items()} if failed else {}
-        )
-        issue = the_issues()[0].get(failed.issue) if failed else None
+        broken = await asked(lambda: self._broken.of(run, self.log_path(run, "").parent))
         lock, before = await asked(lambda: self.lock_of(run)), await asked(lambda: self._before(run))
         tries = await asked(lambda: self.site.records.runs(Which(origin=run.origin), limit=20, steps=False))
         tries = tries if run.origin.startswith("page ") and len(tries) > 1 else []
@@ -77,14 +77,13 @@ class Pages:
             "run.html",
             run=run,
             graph=graph(run.steps),
-            failed=failed,
-            error=error,
+            broken=broken,
+            begins=lambda at: max(0, at - CONTEXT),
             runs=tries,
             follow=follow and f"/runs/{follow}?{LIVE}",
-            issue=issue,
             charts=charts(samples),
             artifacts=artifacts,
-            findings=findings,
+            findings=once(findings),
             look_of=look_of,
             in_a_word=in_a_word,
             going=going(run, await asked(self.site.records.times)) if run.state == "running" else None,
@@ -126,15 +125,16 @@ class Pages:
         self.site.need(request, "read")
         run = await self.known_run(request)
         step = step_of(run, request.path_params["step"])
-        start = request.query_params.get("from", "")
-        at = number(start, -CHUNK)
-        part: Part = await asked(lambda: read_part(self.log_path(run, step), at, self.site.hidden))
+        start, at = (number(request.query_params.get(name, ""), -1) for name in ("from", "at"))
+        begin, log = start if start >= 0 else -CHUNK, self.log_path(run, step.log)
+        part, first = await asked(lambda: read_from(log, begin, at, self.site.hidden))
         return self.page(
             request,
             "log.html",
             run=run,
             step=step,
             part=part,
+            first=first,
             parts=list(phases(part.lines)),
             earlier=max(0, part.start - CHUNK),
             look=look_of(step),
@@ -169,9 +169,9 @@ class Pages:
             raise HTTPException(404, "there is no such run on record")
         return run
 
-    def log_path(self, run: Run, step: StepRun) -> Path:
+    def log_path(self, run: Run, log: str) -> Path:
         """The log of a step; the names are those on record, never those of the address."""
-        return self.site.home.runs / Path(run.id).name / Path(step.log or "none").name
+        return self.site.home.runs / Path(run.id).name / Path(log or "none").name
 
 
 def about(issue: Issue, words: str = "", failure: str = "", component: str = "") -> bool:
@@ -202,8 +202,10 @@ def charts(samples: Sequence[Sample]) -> list[Chart]:
         memory[at] = memory.get(at, 0) + one.memory
         processes[at] = processes.get(at, 0) + one.processes
     ends = ("0 s", duration(max(memory, default=0)))
-    found = (
-        chart("Memory", {"memory": sorted(memory.items())}, ends, size),
-        chart("Processes", {"processes": sorted(processes.items())}, ends, lambda value: f"{value:.0f}"),
+    told: tuple[tuple[str, dict[float, float], Callable[[float], str]], ...] = (
+        ("Memory", memory, size),
+        ("Processes", processes, lambda value: f"{value:.0f}"),
     )
+    # where nothing was measured there is nothing to draw
+    found = [chart(name, {name: sorted(of.items())}, ends, unit) for name, of, unit in told if any(of.values())]
     return [one for one in found if one is not None]

@@ -7,7 +7,7 @@ from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from rocwheel.units import duration, size
+from rocwheel.units import count, duration, size
 
 
 @cache
@@ -20,7 +20,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"duration": duration, "size": size, "ago": ago, "day": day}
+    made.filters |= {"duration": duration, "size": size, "count": count, "ago": ago, "day": day}
     return made
 
 

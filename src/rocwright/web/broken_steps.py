@@ -1,0 +1,134 @@
+"""Steps that did not go well: the lines of the log that tell it, what is known of it, what to do."""
+
+from __future__ import annotations
+
+import mmap
+import re
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rocwright.catalog.issue import Issue, the_issues
+from rocwright.diagnosis.diagnose import Where, diagnose
+from rocwright.diagnosis.masking import masked
+from rocwright.diagnosis.read_log import open_log, pieces
+from rocwright.records.model import Run, StepRun
+from rocwright.web.log_lines import read_part
+
+BEFORE, AFTER = 3, 12
+"""Lines shown before the first error, and from it on."""
+
+WIDEST = 300
+"""Characters shown of one of them."""
+
+LARGEST = 256 * 1024**2
+"""Bytes of a log that is searched while somebody waits for the page."""
+
+MOST_KEPT = 64
+"""Logs of which it is kept where their first error is."""
+
+NEEDLE = 120
+"""Characters of an error by which its line is found in the log."""
+
+BROKEN = ("failed", "killed")
+
+KILLED = "it did not end: rocwright, or the machine, stopped in the middle of it"
+AGAIN = "build again: what is finished is kept, and only the rest runs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokenStep:
+    """A step that failed or was killed. `says` is its first error in a line, `message` how it ended, `lines`
+    are what its log has around the error, which is the one of number `marked`; `at` is the byte of the log
+    where that line begins. Both are None where it was not found."""
+
+    step: StepRun
+    says: str
+    message: str
+    cause: str
+    lines: tuple[str, ...]
+    next_step: str
+    issue: Issue | None
+    marked: int | None
+    at: int | None
+
+
+@dataclass(slots=True)
+class BrokenSteps:
+    """Reads logs for a page; `hidden` are the secrets that are never shown."""
+
+    hidden: tuple[str, ...]
+    _kept: OrderedDict[tuple[Path, int, int], tuple[str, int] | None] = field(default_factory=OrderedDict)
+
+    def of(self, run: Run, folder: Path) -> list[BrokenStep]:
+        """The broken steps of a run whose logs lie in that folder; those that failed come first."""
+        newest = {one.name: one for one in run.steps}
+        bad = [one for one in newest.values() if one.outcome in BROKEN]
+        bad.sort(key=lambda one: BROKEN.index(one.outcome))
+        return [self._told(run, one, folder / Path(one.log or "none").name) for one in bad]
+
+    def _told(self, run: Run, step: StepRun, log: Path) -> BrokenStep:
+        error = {name: masked(text, self.hidden) for name, text in step.error.items()}
+        killed = step.outcome == "killed"
+        first = None if killed else self._first(log, Where(component=step.component, base=run.base))
+        lines, marked = tuple(error.get("detail", "").splitlines()), None
+        if first is not None:
+            lines, marked = self._around(log, first[1])
+        elif not lines:
+            lines = self._last(log)
+        message = error.get("message") or (KILLED if killed else "failed")
+        cause = error.get("cause", "")
+        says = masked(first[0], self.hidden) if first else cause if cause and cause in lines else message
+        return BrokenStep(
+            step=step,
+            says=says,
+            message="" if says == message else message,
+            cause="" if cause == says or cause in lines else cause,
+            lines=lines if lines != (says,) else (),
+            next_step=re.sub(r"\bSTEP\b", step.name, error.get("next", "")) or (AGAIN if killed else ""),
+            issue=the_issues()[0].get(step.issue),
+            marked=marked,
+            at=first[1] if first else None,
+        )
+
+    def _first(self, log: Path, where: Where) -> tuple[str, int] | None:
+        """The first error of a log, and the byte where its line begins; None where it has none that is
+        found."""
+        try:
+            about = log.stat()
+        except OSError:
+            return None
+        key = (log, about.st_size, about.st_mtime_ns)
+        if key not in self._kept:
+            self._kept[key] = _look(log, where) if 0 < about.st_size <= LARGEST else None
+            if len(self._kept) > MOST_KEPT:
+                self._kept.popitem(last=False)
+        return self._kept[key]
+
+    def _around(self, log: Path, at: int) -> tuple[tuple[str, ...], int]:
+        start = max(0, at - BEFORE * 4 * WIDEST)
+        before = read_part(log, start, self.hidden, at - start).lines if at else ()
+        after = read_part(log, at, self.hidden).lines
+        # what another command said before it is no part of it
+        begins = [number for number, one in enumerate(before) if one.kind == "phase"]
+        before = (before[begins[-1] :] if begins else before)[-BEFORE:]
+        return tuple(_cut(one.text) for one in (*before, *after[:AFTER])), len(before)
+
+    def _last(self, log: Path) -> tuple[str, ...]:
+        return tuple(_cut(one.text) for one in read_part(log, -16 * 1024, self.hidden).lines[-AFTER:])
+
+
+def _look(log: Path, where: Where) -> tuple[str, int] | None:
+    with open_log(log) as file:
+        found = diagnose(pieces(file), where).first
+    needle = found.text[:NEEDLE].encode() if found else b""
+    if found is None or not needle:
+        return None
+    with log.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        place = data.find(needle)
+        return (found.text, data.rfind(b"\n", 0, place) + 1) if place >= 0 else None
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= WIDEST else f"{text[: WIDEST - 3]}..."
+
