@@ -1,12 +1,12 @@
-"""A home with something on every page: runs of all outcomes, long names and lines, a log of thousands of lines."""
+"""A home with something on every page: runs of all outcomes, long names, a log of thousands of lines."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from rocwright.cycle.model import Culprit, CycleTold, RowTold
 from rocwheel.files.atomic import sha256_bytes
+from rocwright.cycle.model import Culprit, CycleTold, RowTold
 from rocwright.home import Home
 from rocwright.records.model import Artifact, Finding, Promotion, Run, Sample, with_failure
 from rocwright.records.read import Records
@@ -37,7 +37,13 @@ def fill(home: Home, records: Records, at: datetime | None = None) -> None:
     gpu = "gfx1151"
     cells = (("pytorch", "gfx803"), ("pytorch", gpu), ("llama-vulkan", gpu), ("stable-diffusion-hip", gpu))
     for number, (stack, one) in enumerate(cells):
-        said = {"stack": stack, "gpu": (one,), "versions": versions, "said": "built", "lock": "l" * 64}
+        said: dict[str, object] = {
+            "stack": stack,
+            "gpu": (one,),
+            "versions": versions,
+            "said": "built",
+            "lock": "l" * 64,
+        }
         said |= {"seconds": 4321, "base": "rocm-ubuntu-24.04:6.4.1"}
         for day in (3, 2):
             run = a_run(f"run-{stack}-{one}-{day}", started=ago(24 * day + number), **said)
@@ -138,8 +144,10 @@ def _upstream(home: Home, ago: Callable[[float], str]) -> None:
         )
         for name, admitted in (("rocm", True), ("a-component-with-a-long-name", False))
     ]
-    alarm = Alarm(lock="project", name="torch", what="the tag v2.9.1 moved", had="a" * 40, now="b" * 40, kept="no")
-    silent = Silent(source=f"https://example.org/{LONG}", names=("x",), failure="network", what="x", cause="y")
+    moved = {"had": "a" * 40, "now": "b" * 40}
+    alarm = Alarm(lock="project", name="torch", what="the tag v2.9.1 moved", kept="no", **moved)
+    where = f"https://example.org/{LONG}"
+    silent = Silent(source=where, names=("x",), failure="network", what="x", cause="y")
     report = Report(asked=12, seconds=3, alarms=(alarm,), news=tuple(news), silent=(silent,))
     keep(report, ["project"], home, ago(6))
     asked = Request(stack="pytorch", gpu=("gfx803", "gfx1151"), base="rocm-ubuntu-24.04:6.4.1")

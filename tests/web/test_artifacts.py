@@ -15,13 +15,13 @@ from rocwheel.files.atomic import sha256_bytes
 from rocwheel.processes import run as process
 from rocwheel_samples.archives import tar, write_image
 from rocwright.home import Home
-from rocwright.records.model import Artifact
+from rocwright.records.model import Artifact, Finding
 from rocwright.records.read import Records
 from rocwright.signing.keys import make_key
 from rocwright.web.app import app
-from rocwright.web.artifacts import MOST_IMAGE, install_line, is_drawn
+from rocwright.web.artifacts import MOST_IMAGE, is_drawn
 from tests.provenance.workplace import BETA, WHEEL_BYTES, Workplace, make_workplace
-from tests.web.serving import Served, a_run
+from tests.web.serving import Served, a_run, serve_site
 
 EVIL = "<script>alert('x')</script>"
 
@@ -42,7 +42,7 @@ def put(records: Records, filename: str = BETA, data: bytes = WHEEL_BYTES) -> st
     made = Artifact(
         component="beta", step="beta", filename=filename, sha256=sha256_bytes(data), size=len(data)
     )
-    records.put(a_run(f"run-{sha256_bytes(filename.encode())[:8]}"), artifacts=[made])
+    records.put(a_run(f"run-{sha256_bytes(filename.encode())[:8]}", said="built"), artifacts=[made])
     return f"/artifacts/{made.sha256}"
 
 
@@ -192,24 +192,44 @@ def test_which_files_hold_others(name: str, size: int, drawn: bool) -> None:
     assert is_drawn(Artifact(component="a", step="a", filename=name, sha256="0", size=size)) == drawn
 
 
-def test_the_line_installs_this_version_from_the_view_of_its_gpu() -> None:
-    made = Artifact(
-        component="torch",
-        step="torch",
-        filename="torch-2.9.0+rocm7.1-cp312-cp312-linux_x86_64.whl",
-        sha256="0" * 64,
-        size=1,
-        gpu=("gfx1151",),
+def test_a_check_that_ran_twice_is_told_once_and_what_is_wrong_first(
+    here: Served, records: Records, work: Workplace
+) -> None:
+    at = put(records)
+    sha256 = at.rpartition("/")[2]
+    right, wrong = (
+        Finding(component="beta", check="runs", name=name, ok=ok, sha256=sha256, device="cpu")
+        for name, ok in (("starts/beta", True), ("answers", False))
     )
-    server = "http://127.0.0.1:8642"
-    line = "pip install --index-url http://127.0.0.1:8642{}/simple/ 'torch==2.9.0+rocm7.1'"
-    assert install_line(made, server, ["gfx1151"]) == line.format("/gfx1151")
-    assert install_line(made, server, ["gfx1103"]) == line.format("")
-    assert install_line(
-        made.model_copy(update={"gpu": ("gfx1151", "gfx1103")}), server, ["gfx1151"]
-    ) == line.format("")
-    for name in (EVIL, "torch.tar.gz", "a-$(reboot)-py3-none-any.whl"):
-        assert install_line(made.model_copy(update={"filename": name}), server) == ""
+    for ident in ("first", "second"):
+        # an image and a wheel of a component say the same
+        records.put(a_run(ident, command="verify"), findings=[right, right, wrong])
+    for path in (at, "/runs/second", "/cell?stack=tiny&gpu=gfx1151&base=debian:sid"):
+        page = here.client().get(path).text
+        assert page.count("starts/beta") == 1
+        assert page.index("answers") < page.index("starts/beta")
+
+
+def test_only_what_the_index_has_is_offered_to_pip(here: Served, records: Records, work: Workplace) -> None:
+    at = put(records)
+    before = here.client().get(at).text
+    assert "pip install" not in before and "rocwright build" in before
+    work.lay_out()
+    page = here.client().get(at).text
+    assert "pip install" in page and "TOKEN" not in page
+
+
+def test_where_reading_needs_a_token_the_page_says_where_it_is_had(
+    home: Home, here: Served, records: Records, work: Workplace
+) -> None:
+    work.lay_out()
+    at = put(records)
+    site = replace(serve_site(home, records, open_=False).site, folder=here.site.folder)
+    closed = replace(here, site=site, made=app(site, ("localhost",))).client("read")
+    for path in (at, "/gpu/gfx1151", "/cell?stack=tiny&gpu=gfx1151&base=debian:sid"):
+        page = closed.get(path).text
+        assert "http://me:TOKEN@127.0.0.1/simple/" in page
+        assert "rocwright serve token add NAME" in page
 
 
 def test_names_of_artifacts_are_never_paths(here: Served, records: Records, work: Workplace) -> None:

@@ -8,10 +8,12 @@ from datetime import UTC, datetime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rocwright.records.model import Artifact, StepAt, StepRun
+from rocwheel.units import size
+from rocwright.records.model import Artifact, Sample, StepAt, StepRun
 from rocwright.web.charts import HEIGHT, WIDTH, chart
 from rocwright.web.graph import GAP_X, graph
 from rocwright.web.graph import WIDTH as BOX
+from rocwright.web.pages import charts
 from rocwright.web.render import ago, day, render
 from rocwright.web.trends import figures, side_by_side
 from tests.web.serving import a_run, a_step
@@ -145,3 +147,14 @@ def test_times_are_told_in_a_word() -> None:
     assert ago("2026-02-01T00:00:00Z", now) == "in the future"
     assert ago("2026-01-01T00:00:00", now) == "2026-01-01T00:00:00"
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d", day(AT))
+
+
+def test_what_is_nothing_throughout_is_at_most_nothing() -> None:
+    drawn = chart("Size", {"one": [(1, 0), (2, 0)]}, ("a", "b"), size)
+    assert drawn is not None
+    assert drawn.top == "0 B"
+
+
+def test_memory_that_was_never_measured_is_not_drawn() -> None:
+    samples = [Sample(step="alpha", at=at, memory=0, processes=2) for at in (1.0, 6.0)]
+    assert [one.title for one in charts(samples)] == ["Processes"]

@@ -216,4 +216,3 @@ def is_drawn(made: Artifact) -> bool:
     if name.endswith(IMAGE):
         return made.size <= MOST_IMAGE
     return name.endswith((".whl", ".zip")) or is_tar(b"", name)
-

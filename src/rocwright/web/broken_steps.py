@@ -131,4 +131,3 @@ def _look(log: Path, where: Where) -> tuple[str, int] | None:
 
 def _cut(text: str) -> str:
     return text if len(text) <= WIDEST else f"{text[: WIDEST - 3]}..."
-

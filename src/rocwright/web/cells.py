@@ -113,9 +113,7 @@ class Cells:
         return offer(self.site.records, cell, self.site.order(), self.site.folder, index)
 
 
-def offer(
-    records: Records, cell: Cell, order: Sequence[str], folder: Path, index: IndexAt
-) -> Offer | None:
+def offer(records: Records, cell: Cell, order: Sequence[str], folder: Path, index: IndexAt) -> Offer | None:
     """The best that stands of a cell by the order of channels, as laid out below a folder."""
     channel = highest(order, cell.channels)
     held = cell.channels[channel] if channel else cell.seen.get(cell.said) if cell.said else None

@@ -51,11 +51,14 @@ class Pages:
         """Runs, the newest first."""
         self.site.need(request, "read")
         asked_for = {name: request.query_params.get(name, "")[:200] for name in ("stack", "outcome", "state")}
-        before = request.query_params.get("before", "0")
-        which = Which(**asked_for, before=number(before))
+        before = number(request.query_params.get("before", "0"))
+        which = Which(**asked_for, before=before)
         found = await asked(lambda: self.site.records.runs(which, limit=PAGE + 1, steps=False))
         more = found[PAGE - 1].number if len(found) > PAGE else 0
-        return self.page(request, "runs.html", runs=found[:PAGE], more=more, asked=asked_for, before=number(before))
+        filtered = bool(before or any(asked_for.values()))
+        return self.page(
+            request, "runs.html", runs=found[:PAGE], more=more, asked=asked_for, filtered=filtered
+        )
 
     async def run(self, request: Request) -> Response:
         """One run: its steps as they stand, what broke, what it used."""
@@ -206,6 +209,9 @@ def charts(samples: Sequence[Sample]) -> list[Chart]:
         ("Memory", memory, size),
         ("Processes", processes, lambda value: f"{value:.0f}"),
     )
-    # where nothing was measured there is nothing to draw
-    found = [chart(name, {name: sorted(of.items())}, ends, unit) for name, of, unit in told if any(of.values())]
+    found = [
+        # where nothing was measured there is nothing to draw
+        chart(name, {name.lower(): sorted(of.items()) if any(of.values()) else []}, ends, unit)
+        for name, of, unit in told
+    ]
     return [one for one in found if one is not None]
