@@ -36,6 +36,21 @@ class Home(home.Home):
         return self.path / "images"
 
     @property
+    def servers(self) -> Path:
+        """Servers that were started: a folder each, with what it is, its log, and what it runs in."""
+        return self.path / "servers"
+
+    @property
+    def programs(self) -> Path:
+        """Unpacked archives that servers run, by their digest, and the caches that they keep."""
+        return self.path / "programs"
+
+    @property
+    def models(self) -> Path:
+        """Models that rocwright makes or has fetched."""
+        return self.path / "models"
+
+    @property
     def work(self) -> Path:
         """Build folders of steps under way, and of those that failed."""
         return self.path / "work"

@@ -25,6 +25,14 @@ from rocwright.api.projects import (
     verify_environment,
 )
 from rocwright.api.rehearsals import rehearse
+from rocwright.api.serving import (
+    follow_log,
+    restart_server,
+    run_server,
+    server_log,
+    servers,
+    stop_server,
+)
 from rocwright.api.sharing import check_shared, clean_shared, pull, push, shared_usage, sync
 from rocwright.api.wheels import audit_override, inspect, runs_on, slim
 
@@ -37,6 +45,7 @@ __all__ = [
     "diagnose",
     "doctor",
     "export",
+    "follow_log",
     "forget_remedies",
     "gpus_here",
     "inspect",
@@ -51,10 +60,15 @@ __all__ = [
     "remedies",
     "request",
     "resolve",
+    "restart_server",
+    "run_server",
     "runs_on",
+    "server_log",
+    "servers",
     "shared_usage",
     "slim",
     "stacks",
+    "stop_server",
     "sync",
     "target",
     "targets",

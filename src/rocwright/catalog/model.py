@@ -13,6 +13,7 @@ from rocwheel.errors import InputError
 from rocwheel.model import Frozen
 from rocwright.catalog.address import Download
 from rocwright.catalog.place import Place
+from rocwright.catalog.server import Server
 from rocwright.catalog.sizes import Size
 from rocwright.model.architecture import Architecture
 from rocwright.model.edits import Edit
@@ -238,7 +239,7 @@ class Component(Frozen):
     ninja compiles most of it, which shards can do on several machines; 0 where none can. `python_run` are
     the Python packages that a wheel requires where it is imported: checks install them beside it. `emulated`
     are checks that run on an emulated GPU, where one is asked for; `windows` is how it is built on Windows,
-    by a script that is exported.
+    by a script that is exported; `server` is how it is run as a server on this machine.
     """
 
     name: str
@@ -263,6 +264,7 @@ class Component(Frozen):
     split: int = Field(0, ge=0)
     output: tuple[OutputSpec, ...] = ()
     serve: Serve | None = None
+    server: Server | None = None
     edit: tuple[Edit, ...] = ()
     download: tuple[Download, ...] = ()
     check: tuple[Check, ...] = ()

@@ -32,8 +32,14 @@ SECTIONS = {
         "sbom": "What is in an artifact or a stack: sources, edits, packages, libraries, licences.",
         "attest": "Sign how a file was built, or verify such a statement.",
     },
+    "Run it": {
+        "run": "Serve a model on this machine's GPU: build what is missing, start it, print its address.",
+        "ps": "The servers that were started here, and whether they run.",
+        "stop": "End a server, and remove what it left.",
+        "restart": "End a server and start it again.",
+    },
     "When it breaks": {
-        "logs": "The log of a step.",
+        "logs": "The log of a step or a server.",
         "diagnose": "Explain a failure from its log: the first error, and the known issue.",
         "issues": "Known failures of the ROCm stack: what they mean, their causes and remedies.",
         "heal": "The remedies of the lock: what was tried, why, and whether it helped.",

@@ -1,6 +1,7 @@
 """Where a step runs: a job, an engine to run it in, and how it ended; nothing is left behind."""
 
 from rocwright.sandbox.engine import Engine, Launch, Scene
+from rocwright.sandbox.lasting import Ready, make_ready
 from rocwright.sandbox.model import Ended, Job, Mount, Outcome
 from rocwright.sandbox.probe import ENGINES, Probe, choose, pick, probe, probe_all
 from rocwright.sandbox.runner import interactive, make_writable, run
@@ -15,9 +16,11 @@ __all__ = [
     "Mount",
     "Outcome",
     "Probe",
+    "Ready",
     "Scene",
     "choose",
     "interactive",
+    "make_ready",
     "make_writable",
     "pick",
     "probe",

@@ -38,7 +38,8 @@ class Bubblewrap:
         rules = scene.folder / "seccomp.bpf"
         rules.write_bytes(seccomp.program())
         opened = ("/bin/sh", "-c", _FILTERED, str(rules))
-        words = ("--seccomp", _DESCRIPTOR, *_APART, *_network(scene), *_files(scene), *user)
+        bound = () if scene.stays else ("--die-with-parent",)
+        words = ("--seccomp", _DESCRIPTOR, *bound, *_APART, *_network(scene), *_files(scene), *user)
         return Launch(argv=(*opened, "bwrap", *words, "--", *command))
 
 
@@ -47,7 +48,7 @@ _FILTERED = f'exec {_DESCRIPTOR}< "$0" && exec "$@"'
 """Opens the filter of system calls for bwrap, which reads it from a descriptor and closes that."""
 
 _APART = (
-    *("--die-with-parent", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
+    *("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
     *("--hostname", HOSTNAME),
 )
 _AS_USER = ("--unshare-user", "--uid", str(USER), "--gid", str(USER), "--cap-drop", "ALL")

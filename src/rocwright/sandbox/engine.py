@@ -37,7 +37,8 @@ class Scene:
     `skeleton` holds the mount points and symlinks of the root; `mounts` fill it, in this order.
     `command` is run inside as user and group 1000 and sets directory, umask and environment by itself.
     `cgroup` is the cgroup's path below its hierarchy (`/a/b`), None where there is none; its limits are set.
-    `processes` is the most at once, for an engine that has a limit of its own.
+    `processes` is the most at once, for an engine that has a limit of its own. `stays` tells of one that goes
+    on when whoever started it has ended.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Scene:
     cgroup: str | None = None
     processes: int = MOST_PROCESSES
     terminal: bool = False
+    stays: bool = False
 
     @property
     def groups(self) -> tuple[int, ...]:

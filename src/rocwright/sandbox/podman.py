@@ -22,7 +22,7 @@ class Podman:
         return ask_version("podman", "--version").removeprefix("podman version ")
 
     def launch(self, scene: Scene) -> Launch:
-        base = ("podman", *_runtime())
+        base = ("podman", *base_words())
         place, joins = _cgroup(scene)
         profile = scene.folder / "seccomp.json"
         profile.write_text(seccomp.profile())
@@ -46,8 +46,8 @@ class Podman:
         )
 
 
-def _runtime() -> tuple[str, ...]:
-    """crun refuses machines with cgroups of both versions; runc does not."""
+def base_words() -> tuple[str, ...]:
+    """Words of every podman command. crun refuses machines with cgroups of both versions; runc does not."""
     words = ("--cgroup-manager", "cgroupfs")
     return words if cgroup.unified() or which("runc") is None else ("--runtime", "runc", *words)
 

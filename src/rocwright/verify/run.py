@@ -78,7 +78,7 @@ def verify(
     with asked as under_way:
         # the root of builds has the compiler that the self-test takes
         wanted = (*((BUILD_ROOT,) if emulated else ()), CHECK_ROOT, RUN_WHEELS)
-        made = _made(wanted, project, plan, under_way, progress or PlainProgress())
+        made = made_steps(wanted, project, plan, under_way, progress or PlainProgress())
 
         def benches(root: str, emulation: Emulation | None = None) -> list[Bench]:
             folder = _unpacked(project, made[root], say) if root in made else None
@@ -208,10 +208,13 @@ def _check_wheels(lock: Lock, project: Project) -> None:
         )
 
 
-def _made(
+def made_steps(
     names: Collection[str], project: Project, plan: Plan, under_way: UnderWay, progress: Progress
 ) -> dict[str, Record]:
-    """What checks need of a plan, root file systems and wheels, made where it is not there yet."""
+    """The records of the steps of these names: root file systems and wheels, made where they are missing.
+
+    Raises what failed.
+    """
     steps = [one for one in plan.steps if one.name in names]
     if not steps:
         return {}

@@ -348,6 +348,29 @@ def detach(argv: Sequence[str | Path], *, env: Mapping[str, str] | None = None) 
     return _companion(argv, env, subprocess.DEVNULL)
 
 
+def detach_to(
+    log: Path, argv: Sequence[str | Path], *, env: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> subprocess.Popen[bytes]:
+    """Start a process in a session of its own, without input; both outputs are added to the file `log`.
+
+    Raises InputError where the program is not installed.
+    """
+    words = tuple(str(word) for word in argv)
+    with log.open("ab") as file:
+        try:
+            return subprocess.Popen(
+                words,
+                env=env,
+                cwd=cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except FileNotFoundError as error:
+            raise not_installed(words[0]) from error
+
+
 def talk(argv: Sequence[str | Path], *, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
     """Start a companion that is asked on its standard input and answers on its standard output.
 

@@ -1,0 +1,174 @@
+"""Running what was built as a server on this machine, and what runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rocwright.api.gpus import AUTO, chosen_targets, gpus_here, silent
+
+if TYPE_CHECKING:
+    from subprocess import Popen
+
+    from rocwright.catalog.server import FirstRequest
+    from rocwright.execution.progress import Progress
+    from rocwright.home import Home
+    from rocwright.serving.model import Place, ServerState
+    from rocwright.serving.start import Launch
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """A server that was started, or that would be, and the key that it asks for ("": none).
+
+    `process` is its first process where it was started by this one; `request` is a first thing to ask it;
+    `seconds` it took until it could be used.
+    """
+
+    server: ServerState
+    key: str = ""
+    request: FirstRequest | None = None
+    seconds: float = 0.0
+    process: Popen[bytes] | None = None
+    folder: Path
+
+
+def run_server(
+    stack: str = "",
+    *,
+    model: str = "",
+    gpu: str = AUTO,
+    base: str = "",
+    name: str = "",
+    host: str = "127.0.0.1",
+    port: int = 0,
+    place: Place = "host",
+    on: str = "",
+    key: bool = True,
+    detach: bool = True,
+    dry: bool = False,
+    engine: str | None = None,
+    home: str | Path | None = None,
+    progress: Progress | None = None,
+    say: Say = silent,
+) -> Running:
+    """Run a stack's server, and wait until it can be used; what it needs is fetched or built before.
+
+    Without a `stack` it is the one of which most was seen on the GPU; `gpu` is the machine's by default, or
+    the fallback of gpu_names.toml where there is none. `model` is a file, or "tiny" for the one that is made
+    here. `place` is host (bubblewrap, with the base from the store), podman or docker; `on` says what it
+    computes on: gpu, cpu, or what else its recipe knows. Where `host` is not the loopback, a key is made and
+    asked for, unless `key` is False. Without `detach` it ends with this process. With `dry` nothing is
+    started: the answer has the command.
+
+    Raises InputError for what is not known, a name or port in use, CheckError where this machine cannot do it
+    or the server ends while it loads, and what a build raises.
+    """
+    from rocwright.api.projects import project as project_for
+    from rocwright.catalog.load import the_catalog
+    from rocwright.execution.progress import PlainProgress
+    from rocwright.home import Home
+    from rocwright.serving import check, choose, laid, start, state
+    from rocwright.serving.model import Wanted
+    from rocwright.serving.model_file import model_of
+
+    catalog = the_catalog()
+    place_of = Home(Path(home).absolute()) if home is not None else Home.default()
+    here = gpus_here(catalog)
+    (target,) = (here[0],) if gpu == AUTO and here else chosen_targets(gpu, silent, catalog)
+    stack = catalog.stack(stack).name if stack else choose.best_stack(catalog, target, place_of, model)
+    project = project_for(stack, target, base, home=home, say=say)
+    component = choose.served_component(project.catalog, stack)
+    if component is None or component.server is None:
+        raise laid.not_served(project)
+    wanted = Wanted(model=model, name=name or stack, host=host, port=port, place=place, on=on, key=key)
+    compute = choose.compute_for(component, target if target in here else "", on)
+    say(f"stack: {stack}, for {target}" + ("" if target in here else ", which is not in this machine"))
+    say(f"on: {compute.summary}")
+    start.check_wanted(component.server, wanted, state.servers(place_of))
+    file = model_of(model, component.server, place_of)
+    if target in here:
+        check.check_machine(catalog, place_of, stack, target, say)
+    told = progress or PlainProgress()
+    product = laid.product_of(project, engine, told)
+    launch = start.prepare(product, wanted, file, compute, told, stays=detach)
+    if dry:
+        folder = state.folder_of(place_of, launch.state.name)
+        return Running(server=launch.state, key=launch.key, request=component.server.request, folder=folder)
+    return _started(launch, place_of, say)
+
+
+def _started(launch: Launch, home: Home, say: Say) -> Running:
+    from rocwright.serving import ready, start, state, stop
+
+    started, process = start.start(launch, home)
+    try:
+        say(f"starting {started.name} on {started.url}")
+        log = state.log_of(home, started.name)
+        alive = start.living(process)
+        seconds = ready.wait_until_ready(started, launch.server.seconds, alive, log)
+    except BaseException:
+        stop.stop(home, started.name)
+        process.wait()
+        raise
+    return Running(
+        server=started,
+        key=launch.key,
+        request=launch.server.request,
+        seconds=seconds,
+        process=process,
+        folder=state.folder_of(home, started.name),
+    )
+
+
+def servers(home: str | Path | None = None) -> list[tuple[ServerState, bool]]:
+    """The servers that were started here and not stopped, by name, and whether each runs."""
+    from rocwright.serving import state
+
+    return [(one, state.runs(one)) for one in state.servers(_home(home))]
+
+
+def stop_server(name: str, *, home: str | Path | None = None) -> tuple[ServerState, bool]:
+    """End a server and remove what it left; what it was, and whether it still ran.
+
+    Raises InputError where none has that name, SandboxError where it does not end.
+    """
+    from rocwright.serving import stop
+
+    return stop.stop(_home(home), name)
+
+
+def restart_server(name: str, *, home: str | Path | None = None, say: Say = silent) -> Running:
+    """End a server and start it with the same command; its key stays. Raises as `run_server` does."""
+    from rocwright.serving import restart
+
+    place = _home(home)
+    return _started(restart.again(place, name), place, say)
+
+
+def server_log(name: str, *, home: str | Path | None = None) -> Path | None:
+    """The log of a server that was started here and not stopped; None where none has that name."""
+    from rocwright.serving import state
+
+    path = state.log_of(_home(home), name)
+    return path if path.exists() else None
+
+
+def follow_log(path: str | Path, *, home: str | Path | None = None) -> Iterator[str]:
+    """The text of a log and what is added to it; that of a server ends when the server does."""
+    from rocwright.serving import state
+    from rocwright.serving.follow import follow
+
+    place, path = _home(home), Path(path)
+    server = state.read(place, path.parent.name) if path.parent.parent == place.servers else None
+    return follow(path, lambda: server is None or state.runs(server))
+
+
+def _home(home: str | Path | None) -> Home:
+    from rocwright.home import Home
+
+    return Home(Path(home).absolute()) if home is not None else Home.default()

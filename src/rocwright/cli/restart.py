@@ -1,0 +1,24 @@
+"""`rocwright restart NAME`."""
+
+from __future__ import annotations
+
+import click
+
+from rocwheel.cli.common import json_option, say
+from rocwright.cli.stop import complete_server
+
+
+@click.command("restart")
+@click.argument("name", shell_complete=complete_server)
+@json_option
+def command(name: str, as_json: bool) -> None:
+    """End a server and start it again with the same command; it is left running, its key stays."""
+    from rocwheel.cli.tell import print_json
+    from rocwright import api
+    from rocwright.cli.servers import as_data, show
+
+    running = api.restart_server(name, say=say)
+    if as_json:
+        print_json(as_data(running.server, runs=True))
+    else:
+        show(running, detached=True)

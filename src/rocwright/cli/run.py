@@ -1,0 +1,125 @@
+"""`rocwright run`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from rocwheel.cli.common import json_option, say
+from rocwright.cli.common import complete, complete_gpu, engine_option
+
+if TYPE_CHECKING:
+    from rocwright.api.serving import Running
+
+
+@click.command("run")
+@click.argument("stack", required=False, shell_complete=complete("stack"))
+@click.option("--model", "-m", default="", metavar="FILE", help="The model to serve; tiny is made here.")
+@click.option(
+    "--gpu",
+    default="auto",
+    show_default=True,
+    shell_complete=complete_gpu,
+    help='Such as gfx1151 or "RX 580"; auto is the GPU of this machine.',
+)
+@click.option("--base", default="", help="Such as debian:sid.", shell_complete=complete("base"))
+@click.option("--name", default="", help="What to call the server.  [default: the stack's name]")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="The address to listen on; with another than the loopback a key is made and asked for.",
+)
+@click.option("--port", type=click.IntRange(1, 65535), help="The port.  [default: the product's own]")
+@click.option(
+    "--in",
+    "place",
+    type=click.Choice(["host", "podman", "docker"]),
+    default="host",
+    show_default=True,
+    help="Where to run it; host needs no container engine: a sandbox with the base from the store.",
+)
+@click.option("--on", default="", metavar="DEVICE", help="What to compute on: gpu, cpu, software.")
+@click.option("--no-auth", "key", flag_value=False, default=True, help="Ask nobody for a key.")
+@click.option("--detach", "-d", is_flag=True, help="Leave it running, and return once it can be used.")
+@click.option("--dry-run", "dry", is_flag=True, help="Print the exact command, and start nothing.")
+@engine_option
+@json_option
+def command(
+    stack: str | None,
+    model: str,
+    gpu: str,
+    base: str,
+    name: str,
+    host: str,
+    port: int | None,
+    place: str,
+    on: str,
+    key: bool,
+    detach: bool,
+    dry: bool,
+    engine: str | None,
+    as_json: bool,
+) -> None:
+    """Serve a model with STACK, or with the best one for this machine's GPU; build it first if need be.
+
+    It listens on this machine alone, and ends with Ctrl-C; --detach leaves it running (rocwright ps, stop).
+    """
+    from rocwheel.cli.tell import print_json
+    from rocwright import api
+    from rocwright.cli.servers import as_data, show
+    from rocwright.execution.progress import choose_progress
+
+    running = api.run_server(
+        stack or "",
+        model=model,
+        gpu=gpu,
+        base=base,
+        name=name,
+        host=host,
+        port=port or 0,
+        place=place,  # type: ignore[arg-type]  # click has checked it
+        on=on,
+        key=key,
+        detach=detach,
+        dry=dry,
+        engine=engine,
+        progress=choose_progress(),
+        say=say,
+    )
+    if as_json:
+        print_json(as_data(running.server, runs=not dry) | ({"key": running.key} if running.key else {}))
+    elif dry:
+        _show_command(running)
+    else:
+        show(running, detached=detach)
+    if not (detach or dry):
+        _follow(running)
+
+
+def _show_command(running: Running) -> None:
+    from rocwright.cli.servers import typed
+
+    click.echo(typed(running.server.command))
+    say(f"what it needs lies in {running.folder}; rocwright stop {running.server.name} removes it")
+
+
+def _follow(running: Running) -> None:
+    """Wait until the server ends, and end it with Ctrl-C; nothing of it stays."""
+    from rocwheel.errors import CheckError
+    from rocwright import api
+
+    assert running.process is not None, "it was started here"
+    try:
+        status = running.process.wait()
+    except KeyboardInterrupt:
+        say("stopping")
+        api.stop_server(running.server.name)
+        running.process.wait()
+        return
+    raise CheckError(
+        f"{running.server.name} ended by itself, with status {status}",
+        cause="the last lines that it printed are below",
+        next_step=f"rocwright logs {running.server.name}",
+    )

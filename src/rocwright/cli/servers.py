@@ -1,0 +1,51 @@
+"""What the verbs of running servers print."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from rocwright.api.serving import Running
+    from rocwright.serving.model import ServerState
+
+
+def as_data(server: ServerState, *, runs: bool) -> dict[str, Any]:
+    """A server for --json."""
+    told = server.model_dump(mode="json", exclude={"mark", "boot", "health"})
+    return told | {"url": server.url, "running": runs}
+
+
+def show(running: Running, *, detached: bool) -> None:
+    """Where a server is, how to ask it something, and how to end it."""
+    server = running.server
+    what = f"{server.component} {server.version} on {server.on}"
+    click.echo(f"{server.name} runs: {what}, after {running.seconds:.1f} s")
+    wide = max((len(name) for name in server.addresses), default=0)
+    for name, url in server.addresses.items():
+        click.echo(f"  {name:<{wide}}  {url}")
+    if running.key:
+        click.echo(f"  {'key':<{wide}}  {running.key}   (shown this once)")
+    if running.request is not None:
+        click.echo(f"\n  {curl(server, running.request.path, running.request.body)}\n")
+    click.echo(f"rocwright stop {server.name}" if detached else "Ctrl-C ends it")
+
+
+def curl(server: ServerState, path: str, body: str) -> str:
+    """A first request, as a line for a shell; the key is not on it."""
+    words = ["curl", f"{server.url}{path}", "-H", "Content-Type: application/json"]
+    key = ' -H "Authorization: Bearer $KEY"' if server.key else ""
+    return f"{shlex.join(words)}{key} -d {shlex.quote(json.dumps(json.loads(body)))}"
+
+
+def typed(words: tuple[str, ...]) -> str:
+    """A command as a person types it: a line for each option."""
+    lines: list[list[str]] = [[]]
+    for word in words:
+        if word.startswith("--") and len(lines[-1]) > 0:
+            lines.append([])
+        lines[-1].append(word)
+    return " \\\n    ".join(shlex.join(line) for line in lines)

@@ -1,0 +1,53 @@
+"""A command in a sandbox that nobody waits for: a server. It is made ready here; the caller starts it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rocwright.sandbox import inside, state
+from rocwright.sandbox.bubblewrap import Bubblewrap
+from rocwright.sandbox.engine import Scene, host_environment
+from rocwright.sandbox.layout import make_layout
+from rocwright.sandbox.model import Job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """A command line that runs the job, in the environment `env`; its processes outside carry the mark."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+
+
+def make_ready(job: Job, folder: Path, mark: str, *, stays: bool) -> Ready:
+    """The command for a job, whose mount points and settings are written to `folder`, which must be empty.
+
+    It runs without limits of memory and time, and, where it `stays`, goes on when its starter ends. Raises
+    InputError as `run` does.
+    """
+    layout = make_layout(job, folder)
+    # no terminal is handed on: the job may stay in the session that it is started in, and be ended with it
+    scene = Scene(
+        name=mark,
+        folder=folder,
+        skeleton=layout.skeleton,
+        mounts=layout.mounts,
+        command=inside.plain(job),
+        network=job.network,
+        devices=job.devices,
+        terminal=True,
+        stays=stays,
+    )
+    return Ready(argv=Bubblewrap().launch(scene).argv, env=host_environment(mark))
+
+
+def processes(mark: str) -> list[int]:
+    """Those processes of the engine that carry the mark: while one is there, the job may run."""
+    return state.marked_with(mark)
+
+
+def kill(mark: str) -> None:
+    """SIGKILL all that carries the mark, and with it all inside."""
+    state.kill_all(mark, None)

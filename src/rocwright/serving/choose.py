@@ -1,0 +1,75 @@
+"""Which stack is run where none is named: the one of which most was seen on the card."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rocwheel.errors import InputError
+from rocwright.catalog.load import Catalog
+from rocwright.catalog.model import Component, Serve, Stack
+from rocwright.catalog.server import GPU, Compute
+from rocwright.home import Home
+from rocwright.records.model import SAID
+from rocwright.serving.words import compute_named
+from rocwright.verify.standing import Evidence, local_evidence, shipped_evidence
+
+
+def served_component(catalog: Catalog, stack: str) -> Component | None:
+    """The component of a stack that is run as a server."""
+    found = (catalog.component(name) for name in catalog.stack(stack).components)
+    return next((one for one in found if one.server is not None), None)
+
+
+def best_stack(catalog: Catalog, target: str, home: Home, model: str) -> str:
+    """The stack with a server for `model` of which most was seen on `target`, here or by others; of equals
+    that which has a row for it. Raises InputError where there is none."""
+    seen = [*shipped_evidence(catalog), *local_evidence(home)]
+    able = [stack for stack in catalog.stacks.values() if _serves(catalog, stack, target, model)]
+    if not able:
+        raise InputError(
+            f"nothing here serves {model or 'a model'} on {target}",
+            cause="no stack for it has a server that takes it",
+            next_step="rocwright stacks shows what there is",
+        )
+    return max(able, key=lambda stack: _standing(stack, target, seen)).name
+
+
+def _serves(catalog: Catalog, stack: Stack, target: str, model: str) -> bool:
+    component = served_component(catalog, stack.name)
+    if component is None or component.server is None or (stack.targets and target not in stack.targets):
+        return False
+    if component.kind != "archive" or all(target in one.without for one in component.release):
+        return False
+    kind = "gguf" if model in ("", "tiny") else model.rpartition(".")[2].replace("bin", "ggml")
+    return kind in component.server.models
+
+
+def _standing(stack: Stack, target: str, seen: list[Evidence]) -> tuple[int, bool]:
+    said = [
+        1 + SAID.index(one.said)
+        for one in seen
+        if one.stack == stack.name and (not one.gpu or target in one.gpu)
+    ]
+    return max(said, default=0), any(row.gpu == target for row in stack.row)
+
+
+def compute_for(component: Component, card: str, asked: str) -> Compute:
+    """What a server computes on: what is asked for, else the `card` that is in this machine, else the first
+    that its recipe has beside a GPU. Raises InputError."""
+    server = component.server
+    assert server is not None, "it was looked for by that"
+    if asked and asked != GPU:
+        return compute_named(server, asked)
+    devices = (component.serve or Serve()).devices
+    missing = [name for name in devices if not Path(name).exists()]
+    if card and not missing:
+        return compute_named(server, GPU)
+    if not asked and server.compute:
+        return server.compute[0]
+    raise InputError(
+        f"{component.name} has no GPU here",
+        cause=f"{', '.join(missing)} is not there"
+        if missing
+        else "no AMD GPU of that kind is in this machine",
+        next_step=f"--on {server.compute[0].name}" if server.compute else "rocwright doctor",
+    )

@@ -1,0 +1,111 @@
+"""Servers in containers: podman's and docker's command lines, and what they say of a container."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rocwheel.errors import SandboxError
+from rocwheel.processes import run as process
+from rocwright.sandbox.containers import ulimits
+from rocwright.sandbox.engine import host_environment, is_root, last_line
+from rocwright.sandbox.model import Mount
+from rocwright.sandbox.podman import base_words
+
+PODMAN = "podman"
+_ASK_SECONDS = 60.0
+_LOAD_SECONDS = 1800.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contained:
+    """A server for a container: the image by its reference, its words, what it sees, and its one port."""
+
+    name: str
+    image: str
+    entrypoint: str
+    words: tuple[str, ...]
+    env: Mapping[str, str]
+    mounts: Sequence[Mount]
+    devices: Sequence[str]
+    host: str
+    port: int
+    inside: int
+
+
+def command(engine: str, what: Contained) -> tuple[str, ...]:
+    """The command that runs it in the foreground; the container is removed when it ends."""
+    words = [*_engine(engine), "run", "--rm", "--name", what.name, "--read-only", "--cap-drop", "all"]
+    words += ["--security-opt", "no-new-privileges", "--pull", "never", "--entrypoint", what.entrypoint]
+    if engine == PODMAN:
+        words += [*ulimits(), "--read-only-tmpfs=false"]
+    words += ["--tmpfs", "/tmp:rw,nosuid,nodev,mode=1777"]  # noqa: S108 - the container's own
+    words += ["--publish", f"{_bracketed(what.host)}:{what.port}:{what.inside}"]
+    for device in what.devices:
+        words += ["--device", device]
+    if what.devices:
+        words += _groups(engine, what.devices)
+    for mount in what.mounts:
+        words += ["--volume", f"{mount.source}:{mount.target}:{'rw' if mount.writable else 'ro'}"]
+    for name, value in what.env.items():
+        words += ["--env", f"{name}={value}"]
+    return (*words, what.image, *what.words)
+
+
+def _groups(engine: str, devices: Sequence[str]) -> list[str]:
+    """Without root, the caller's groups stay those of the container: who may open the devices here may there.
+    As root, and with a daemon, the groups of the devices are named."""
+    if engine == PODMAN and not is_root():
+        return ["--group-add", "keep-groups"]
+    nodes = [node for name in devices for node in (Path(name), *Path(name).glob("*")) if node.exists()]
+    gids = sorted({node.stat().st_gid for node in nodes if not node.is_dir()} - {0})
+    return [word for gid in gids for word in ("--group-add", str(gid))]
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _engine(engine: str) -> tuple[str, ...]:
+    return (engine, *base_words()) if engine == PODMAN else (engine,)
+
+
+def load(engine: str, archive: Path, reference: str) -> None:
+    """Have the image of an archive in the engine's storage. Raises SandboxError."""
+    if process.run([*_engine(engine), "image", "inspect", reference], timeout=_ASK_SECONDS).ok:
+        return
+    done = process.run([*_engine(engine), "load", "--input", archive], timeout=_LOAD_SECONDS)
+    if not done.ok:
+        raise SandboxError(
+            f"{engine} could not load the image {archive.name}",
+            cause=last_line(done.stderr) or f"it ended with status {done.returncode}",
+            next_step=f"run `{engine} load --input {archive}` and read what it says, or use --in host",
+            detail=done.stderr.strip()[-2000:],
+        )
+
+
+def runs(engine: str, name: str) -> bool:
+    """Whether the container is there and runs."""
+    form = "{{.State.Running}}"
+    done = process.run(
+        [*_engine(engine), "container", "inspect", "--format", form, name], timeout=_ASK_SECONDS
+    )
+    return done.ok and done.stdout.strip() == "true"
+
+
+def end(engine: str, name: str, seconds: int) -> None:
+    """Stop a container within so many seconds, or kill it, and remove it. Raises SandboxError."""
+    process.run([*_engine(engine), "stop", "--time", str(seconds), name], timeout=_ASK_SECONDS + seconds)
+    process.run([*_engine(engine), "rm", "--force", name], timeout=_ASK_SECONDS)
+    if runs(engine, name):
+        raise SandboxError(
+            f"the container {name} still runs",
+            cause=f"{engine} could not stop it",
+            next_step=f"{engine} kill {name}",
+        )
+
+
+def environment(mark: str) -> dict[str, str]:
+    """What the engine's client gets of this process's environment."""
+    return host_environment(mark)

@@ -1,0 +1,130 @@
+"""What a server needs of a build: had from the store or built, and laid out to be run."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock
+
+from rocwheel.errors import InputError
+from rocwright import flow
+from rocwright.bases.roots import remove_tree, unpacked_root
+from rocwright.catalog.model import Component
+from rocwright.execution.options import Options
+from rocwright.execution.progress import Progress
+from rocwright.execution.runs import UnderWay
+from rocwright.model.steps import ImageAction, Plan, Step
+from rocwright.plan.decide import State
+from rocwright.project import Project
+from rocwright.resolve.model import Lock
+from rocwright.serving.choose import served_component
+from rocwright.sources.archive import unpack
+from rocwright.store.model import Output
+from rocwright.verify.run import CHECK_ROOT, made_steps
+
+RUN_ROOT = "root/run"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Product:
+    """What is served: its recipe, its lock, and its version; all of it is in the store here."""
+
+    project: Project
+    lock: Lock
+    plan: Plan
+    component: Component
+    version: str
+
+
+def product_of(project: Project, engine: str | None, progress: Progress) -> Product:
+    """The artifact of a project, built or fetched where it is not here. Raises what a build raises."""
+    component = served_component(project.catalog, project.request.stack)
+    if component is None:
+        raise not_served(project)
+    locked = flow.current_lock(project, progress.say)
+    plan, decisions = flow.planned(project, locked)
+    if any(one.state is State.RUN for one in decisions):
+        progress.say(f"{project.request.stack} is not built here yet: building it first")
+    with progress:
+        built = flow.build(project, locked, Options(engine=engine), progress, lay=False)
+    if built.failures:
+        raise built.failures[0][1]
+    version = next(one.version for one in locked.components if one.name == component.name)
+    return Product(project=project, lock=locked, plan=plan, component=component, version=version)
+
+
+def not_served(project: Project) -> InputError:
+    """The refusal of a stack that has nothing to serve."""
+    stacks = [name for name in project.catalog.stacks if served_component(project.catalog, name)]
+    return InputError(
+        f"{project.request.stack} has no server",
+        cause="no recipe of it has a [server] table",
+        next_step=f"run one of {', '.join(stacks)}",
+    )
+
+
+def root_of(product: Product, progress: Progress) -> Path:
+    """The folder of the base's root file system that the product runs on: the one that it is checked in where
+    there is none for runs alone."""
+    names = [step.name for step in product.plan.steps]
+    name = RUN_ROOT if RUN_ROOT in names else CHECK_ROOT
+    project = product.project
+    step = next(one for one in product.plan.steps if one.name == name)
+    record = project.store.record(step.key)
+    if record is None or not all(project.store.has(one.sha256, one.size) for one in record.outputs):
+        under_way = UnderWay("run", project.request, project.home, progress.say, lock=product.lock)
+        with under_way:
+            record = made_steps((name,), project, product.plan, under_way, progress)[name]
+            under_way.ended("built")
+    project.store.bring(step.key)
+    return unpacked_root(project.store, record.output("root").sha256, project.home.roots, progress.say)
+
+
+def program_of(product: Product, say: Callable[[str], None]) -> Path:
+    """The folder with the product's archive unpacked, which is kept for the next time."""
+    output = _output(product, _step(product))
+    project = product.project
+    target = project.home.programs / output.sha256
+    if target.is_dir():
+        return target
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with FileLock(target.with_name(f"{target.name}.lock")):
+        if target.is_dir():
+            return target
+        say(f"unpacking {output.filename}")
+        temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=".unpacking-"))
+        try:
+            archive = project.store.verified(output.sha256)
+            unpack(archive, temporary, filename=output.filename, git=True)
+            temporary.chmod(0o755)
+            temporary.rename(target)
+        except BaseException:
+            remove_tree(temporary)
+            raise
+    return target
+
+
+def image_of(product: Product) -> tuple[Path, ImageAction]:
+    """The product's image as a file, and what it is. Raises InputError where it has none."""
+    for step in product.plan.steps:
+        if step.component == product.component.name and isinstance(step.action, ImageAction):
+            output = _output(product, step)
+            return product.project.store.verified(output.sha256), step.action
+    raise InputError(
+        f"{product.component.name} has no image to run in a container",
+        cause="its recipe has no [image] table",
+        next_step="--in host",
+    )
+
+
+def _step(product: Product) -> Step:
+    return next(one for one in product.plan.steps if one.name == product.component.name)
+
+
+def _output(product: Product, step: Step) -> Output:
+    record = product.project.store.record(step.key)
+    assert record is not None, "it was built before"
+    return record.outputs[0]

@@ -1,0 +1,71 @@
+"""A server that was started, as it is kept on disk, and how it is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from rocwheel.model import Frozen
+
+Place = Literal["host", "podman", "docker"]
+"""Where a server runs: in bubblewrap with its base from the store, or in a container of its image."""
+
+LOOPBACK = "127.0.0.1"
+
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")]
+
+
+class ServerState(Frozen):
+    """A server that was started: what, where, and how its processes are known.
+
+    `mark` is the word that its processes carry, and its container's name. `pid` and `start` (clock ticks
+    since boot `boot`) are those of the process that was started; 0 until it was. `begun` is UTC, ISO 8601.
+    `key` says that it asks for a key; `addresses` are what to open, by name.
+    """
+
+    name: Name
+    stack: str
+    component: str
+    version: str
+    gpu: tuple[str, ...]
+    base: str
+    on: str
+    model: str
+    place: Place
+    host: str
+    port: int
+    key: bool = False
+    health: str
+    addresses: dict[str, str] = {}
+    mark: str
+    boot: str
+    pid: int = 0
+    start: int = 0
+    begun: str
+    command: tuple[str, ...] = ()
+
+    @property
+    def url(self) -> str:
+        """Its address for who is on this machine."""
+        return address(self.host, self.port)
+
+
+def address(host: str, port: int) -> str:
+    """The address of a port as a browser on this machine takes it."""
+    here = LOOPBACK if host in ("0.0.0.0", "", "::") else host  # noqa: S104 - all interfaces are asked for
+    return f"http://[{here}]:{port}" if ":" in here else f"http://{here}:{port}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a user may say of a run beside the stack and the GPU; `port` 0 is the product's own."""
+
+    model: str = ""
+    name: str = ""
+    host: str = LOOPBACK
+    port: int = 0
+    place: Place = "host"
+    on: str = ""
+    key: bool = True

@@ -1,0 +1,50 @@
+"""May a port be listened on? Asked before anything is started."""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import socket
+from collections.abc import Iterable
+
+from rocwheel.errors import InputError
+from rocwright.serving.model import ServerState
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def check_free(host: str, port: int, running: Iterable[ServerState]) -> None:
+    """Raises InputError where the port cannot be listened on, with who has it and one that is free."""
+    fault = _fault(host, port)
+    if fault is None:
+        return
+    if fault.errno == errno.EADDRINUSE:
+        mine = next((one.name for one in running if one.port == port), "")
+        free = next((one for one in range(port + 1, min(port + 100, 65536)) if _fault(host, one) is None), 0)
+        raise InputError(
+            f"port {port} is in use",
+            cause=f"{mine} listens on it" if mine else "another program listens on it",
+            next_step=f"--port {free}" + (f", or rocwright stop {mine}" if mine else ""),
+        )
+    raise InputError(
+        f"nothing can listen on {host}, port {port}",
+        cause=fault.strerror or str(fault),
+        next_step="name an address of this machine with --host, and a port above 1023 with --port",
+    )
+
+
+def _fault(host: str, port: int) -> OSError | None:
+    try:
+        family, kind, _, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(where)
+    except OSError as error:
+        return error
+    return None

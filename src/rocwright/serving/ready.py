@@ -1,0 +1,81 @@
+"""When can a server be used? When its health page says so; and if it ends before, why?"""
+
+from __future__ import annotations
+
+import http.client
+import time
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from rocwheel.errors import CheckError, RocwrightError, StepTimeoutError
+from rocwright.serving.model import ServerState
+
+_ANSWER_SECONDS = 5.0
+_LEAST_PAUSE, _MOST_PAUSE = 0.02, 0.25
+_TAIL = 64 * 1024
+
+
+def answers(url: str, path: str) -> bool:
+    """Whether a page is there now and says that all is well (200)."""
+    where = urlsplit(url)
+    connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=_ANSWER_SECONDS)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status == http.client.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def wait_until_ready(state: ServerState, seconds: float, alive: Callable[[], bool], log: Path) -> float:
+    """Wait until a server can be used; the seconds that it took.
+
+    Raises CheckError (or what its log says) where it ends before, StepTimeoutError where it takes longer.
+    """
+    begun = time.monotonic()
+    pause = _LEAST_PAUSE
+    while time.monotonic() - begun < seconds:
+        living = alive()
+        if living and answers(state.url, state.health):
+            return time.monotonic() - begun
+        if not living:
+            raise died(state, log)
+        time.sleep(pause)
+        pause = min(_MOST_PAUSE, pause * 1.3)
+    raise StepTimeoutError(
+        f"{state.name} did not answer within {seconds:.0f} s",
+        cause=f"{state.url}{state.health} never said that it is ready",
+        next_step="load a smaller model, or look at what it printed, above",
+        detail=_last_lines(log),
+    )
+
+
+def died(state: ServerState, log: Path) -> RocwrightError:
+    """Why a server ended while it was loading, from its log."""
+    from rocwright.catalog.phase import Phase
+    from rocwright.diagnosis.diagnose import Where, diagnose
+    from rocwright.diagnosis.explain import add_known, excerpt
+    from rocwright.diagnosis.read_log import open_log, pieces
+
+    where = Where(
+        component=state.component, version=state.version, targets=state.gpu, base=state.base, phase=Phase.RUN
+    )
+    with open_log(log) as file:
+        found = diagnose(pieces(file), where)
+    known = found.cause.issue if found.cause else None
+    error = CheckError(
+        f"{state.name} ended before it could be used",
+        cause=found.first.text if found.first else found.last,
+        next_step=known.remedy if known else "read what it printed, above",
+        detail=excerpt(found, _last_lines(log).splitlines()),
+    )
+    add_known(error, found)
+    return error
+
+
+def _last_lines(log: Path, count: int = 12) -> str:
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - _TAIL))
+        return "\n".join(file.read().decode(errors="replace").splitlines()[-count:])

@@ -1,0 +1,40 @@
+"""A server again, with the command that it was started with."""
+
+from __future__ import annotations
+
+import secrets
+
+from rocwheel.errors import InputError
+from rocwright.catalog.load import the_catalog
+from rocwright.home import Home
+from rocwright.records.model import now
+from rocwright.sandbox.engine import host_environment
+from rocwright.serving import state, stop
+from rocwright.serving.start import Launch
+
+
+def again(home: Home, name: str) -> Launch:
+    """End a server, and make it ready to be started with the same command. Raises InputError."""
+    found = stop.find(home, name)
+    component = the_catalog().component(found.component)
+    if component.server is None:
+        raise InputError(
+            f"{name} cannot be started again",
+            cause=f"the catalog says no more how {found.component} is run",
+            next_step=f"rocwright stop {name}",
+        )
+    stop.end(found)
+    mark = f"rocwright-server-{name}-{secrets.token_hex(4)}"
+    command = tuple(mark if word == found.mark else word for word in found.command)
+    fresh = found.model_copy(
+        update={
+            "mark": mark,
+            "command": command,
+            "pid": 0,
+            "start": 0,
+            "boot": state.boot_id(),
+            "begun": now(),
+        }
+    )
+    key = state.key_of(home, name).read_text().strip() if found.key else ""
+    return Launch(state=fresh, argv=command, env=host_environment(mark), server=component.server, key=key)

@@ -1,0 +1,206 @@
+"""Starts a server: what it runs, where, and what a person would type for the same."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from subprocess import Popen
+
+from rocwheel.errors import InputError
+from rocwheel.files.atomic import write_atomic
+from rocwheel.processes import run as process
+from rocwheel.processes.owner import start_time
+from rocwright import sandbox
+from rocwright.catalog.model import Serve
+from rocwright.catalog.server import GPU, Compute, Server
+from rocwright.execution.progress import Progress
+from rocwright.home import Home
+from rocwright.records.model import now
+from rocwright.sandbox.model import Job, Mount
+from rocwright.serving import container, state
+from rocwright.serving.laid import Product, image_of, program_of, root_of
+from rocwright.serving.model import ServerState, Wanted, address
+from rocwright.serving.ports import check_free, is_loopback
+from rocwright.serving.words import CACHE, environment_for, words_of
+
+ARTIFACT, MODELS, KEY = "/artifact", "/models", "/run/key"
+"""Where a server sees its program, its model and its key."""
+
+ANY = "0.0.0.0"  # noqa: S104 - within a container, of which one port is published
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """A server that is ready to be started: its command, the environment of that, and what is kept of it."""
+
+    state: ServerState
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    server: Server
+    key: str = ""
+
+
+def check_wanted(server: Server, wanted: Wanted, home_servers: list[ServerState]) -> None:
+    """Raises InputError for what cannot be, before anything is built: a name or a port that is taken, or an
+    address for others without a key."""
+    running = [one for one in home_servers if state.runs(one)]
+    if any(one.name == wanted.name for one in running):
+        raise state.taken(wanted.name)
+    if wanted.key and not server.key and not is_loopback(wanted.host):
+        raise InputError(
+            f"others could use {wanted.name} without a key",
+            cause=f"it cannot ask for one, and --host {wanted.host} lets others reach it",
+            next_step="leave --host out, or allow it with --no-auth",
+        )
+    check_free(wanted.host, wanted.port or server.port, running)
+
+
+def prepare(
+    product: Product, wanted: Wanted, model: Path | None, on: Compute, progress: Progress, *, stays: bool
+) -> Launch:
+    """Lay everything out that a server runs on, in its own folder. Nothing is started yet."""
+    server = product.component.server
+    assert server is not None, "it was looked for by that"
+    home = product.project.home
+    _clear(product, wanted.name)
+    state.claim(home, wanted.name)
+    try:
+        key = secrets.token_urlsafe(24) if wanted.key and not is_loopback(wanted.host) else ""
+        if key:
+            key_file = state.key_of(home, wanted.name)
+            write_atomic(key_file, f"{key}\n", mode=0o600)
+            if wanted.place == "host":
+                sandbox.make_writable(key_file)
+        launch = _launch(product, wanted, model, on, progress, key, stays=stays)
+    except BaseException:
+        state.forget(home, wanted.name)
+        raise
+    return launch
+
+
+def _clear(product: Product, name: str) -> None:
+    """Remove what an ended server of that name has left."""
+    left = state.read(product.project.home, name)
+    if left is not None and state.runs(left):
+        raise state.taken(name)
+    state.forget(product.project.home, name)
+
+
+def _launch(
+    product: Product,
+    wanted: Wanted,
+    model: Path | None,
+    on: Compute,
+    progress: Progress,
+    key: str,
+    *,
+    stays: bool,
+) -> Launch:
+    server, home = product.component.server, product.project.home
+    assert server is not None
+    port = wanted.port or server.port
+    mark = f"rocwright-server-{wanted.name}-{secrets.token_hex(4)}"
+    contained = wanted.place != "host"
+    mounts = [Mount(source=_cache(product), target=CACHE, writable=True)]
+    if model is not None:
+        mounts.append(Mount(source=model.resolve(), target=f"{MODELS}/{model.name}"))
+    if key:
+        mounts.append(Mount(source=state.key_of(home, wanted.name), target=KEY))
+    places = {
+        "artifact": ARTIFACT,
+        "model": f"{MODELS}/{model.name}" if model is not None else "",
+        "host": ANY if contained else wanted.host,
+        "port": str(server.port if contained else port),
+        "key_file": KEY,
+    }
+    devices = _devices(product, on)
+    env = environment_for(product.component, product.project.catalog, product.lock, on)
+    if contained:
+        archive, image = image_of(product)
+        container.load(wanted.place, archive, image.reference)
+        words = words_of(
+            server, places | {"artifact": image.prefix}, product.lock.request.gpu, on, keyed=bool(key)
+        )
+        what = container.Contained(
+            name=mark,
+            image=f"localhost/{image.reference}",
+            entrypoint=words[0],
+            words=words[1:],
+            env=env,
+            mounts=mounts,
+            devices=devices,
+            host=wanted.host,
+            port=port,
+            inside=server.port,
+        )
+        argv, around = container.command(wanted.place, what), container.environment(mark)
+    else:
+        words = words_of(server, places, product.lock.request.gpu, on, keyed=bool(key))
+        mounts.append(Mount(source=program_of(product, progress.say), target=ARTIFACT))
+        job = Job(
+            root=root_of(product, progress),
+            argv=words,
+            env=env,
+            mounts=tuple(mounts),
+            network=True,
+            devices=devices,
+        )
+        box = state.box_of(home, wanted.name)
+        box.mkdir()
+        ready = sandbox.make_ready(job, box, mark, stays=stays)
+        argv, around = ready.argv, dict(ready.env)
+    kept = ServerState(
+        name=wanted.name,
+        stack=product.project.request.stack,
+        component=product.component.name,
+        version=product.version,
+        gpu=product.lock.request.gpu,
+        base=product.lock.request.base,
+        on=on.name,
+        model=str(model) if model is not None else "",
+        place=wanted.place,
+        host=wanted.host,
+        port=port,
+        key=bool(key),
+        health=server.health,
+        addresses={one.name: f"{address(wanted.host, port)}{one.path}" for one in server.address},
+        mark=mark,
+        boot=state.boot_id(),
+        begun=now(),
+        command=argv,
+    )
+    return Launch(state=kept, argv=argv, env=around, server=server, key=key)
+
+
+def _devices(product: Product, on: Compute) -> tuple[str, ...]:
+    if on.name != GPU:
+        return ()
+    serve = product.component.serve or Serve()
+    return tuple(name for name in serve.devices if Path(name).exists())
+
+
+def _cache(product: Product) -> Path:
+    """The folder in which a product keeps what it compiles for a GPU, from run to run."""
+    home = product.project.home
+    folder = home.programs / f"{product.component.name}-{product.version}.cache"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    sandbox.make_writable(folder)
+    return folder
+
+
+def start(launch: Launch, home: Home) -> tuple[ServerState, Popen[bytes]]:
+    """Start it, and keep what tells its processes from all others: before and after."""
+    state.keep(home, launch.state)
+    log = state.log_of(home, launch.state.name)
+    log.touch(mode=0o600)
+    running = process.detach_to(log, launch.argv, env=launch.env)
+    started = launch.state.model_copy(update={"pid": running.pid, "start": start_time(running.pid) or 0})
+    state.keep(home, started)
+    return started, running
+
+
+def living(running: Popen[bytes]) -> Callable[[], bool]:
+    """Whether the process that was just started is still there."""
+    return lambda: running.poll() is None

@@ -1,0 +1,102 @@
+"""Which servers were started here, and which of them run."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from rocwheel.errors import InputError
+from rocwheel.files.atomic import write_atomic
+from rocwheel.folders.removal import remove_tree
+from rocwheel.processes.owner import Owner
+from rocwright.home import Home
+from rocwright.sandbox import lasting
+from rocwright.serving import container
+from rocwright.serving.model import ServerState
+
+_STATE, _LOG, _KEY, _BOX = "server.json", "log", "key", "box"
+
+
+def folder_of(home: Home, name: str) -> Path:
+    """Where all of a server lies: its state, log, key, and what it runs in."""
+    return home.servers / name
+
+
+def log_of(home: Home, name: str) -> Path:
+    """What it prints."""
+    return folder_of(home, name) / _LOG
+
+
+def key_of(home: Home, name: str) -> Path:
+    """The key that it asks for, where it asks for one."""
+    return folder_of(home, name) / _KEY
+
+
+def box_of(home: Home, name: str) -> Path:
+    """The mount points and settings of its sandbox."""
+    return folder_of(home, name) / _BOX
+
+
+def boot_id() -> str:
+    """A word that is another after each start of the machine: process ids say nothing beyond it."""
+    with contextlib.suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return ""
+
+
+def claim(home: Home, name: str) -> Path:
+    """A new folder for a server of that name. Raises InputError where one of that name is there."""
+    folder = folder_of(home, name)
+    home.servers.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError as error:
+        raise taken(name) from error
+    return folder
+
+
+def taken(name: str) -> InputError:
+    """The refusal of a name that another server has."""
+    return InputError(
+        f"{name} is running already",
+        cause="a server of that name was started here and has not been stopped",
+        next_step=f"rocwright stop {name}, or give the new one another name: --name {name}-2",
+    )
+
+
+def keep(home: Home, state: ServerState) -> None:
+    """Write what is known of a server, whole or not at all."""
+    path = folder_of(home, state.name) / _STATE
+    write_atomic(path, state.model_dump_json(indent=2) + "\n", mode=0o600)
+
+
+def read(home: Home, name: str) -> ServerState | None:
+    """What was kept of a server; None where there is none, or it cannot be read."""
+    with contextlib.suppress(OSError, ValidationError):
+        return ServerState.model_validate_json((folder_of(home, name) / _STATE).read_bytes())
+    return None
+
+
+def servers(home: Home) -> list[ServerState]:
+    """Every server that was started and not stopped, by name; whether each runs is `runs`."""
+    names = sorted(path.name for path in home.servers.glob("*") if path.is_dir())
+    return [state for name in names if (state := read(home, name)) is not None]
+
+
+def runs(state: ServerState) -> bool:
+    """Whether it runs now: the process that was started, and none that has its number since."""
+    if state.boot != boot_id():
+        return False
+    if state.place != "host":
+        return container.runs(state.place, state.mark)
+    if state.pid:
+        return Owner(pid=state.pid, start=state.start).alive()
+    # rocwright was killed between starting it and writing down what it had started
+    return bool(lasting.processes(state.mark))
+
+
+def forget(home: Home, name: str) -> None:
+    """Remove all of a server that does not run."""
+    remove_tree(folder_of(home, name))

@@ -1,0 +1,56 @@
+"""From what the catalog knows of a server to its words and its environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rocwheel.errors import InputError
+from rocwright.catalog.environment import environment
+from rocwright.catalog.load import Catalog
+from rocwright.catalog.model import Component
+from rocwright.catalog.server import GPU, Compute, Server
+from rocwright.plan.values import chosen_values, present
+from rocwright.resolve.model import Lock
+
+CACHE = "/cache"
+"""Where a server keeps what it compiles for a GPU, as it sees it."""
+
+
+def compute_named(server: Server, name: str) -> Compute:
+    """What a server is to compute on. Raises InputError for a name that it does not know."""
+    known = {GPU: Compute(name=GPU, summary="the GPU"), **{one.name: one for one in server.compute}}
+    if name not in known:
+        raise InputError(
+            f"there is no {name!r} to compute on",
+            cause=f"this server knows: {', '.join(known)}",
+            next_step="name one of them with --on",
+        )
+    return known[name]
+
+
+def words_of(
+    server: Server, places: Mapping[str, str], gpus: tuple[str, ...], on: Compute, *, keyed: bool
+) -> tuple[str, ...]:
+    """The server's whole command line, with `places` filled in."""
+    flags = server.words_for(gpus) if on.name == GPU else ()
+    words = (*server.command, *flags, *on.words, *(server.key if keyed else ()))
+    return tuple(word.format_map(places) for word in words)
+
+
+def environment_for(component: Component, catalog: Catalog, lock: Lock, on: Compute) -> dict[str, str]:
+    """The server's whole environment: what the card wants, what the recipe says, a place for caches."""
+    assert component.server is not None
+    found = {
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "HOME": "/tmp",  # noqa: S108 - the sandbox's own
+        "TMPDIR": "/tmp",  # noqa: S108
+        "XDG_CACHE_HOME": CACHE,
+        "LANG": "C.UTF-8",
+    }
+    if on.name == GPU:
+        for gpu in lock.request.gpu:
+            quirks = environment(catalog, catalog.target(gpu), "run")
+            found |= {one.variable: one.value for one in quirks if one.need != "optional"}
+    if component.serve is not None:
+        found |= chosen_values(component.serve.env, present(lock))
+    return found | component.server.env | on.env
