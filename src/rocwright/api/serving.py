@@ -85,11 +85,20 @@ def run_server(
     component = choose.served_component(project.catalog, stack)
     if component is None or component.server is None:
         raise laid.not_served(project)
-    wanted = Wanted(model=model, name=name or stack, host=host, port=port, place=place, on=on, key=key)
+    wanted = Wanted(
+        model=model,
+        name=name or (f"{stack}.dry-run" if dry else stack),
+        host=host,
+        port=port,
+        place=place,
+        on=on,
+        key=key,
+    )
     compute = choose.compute_for(component, target if target in here else "", on)
     say(f"stack: {stack}, for {target}" + ("" if target in here else ", which is not in this machine"))
     say(f"on: {compute.summary}")
-    start.check_wanted(component.server, wanted, state.servers(place_of))
+    if not dry:
+        start.check_wanted(component.server, wanted, state.servers(place_of))
     file = model_of(model, component.server, place_of)
     if target in here:
         check.check_machine(catalog, place_of, stack, target, say)
@@ -132,8 +141,8 @@ def servers(home: str | Path | None = None) -> list[tuple[ServerState, bool]]:
     return [(one, state.runs(one)) for one in state.servers(_home(home))]
 
 
-def stop_server(name: str, *, home: str | Path | None = None) -> tuple[ServerState, bool]:
-    """End a server and remove what it left; what it was, and whether it still ran.
+def stop_server(name: str, *, home: str | Path | None = None) -> bool:
+    """End a server and remove what it left; whether it still ran.
 
     Raises InputError where none has that name, SandboxError where it does not end.
     """

@@ -22,16 +22,13 @@ def command(names: tuple[str, ...], every: bool, as_json: bool) -> None:
     """End a server that was started with rocwright run, and remove what it left."""
     from rocwheel.cli.tell import print_json
     from rocwright import api
-    from rocwright.cli.servers import as_data
 
     chosen = [one.name for one, _ in api.servers()] if every else list(names)
     if not chosen and not every:
         raise click.UsageError("name a server, or use --all; rocwright ps shows them.")
-    stopped = [api.stop_server(name) for name in chosen]
+    stopped = [(name, api.stop_server(name)) for name in chosen]
     if as_json:
-        print_json([as_data(server, runs=False) | {"ran": ran} for server, ran in stopped])
+        print_json([{"name": name, "ran": ran} for name, ran in stopped])
         return
-    for server, ran in stopped:
-        click.echo(
-            f"stopped: {server.name}" if ran else f"{server.name} had ended already; removed what it left"
-        )
+    for name, ran in stopped:
+        click.echo(f"stopped: {name}" if ran else f"{name} was not running; removed what it left")

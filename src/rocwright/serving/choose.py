@@ -22,7 +22,7 @@ def served_component(catalog: Catalog, stack: str) -> Component | None:
 
 def best_stack(catalog: Catalog, target: str, home: Home, model: str) -> str:
     """The stack with a server for `model` of which most was seen on `target`, here or by others; of equals
-    that which has a row for it. Raises InputError where there is none."""
+    that which asks less of the machine. Raises InputError where there is none."""
     seen = [*shipped_evidence(catalog), *local_evidence(home)]
     able = [stack for stack in catalog.stacks.values() if _serves(catalog, stack, target, model)]
     if not able:
@@ -31,7 +31,7 @@ def best_stack(catalog: Catalog, target: str, home: Home, model: str) -> str:
             cause="no stack for it has a server that takes it",
             next_step="rocwright stacks shows what there is",
         )
-    return max(able, key=lambda stack: _standing(stack, target, seen)).name
+    return max(able, key=lambda stack: _standing(catalog, stack, target, seen)).name
 
 
 def _serves(catalog: Catalog, stack: Stack, target: str, model: str) -> bool:
@@ -44,13 +44,16 @@ def _serves(catalog: Catalog, stack: Stack, target: str, model: str) -> bool:
     return kind in component.server.models
 
 
-def _standing(stack: Stack, target: str, seen: list[Evidence]) -> tuple[int, bool]:
+def _standing(catalog: Catalog, stack: Stack, target: str, seen: list[Evidence]) -> tuple[int, bool, bool]:
+    """How much was seen, whether it needs no ROCm, whether it has a row. What ran without a card says as much
+    in software as on an emulated one."""
+    needs_rocm = any(catalog.component(name).system.rocm for name in stack.components)
     said = [
-        1 + SAID.index(one.said)
+        1 + SAID.index("ran in software" if one.said == "ran on an emulated GPU" else one.said)
         for one in seen
         if one.stack == stack.name and (not one.gpu or target in one.gpu)
     ]
-    return max(said, default=0), any(row.gpu == target for row in stack.row)
+    return max(said, default=0), not needs_rocm, any(row.gpu == target for row in stack.row)
 
 
 def compute_for(component: Component, card: str, asked: str) -> Compute:

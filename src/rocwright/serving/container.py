@@ -9,7 +9,7 @@ from pathlib import Path
 from rocwheel.errors import SandboxError
 from rocwheel.processes import run as process
 from rocwright.sandbox.containers import ulimits
-from rocwright.sandbox.engine import host_environment, is_root, last_line
+from rocwright.sandbox.engine import USER, host_environment, is_root, last_line
 from rocwright.sandbox.model import Mount
 from rocwright.sandbox.podman import base_words
 
@@ -40,6 +40,8 @@ def command(engine: str, what: Contained) -> tuple[str, ...]:
     words += ["--security-opt", "no-new-privileges", "--pull", "never", "--entrypoint", what.entrypoint]
     if engine == PODMAN:
         words += [*ulimits(), "--read-only-tmpfs=false"]
+        words += [] if is_root() else [f"--userns=keep-id:uid={USER},gid={USER}"]
+    words += ["--user", f"{USER}:{USER}"]
     words += ["--tmpfs", "/tmp:rw,nosuid,nodev,mode=1777"]  # noqa: S108 - the container's own
     words += ["--publish", f"{_bracketed(what.host)}:{what.port}:{what.inside}"]
     for device in what.devices:

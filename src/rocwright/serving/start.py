@@ -71,8 +71,7 @@ def prepare(
         if key:
             key_file = state.key_of(home, wanted.name)
             write_atomic(key_file, f"{key}\n", mode=0o600)
-            if wanted.place == "host":
-                sandbox.make_writable(key_file)
+            sandbox.make_writable(key_file)
         launch = _launch(product, wanted, model, on, progress, key, stays=stays)
     except BaseException:
         state.forget(home, wanted.name)

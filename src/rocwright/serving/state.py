@@ -85,6 +85,11 @@ def servers(home: Home) -> list[ServerState]:
     return [state for name in names if (state := read(home, name)) is not None]
 
 
+def prepared(home: Home, name: str) -> bool:
+    """Whether something was laid out under that name that was not started: by --dry-run, or before a kill."""
+    return folder_of(home, name).is_dir() and not (folder_of(home, name) / _STATE).exists()
+
+
 def runs(state: ServerState) -> bool:
     """Whether it runs now: the process that was started, and none that has its number since."""
     if state.boot != boot_id():

@@ -18,16 +18,19 @@ SECONDS = 10
 """How long a server has to end by itself."""
 
 
-def stop(home: Home, name: str, seconds: int = SECONDS) -> tuple[ServerState, bool]:
-    """End the server of that name and remove its folder; what it was, and whether it still ran.
+def stop(home: Home, name: str, seconds: int = SECONDS) -> bool:
+    """End the server of that name and remove its folder; whether it still ran.
 
     Raises InputError where there is none, SandboxError where it does not end.
     """
+    if state.prepared(home, name):
+        state.forget(home, name)
+        return False
     found = find(home, name)
     ran = state.runs(found)
     end(found, seconds)
-    state.forget(home, found.name)
-    return found, ran
+    state.forget(home, name)
+    return ran
 
 
 def find(home: Home, name: str) -> ServerState:

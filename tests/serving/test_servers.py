@@ -1,0 +1,126 @@
+"""Servers that are really started in a sandbox: found, told apart, ended, and nothing left of them."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rocwheel.errors import CheckError, InputError, StepTimeoutError
+from rocwright.home import Home
+from rocwright.sandbox import lasting
+from rocwright.serving import ready, start, state, stop
+from tests.serving.conftest import Make
+
+
+def test_a_server_is_ready_once_its_health_page_says_so(home: Home, launch: Make) -> None:
+    made = launch()
+    started, running = start.start(made, home)
+    log = state.log_of(home, "small")
+    ready.wait_until_ready(started, 30, start.living(running), log)
+    assert ready.answers(started.url, "/health")
+    assert state.runs(started)
+    assert "begins" in log.read_text()
+
+
+def test_stop_leaves_nothing(home: Home, launch: Make) -> None:
+    started, running = start.start(launch(), home)
+    ready.wait_until_ready(started, 30, start.living(running), state.log_of(home, "small"))
+    assert stop.stop(home, "small")
+    assert not lasting.processes(started.mark)
+    assert not ready.answers(started.url, "/health")
+    assert list(home.servers.iterdir()) == []
+    assert running.wait() != 0
+
+
+def test_a_server_that_ends_while_it_loads_is_explained_from_its_log(home: Home, launch: Make) -> None:
+    started, running = start.start(launch(how="dies"), home)
+    with pytest.raises(CheckError) as caught:
+        ready.wait_until_ready(started, 30, start.living(running), state.log_of(home, "small"))
+    assert "ended before it could be used" in caught.value.message
+    assert "libamdhip64.so.6" in caught.value.cause + caught.value.detail
+    assert not state.runs(started)
+
+
+def test_one_that_never_gets_ready_is_given_up(home: Home, launch: Make) -> None:
+    started, running = start.start(launch(how="badly"), home)
+    with pytest.raises(StepTimeoutError):
+        ready.wait_until_ready(started, 1, start.living(running), state.log_of(home, "small"))
+
+
+def test_a_process_that_only_has_the_number_is_neither_shown_as_running_nor_ended(
+    home: Home, launch: Make
+) -> None:
+    made = launch()
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as other:
+        kept = made.state.model_copy(update={"pid": other.pid, "start": 1})
+        state.keep(home, kept)
+        assert not state.runs(kept)
+        assert not stop.stop(home, "small", seconds=1)
+        assert other.poll() is None
+        other.kill()
+
+
+def test_after_a_reboot_no_server_runs_and_nothing_is_ended(home: Home, launch: Make) -> None:
+    started, _ = start.start(launch(), home)
+    before = started.model_copy(update={"boot": "another"})
+    assert not state.runs(before)
+    stop.end(before, seconds=1)
+    assert state.runs(started)
+
+
+def test_a_server_outlives_a_rocwright_that_is_killed_and_is_still_found_and_ended(
+    home: Home, launch: Make
+) -> None:
+    made = launch()
+    state.keep(home, made.state)
+    # the one that starts it is killed before it can write down what it started
+    code = (
+        "import subprocess, sys, time; subprocess.Popen(sys.argv[1:], start_new_session=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, *made.argv], env=dict(made.env)) as starter:
+        _until(lambda: ready.answers(made.state.url, "/health"))
+        starter.send_signal(signal.SIGKILL)
+    assert [(one.name, state.runs(one)) for one in state.servers(home)] == [("small", True)]
+    assert stop.stop(home, "small")
+    assert not lasting.processes(made.state.mark)
+
+
+def test_a_server_in_the_foreground_ends_with_a_rocwright_that_is_killed(home: Home, launch: Make) -> None:
+    made = launch(stays=False)
+    code = (
+        "import subprocess, sys, time; subprocess.Popen(sys.argv[1:], start_new_session=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, *made.argv], env=dict(made.env)) as starter:
+        _until(lambda: ready.answers(made.state.url, "/health"))
+        starter.send_signal(signal.SIGKILL)
+    _until(lambda: not lasting.processes(made.state.mark))
+
+
+def test_a_name_is_taken_once(home: Home, launch: Make) -> None:
+    launch()
+    with pytest.raises(InputError, match="running already"):
+        state.claim(home, "small")
+
+
+def test_a_server_sees_no_home_and_cannot_write_its_root(home: Home, launch: Make, tmp_path: Path) -> None:
+    made = launch()
+    words = [*made.argv[: made.argv.index("/usr/bin/python3")], "/bin/sh", "-c"]
+    script = (
+        f"set -e; test ! -e {tmp_path}; test ! -e /home; if touch /here 2>/dev/null; then exit 1; fi; id -u"
+    )
+    done = subprocess.run([*words, script], env=dict(made.env), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "1000"
+
+
+def _until(true: object) -> None:
+    assert callable(true)
+    limit = time.monotonic() + 30
+    while not true():
+        assert time.monotonic() < limit
+        time.sleep(0.05)
