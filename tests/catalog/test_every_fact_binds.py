@@ -30,6 +30,7 @@ ELSEWHERE = {
         "check.*": "tests/verify/test_run.py",
         "emulated.*": "tests/verify/test_emulated.py",
         "serve.*": "tests/export/test_rows.py",
+        "server.*": "tests/serving/test_words.py",
         "architectures": "tests/resolve/test_architecture.py",
         "license": "tests/provenance/test_sbom.py",
         "windows.*": "tests/export/test_windows.py",

@@ -46,7 +46,11 @@ def model_of(asked: str, server: Server, home: Home) -> Path | None:
             next_step="name another file, or another stack",
         )
     if not os.access(path, os.R_OK):
-        raise InputError(f"{path} may not be read", next_step=f"chmod a+r {path}")
+        raise InputError(
+            f"{path} may not be read",
+            cause="its mode and owner keep you out",
+            next_step=f"chmod a+r {path}, as its owner",
+        )
     return path
 
 
