@@ -12,6 +12,7 @@ from pydantic import ConfigDict, Field, SecretStr, field_validator, model_valida
 from rocwheel.errors import InputError
 from rocwheel.model import Frozen
 from rocwheel.toml.read import parse, read_toml
+from rocwright.model.sizes import Size
 
 if TYPE_CHECKING:
     from rocwright.home import Home
@@ -23,6 +24,9 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 """What can be told: a row broke; it passes again; a channel holds another lock; a person must decide; cycles
 stopped, or run again."""
 
+
+CACHE_BYTES = 20 * 1024**3
+"""What compiler caches may take where nothing is set."""
 
 _SILENT = ConfigDict(hide_input_in_errors=True)
 """No traceback shows what stands in the file: an address may."""
@@ -134,6 +138,7 @@ class Config(Frozen):
     """`mirrors` are prefixes of addresses and what stands in for each; `records` is where the records are
     kept, a `postgresql://` URL or a file; nothing: a file in the home folder. `store` is where artifacts are
     kept, a folder or the URL of a store that is known (`rocwright.store`); nothing: the home folder.
+    `compiler_cache_size` is what the compiler caches of all steps may take together, such as "50 GiB".
     `notify` are those who are told of changes, `cycle` says when cycles are expected, `farm`
     and `slurm` where other machines run steps."""
 
@@ -142,6 +147,7 @@ class Config(Frozen):
     mirrors: dict[str, str] = {}
     records: str = ""
     store: str = ""
+    compiler_cache_size: Size = Field(default=CACHE_BYTES, ge=1024**2)
     notify: tuple[Destination, ...] = ()
     cycle: Cycles = Cycles()
     farm: Farm = Farm()

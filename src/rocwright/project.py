@@ -64,9 +64,10 @@ class Project:
         return self.home.plans / f"{'-'.join(words)}.json"
 
 
-def project_in(folder: Path, home: Home | None = None) -> Project:
-    """The project whose rocwright.toml is in `folder`. Raises InputError."""
-    request = read_request(folder / PROJECT)
+def project_in(folder: Path, home: Home | None = None, request: Request | None = None) -> Project:
+    """The project whose rocwright.toml is in `folder`; `request` stands for what that asks for. Raises
+    InputError."""
+    request = request or read_request(folder / PROJECT)
     return Project(
         request=request,
         lock_path=folder / LOCK,

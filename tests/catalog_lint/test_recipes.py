@@ -307,7 +307,7 @@ def test_the_check_of_a_folder_tells_faults_by_file_and_place(rocwright: Command
     done = rocwright("catalog", "check", str(tmp_path / "mine"))
     assert done.returncode == 2
     assert "error[input] the catalog has 1 fault" in done.stderr
-    assert f"{tmp_path}/mine/stacks/one.toml: targets: gfx1 is not known" in done.stderr
+    assert f"{tmp_path}/mine/stacks/one.toml:6: targets: gfx1 is not known" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -316,7 +316,7 @@ def test_faults_as_json_are_one_document_and_the_exit_code_stays(rocwright: Comm
     done = rocwright("catalog", "check", str(tmp_path / "mine"), "--json")
     assert done.returncode == 2
     assert json.loads(done.stdout)["faults"] == [
-        {"file": f"{tmp_path}/mine/stacks/one.toml", "place": "targets", "what": "gfx1 is not known"}
+        {"file": f"{tmp_path}/mine/stacks/one.toml", "line": 6, "place": "targets", "what": "gfx1 is not known"}
     ]
 
 

@@ -82,7 +82,8 @@ def test_a_verb_explains_itself_on_the_command_line(rocwright: Command) -> None:
 def test_an_unknown_verb_is_answered_with_the_nearest(rocwright: Command, word: str, near: str) -> None:
     done = rocwright(word)
     assert done.returncode == 2
-    assert f"There is no command '{word}'. Did you mean {near}" in done.stderr
+    assert f"error[input] there is no command '{word}'\n" in done.stderr
+    assert f"  next   {near}" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -95,10 +96,16 @@ def test_an_unknown_verb_is_answered_with_the_nearest(rocwright: Command, word: 
         ("completion", "tcsh"),
     ],
 )
-def test_a_wrong_use_is_answered_with_the_usage(rocwright: Command, words: tuple[str, ...]) -> None:
+def test_a_wrong_use_is_told_as_every_other_failure(rocwright: Command, words: tuple[str, ...]) -> None:
     done = rocwright(*words)
     assert done.returncode == 2
-    assert "Usage:" in done.stderr
+    lines = done.stderr.splitlines()
+    assert lines[0].startswith("error[input] ")
+    assert not lines[0].endswith(".")
+    told = [line for line in lines if line.startswith(("  cause", "  next"))]
+    assert told[0].endswith(f"rocwright {words[0]} {told[0].rpartition(f' {words[0]} ')[2]}")
+    assert "[OPTIONS]" in told[0]
+    assert told[1].endswith(f"rocwright {words[0]} --help explains it")
     assert "Traceback" not in done.stderr
 
 

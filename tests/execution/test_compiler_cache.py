@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from rocwright.config import CACHE_BYTES, config_file
 from rocwright.execution import compiler_cache
 from rocwright.execution.compiler_cache import add_others, domains, drop, last_used, lend, others
 from rocwright.home import Home
@@ -47,7 +48,7 @@ def test_nothing_of_the_folder_that_all_once_shared_is_used(home: Home) -> None:
 
 
 def test_the_domains_used_longest_ago_go_when_all_take_too_much(home: Home) -> None:
-    most = compiler_cache.MOST_GIB * compiler_cache.GIB
+    most = CACHE_BYTES
     use(home, B, most // 2)
     use(home, A, most // 4)
     use(home, B, most // 2)
@@ -56,11 +57,22 @@ def test_the_domains_used_longest_ago_go_when_all_take_too_much(home: Home) -> N
     assert names(home) == [B, C]
 
 
+def test_what_all_may_take_is_a_setting(home: Home) -> None:
+    config_file().parent.mkdir(parents=True, exist_ok=True)
+    config_file().write_text('compiler_cache_size = "100 MiB"\n')
+    use(home, B, 60 * 1024**2)
+    use(home, A, 60 * 1024**2)
+    assert names(home) == [A]
+    config_file().write_text('compiler_cache_size = "200 MiB"\n')
+    use(home, B, 60 * 1024**2)
+    assert names(home) == [A, B]
+
+
 def test_a_domain_that_alone_takes_too_much_goes_and_the_others_stay(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use(home, B)
-    use(home, A, compiler_cache.MOST_GIB * compiler_cache.GIB + 1)
+    use(home, A, CACHE_BYTES + 1)
     assert names(home) == [B]
     monkeypatch.setattr(compiler_cache, "MOST_FILES", 3)
     with lend(home, C) as cache:
@@ -76,7 +88,7 @@ def test_a_domain_that_a_step_uses_stays_however_much_it_takes(home: Home) -> No
     use(home, A)
     with lend(home, A) as one, lend(home, A) as two:
         assert one.folder == two.folder
-        use(home, B, compiler_cache.MOST_GIB * compiler_cache.GIB + 1)
+        use(home, B, CACHE_BYTES + 1)
         assert names(home) == [A]
         assert not drop(home, home.compiler_cache(A))
     assert drop(home, home.compiler_cache(A))

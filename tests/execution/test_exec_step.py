@@ -27,6 +27,7 @@ from rocwheel.errors import (
     StepTimeoutError,
     from_dict,
 )
+from rocwright.config import config_file
 from rocwright.execution.exec_step import execute
 from rocwright.execution.jobs.forms import Wanted, numbers
 from rocwright.execution.run import cut_short, environment
@@ -164,6 +165,16 @@ def test_the_environment_is_exactly_what_is_said(workshop: Workshop, monkeypatch
     assert {"PWD", "_", "SHLVL", "OLDPWD", "CCACHE_NAMESPACE"} >= set(seen) - set(expected)
     assert {name: seen[name] for name in expected} == expected
     assert FIXED.items() - seen.items() == {("LANG", "C.UTF-8")}
+
+
+def test_the_compiler_cache_may_be_as_large_as_the_settings_say(workshop: Workshop) -> None:
+    config_file().parent.mkdir(parents=True, exist_ok=True)
+    config_file().write_text('compiler_cache_size = "1.5 GiB"\n')
+    step = workshop.step("echo $CCACHE_MAXSIZE > $OUT/result")
+    key = step.key
+    record = workshop.run(step)
+    assert workshop.text(record) == "1536MiB\n"
+    assert record.key == key
 
 
 def test_the_number_of_jobs_is_told_to_every_tool_and_is_in_no_key(workshop: Workshop) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,14 @@ from rocwright.model.steps import (
     IndexOrigin,
 )
 from rocwright.plan.make import make_plan
-from rocwright.resolve.files import read_lock, read_project, read_request, write_lock, write_request
+from rocwright.resolve.files import (
+    project_folder,
+    read_lock,
+    read_project,
+    read_request,
+    write_lock,
+    write_request,
+)
 from rocwright.resolve.model import LOCK_SCHEMA, Lock, Request
 from rocwright.resolve.validate import check_request
 
@@ -184,7 +193,7 @@ def test_each_place_that_is_wrong_is_named(tmp_path: Path, text: str, place: str
     (tmp_path / "rocwright.toml").write_text(text)
     with pytest.raises(InputError, match=r"rocwright\.toml is not a valid project file") as caught:
         read_request(tmp_path / "rocwright.toml")
-    assert caught.value.cause.startswith(f"{place}")
+    assert re.match(rf"(line \d+|the file): {place}\b", caught.value.cause)
 
 
 @pytest.mark.parametrize(
@@ -397,6 +406,62 @@ def test_a_project_file_may_call_a_gpu_by_any_of_its_names(tmp_path: Path) -> No
     project = read_project(path)
     assert project.request.gpu == ("gfx803", "gfx1103")
     assert [row.gpu for row in project.rows] == [("gfx1151",), ("gfx803",)]
+
+
+ROW = '[[matrix]]\nstack = "gfx-smoke"\ngpu = [{}]\nbase = "debian:sid"\n'
+
+
+def test_a_matrix_alone_is_a_project_file(tmp_path: Path) -> None:
+    path = tmp_path / "rocwright.toml"
+    path.write_text(ROW.format('"gfx803", "gfx1151"'))
+    project = read_project(path)
+    assert [row.gpu for row in project.rows] == [("gfx803",), ("gfx1151",)]
+    assert project.first == project.rows[0]
+    with pytest.raises(InputError, match=r"2 rows in its \[\[matrix\]\]") as caught:
+        read_request(path)
+    assert "rocwright build gfx-smoke --base debian:sid --gpu gfx803" in caught.value.next_step
+
+
+def test_the_only_row_of_a_matrix_alone_is_what_is_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "rocwright.toml"
+    path.write_text(ROW.format('"gfx803"'))
+    assert read_request(path).gpu == ("gfx803",)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('stack = "gfx-smoke"\n', "gpu, base must be given beside stack"),
+        ("", "stack, gpu, base must be given, or a [[matrix]]"),
+        ('provider = "amd"\n' + ROW.format('"gfx803"'), "stack, gpu, base must be given beside provider"),
+    ],
+)
+def test_half_a_request_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "rocwright.toml"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        read_project(path)
+    assert said in caught.value.cause
+
+
+def test_the_project_is_looked_for_in_the_folders_above(tmp_path: Path) -> None:
+    inner = tmp_path / "project/a/b"
+    inner.mkdir(parents=True)
+    assert project_folder(inner) == inner
+    (tmp_path / "project/rocwright.toml").touch()
+    assert project_folder(inner) == tmp_path / "project"
+    (inner / "rocwright.toml").touch()
+    assert project_folder(inner) == inner
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="files of another user need root")
+def test_the_project_of_another_user_above_is_passed_over(tmp_path: Path) -> None:
+    inner = tmp_path / "project/a"
+    inner.mkdir(parents=True)
+    (tmp_path / "project/rocwright.toml").touch()
+    os.chown(tmp_path / "project/rocwright.toml", 12345, 12345)
+    assert project_folder(inner) == inner
+    assert project_folder(tmp_path / "project") == tmp_path / "project"
 
 
 @pytest.mark.parametrize(

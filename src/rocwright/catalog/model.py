@@ -14,9 +14,9 @@ from rocwheel.model import Frozen
 from rocwright.catalog.address import Download
 from rocwright.catalog.place import Place
 from rocwright.catalog.server import Server
-from rocwright.catalog.sizes import Size
 from rocwright.model.architecture import Architecture
 from rocwright.model.edits import Edit
+from rocwright.model.sizes import Size
 from rocwright.model.steps import OutputSpec
 from rocwright.model.versions import version_in
 

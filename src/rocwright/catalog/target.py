@@ -8,7 +8,7 @@ from pydantic import Field
 
 from rocwheel.model import Frozen
 from rocwheel.wheels.overrides import Override
-from rocwright.catalog.sizes import Size
+from rocwright.model.sizes import Size
 
 Scope = Literal["build", "run"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from rocwheel.cli.common import json_option, say
-from rocwright.cli.common import complete, tells_changes
+from rocwright.cli.common import complete, here, tells_changes
 from rocwright.cli.watch import settings_options
 
 
@@ -43,8 +43,9 @@ def command(
 
     if write and output is not None:
         raise click.UsageError("Use either --output or --write, not both.")
-    project = project_in(Path.cwd())
-    settings = watch_settings(Path.cwd(), {"take": take, "cool_down": cool_down, "seconds": seconds})
+    folder = here()
+    project = project_in(folder)
+    settings = watch_settings(folder, {"take": take, "cool_down": cool_down, "seconds": seconds})
     made = bump(project, components, settings, say)
     path = None
     if made.difference:

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
@@ -271,14 +272,25 @@ def engine_option(function: F) -> F:
     )(function)
 
 
+def here(*, quiet: bool = False) -> Path:
+    """The folder of the project: this one, or the nearest above it that has a project file, which is told
+    unless `quiet`."""
+    from rocwright.resolve.files import PROJECT, project_folder
+
+    folder = project_folder(Path.cwd())
+    if folder != Path.cwd() and not quiet:
+        say(f"{PROJECT} is that of {folder}")
+    return folder
+
+
 def the_project(asked: Asked) -> Project:
-    """The project in this folder, or the one that the options name. Raises InputError."""
+    """The project of this folder or one above it, or the one that the options name. Raises InputError."""
     from rocwheel.errors import InputError
     from rocwright import api
     from rocwright.resolve.files import PROJECT
 
     if not asked.names_a_stack:
-        project = api.project()
+        project = api.project(folder=here())
         if asked.changes:
             raise InputError(
                 f"{', '.join(asked.changes)} cannot be changed here",

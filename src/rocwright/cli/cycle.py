@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import click
 
 from rocwheel.cli.common import json_option
-from rocwright.cli.common import engine_option, jobs_option, tells_changes
+from rocwright.cli.common import engine_option, here, jobs_option, tells_changes
 from rocwright.cli.watch import settings_options
 
 
@@ -49,10 +48,10 @@ def command(
     from rocwright.watch.projects import newest, watch_settings
     from rocwright.watch.upstream import Shared
 
-    folder = Path.cwd()
+    folder = here()
     settings = watch_settings(folder, {"take": take, "cool_down": cool_down, "seconds": seconds})
     asked = read_project(folder / PROJECT)
-    like = project_in(folder)
+    like = project_in(folder, request=asked.first)
     upstream = Shared(like.home, settings.seconds)
     with choose_progress() as progress:
         wheel = CycleConfig(

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from rocwheel.cli.common import json_option, say
+from rocwright.cli.common import here
 
 
 @click.command("import")
@@ -23,7 +24,7 @@ def command(file: Path, as_json: bool) -> None:
     from rocwright.resolve.files import PROJECT, change_request, read_request
     from rocwright.resolve.validate import check_request
 
-    path = Path.cwd() / PROJECT
+    path = here() / PROJECT
     values = read_versions(file)
     request = with_versions(read_request(path), values, the_catalog())
     check_request(request, the_catalog())

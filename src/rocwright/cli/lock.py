@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from rocwheel.cli.common import json_option, say
-from rocwright.cli.common import Asked, project_options, the_project
+from rocwright.cli.common import Asked, here, project_options, the_project
 
 if TYPE_CHECKING:
     from rocwright.resolve.model import Lock
@@ -36,8 +35,9 @@ def command(asked: Asked, forget: bool, accept: bool, as_json: bool) -> None:
     from rocwright.resolve.files import PROJECT, change_request
 
     if asked.changes and not asked.names_a_stack:
-        change_request(Path.cwd() / PROJECT, asked.changes)
-        project = api.project()
+        folder = here()
+        change_request(folder / PROJECT, asked.changes)
+        project = api.project(folder=folder)
     else:
         project = the_project(asked)
     made = accept_lock(project) if accept else api.resolve(project, forget_remedies=forget, say=say)

@@ -1,24 +1,42 @@
-"""`rocwright logs [NAME]`."""
+"""`rocwright logs [STEP|SERVER]`."""
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 from pathlib import Path
 
 import click
 
+from rocwheel.cli.common import json_option
+
+
+def _names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    from rocwright import api
+    from rocwright.execution.runs import steps_with_logs
+    from rocwright.home import Home
+
+    names = [server.name for server, _ in api.servers()]
+    return [name for name in (*names, *steps_with_logs(Home.default())) if name.startswith(incomplete)]
+
 
 @click.command("logs")
-@click.argument("name", required=False, metavar="[STEP|SERVER]")
+@click.argument("name", required=False, metavar="[STEP|SERVER]", shell_complete=_names)
 @click.option("--path", "only_path", is_flag=True, help="Only print the path of the log.")
 @click.option("--follow", "-f", is_flag=True, help="Go on with what is added, until Ctrl-C.")
-def command(name: str | None, only_path: bool, follow: bool) -> None:
+@json_option
+def command(name: str | None, only_path: bool, follow: bool, as_json: bool) -> None:
     """The log of a server of that name (rocwright ps), else the newest log of a step.
 
     Without a name it is that of the newest failure, else of the newest step.
     """
+    if follow and as_json:
+        raise click.UsageError("--follow goes without --json.")
     path = _path(name)
+    if as_json:
+        _print_json(path, with_lines=not only_path)
+        return
     if only_path:
         click.echo(str(path))
         return
@@ -48,3 +66,22 @@ def _follow(path: Path) -> None:
     with suppress(KeyboardInterrupt):
         for text in api.follow_log(path):
             click.echo(text, nl=False)
+
+
+def _print_json(path: Path, *, with_lines: bool) -> None:
+    """The run, the path and the lines with their times; line by line, for a log may be larger than memory."""
+    from rocwright.execution.runs import parse_line
+    from rocwright.home import Home
+
+    run = path.parent.name if path.is_relative_to(Home.default().runs) else ""
+    head = json.dumps({"run": run, "path": str(path)}, indent=2)
+    if not with_lines:
+        click.echo(head)
+        return
+    write = sys.stdout.write
+    write(head.removesuffix("\n}") + ',\n  "lines": [')
+    with path.open("r", encoding="utf-8", errors="replace") as file:
+        for number, line in enumerate(file):
+            time, text = parse_line(line)
+            write(f"{',' if number else ''}\n    {json.dumps({'time': time, 'text': text})}")
+    write("\n  ]\n}\n")

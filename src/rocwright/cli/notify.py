@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rocwheel.cli.common import json_option, say
+from rocwright.cli.common import here
 
 if TYPE_CHECKING:
     from rocwright.config import Config, Destination
@@ -158,6 +159,6 @@ def failed(what: str) -> None:
     from rocwright.notify.unit import failure_of
 
     home = Home.default()
-    add(home, config(), "needs-person", failure_of(what, Path.cwd()))
+    add(home, config(), "needs-person", failure_of(what, here()))
     for line in untold(home):
         say(line)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import getpass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from rocwheel.cli.common import json_option, say
-from rocwright.cli.common import tells_changes
+from rocwright.cli.common import here, tells_changes
 
 if TYPE_CHECKING:
     from rocwright.cycle.stands import ChannelPlace, Stand
@@ -21,13 +20,14 @@ def _rows(context: click.Context, parameter: click.Parameter, incomplete: str) -
     from rocwright.records.opening import read_records
 
     with read_records(Home.default()) as records:
-        return [name for name in places(records, Path.cwd(), all_=True) if name.startswith(incomplete)]
+        found = places(records, here(quiet=True), all_=True)
+    return [name for name in found if name.startswith(incomplete)]
 
 
 def _channels(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     from rocwright.cycle.channels import channels_in
 
-    return [one.name for one in channels_in(Path.cwd()) if one.name.startswith(incomplete)]
+    return [one.name for one in channels_in(here(quiet=True)) if one.name.startswith(incomplete)]
 
 
 @click.command("promote")
@@ -54,7 +54,7 @@ def command(row: str | None, channel: str, as_json: bool) -> None:
     from rocwright.home import Home
     from rocwright.records.opening import open_records, read_records
 
-    folder, home = Path.cwd(), Home.default()
+    folder, home = here(), Home.default()
     wanted = channels_in(folder)
     if row is None:
         if channel:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from rocwheel.cli.common import json_option, say
-from rocwright.cli.common import complete_engine
+from rocwright.cli.common import complete_engine, here
 
 MOST_CLIENTS = 2048
 """Many look on at a log: each costs little."""
@@ -81,7 +81,7 @@ def command(
     home = Home.default()
     with open_records(home) as records:
         access = Access(Tokens(home.tokens), open_)
-        queue = Queue(records, Path.cwd(), say, engine)
+        queue = Queue(records, here(), say, engine)
         site = Site(
             home=home,
             records=records,

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from rocwheel.cli.common import json_option, say
-from rocwright.cli.common import complete, complete_gpu, tells_changes
+from rocwright.cli.common import complete, complete_gpu, here, tells_changes
 
 
 def settings_options(function: click.decorators.FC) -> click.decorators.FC:
@@ -77,9 +77,10 @@ def command(
         _show_list(target, as_json)
         return
     home = Home.default()
-    locks = locks_to_watch(Path.cwd(), stacks, target, base or "", home)
+    folder = here() if not stacks else Path.cwd()
+    locks = locks_to_watch(folder, stacks, target, base or "", home)
     changes = {"take": take, "cool_down": cool_down, "seconds": seconds}
-    settings = watch_settings(Path.cwd(), changes)
+    settings = watch_settings(folder, changes)
     report = watch(locks, settings, the_catalog(), home)
     code = report.exit_code(news_counts=news_counts)
     if as_json:

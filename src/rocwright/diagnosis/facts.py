@@ -15,7 +15,7 @@ from rocwheel.model import Frozen
 from rocwheel.toml.old_keys import WithOldKeys
 from rocwheel.toml.read import Reader, parse
 from rocwright.catalog.folders import catalog_folders
-from rocwright.catalog.sizes import Size
+from rocwright.model.sizes import Size
 
 HOST = "host.toml"
 

@@ -12,6 +12,7 @@ import contextlib
 import fcntl
 import os
 import re
+import sys
 import time
 from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
@@ -23,13 +24,10 @@ from rocwheel.errors import SandboxError
 from rocwheel.files.atomic import write_atomic
 from rocwright import sandbox
 from rocwright.bases.roots import remove_tree
+from rocwright.config import config
 from rocwright.home import Home
 from rocwright.store.model import CacheUse
 from rocwright.untrusted import Untrusted
-
-GIB = 1024**3
-MOST_GIB = 20
-"""What the compiler caches of all domains may take together; ccache keeps each one below it."""
 
 MOST_FILES = 2_000_000
 """What a domain may hold: the largest component compiles some 10,000 files, each kept as a few."""
@@ -155,24 +153,25 @@ def _claim(folder: Path) -> bool:
 
 
 def _trim(home: Home) -> None:
-    """Remove domains, the one used longest ago first, until all take no more than they may together; one that
-    alone takes more goes before any other."""
+    """Remove domains, the one used longest ago first, until all take no more than the settings say that they
+    may together; one that alone takes more goes before any other."""
+    most = config().compiler_cache_size
     sizes = {folder: _size(folder) for folder in domains(home)}
     total = sum(sizes.values())
-    for folder, size in sorted(sizes.items(), key=lambda one: one[1] <= MOST_GIB * GIB):
-        if total <= MOST_GIB * GIB:
+    for folder, size in sorted(sizes.items(), key=lambda one: one[1] <= most):
+        if total <= most:
             return
         total -= size if drop(home, folder) else 0
 
 
 def _measured(folder: Path) -> int:
-    """The size of a domain in bytes; more than any may have, where it has too many files to count, or a step
+    """The size of a domain in bytes; the most there can be, where it has too many files to count, or a step
     has shut it."""
     try:
         below = Untrusted(folder, "a step").walk(MOST_FILES, whole=False)
         return sum(entry.stat.st_size for entry in below if entry.is_file)
     except (OSError, SandboxError):
-        return MOST_GIB * GIB + 1
+        return sys.maxsize
 
 
 def _size(folder: Path) -> int:

@@ -26,11 +26,12 @@ from rocwheel.units import size
 from rocwright import sandbox
 from rocwright.bases.roots import unpacked_root
 from rocwright.catalog.folders import DATA
+from rocwright.config import CACHE_BYTES, config
 from rocwright.diagnosis.explain import Watch, add_known, excerpt, where_of
 from rocwright.diagnosis.read_log import MOST_LINES
 from rocwright.execution import kept_tree, shard_caches
 from rocwright.execution.collect import LOG, cache_statistics, collect
-from rocwright.execution.compiler_cache import MOST_GIB, NONE, Lent, lend
+from rocwright.execution.compiler_cache import NONE, Lent, lend
 from rocwright.execution.context import ActionResult, Context
 from rocwright.execution.jobs.forms import FIFO, Wanted, numbers
 from rocwright.execution.jobs.join import join
@@ -55,7 +56,7 @@ ENVIRONMENT = f"{BUILD}/env"
 MOST_SAID = 1000
 """Lines that are kept of what a guard says; what it looks at is hostile, and may say more."""
 
-_OF_THE_CACHE = ("CCACHE_NAMESPACE", "CCACHE_DISABLE", shard_caches.READS)
+_OF_THE_CACHE = ("CCACHE_NAMESPACE", "CCACHE_MAXSIZE", "CCACHE_DISABLE", shard_caches.READS)
 _STALLED = f"; it was thrashing: for {STALL:.0f} s it only re-read evicted page cache"
 
 _MAYBE_MEMORY = (
@@ -72,13 +73,18 @@ def environment(action: RunAction, jobs: Mapping[str, str]) -> dict[str, str]:
         # not the ccache.conf in that folder, which any step could write
         "CCACHE_CONFIGPATH": "/dev/null",
         "CCACHE_COMPILERCHECK": "content",
-        "CCACHE_MAXSIZE": f"{MOST_GIB}GiB",
+        "CCACHE_MAXSIZE": _most(CACHE_BYTES),
         "CCACHE_STATSLOG": f"{BUILD}/{LOG}",
         "CCACHE_TEMPDIR": "/tmp/ccache",  # noqa: S108 - the sandbox's own
         "CCACHE_UMASK": "000",
     }
     env = FIXED | machine | dict(jobs) | action.env
     return env | ({"PATH": f"{ENVIRONMENT}/bin:{env['PATH']}"} if action.own_python else {})
+
+
+def _most(size: int) -> str:
+    """Bytes as ccache takes them."""
+    return f"{size // 1024**2}MiB"
 
 
 def lay_out(context: Context) -> None:
@@ -125,6 +131,7 @@ def prepare(action: RunAction, context: Context, cache: Lent) -> Job:
         sandbox.make_writable(folder)
     env = environment(action, numbers(_wanted(context)).env)
     env["CCACHE_NAMESPACE"] = _compiler_namespace(root, action.compiler_reads)
+    env["CCACHE_MAXSIZE"] = _most(config().compiler_cache_size)
     if cache.folder is None:
         env["CCACHE_DISABLE"] = "1"
     env |= shard_caches.env(context)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -33,6 +34,12 @@ from rocwright.records.model import (
 )
 from rocwright.records.recorder import RunRecorder
 from rocwright.resolve.model import Lock, Request
+
+
+RECENT = 20
+"""Runs of which the steps are named to who looks for a log."""
+
+_LINE = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) (.*)", re.DOTALL)
 
 
 class UnderWay:
@@ -170,15 +177,23 @@ def find_log(home: Home, step: str | None) -> Path:
                     if wanted and path.exists():
                         return path
             which = replace(which, before=page[-1].number)
-        recent = records.runs(limit=20)
-    names = dict.fromkeys(one.name for run in recent for one in run.steps if one.log)
+    names = steps_with_logs(home)
     for path in sorted(home.runs.glob(f"*/{log_name(step or '*')}"), reverse=True):
         return path
     raise InputError(
         f"there is no log of {step}" if step else "nothing has been built yet",
-        cause=f"steps with logs: {', '.join(list(names)[:20])}" if names else "no run is on record",
+        cause=f"steps with logs: {', '.join(names[:20])}" if names else "no run is on record",
         next_step="rocwright build",
     )
+
+
+def steps_with_logs(home: Home) -> tuple[str, ...]:
+    """The steps of the newest runs that have a log, the newest first."""
+    from rocwright.records.opening import read_records
+
+    with read_records(home) as records:
+        recent = records.runs(limit=RECENT)
+    return tuple(dict.fromkeys(one.name for run in recent for one in run.steps if one.log))
 
 
 def log_name(step: str) -> str:
@@ -202,6 +217,12 @@ class LogFile:
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
+
+
+def parse_line(line: str) -> tuple[str, str]:
+    """The UTC time and the text of a log's line; no time where it has none."""
+    found = _LINE.fullmatch(line.rstrip("\n"))
+    return (found[1], found[2]) if found else ("", line.rstrip("\n"))
 
 
 def read_report(path: Path) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -27,6 +28,22 @@ PINS, MORE_PINS, SDISTS = ("files", "packages"), ("downloads", "requires"), "sdi
 HEADER = (
     "Written by `rocwright lock`. Every commit, package and hash of this stack; commit it, do not edit it."
 )
+
+
+def project_folder(start: Path) -> Path:
+    """The nearest folder, `start` or one above it, that has a project file; `start` where none has.
+
+    Above `start` a file that another user wrote is passed over: it is no word of whoever calls.
+    """
+    return next((one for one in (start, *start.parents) if _has_project(one, start)), start)
+
+
+def _has_project(folder: Path, start: Path) -> bool:
+    path = folder / PROJECT
+    try:
+        return path.is_file() and (folder == start or path.stat().st_uid in (os.getuid(), 0))
+    except OSError:
+        return False
 
 
 def read_request(path: Path) -> Request:
@@ -89,7 +106,7 @@ def change_request(path: Path, changes: Mapping[str, object]) -> None:
 
     Raises InputError where the file would not be a request then.
     """
-    read_request(path)
+    read_project(path)
     document = tomlkit.parse(path.read_text(encoding="utf-8"))
     for name, value in changes.items():
         if isinstance(value, Mapping):

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from itertools import product
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
+from rocwheel.errors import InputError
 from rocwheel.model import Frozen
 from rocwright.model.architecture import Architecture
 from rocwright.resolve.model import Request
+
+ASKED = ("stack", "gpu", "base")
+"""What a request cannot do without."""
 
 Take = Literal["patch", "stable", "all"]
 """What is worth telling: releases of the same minor version, any that is no pre-release, or all."""
@@ -78,12 +83,36 @@ class Channel(Frozen):
     summary: str = ""
 
 
-class ProjectFile(Request):
-    """`rocwright.toml`: a request, and the tables of settings beside it, which no lock depends on."""
+def _may_be_a_matrix(schema: dict[str, Any]) -> None:
+    """Editors take a request, or a matrix, or both."""
+    schema.pop("required", None)
+    schema["anyOf"] = [{"required": list(ASKED)}, {"required": ["matrix"]}]
 
+
+class ProjectFile(Request):
+    """`rocwright.toml`: a request, and the tables of settings beside it, which no lock depends on.
+
+    A file with a `[[matrix]]` needs no request beside it.
+    """
+
+    model_config = ConfigDict(json_schema_extra=_may_be_a_matrix)
+
+    stack: str = ""
+    gpu: tuple[str, ...] = ()
+    base: str = ""
     watch: WatchSettings = WatchSettings()
     matrix: tuple[MatrixRows, ...] = ()
     channel: tuple[Channel, ...] = ()
+
+    @model_validator(mode="after")
+    def _asks_for_something(self) -> Self:
+        """A request is there whole, or nothing of one and a matrix."""
+        of_a_request = [name for name in Request.model_fields if name != "architecture" and getattr(self, name)]
+        missing = [name for name in ASKED if not getattr(self, name)]
+        if missing and (of_a_request or not self.matrix):
+            beside = f" beside {', '.join(of_a_request)}" if of_a_request else ""
+            raise ValueError(f"{', '.join(missing)} must be given{beside}, or a [[matrix]] instead")
+        return self
 
     @property
     def rows(self) -> tuple[Request, ...]:
@@ -92,6 +121,23 @@ class ProjectFile(Request):
         return tuple({row.name: row for row in found}.values()) or (self.request,)
 
     @property
+    def first(self) -> Request:
+        """The request, or the first row of a matrix alone."""
+        return self.request if self.stack else self.rows[0]
+
+    @property
     def request(self) -> Request:
-        """What a lock answers."""
+        """What a lock answers: of a matrix alone, its only row.
+
+        Raises InputError where it has several: one must be named.
+        """
+        if not self.stack:
+            rows = self.rows
+            if len(rows) > 1:
+                raise InputError(
+                    f"the project file has {len(rows)} rows in its [[matrix]], and nothing says which is meant",
+                    cause="it has no stack, gpu and base of its own",
+                    next_step=f"rocwright cycle builds all of them; one: rocwright build {shlex.join(rows[0].words)}",
+                )
+            return rows[0]
         return Request.model_validate({name: getattr(self, name) for name in Request.model_fields})

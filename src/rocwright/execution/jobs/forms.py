@@ -18,7 +18,7 @@ from packaging.version import Version
 from rocwheel.model import Frozen
 from rocwheel.toml.read import Reader
 from rocwright.catalog.folders import catalog_folders
-from rocwright.catalog.sizes import Size
+from rocwright.model.sizes import Size
 
 FIFO = "/run/rocwright/tokens"
 """Where a sandbox has the fifo: in a folder that is the sandbox's own in every engine."""

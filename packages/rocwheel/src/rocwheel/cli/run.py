@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from rocwheel.cli.terminal import colours
 from rocwheel.processes import startup
 
 
@@ -24,24 +25,30 @@ def run(command: click.Command, failed: Callable[[Exception], int]) -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     startup.settle()
     _warn_in_a_line()
-    try:
-        code = command.main(standalone_mode=False)
-        sys.exit(code if isinstance(code, int) else 0)
-    except click.exceptions.Abort:
-        click.echo("stopped", err=True)
-        sys.exit(130)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
-    except Exception as error:
-        if debug:
-            raise
-        sys.exit(failed(error))
+    # around the command's own context, so that errors are printed by it too
+    with click.Context(command, color=None if colours() else False).scope(cleanup=False):
+        try:
+            code = command.main(standalone_mode=False, color=None if colours() else False)
+            sys.exit(code if isinstance(code, int) else 0)
+        except click.exceptions.Abort:
+            click.echo("stopped", err=True)
+            sys.exit(130)
+        except click.exceptions.NoArgsIsHelpError as error:
+            error.show()
+            sys.exit(error.exit_code)
+        except click.ClickException as error:
+            from rocwheel.cli.usage import as_input
+
+            sys.exit(failed(as_input(error)))
+        except KeyboardInterrupt:
+            sys.exit(130)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(141)
+        except Exception as error:
+            if debug:
+                raise
+            sys.exit(failed(error))
 
 
 def _warn_in_a_line() -> None:

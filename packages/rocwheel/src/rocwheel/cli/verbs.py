@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
+
+
+class UnknownVerbError(click.UsageError):
+    """A word that is no verb; `possibilities` are those that look like it."""
+
+    def __init__(self, word: str, possibilities: Sequence[str], context: click.Context) -> None:
+        super().__init__(f"There is no command {word!r}.", context)
+        self.possibilities = tuple(possibilities)
 
 
 class Verbs(click.Group):
@@ -58,9 +66,7 @@ class Verbs(click.Group):
         ):
             from difflib import get_close_matches
 
-            near = get_close_matches(args[0], self.verbs, n=2)
-            hint = f" Did you mean {' or '.join(near)}?" if near else ""
-            ctx.fail(f"There is no command {args[0]!r}.{hint}")
+            raise UnknownVerbError(args[0], get_close_matches(args[0], self.verbs, n=2), ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -16,6 +16,7 @@ from rocwheel.toml.folders import data_folders as data_folders
 from rocwheel.toml.folders import holder as holder
 from rocwheel.toml.folders import layers
 from rocwheel.toml.folders import read_toml as read_toml
+from rocwheel.toml.lines import line_in
 from rocwheel.toml.old_keys import tell_old_keys
 
 Model = TypeVar("Model", bound=Frozen)
@@ -29,8 +30,14 @@ class Fault:
     place: str
     what: str
 
+    @property
+    def line(self) -> int:
+        """The line of the file, from 1 on; 0 where it is about the whole file."""
+        return line_in(self.file, _parts(self.place))
+
     def __str__(self) -> str:
-        return f"{self.file}: {f'{self.place}: ' if self.place else ''}{self.what}"
+        where = f"{self.file}:{line}" if (line := self.line) else str(self.file)
+        return f"{where}: {f'{self.place}: ' if self.place else ''}{self.what}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +105,7 @@ class Reader:
         if self.faults is None:
             raise error or InputError(
                 f"{path} has an error",
-                cause=f"{place}: {what}" if place else what,
+                cause=_told(path, _parts(place), what),
                 next_step="correct the entry that is named",
             )
         self.faults.append(Fault(path, place, what))
@@ -144,9 +151,21 @@ def refused(model: type[Frozen], error: ValidationError, path: Path) -> InputErr
     name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", model.__name__).lower()
     return InputError(
         f"{path} is not a valid {name}",
-        cause="; ".join(f"{where or 'the file'}: {what}" for where, what in places(error)[:8]),
+        cause="; ".join(_told(path, one["loc"], one["msg"]) for one in error.errors()[:8]),
         next_step="correct the entries that are named",
     )
+
+
+def _told(path: Path, place: Sequence[str | int], what: str) -> str:
+    """What is wrong at a place of a file, with its line."""
+    line = line_in(path, place)
+    where = ".".join(str(part) for part in place)
+    return f"{f'line {line}: ' if line else ''}{where or 'the file'}: {what}"
+
+
+def _parts(place: str) -> tuple[str, ...]:
+    """The parts of a place such as `issue.3 (name).patterns.0`; what stands in brackets is for people."""
+    return tuple(re.sub(r" \([^)]*\)", "", place).split(".")) if place else ()
 
 
 def places(error: ValidationError) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Sizes as a catalog writes them."""
+"""Sizes as TOML files write them."""
 
 from __future__ import annotations
 

@@ -1,0 +1,34 @@
+"""What click found wrong in a command line, told as every other failure."""
+
+from __future__ import annotations
+
+import click
+
+from rocwheel.errors import InputError
+
+
+def as_input(error: click.ClickException) -> InputError:
+    """The same with its cause, how the command is called, and a next step."""
+    what, _, detail = error.format_message().partition("\n")
+    context = getattr(error, "ctx", None)
+    if context is None:
+        return InputError(
+            _begun(what), detail=detail, cause="it is on the command line", next_step="correct the command line"
+        )
+    near = tuple(getattr(error, "possibilities", None) or ())
+    # click says them itself too, in a way that differs between its releases
+    what = what.partition(" Did you mean ")[0].partition(" (Possible options")[0] if near else what
+    told = f"{context.command_path} --help"
+    usage = " ".join(context.command.collect_usage_pieces(context))
+    return InputError(
+        _begun(what),
+        detail=detail,
+        cause=f"the command is {context.command_path} {usage}".rstrip(),
+        next_step=f"{' or '.join(near)}? {told} lists all" if near else f"{told} explains it",
+    )
+
+
+def _begun(text: str) -> str:
+    """A sentence as messages begin and end here; names in capitals stay."""
+    text = text.strip().removesuffix(".")
+    return text[:1].lower() + text[1:] if text[1:2].islower() or text[1:2] == " " else text

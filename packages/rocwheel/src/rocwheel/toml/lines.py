@@ -1,0 +1,79 @@
+"""The line of a TOML file that gives a value: by the parser itself, which tells none for what it could read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import tomli
+
+MOST_CHARACTERS = 4_000_000
+"""What is parsed for one line, a second or so; a fault in a file that needs more is told without its line."""
+
+
+def line_in(path: Path, place: Sequence[str | int]) -> int:
+    """The line, from 1 on, of the statement in a file that gives what `place` leads to: names of keys, and
+    numbers in lists from 0 on.
+
+    Where that is not there, the line of the nearest thing around it; 0 where nothing of it is, or the file is
+    no TOML.
+    """
+    try:
+        return line_of(path.read_text(encoding="utf-8"), place)
+    except (OSError, ValueError):
+        return 0
+
+
+def line_of(text: str, place: Sequence[str | int]) -> int:
+    """As `line_in`, for the text of a file."""
+    lines = _Lines(text)
+    whole = lines.upto(len(lines.lines))
+    depth = _depth(whole, place)
+    return lines.first(place[:depth]) if depth else 0
+
+
+class _Lines:
+    """The first lines of a text, as data where they are whole."""
+
+    def __init__(self, text: str) -> None:
+        self.lines = text.splitlines(keepends=True)
+        self._left = MOST_CHARACTERS
+
+    def upto(self, count: int) -> dict[str, object] | None:
+        """What the first lines say; None where they end amid a value, or enough was parsed."""
+        text = "".join(self.lines[:count])
+        self._left -= len(text)
+        try:
+            return tomli.loads(text) if self._left >= 0 else None
+        except (ValueError, RecursionError):
+            return None
+
+    def first(self, place: Sequence[str | int]) -> int:
+        """The line where the statement begins that gives `place`: what stands before is whole without it."""
+        before, after = 0, len(self.lines)
+        while after - before > 1 and self._left > 0:
+            middle = (before + after) // 2
+            # a value over several lines is whole only at its end
+            for count in (*range(middle, before, -1), *range(middle + 1, after)):
+                said = self.upto(count)
+                if said is not None or self._left <= 0:
+                    break
+            else:
+                break
+            if _depth(said, place) == len(place):
+                after = count
+            else:
+                before = count
+        return before + 1 if self._left > 0 else 0
+
+
+def _depth(said: object, place: Sequence[str | int]) -> int:
+    """How many parts of a place lead to something in the data."""
+    for depth, part in enumerate(place):
+        if isinstance(said, dict) and str(part) in said:
+            said = said[str(part)]
+        elif isinstance(said, list) and str(part).isdecimal() and int(part) < len(said):
+            said = said[int(part)]
+        else:
+            return depth
+    return len(place)
