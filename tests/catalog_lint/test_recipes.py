@@ -316,7 +316,12 @@ def test_faults_as_json_are_one_document_and_the_exit_code_stays(rocwright: Comm
     done = rocwright("catalog", "check", str(tmp_path / "mine"), "--json")
     assert done.returncode == 2
     assert json.loads(done.stdout)["faults"] == [
-        {"file": f"{tmp_path}/mine/stacks/one.toml", "line": 6, "place": "targets", "what": "gfx1 is not known"}
+        {
+            "file": f"{tmp_path}/mine/stacks/one.toml",
+            "line": 6,
+            "place": "targets",
+            "what": "gfx1 is not known",
+        }
     ]
 
 

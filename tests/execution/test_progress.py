@@ -213,7 +213,7 @@ def test_the_whole_is_told_beside_the_steps(
         shown.of(lambda: "about 2 h left")
     plain.line(running(), "[50/100] cc")
     assert capsys.readouterr().err.endswith("; in all about 2 h left\n")
-    Console(file=page, width=160).print(live._table())
+    Console(file=page, width=160).print(live.frame(160))
     assert page.getvalue().split() == ["in", "all", "about", "2", "h", "left"]
 
 
@@ -227,7 +227,7 @@ def test_on_a_terminal_every_running_step_has_a_line_with_a_bar() -> None:
     for step in (one, other):
         shown.started(step)
     page = StringIO()
-    Console(file=page, width=160).print(shown._table())
+    Console(file=page, width=160).print(shown.frame(160))
     first, second = page.getvalue().splitlines()
     assert first.split()[0] == "torch"
     assert "25 %" in first
@@ -237,5 +237,5 @@ def test_on_a_terminal_every_running_step_has_a_line_with_a_bar() -> None:
     assert "1 job · 2.00 GiB" in second
     shown.ended(one, "done")
     page = StringIO()
-    Console(file=page, width=160).print(shown._table())
+    Console(file=page, width=160).print(shown.frame(160))
     assert "torch" not in page.getvalue()

@@ -62,7 +62,9 @@ def check(folder: Path | None, as_json: bool) -> None:
     folders = catalog_folders() if folder is None else (folder.absolute(), DATA)
     faults = tables.check(folders)
     if as_json:
-        rows = [{"file": str(one.file), "line": one.line, "place": one.place, "what": one.what} for one in faults]
+        rows = [
+            {"file": str(one.file), "line": one.line, "place": one.place, "what": one.what} for one in faults
+        ]
         print_json({"folders": [str(one) for one in folders], "faults": rows})
         click.get_current_context().exit(InputError.failure.exit_code if faults else 0)
     if faults:

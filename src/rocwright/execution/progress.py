@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Protocol
 
-from rocwheel.units import count, duration, size
+from rocwheel.terminal import is_dumb
+from rocwheel.units import count, duration, printable, size
 from rocwright.execution.pace import seconds_left
+from rocwright.execution.row import BETWEEN, LEAST_LAST, Columns, Part, cut, fit, joined
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -26,6 +28,9 @@ PLAIN_EVERY = 20.0
 
 SILENCE = 60.0
 """Seconds after which a step that prints nothing is told of all the same: one compiler can take minutes."""
+
+
+IN_ALL = "  in all"
 
 
 def parse_counter(line: str) -> tuple[int, int] | None:
@@ -111,22 +116,26 @@ class Running:
         counting, rest = self.progressed - self.counting_since, self.expected - (self.progressed - self.begun)
         return seconds_left(*self.done, counting, rest, now - self.progressed)
 
+    def parts(self) -> list[Part]:
+        """Counter, share, time, time left, and how well that is known, the time left kept longest."""
+        parts = []
+        if self.counter is not None and self.counter[1] != 100:
+            parts.append(Part(f"{self.counter[0]:,}/{self.counter[1]:,}", 4))
+        if self.done is not None:
+            parts.append(Part(f"{100 * self.done[0] / self.done[1]:.0f} %", 2))
+        left = self.left
+        parts.append(Part(duration(time.monotonic() - self.begun), 3 if left is not None else 1))
+        if left is not None:
+            parts.append(Part(f"{duration(left)} left", 1))
+        if not self.expected:
+            parts.append(Part("no history: counting steps" if self.counter is not None else "no history", 6))
+        elif left is None:
+            parts.append(Part(f"longer than the {duration(self.expected)} expected", 6))
+        return [*parts, Part(self.load(), 5)]
+
     def describe(self) -> str:
         """One line: counter, share, time left, and how well that is known."""
-        parts = []
-        if self.counter is not None:
-            parts.append(f"{self.counter[0]:,}/{self.counter[1]:,}" if self.counter[1] != 100 else "")
-        if self.done is not None:
-            parts.append(f"{100 * self.done[0] / self.done[1]:.0f} %")
-        parts.append(duration(time.monotonic() - self.begun))
-        if self.left is not None:
-            parts.append(f"{duration(self.left)} left")
-        if not self.expected:
-            parts.append("no history: counting steps" if self.counter is not None else "no history")
-        elif self.left is None:
-            parts.append(f"longer than the {duration(self.expected)} expected")
-        parts.append(self.load())
-        return " · ".join(part for part in parts if part)
+        return joined(self.parts())
 
 
 def load(jobs: int, memory: int) -> str:
@@ -214,8 +223,12 @@ class LiveProgress:
         from rich.console import Console
         from rich.live import Live
 
+        console = Console(stderr=True)
         self._live = Live(
-            get_renderable=self._table, console=Console(stderr=True), refresh_per_second=4, transient=True
+            get_renderable=lambda: self.frame(console.width),
+            console=console,
+            refresh_per_second=4,
+            transient=True,
         )
         self._live.start()
         return self
@@ -224,24 +237,38 @@ class LiveProgress:
         if self._live is not None:
             self._live.stop()
 
-    def _table(self) -> Table:
+    def frame(self, width: int) -> Table:
+        """A line for each running step and one for the whole, in so many columns: of a name nothing is left
+        out before all else is."""
         from rich.progress_bar import ProgressBar
         from rich.table import Table
         from rich.text import Text
 
-        table = Table.grid(padding=(0, 1))
-        for _ in range(3):
-            table.add_column(no_wrap=True)
-        table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+        table = Table.grid(padding=(0, 1, 0, 0))
         with self._lock:
-            for running in self._running.values():
-                bar = ProgressBar(
-                    total=1, completed=running.share or 0, width=20, pulse=running.share is None
-                )
-                words = running.describe()
-                table.add_row(f"  {running.name}", bar, words, Text(running.last, style="dim"))
-            if whole := self._whole():
-                table.add_row("  in all", "", whole, "")
+            running = [(one, f"  {one.name}", one.parts()) for one in self._running.values()]
+        whole = self._whole()
+        names = [name for _, name, _ in running] + ([IN_ALL] if whole else [])
+        needed = [len(joined([part for part in parts if part.rank <= 2])) for _, _, parts in running]
+        columns = Columns.of(width, names, max(needed, default=0))
+        for one_width in filter(None, (columns.name, columns.bar, columns.rest)):
+            table.add_column(no_wrap=True, width=one_width)
+        for one, name, parts in running:
+            words = Text(fit(parts, columns.rest))
+            room = columns.rest - len(words) - 2
+            if room >= LEAST_LAST and one.last:
+                words.append(f"  {cut(printable(one.last), room)}", style="dim")
+            share = one.share
+            bar = ProgressBar(total=1, completed=share or 0, width=columns.bar, pulse=share is None)
+            cells = ((columns.name, Text(cut(name, columns.name))), (columns.bar, bar), (columns.rest, words))
+            table.add_row(*(cell for room, cell in cells if room))
+        if whole:
+            told = [Part(text, rank) for rank, text in enumerate(whole.split(BETWEEN))]
+            table.add_row(
+                *([Text(cut(IN_ALL, columns.name))] if columns.name else []),
+                *([Text("")] if columns.bar else []),
+                *([Text(fit(told, columns.rest))] if columns.rest else []),
+            )
         return table
 
     def say(self, text: str) -> None:
@@ -266,5 +293,5 @@ class LiveProgress:
 
 
 def choose_progress() -> Progress:
-    """Live on a terminal, plain elsewhere."""
-    return LiveProgress() if sys.stderr.isatty() else PlainProgress()
+    """Live on a terminal that can move its cursor, plain elsewhere."""
+    return LiveProgress() if sys.stderr.isatty() and not is_dumb() else PlainProgress()

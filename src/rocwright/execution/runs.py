@@ -35,7 +35,6 @@ from rocwright.records.model import (
 from rocwright.records.recorder import RunRecorder
 from rocwright.resolve.model import Lock, Request
 
-
 RECENT = 20
 """Runs of which the steps are named to who looks for a log."""
 

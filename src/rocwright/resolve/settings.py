@@ -107,7 +107,9 @@ class ProjectFile(Request):
     @model_validator(mode="after")
     def _asks_for_something(self) -> Self:
         """A request is there whole, or nothing of one and a matrix."""
-        of_a_request = [name for name in Request.model_fields if name != "architecture" and getattr(self, name)]
+        of_a_request = [
+            name for name in Request.model_fields if name != "architecture" and getattr(self, name)
+        ]
         missing = [name for name in ASKED if not getattr(self, name)]
         if missing and (of_a_request or not self.matrix):
             beside = f" beside {', '.join(of_a_request)}" if of_a_request else ""
@@ -135,9 +137,10 @@ class ProjectFile(Request):
             rows = self.rows
             if len(rows) > 1:
                 raise InputError(
-                    f"the project file has {len(rows)} rows in its [[matrix]], and nothing says which is meant",
+                    f"the project file has {len(rows)} rows in its [[matrix]]: one must be named",
                     cause="it has no stack, gpu and base of its own",
-                    next_step=f"rocwright cycle builds all of them; one: rocwright build {shlex.join(rows[0].words)}",
+                    next_step="rocwright cycle builds all of them; one: "
+                    f"rocwright build {shlex.join(rows[0].words)}",
                 )
             return rows[0]
         return Request.model_validate({name: getattr(self, name) for name in Request.model_fields})

@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
-from rocwheel.cli.terminal import colours
 from rocwheel.processes import startup
+from rocwheel.terminal import colours
 
 
 def run(command: click.Command, failed: Callable[[Exception], int]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import click
 
 from rocwheel.errors import InputError
@@ -13,11 +15,14 @@ def as_input(error: click.ClickException) -> InputError:
     context = getattr(error, "ctx", None)
     if context is None:
         return InputError(
-            _begun(what), detail=detail, cause="it is on the command line", next_step="correct the command line"
+            _begun(what),
+            detail=detail,
+            cause="it is on the command line",
+            next_step="correct the command line",
         )
     near = tuple(getattr(error, "possibilities", None) or ())
     # click says them itself too, in a way that differs between its releases
-    what = what.partition(" Did you mean ")[0].partition(" (Possible options")[0] if near else what
+    what = re.split(r" \(?(?:Did you mean|Possible options)", what)[0] if near else what
     told = f"{context.command_path} --help"
     usage = " ".join(context.command.collect_usage_pieces(context))
     return InputError(

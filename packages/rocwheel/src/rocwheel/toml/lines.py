@@ -1,4 +1,4 @@
-"""The line of a TOML file that gives a value: by the parser itself, which tells none for what it could read."""
+"""The line of a TOML file that gives a value, by parsing parts of it: the parser itself tells no lines."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import os
 
 
 def colours() -> bool:
-    """Whether colours may be written to a terminal: not where NO_COLOR is set (no-color.org) or TERM is dumb."""
+    """Whether a terminal may get colours: not where NO_COLOR is set (no-color.org) or TERM is dumb."""
     return not os.environ.get("NO_COLOR") and not is_dumb()
 
 

@@ -1,0 +1,58 @@
+"""One line about something under way, as wide as there is room: what tells least goes first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+BETWEEN = " · "
+LEAST_LAST = 12
+"""Columns that a step's last output is worth showing in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A few words, and how early they are left out where there is no room: the highest `rank` goes first."""
+
+    text: str
+    rank: int
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """How the columns of a line are shared out: the name, a bar (0: none), and all that is left."""
+
+    name: int
+    bar: int
+    rest: int
+
+    @classmethod
+    def of(cls, width: int, names: Sequence[str], needed: int) -> Columns:
+        """For lines of `width` columns under each other; `needed` is what the first part of each takes.
+
+        Names are as wide as the widest; they are cut only where nothing else is left to go.
+        """
+        # one column is left free: a terminal may wrap a line that fills it
+        room = width - 1
+        name = min(max(map(len, names), default=0), room)
+        left = room - name - 1
+        bar = next((bar for bar in (20, 10) if left - bar - 1 >= max(needed, 2 * bar)), 0)
+        return cls(name, bar, max(left - (bar + 1 if bar else 0), 0))
+
+
+def fit(parts: Sequence[Part], width: int) -> str:
+    """The parts in their order, as many as there is room for; the last of them may be cut."""
+    kept = [part for part in parts if part.text]
+    while len(kept) > 1 and len(joined(kept)) > width:
+        kept.remove(max(kept, key=lambda part: part.rank))
+    return cut(joined(kept), width)
+
+
+def joined(parts: Sequence[Part]) -> str:
+    """All parts in a line."""
+    return BETWEEN.join(part.text for part in parts if part.text)
+
+
+def cut(text: str, width: int) -> str:
+    """The text, with a mark at its end where it had to be cut."""
+    return text if len(text) <= width else f"{text[: max(width - 1, 0)]}…"[:width]

@@ -1,0 +1,106 @@
+"""What a stranger stumbles over first: colours, folders, logs, words that are not known."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from click.shell_completion import ShellComplete
+from tests.conftest import Command
+from tests.terminal import run_in_terminal
+
+from rocwright.cli import cli
+from rocwright.execution.runs import LogFile, UnderWay
+from rocwright.home import Home
+from rocwright.records.model import StepRun
+from rocwright.resolve.model import Request
+
+REQUEST = Request(stack="gfx-smoke", gpu=("gfx1151",), base="debian:sid")
+PROJECT = 'stack = "gfx-smoke"\ngpu = ["gfx1151"]\nbase = "debian:sid"\n'
+
+
+@pytest.fixture
+def built(home: Home) -> Path:
+    """A run with a log; its path."""
+    with UnderWay("build", REQUEST, home, pytest.fail, run_id="mine") as under_way:
+        path = under_way.folder / "source-x.log"
+        log = LogFile(path)
+        log.line("first \x1b[31mred")
+        log.line("second")
+        log.close()
+        under_way.note(StepRun(name="source/x", key="k", outcome="built", state="ended", log=path.name))
+        under_way.ended("built")
+    return path
+
+
+def test_a_log_is_told_as_json(rocwright: Command, built: Path) -> None:
+    told = json.loads(rocwright("logs", "source/x", "--json").stdout)
+    assert (told["run"], told["path"]) == ("mine", str(built))
+    assert [line["text"] for line in told["lines"]] == ["first \x1b[31mred", "second"]
+    assert all(line["time"].endswith("Z") for line in told["lines"])
+    assert json.loads(rocwright("logs", "--path", "--json").stdout) == {"run": "mine", "path": str(built)}
+
+
+def test_no_log_is_an_error_in_json_too(rocwright: Command) -> None:
+    done = rocwright("logs", "--json")
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["error"]["class"] == "input"
+
+
+def test_steps_with_logs_are_completed(home: Home, built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROCWRIGHT_HOME", str(home.path))
+
+    def completed(word: str) -> list[str]:
+        found = ShellComplete(cli, {}, "rocwright", "_ROCWRIGHT_COMPLETE").get_completions(["logs"], word)
+        return [one.value for one in found]
+
+    assert completed("") == completed("so") == ["source/x"]
+    assert completed("y") == []
+
+
+def test_a_project_in_a_folder_above_is_used_and_told(rocwright: Command, tmp_path: Path) -> None:
+    (tmp_path / "rocwright.toml").write_text(PROJECT)
+    done = rocwright("plan", "--json")
+    assert done.returncode == 0, done.stderr
+    assert f"rocwright.toml is that of {tmp_path}" in done.stderr
+
+
+def test_the_lock_is_made_beside_the_project_file_above(rocwright: Command, tmp_path: Path) -> None:
+    (tmp_path / "rocwright.toml").write_text("nonsense = 1\n")
+    done = rocwright("lock", "--set", "gfx-smoke=0.1.0")
+    assert f"{tmp_path}/rocwright.toml is not a valid project file" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("env", "styled"),
+    [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True), ({"TERM": "dumb"}, False)],
+)
+@pytest.mark.parametrize("words", [("issues", "nonesuch"), ("build", "--nope")])
+def test_colours_are_written_where_they_are_wanted(
+    words: tuple[str, ...], env: dict[str, str], styled: bool
+) -> None:
+    """One of them is refused by a verb, the other by the reader of the command line."""
+    code, screen = run_in_terminal([sys.executable, "-m", "rocwright", *words], 80, env=env)
+    assert code == 2
+    assert screen.text[0].startswith("error[input] ")
+    assert screen.styled is styled
+
+
+def test_a_wrong_use_is_json_where_that_is_asked_for(rocwright: Command) -> None:
+    done = rocwright("history", "--last", "x", "--json")
+    told = json.loads(done.stdout)["error"]
+    assert (told["class"], done.returncode) == ("input", 2)
+    assert "--last" in told["message"]
+    assert told["next"].endswith("history --help explains it")
+
+
+def test_an_option_that_is_not_known_is_answered_with_the_nearest(rocwright: Command) -> None:
+    done = rocwright("build", "--no-resum")
+    assert "error[input] no such option '--no-resum'\n" in done.stderr
+    assert "  next   --no-resume? " in done.stderr
+
+
+def test_a_group_without_a_verb_shows_its_help(rocwright: Command) -> None:
+    assert rocwright("store").stderr.startswith("Usage: ")
