@@ -20,6 +20,7 @@ from rocwright.resolve.choose import choose
 from rocwright.resolve.model import Request
 from rocwright.resolve.shipped import request_of, rows, shipped_lock
 from rocwright.resolve.validate import wanted_packages
+from rocwright.verify.verdict import verdict
 
 CATALOG = builtin_catalog()
 STACKS, BASES = list(CATALOG.stacks.values()), list(CATALOG.bases.values())
@@ -224,6 +225,14 @@ def test_what_a_stack_is_for_changes_what_is_answered(stack: Stack) -> None:
             update={"gpu": (next(one for one in CATALOG.targets if one not in stack.targets),)}
         )
         assert isinstance(answer(CATALOG, foreign), type)
+
+
+@walks("stacks/*.toml", "any_gpu")
+def test_a_stack_for_any_gpu_is_named_for_cards_on_which_nothing_ran() -> None:
+    target = next(iter(CATALOG.targets.values()))
+    for stack in (one for one in CATALOG.stacks.values() if one.any_gpu):
+        assert stack.name in {one.stack for one in verdict(target, CATALOG).instead}
+        assert not verdict(target, with_stack(stack, any_gpu=False)).instead
 
 
 @walks("stacks/*.toml", "optional")

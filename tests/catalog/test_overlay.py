@@ -108,7 +108,7 @@ def test_the_commands_know_a_new_gpu(rocwright: Command, overlay: Path) -> None:
     assert "PYTORCH_ROCM_ARCH=gfx1170\n" in done.stdout
     assert "export HSA_ENABLE_SDMA='0'" in rocwright("env", "--gpu", "gfx1170", env=env).stdout
     assert "no fault" in rocwright("catalog", "check", env=env).stdout
-    page = rocwright("targets", "gfx1170", env=env).stdout
+    page = rocwright("targets", "gfx1170", "-v", env=env).stdout
     assert "mine any version on mint" in page
 
 

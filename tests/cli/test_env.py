@@ -70,7 +70,7 @@ def test_what_cannot_be_answered_is_refused(rocwright: Command, words: tuple[str
 
 
 def test_the_page_of_a_target_tells_what_is_known_and_from_where(rocwright: Command) -> None:
-    page = rocwright("targets", "Strix Halo").stdout
+    page = rocwright("targets", "Strix Halo", "-v").stdout
     for text in (
         "gfx1151  RDNA 3.5 APU",
         "KFD gfx_target_version 110501",
@@ -93,5 +93,5 @@ def test_a_name_of_several_targets_lists_them(rocwright: Command) -> None:
 
 
 def test_the_page_of_a_target_has_the_names_that_are_understood_too(rocwright: Command) -> None:
-    page = rocwright("targets", "strixhalo").stdout
+    page = rocwright("targets", "strixhalo", "-v").stdout
     assert all(name in page for name in ("Ryzen AI Max 390", "Ryzen AI Max PRO 485", "Ryzen AI Max+ 395"))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -100,6 +102,50 @@ def test_an_option_that_is_not_known_is_answered_with_the_nearest(rocwright: Com
     done = rocwright("build", "--no-resum")
     assert "error[input] no such option '--no-resum'\n" in done.stderr
     assert "  next   --no-resume? " in done.stderr
+
+
+@pytest.mark.parametrize("columns", [100, 80, 60])
+@pytest.mark.parametrize("words", [("stacks",), ("targets",), ("targets", "RX 580"), ("targets", "-v")])
+def test_tables_fit_the_terminal(words: tuple[str, ...], columns: int) -> None:
+    code, screen = run_in_terminal([sys.executable, "-m", "rocwright", *words], columns, rows=50)
+    assert code == 0
+    assert max(map(len, screen.text)) <= columns
+    # no line was wrapped by the terminal itself: that breaks words
+    piped = subprocess.run(
+        [sys.executable, "-m", "rocwright", *words],
+        env=os.environ | {"COLUMNS": str(columns)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert max(map(len, piped.stdout.splitlines())) <= columns
+    if words == ("stacks",) and columns >= 80:
+        assert len(screen.text) <= 45
+
+
+def test_a_run_fits_a_line_and_its_steps_are_told_with_v(rocwright: Command, built: Path) -> None:
+    short, long = rocwright("history").stdout, rocwright("history", "-v").stdout
+    assert short.splitlines()[1].endswith("1 built")
+    assert long.splitlines()[1].endswith("source/x built")
+
+
+def test_a_pipe_gets_whole_lines(rocwright: Command) -> None:
+    assert max(map(len, rocwright("stacks", "-v").stdout.splitlines())) > 200
+
+
+@pytest.mark.parametrize("word", ["RX 580", "780M"])
+def test_the_page_of_a_card_opens_with_the_verdict(rocwright: Command, word: str) -> None:
+    lines = rocwright("targets", word).stdout.splitlines()
+    assert lines[0].startswith("gfx")
+    assert lines[1].split()[0] in ("works", "unproven", "unknown")
+    told = json.loads(rocwright("targets", word, "--json").stdout)["verdicts"]
+    assert [one["target"] for one in told] == [lines[0].split()[0]]
+
+
+def test_init_tells_the_verdict_of_the_card(rocwright: Command) -> None:
+    done = rocwright("init", "--stack", "gfx-smoke", "--gpu", "RX 580", "--base", "debian:sid")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines()[0].startswith(("gfx803: works: ", "gfx803: unproven: "))
 
 
 def test_a_group_without_a_verb_shows_its_help(rocwright: Command) -> None:

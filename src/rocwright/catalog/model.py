@@ -340,7 +340,8 @@ class Stack(Frozen):
     """A named choice of components that serves a purpose.
 
     `optional` are components that are added only when asked for; `warning` is said before anything is done,
-    `prefer` names the stack that is better where it can be had.
+    `prefer` names the stack that is better where it can be had. One for `any_gpu` needs no ROCm, and no code
+    for a target: it is named to who has a card on which nothing else was seen to run.
     """
 
     name: str
@@ -352,6 +353,7 @@ class Stack(Frozen):
     row: tuple[Row, ...] = ()
     warning: str = ""
     prefer: str = ""
+    any_gpu: bool = False
     next: tuple[str, ...] = ()
     source: str
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 @click.option(
     "--markdown", is_flag=True, help="With a RUN: a page of what it took and what came of it, to keep."
 )
+@click.option("--verbose", "-v", is_flag=True, help="Every step of each run, and times to the second.")
 @json_option
 def command(
     run_id: str | None,
@@ -39,6 +41,7 @@ def command(
     step: str,
     since: str,
     markdown: bool,
+    verbose: bool,
     as_json: bool,
 ) -> None:
     """Earlier runs, the newest first; with a RUN, its steps, failures and findings."""
@@ -82,7 +85,7 @@ def command(
     if as_json:
         print_json([run.model_dump(mode="json") for run in found])
     elif found:
-        _show(found)
+        _show(found, verbose)
     elif which != Which():
         click.echo("no run matches")
     else:
@@ -103,7 +106,7 @@ def _since(text: str) -> str:
     return aware.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _show(found: list[Run]) -> None:
+def _show(found: list[Run], verbose: bool) -> None:
     from rocwheel.cli.tell import print_table
     from rocwheel.units import duration
 
@@ -111,17 +114,28 @@ def _show(found: list[Run]) -> None:
         ("when", "stack", "gpu", "base", "outcome", "time", "steps"),
         [
             (
-                run.started,
+                run.started if verbose else run.started[:16].replace("T", " "),
                 run.stack,
                 ",".join(run.gpu),
                 f"{run.base} {run.variant}".strip(),
                 run.outcome or run.state,
                 duration(run.seconds),
-                ", ".join(f"{one.name} {one.outcome or one.state}" for one in run.steps),
+                _steps(run, verbose),
             )
             for run in found
         ],
         right=(5,),
+    )
+
+
+def _steps(run: Run, verbose: bool) -> str:
+    """Every step as it went; in short how many went how, and which failed."""
+    if verbose:
+        return ", ".join(f"{one.name} {one.outcome or one.state}" for one in run.steps)
+    counts = Counter(one.outcome or one.state for one in run.steps)
+    failed = ", ".join(one.name for one in run.steps if one.outcome == "failed")
+    return ", ".join(
+        f"{number} {how}{f': {failed}' if how == 'failed' else ''}" for how, number in counts.items()
     )
 
 

@@ -24,12 +24,18 @@ def command(asked: Asked, force: bool) -> None:
     from rocwheel.errors import InputError
     from rocwright import api
     from rocwright.catalog.load import the_catalog
+    from rocwright.home import Home
     from rocwright.resolve.elsewhere import check_resolves
     from rocwright.resolve.files import PROJECT, write_request
+    from rocwright.verify.verdict import lines, verdict
 
     request = api.request(asked.stack or "", asked.gpus, asked.base or "", say=say, **asked.changes)
     for note in check_resolves(request, the_catalog()).notes:
         say(note)
+    for gpu in request.gpu:
+        found = verdict(the_catalog().target(gpu), the_catalog(), Home.default(), request.stack)
+        for label, text in lines(found):
+            say(f"{gpu}: {label}: {text}")
     path = Path.cwd() / PROJECT
     if path.exists() and not force:
         raise InputError(

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 @click.command("stacks")
 @click.argument("name", required=False, shell_complete=complete("stack"))
 @click.option("--markdown", is_flag=True, help="The table as the documentation has it.")
+@click.option("--verbose", "-v", is_flag=True, help="Providers, versions, locks, plans and rehearsals too.")
 @json_option
-def command(name: str | None, markdown: bool, as_json: bool) -> None:
+def command(name: str | None, markdown: bool, verbose: bool, as_json: bool) -> None:
     """Every stack with the GPUs and bases that it has a lock for, and how well each is tested.
 
     With a NAME: its rows, what their locks leave open, and the evidence with its source.
@@ -37,10 +38,14 @@ def command(name: str | None, markdown: bool, as_json: bool) -> None:
     if markdown:
         click.echo(as_markdown(found))
         return
-    print_table(HEADER, [cells(one) for one in found])
+    if verbose:
+        print_table(HEADER, [cells(one) for one in found])
+    else:
+        print_table(SHORT, [(one.stack, one.gpu, one.base, _most(one) or NOTHING) for one in found])
     if name is None:
         click.echo(
-            "\nrocwright stacks NAME shows more about one; rocwright plan NAME --gpu GPU --base BASE plans it"
+            "\nrocwright stacks NAME tells more of one, -v more of all\n"
+            "rocwright plan NAME --gpu GPU --base BASE plans it"
         )
         return
     stack = catalog.stack(name)
@@ -52,6 +57,9 @@ def command(name: str | None, markdown: bool, as_json: bool) -> None:
     for one in found:
         _tell(one)
 
+
+SHORT = ("stack", "gpu", "base", "seen")
+NOTHING = "nothing yet"
 
 HEADER = ("stack", "gpu", "base", "ROCm from", "versions", "locks", "plans", "seen", "rehearsed")
 """`locks`: a lock comes with rocwright (and leaves so many things to the first lock with a network); `plans`:

@@ -1,35 +1,36 @@
-"""All that the catalog knows of one target, as a page."""
+"""What the catalog knows of one target: labels and texts, few or all of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from textwrap import wrap
 
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.provider import EVERYWHERE
 from rocwright.catalog.target import Quirk, Target, TheRock
 
-WIDTH = 12
+LABELS = 10
 """Columns of the labels."""
 
+Rows = Iterator[tuple[str, str]]
 
-def target_page(target: Target, catalog: Catalog) -> str:
+
+def short_rows(target: Target) -> Rows:
+    """What one needs to know the card again."""
+    yield from _rows("products", [", ".join(target.products)])
+    yield from _rows("code names", [", ".join(target.codenames)])
+    yield from _rows("warning", [target.override.warning if target.override else ""])
+
+
+def page_rows(target: Target, catalog: Catalog) -> Rows:
     """Identity, products, providers, quirks with reasons, failures, overrides and their warning, sources."""
-    return "\n".join(_lines(target, catalog))
-
-
-def _lines(target: Target, catalog: Catalog) -> Iterator[str]:
-    yield f"{target.name}  {target.generation}"
     identity = f"{target.override.identity}, " if target.override else ""
-    yield _row("identity", f"{identity}KFD gfx_target_version {target.kfd_version}")
+    yield "identity", f"{identity}KFD gfx_target_version {target.kfd_version}"
     yield from _rows("wave", [f"{target.wave} lanes"] if target.wave else [])
     yield from _rows("products", [", ".join(target.products)])
-    yield from _rows("also", _lines_of(target.also))
+    yield from _rows("also", [", ".join(target.also)])
     yield from _rows("code names", [", ".join(target.codenames)])
     yield from _rows("families", [", ".join(target.families)])
-    yield from _rows(
-        "PCI ids", [" ".join(target.pci_ids[i : i + 9]) for i in range(0, len(target.pci_ids), 9)]
-    )
+    yield from _rows("PCI ids", [" ".join(target.pci_ids)])
     yield from _rows("first in", [target.first_rocm])
     yield from _rows("dropped", [target.dropped])
     yield from _rows("providers", _providers(target, catalog))
@@ -47,20 +48,8 @@ def _lines(target: Target, catalog: Catalog) -> Iterator[str]:
     yield from _rows("sources", target.source)
 
 
-def _lines_of(names: Iterable[str]) -> Iterator[str]:
-    """Names in lines that none of them is broken at."""
-    whole = ", ".join(name.replace(" ", "\xa0") for name in names)
-    yield from (line.replace("\xa0", " ") for line in wrap(whole, 96))
-
-
-def _row(label: str, text: str) -> str:
-    return f"  {label:<{WIDTH}}{text}"
-
-
-def _rows(label: str, texts: Iterable[str]) -> Iterator[str]:
-    for text in filter(None, texts):
-        yield _row(label, text)
-        label = ""
+def _rows(label: str, texts: Iterable[str]) -> Rows:
+    yield from ((label, text) for text in texts if text)
 
 
 def _providers(target: Target, catalog: Catalog) -> Iterator[str]:

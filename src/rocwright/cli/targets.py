@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from rocwheel.cli.common import json_option
@@ -10,35 +12,55 @@ from rocwright.cli.common import complete_gpu
 
 @click.command("targets")
 @click.argument("name", required=False, shell_complete=complete_gpu)
+@click.option("--verbose", "-v", is_flag=True, help="All products; for one target, all that is known of it.")
 @json_option
-def command(name: str | None, as_json: bool) -> None:
+def command(name: str | None, verbose: bool, as_json: bool) -> None:
     """GPUs by any name (gfx1151, "RX 580", 780M, "Strix Halo", 1002:67df), and the ones in this machine.
 
-    For one target: all that is known about it, with sources.
+    For one target: what can be expected of it, by evidence; with -v all that is known, with sources.
     """
-    from rocwheel.cli.tell import print_json, print_table
+    from rocwheel.cli.tell import print_json, print_rows, print_table
     from rocwright.catalog.detect import find_gpus
     from rocwright.catalog.load import the_catalog
-    from rocwright.cli.target_page import target_page
+    from rocwright.cli.target_page import LABELS, page_rows, short_rows
+    from rocwright.home import Home
     from rocwright.resolve.gpus import targets_named
+    from rocwright.verify.verdict import lines, verdict
 
     catalog = the_catalog()
     chosen = list(catalog.targets.values()) if name is None else targets_named(name, catalog)
-    here = find_gpus(catalog)
+    here, home = find_gpus(catalog), Home.default()
     if as_json:
         print_json(
             {
                 "here": [{"target": one.target, "pci_id": one.pci_id, "source": one.source} for one in here],
                 "targets": [one.model_dump(mode="json") for one in chosen],
             }
+            | ({"verdicts": [verdict(one, catalog, home).model_dump() for one in chosen]} if name else {})
         )
         return
     if name is not None and len(chosen) == 1:
-        click.echo(target_page(chosen[0], catalog))
+        target = chosen[0]
+        click.echo(f"{click.style(target.name, bold=True)}  {target.generation}")
+        print_rows(lines(verdict(target, catalog, home)), indent="  ", width=LABELS)
+        if verbose:
+            click.echo()
+        print_rows(page_rows(target, catalog) if verbose else short_rows(target), indent="  ", width=LABELS)
+        if not verbose:
+            click.echo(f"\nrocwright targets {target.name} -v tells all of it, with sources")
         return
     print_table(
         ("target", "generation", "products"),
-        [(one.name, one.generation, ", ".join(one.products)) for one in chosen],
+        [(one.name, one.generation, _products(one.products, verbose)) for one in chosen],
     )
     found = ", ".join(f"{one.target or 'unknown target'} ({one.pci_id}, {one.source})" for one in here)
     click.echo(f"\nin this machine: {found or 'no AMD GPU found'}")
+
+
+SHOWN = 3
+"""Products that a line names where not all are asked for."""
+
+
+def _products(products: Sequence[str], every: bool) -> str:
+    more = "" if every or len(products) <= SHOWN else f" and {len(products) - SHOWN} more"
+    return ", ".join(products if every else products[:SHOWN]) + more

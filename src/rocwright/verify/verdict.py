@@ -1,0 +1,131 @@
+"""What can be expected of a GPU: by the evidence on record, and by what the catalog says that it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from rocwheel.model import Frozen
+from rocwright.catalog.load import Catalog
+from rocwright.catalog.model import Stack
+from rocwright.catalog.target import Target
+from rocwright.home import Home
+from rocwright.records.model import SAID
+from rocwright.resolve.elsewhere import resolves
+from rocwright.resolve.model import Request
+from rocwright.verify.standing import Evidence, local_evidence, shipped_evidence
+
+RAN: Literal["ran on a GPU"] = "ran on a GPU"
+"""What alone is called: it works."""
+
+
+class Proof(Frozen):
+    """The most that was seen of a stack on a base for a GPU; `said` is empty where a row stands unproven."""
+
+    stack: str
+    base: str
+    said: str = ""
+    when: str = ""
+    device: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.stack} on {self.base}"
+
+
+class Verdict(Frozen):
+    """What can be expected of a target: `works` holds where something ran on it; the proofs of its rows, the
+    most first; what it `needs`, and the stacks that do `instead` where nothing ran."""
+
+    target: str
+    works: bool
+    proofs: tuple[Proof, ...] = ()
+    needs: tuple[str, ...] = ()
+    instead: tuple[Proof, ...] = ()
+
+
+def verdict(target: Target, catalog: Catalog, home: Home | None = None, stack: str = "") -> Verdict:
+    """The verdict for a target, or for one stack on it; what was seen on this machine counts with `home`."""
+    seen = [*shipped_evidence(catalog), *(local_evidence(home) if home else ())]
+    stacks = [one for one in catalog.stacks.values() if stack in ("", one.name)]
+    proofs = sorted(_proofs(target, stacks, seen), key=_rank, reverse=True)
+    works = any(one.said == RAN for one in proofs)
+    others = [one for one in catalog.stacks.values() if one.any_gpu and one.name != stack]
+    return Verdict(
+        target=target.name,
+        works=works,
+        proofs=tuple(proofs),
+        needs=tuple(_needs(target)),
+        instead=() if works else tuple(_instead(target, others, catalog, seen)),
+    )
+
+
+def _proofs(target: Target, stacks: Sequence[Stack], seen: Sequence[Evidence]) -> Iterator[Proof]:
+    """Of each stack, on each base that it has a row for the target on, or that evidence tells of."""
+    for stack in stacks:
+        bases = [row.base for row in stack.row if row.gpu == target.name]
+        bases += [one.base for one in seen if one.stack == stack.name and target.name in one.gpu]
+        for base in dict.fromkeys(bases):
+            yield _proof(target, stack, base, seen)
+
+
+def _proof(target: Target, stack: Stack, base: str, seen: Sequence[Evidence]) -> Proof:
+    found = [
+        one
+        for one in seen
+        if (one.stack, one.base) == (stack.name, base) and (not one.gpu or target.name in one.gpu)
+    ]
+    most = max(found, key=lambda one: (SAID.index(one.said), one.when), default=None)
+    if most is None:
+        return Proof(stack=stack.name, base=base)
+    return Proof(stack=stack.name, base=base, said=most.said, when=most.when[:10], device=most.device)
+
+
+def _rank(proof: Proof) -> int:
+    return SAID.index(proof.said) if proof.said in SAID else -1
+
+
+def _needs(target: Target) -> Iterator[str]:
+    """What nothing runs without on it: variables, a kernel."""
+    for quirk in target.quirk:
+        if quirk.scope == "run" and quirk.need == "required":
+            yield f"{quirk.variable}={quirk.value.replace('{target}', target.name)}: {quirk.reason}"
+    if target.host.kernel_bad:
+        yield f"a Linux kernel other than {', '.join(target.host.kernel_bad)}, which are known to fail"
+
+
+def _instead(
+    target: Target, stacks: Sequence[Stack], catalog: Catalog, seen: Sequence[Evidence]
+) -> Iterator[Proof]:
+    """Stacks for any GPU that a lock can be made of, with the most that was seen of them on any card."""
+    for stack in stacks:
+        base = next((base for base in stack.bases if resolves(_request(stack, target, base), catalog)), None)
+        if base is not None:
+            yield _proof(target, stack, base, [one.model_copy(update={"gpu": ()}) for one in seen])
+
+
+def _request(stack: Stack, target: Target, base: str) -> Request:
+    return Request(stack=stack.name, gpu=(target.name,), base=base)
+
+
+def lines(found: Verdict, limit: int = 4) -> Iterator[tuple[str, str]]:
+    """The verdict for people: labels and texts, the verdict itself first."""
+    ran = [one for one in found.proofs if one.said == RAN]
+    some = [one for one in found.proofs if one.said and one.said != RAN]
+    if ran:
+        where = [f"{one} ({', '.join(filter(None, (one.when, one.device)))})" for one in ran[:limit]]
+        yield "works", f"ran on this GPU: {'; '.join(where)}"
+    elif some:
+        yield "unproven", f"nothing on record ran on this GPU; the most that was seen: {some[0].said}"
+    elif found.proofs:
+        yield "unproven", "nothing on record was built for this GPU; locks for it come with rocwright"
+    else:
+        yield "unknown", "no stack has a row for this GPU, and nothing is on record"
+    for said in dict.fromkeys(one.said for one in some):
+        which = [one for one in some if one.said == said]
+        more = f" and {len(which) - limit} more" if len(which) > limit else ""
+        yield "seen", f"{said}: {', '.join(map(str, which[:limit]))}{more}"
+    for need in found.needs:
+        yield "needs", need
+    for one in found.instead:
+        seen = f": {one.said} ({one.when})" if one.said else ""
+        yield "instead", f"{one}, which needs no ROCm{seen}"
