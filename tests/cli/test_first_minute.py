@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -146,6 +147,24 @@ def test_init_tells_the_verdict_of_the_card(rocwright: Command) -> None:
     done = rocwright("init", "--stack", "gfx-smoke", "--gpu", "RX 580", "--base", "debian:sid")
     assert done.returncode == 0, done.stderr
     assert done.stderr.splitlines()[0].startswith(("gfx803: works: ", "gfx803: unproven: "))
+
+
+MATRIX = '[[matrix]]\nstack = ["gfx-smoke", "llama-hip"]\ngpu = ["gfx1151", "gfx803"]\nbase = "debian:sid"\n'
+
+
+def test_a_look_at_many_rows_waits_for_a_silent_network_once(rocwright: Command, tmp_path: Path) -> None:
+    """Every address is reached through a proxy that says nothing: a row by itself would wait for minutes."""
+    (tmp_path / "project/rocwright.toml").write_text(MATRIX)
+    with socket.create_server(("127.0.0.1", 0), backlog=200) as server:
+        proxy = f"http://127.0.0.1:{server.getsockname()[1]}"
+        names = ("http_proxy", "https_proxy", "all_proxy")
+        env = {one: proxy for name in names for one in (name, name.upper())} | {
+            "no_proxy": "",
+            "NO_PROXY": "",
+        }
+        done = rocwright("cycle", "--dry-run", "--seconds", "1", env=env)
+    assert "Traceback" not in done.stderr
+    assert done.stdout.count("debian:sid: ") == 4
 
 
 def test_a_group_without_a_verb_shows_its_help(rocwright: Command) -> None:

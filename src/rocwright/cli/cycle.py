@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 import click
 
 from rocwheel.cli.common import json_option
 from rocwright.cli.common import engine_option, here, jobs_option, tells_changes
 from rocwright.cli.watch import settings_options
+
+if TYPE_CHECKING:
+    from rocwright.project import Project
+    from rocwright.resolve.model import Lock
+    from rocwright.watch.bump import Candidate
 
 
 @click.command("cycle")
@@ -45,6 +51,7 @@ def command(
     from rocwright.notify.tell import tell_now
     from rocwright.project import project_in
     from rocwright.resolve.files import PROJECT, read_project
+    from rocwright.sources.patience import with_patience
     from rocwright.watch.projects import newest, watch_settings
     from rocwright.watch.upstream import Shared
 
@@ -54,15 +61,26 @@ def command(
     like = project_in(folder, request=asked.first)
     upstream = Shared(like.home, settings.seconds)
     with choose_progress() as progress:
+
+        def follow(project: Project, lock: Lock) -> Candidate:
+            # a host that is silent is waited for once, not for each row
+            with with_patience(upstream.patience):
+                return newest(project, lock, settings, progress.say, upstream.ask)
+
         wheel = CycleConfig(
-            follow=lambda project, lock: newest(project, lock, settings, progress.say, upstream.ask),
+            follow=follow,
             channels=channels(asked.channel),
             options=Options(jobs=jobs or os.cpu_count() or 1, engine=engine),
             progress=progress,
             bisect=bisect,
             row_ended=lambda: tell_now(like.home, progress.say),
         )
-        told = (look if dry_run else cycle)(folder, asked.rows, like, wheel)
+        if dry_run:
+            # of what is only shown nothing is worth more patience
+            with with_patience(upstream.patience):
+                told = look(folder, asked.rows, like, wheel)
+        else:
+            told = cycle(folder, asked.rows, like, wheel)
     if as_json:
         print_json(told.model_dump(mode="json"))
     else:

@@ -21,6 +21,7 @@ from rocwheel.errors import ConflictError, FetchError, InputError, NetworkError
 from rocwheel.files.atomic import write_atomic
 from rocwheel.processes import run as process
 from rocwright.model.steps import DebianOrigin, DebianSourceOrigin, FilePin
+from rocwright.sources.patience import asked, current, within
 
 LONE = "sid"
 """A suite without updates of its own, as mmdebstrap knows. For another such (experimental) it asks for them
@@ -53,6 +54,17 @@ class SourcePackage:
     name: str
     version: str
     files: tuple[FilePin, ...]
+
+
+SILENT = "no answer in time"
+
+
+def _limits(*, quoted: bool = False) -> Iterator[str]:
+    """apt's settings of how long a host may be silent, where somebody said that."""
+    patience = current()
+    if patience is not None:
+        for name, value in (("http::Timeout", max(round(patience.seconds), 1)), ("Retries", 0)):
+            yield f'Acquire::{name} "{value}"' if quoted else f"Acquire::{name}={value}"
 
 
 class DebianArchive:
@@ -90,14 +102,19 @@ class DebianArchive:
     def refresh(self) -> None:
         """Make the apt folder if need be, and get the newest package lists. Raises NetworkError."""
         self.folder.parent.mkdir(parents=True, exist_ok=True)
+        with asked(f"the archive of Debian {self.suite}"):
+            self._refresh()
+
+    def _refresh(self) -> None:
         with self._lock():
             if not self._configured.exists():
                 self._create()
-            done = self._apt("apt-get", "update", "--error-on=any")
+            limits = [word for option in _limits() for word in ("-o", option)]
+            done = self._apt("apt-get", *limits, "update", "--error-on=any", timeout=within(1800))
         if not done.ok:
             raise NetworkError(
                 f"the package lists of Debian {self.suite} could not be fetched",
-                cause=_last_error(done.stderr),
+                cause=SILENT if done.timed_out else _last_error(done.stderr),
                 next_step="check the network and the machine's own apt (apt-get update), then try again",
             )
 
@@ -117,7 +134,7 @@ class DebianArchive:
         if not done.ok:
             raise NetworkError(
                 f"mmdebstrap cannot reach an archive with the suite {self.below}",
-                cause=_last_error(done.stderr),
+                cause=SILENT if done.timed_out else _last_error(done.stderr),
                 next_step="check the network; on other systems install the Debian archive's keys "
                 "(apt-get install debian-archive-keyring)",
             )
@@ -151,10 +168,11 @@ class DebianArchive:
                 f"--architectures={self.architecture}",
                 f"--components={','.join(self.components)}",
                 '--aptopt=Acquire::Check-Valid-Until "false"',
+                *(f"--aptopt={option}" for option in _limits(quoted=True)),
                 suite,
                 self.folder,
             ],
-            timeout=600,
+            timeout=within(600),
         )
 
     def _configuration(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +17,7 @@ from rocwright.model.step_environment import EPOCH
 from rocwright.model.steps import FilePin, GitOrigin
 from rocwright.sources.archive import pack
 from rocwright.sources.mirrors import mirrors, with_settings
+from rocwright.sources.patience import asked, within
 
 REACH_SECONDS = 20
 """How long a repository may take to answer before the next source place is tried."""
@@ -88,12 +90,12 @@ def remote_refs(url: str, seconds: float) -> dict[str, str]:
 def _remote(url: str, wanted: Sequence[str], seconds: float) -> dict[str, str]:
     options = [one for one in wanted if one.startswith("--")]
     names = [one for one in wanted if not one.startswith("--")]
-    done = process.run(
-        [*BOUNDED, "git", "ls-remote", *options, "--", url, *names], env=environment(), timeout=seconds
-    )
-    if not done.ok:
-        cause = "no answer in time" if done.timed_out else (done.stderr.strip().splitlines() or [""])[-1]
-        raise NetworkError(f"{url} cannot be reached", cause=cause, next_step="check the network")
+    words = [*BOUNDED, "git", "ls-remote", *options, "--", url, *names]
+    with asked(url):
+        done = process.run(words, env=environment(), timeout=within(seconds))
+        if not done.ok:
+            cause = "no answer in time" if done.timed_out else (done.stderr.strip().splitlines() or [""])[-1]
+            raise NetworkError(f"{url} cannot be reached", cause=cause, next_step="check the network")
     rows = (line.partition("\t") for line in done.stdout.splitlines())
     return {name: commit for commit, _, name in rows}
 
@@ -104,13 +106,14 @@ def release_day(url: str, ref: str, seconds: float) -> datetime | None:
     One commit is fetched, and no tree where the repository can leave it out; what is larger than a bound, or
     later than `seconds`, is given up.
     """
+    until = time.monotonic() + within(seconds)
     with temporary_folder("day") as folder:
         for words in (
             ["init", "--quiet", "--bare"],
             ["fetch", "--quiet", "--depth", "1", "--filter=tree:0", "--no-tags", "--", url, f"{ref}:{ref}"],
         ):
             git = [*BOUNDED, "git", "-C", str(folder), *words]
-            if not process.run(git, env=environment(), timeout=seconds).ok:
+            if not process.run(git, env=environment(), timeout=max(until - time.monotonic(), 0.1)).ok:
                 return None
         words = ["for-each-ref", "--format=%(creatordate:unix)", ref]
         done = process.run(["git", "-C", folder, *words], env=environment(), timeout=seconds)

@@ -6,7 +6,9 @@ import json
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -25,6 +27,7 @@ from rocwright.sources import web
 from rocwright.sources.bounded import read_whole
 from rocwright.sources.front import Front, served
 from rocwright.sources.mirrors import mirrors
+from rocwright.sources.patience import asked, current, with_patience, within
 from rocwright.sources.pins import check_pin
 from rocwright.sources.sdist import Sdist, read_sdist
 from rocwright.sources.session import patient
@@ -88,8 +91,13 @@ def _page(client: PyPISimple, project: str, seconds: float = SECONDS) -> Project
 
     headers = {"Accept": client.accept}
     try:
-        where = client.get_project_url(project)
-        with client.s.get(where, headers=headers, timeout=seconds, stream=True) as answer:
+        where, seconds = client.get_project_url(project), within(seconds)
+        until = time.monotonic() + seconds
+        with (
+            asked(where),
+            _silent_told(),
+            client.s.get(where, headers=headers, timeout=seconds, stream=True) as answer,
+        ):
             web.check_redirects(where, answer, where)
             if answer.status_code == requests.codes.not_found:
                 raise FetchError(
@@ -98,12 +106,10 @@ def _page(client: PyPISimple, project: str, seconds: float = SECONDS) -> Project
                     next_step="correct the name in the recipe, or the index (pip config list)",
                 )
             answer.raise_for_status()
-            body = read_whole(answer, seconds)
+            body = read_whole(answer, max(until - time.monotonic(), 0.1))
         if answer.headers.get("Content-Type", "").partition(";")[0].strip().endswith("+json"):
             return ProjectPage.from_json_data(json.loads(body), answer.url)
         return ProjectPage.from_html(project=project, html=body, base_url=answer.url)
-    except requests.RequestException as error:
-        raise _unreachable(error) from error
     except (UnsupportedRepoVersionError, ValueError, TypeError, LookupError, AttributeError) as error:
         raise NetworkError(
             f"the package index's page of {project} cannot be read",
@@ -111,6 +117,16 @@ def _page(client: PyPISimple, project: str, seconds: float = SECONDS) -> Project
             next_step="check pip's settings (pip config list): the address may be a login page "
             "instead of an index",
         ) from error
+
+
+@contextmanager
+def _silent_told() -> Iterator[None]:
+    import requests
+
+    try:
+        yield
+    except requests.RequestException as error:
+        raise _unreachable(error) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,7 +267,14 @@ def resolve(
     def read(package: DistributionPackage) -> Sdist:
         return _read_sdist(package, store, endpoint)
 
-    front = Front(lambda project: _page(client, project), lambda url: _at(url, client), read, until)
+    patience = current()
+
+    def page(project: str) -> ProjectPage:
+        # asked by pip, in the threads of a server
+        with with_patience(patience):
+            return _page(client, project)
+
+    front = Front(page, lambda url: _at(url, client), read, until)
     with temporary_folder("index") as folder, served(front) as address:
         report = Path(folder) / "report.json"
         words = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rocwright.sources.patience import current
+
 if TYPE_CHECKING:
     import requests
     from urllib3 import Retry
@@ -18,9 +20,14 @@ OVERLOADED = (429, 500, 502, 503, 504)
 
 
 def retries() -> Retry:
-    """Try again after 0, 2 and 4 seconds, or when the host says so; a host that is not there, once more."""
+    """Try again after 0, 2 and 4 seconds, or when the host says so; a host that is not there, once more.
+
+    Not at all where somebody said how long it may take.
+    """
     from urllib3 import Retry
 
+    if current() is not None:
+        return Retry(total=0, redirect=False, raise_on_status=False)
     return Retry(
         total=TRIES - 1,
         connect=1,

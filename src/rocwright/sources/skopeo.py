@@ -18,6 +18,7 @@ from typing import Any
 
 from rocwheel.errors import FetchError, InputError, NetworkError, OutOfDiskError, RocwrightError
 from rocwheel.processes import run as process
+from rocwright.sources.patience import asked, within
 
 LOOK_SECONDS = 120
 PULL_SECONDS = 4 * 3600
@@ -49,7 +50,7 @@ def digest(place: ImageLocation, folder: Path) -> str:
     `folder` takes what skopeo writes on the way; whoever made it removes it.
     """
     words = [*_for(place), "inspect", "--raw", *_tls(place), f"docker://{place}"]
-    raw = _run(place, folder, words, place.seconds)
+    raw = _run(place, folder, words, within(place.seconds))
     found = f"sha256:{sha256(raw.encode()).hexdigest()}"
     if place.digest not in ("", found):
         raise _explain(place, f"the digest of what came does not match: it is {found}")
@@ -61,7 +62,7 @@ def digest(place: ImageLocation, folder: Path) -> str:
 def created(place: ImageLocation, folder: Path) -> str:
     """When the image was made, ISO 8601; empty where it does not say so. Raises as `digest`."""
     words = [*_for(place), "inspect", "--config", *_tls(place), f"docker://{place}"]
-    told = _run(place, folder, words, place.seconds)
+    told = _run(place, folder, words, within(place.seconds))
     with _readable(place):
         return str(json.loads(told).get("created") or "")
 
@@ -69,7 +70,7 @@ def created(place: ImageLocation, folder: Path) -> str:
 def tags(place: ImageLocation, folder: Path) -> tuple[str, ...]:
     """All tags of the image's name. Raises as `digest`."""
     words = ["list-tags", *_tls(place), f"docker://{place.name}"]
-    told = _run(place, folder, words, place.seconds)
+    told = _run(place, folder, words, within(place.seconds))
     with _readable(place):
         return tuple(map(str, json.loads(told)["Tags"]))
 
@@ -121,9 +122,10 @@ def _run(place: ImageLocation, folder: Path, words: Sequence[str], seconds: floa
         )
     # what skopeo unpacks on the way stays in the folder too; logins and settings are elsewhere
     env = os.environ | {"XDG_DATA_HOME": str(folder / "data"), "TMPDIR": str(folder)}
-    done = process.run(["skopeo", *words], timeout=seconds, env=env)
-    if not done.ok:
-        raise _explain(place, "i/o timeout: no answer in time" if done.timed_out else done.stderr)
+    with asked(f"docker://{place.name}"):
+        done = process.run(["skopeo", *words], timeout=seconds, env=env)
+        if not done.ok:
+            raise _explain(place, "i/o timeout: no answer in time" if done.timed_out else done.stderr)
     return done.stdout
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -18,6 +19,7 @@ from rocwright.catalog.address import Address, filename_of
 from rocwright.model.steps import ArchiveOrigin, FilePin
 from rocwright.sources.bounded import read_whole
 from rocwright.sources.mirrors import mirrors
+from rocwright.sources.patience import asked, within
 from rocwright.sources.session import patient, retries
 from rocwright.store.model import Store
 
@@ -91,11 +93,16 @@ class Standing:
 
 def look(url: str, seconds: float) -> Standing:
     """How the file at an address, or at its mirror, stands now. Raises FetchError, NetworkError."""
-    import requests
-
     where = mirrors().at(url)
     if where.startswith(("/", "file:")):
         return _look_here(Path(unquote(urlsplit(where).path) if where.startswith("file:") else where))
+    with asked(where):
+        return _look_there(where, url, within(seconds))
+
+
+def _look_there(where: str, url: str, seconds: float) -> Standing:
+    import requests
+
     headers = {"Accept-Encoding": "identity"}
     try:
         answer = requests.head(where, headers=headers, allow_redirects=True, timeout=seconds)
@@ -141,13 +148,15 @@ def read_bytes(url: str, seconds: float) -> bytes:
     """A page as it is. Raises FetchError, NetworkError."""
     import requests
 
-    where = mirrors().at(url)
-    try:
-        with requests.get(where, stream=True, timeout=seconds) as answer:
-            _check_answer(where, answer, url)
-            return read_whole(answer, seconds)
-    except requests.RequestException as error:
-        raise _silent(url, type(error).__name__) from error
+    where, seconds = mirrors().at(url), within(seconds)
+    until = time.monotonic() + seconds
+    with asked(where):
+        try:
+            with requests.get(where, stream=True, timeout=seconds) as answer:
+                _check_answer(where, answer, url)
+                return read_whole(answer, max(until - time.monotonic(), 0.1))
+        except requests.RequestException as error:
+            raise _silent(url, type(error).__name__) from error
 
 
 def download(url: str, target: Path, *, size: int | None = None) -> None:
@@ -209,10 +218,11 @@ def _read_on(session: requests.Session, where: str, part: Path, most: int, url: 
     have = part.stat().st_size if part.exists() else 0
     # the bytes of the file itself: a host that packs what it sends would give others
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
-    try:
-        answer = session.get(where, headers=headers, stream=True, timeout=SECONDS)
-    except requests.RequestException as error:
-        raise _silent(url, type(error).__name__) from error
+    with asked(where):
+        try:
+            answer = session.get(where, headers=headers, stream=True, timeout=within(SECONDS))
+        except requests.RequestException as error:
+            raise _silent(url, type(error).__name__) from error
     with answer:
         if have and answer.status_code == requests.codes.range_not_satisfiable:
             part.unlink()

@@ -11,7 +11,7 @@ from rocwheel.errors import NetworkError, RocwrightError
 from rocwright.watch.question import Question
 from rocwright.watch.upstream import Answer
 
-AT_ONCE = 16
+AT_ONCE = 32
 """Questions under way at a time."""
 
 

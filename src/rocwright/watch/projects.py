@@ -20,6 +20,7 @@ from rocwright.resolve.network import NetworkUpstream
 from rocwright.resolve.settings import WatchSettings
 from rocwright.resolve.shipped import request_of, shipped_lock
 from rocwright.resolve.validate import check_request
+from rocwright.sources.patience import bounded, current, with_patience
 from rocwright.watch.bump import Candidate, make_candidate, wanted
 from rocwright.watch.look import watch
 from rocwright.watch.question import Question
@@ -123,7 +124,7 @@ def _bumped(
     base, release = check_request(project.request, project.catalog)
     until = datetime.now(UTC) - timedelta(days=settings.cool_down) if settings.cool_down else None
     known = before if not take.roots else None
-    with NetworkUpstream(
+    outside = NetworkUpstream(
         base,
         release,
         project.catalog,
@@ -133,7 +134,8 @@ def _bumped(
         known,
         until=until,
         architecture=project.request.architecture,
-    ) as outside:
+    )
+    with with_patience(current() or bounded(settings.seconds)), outside:
         made = make_candidate(before, project.catalog, take, report.news, outside, on_line)
     return replace(made, silent=tuple(f"{one.source}: {one.cause or one.what}" for one in report.silent))
 

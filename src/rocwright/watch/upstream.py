@@ -18,6 +18,7 @@ from rocwright.sources.debian import DebianArchive
 from rocwright.sources.image import Reference, find_created, find_digest, find_tags
 from rocwright.sources.listing import listed
 from rocwright.sources.package_lists import newest
+from rocwright.sources.patience import Patience, bounded, current, with_patience
 from rocwright.watch.question import (
     File,
     Image,
@@ -52,8 +53,9 @@ FRESH = 300.0
 class Upstream:
     """Asks for real. Each question may take `seconds`; package lists of an archive are refreshed once."""
 
-    def __init__(self, home: Home, seconds: float) -> None:
+    def __init__(self, home: Home, seconds: float, patience: Patience | None = None) -> None:
         self.home, self.seconds = home, seconds
+        self.patience = patience or current() or bounded(seconds)
         self._archives: dict[tuple[str, str, str], DebianArchive] = {}
         self._apt = threading.Lock()
         # pip is asked where its index is: beside the first questions, not before them
@@ -61,6 +63,10 @@ class Upstream:
 
     def ask(self, question: Question) -> Answer:
         """Raises NetworkError, FetchError, InputError."""
+        with with_patience(self.patience):
+            return self._ask(question)
+
+    def _ask(self, question: Question) -> Answer:
         match question:
             case Refs():
                 return git.remote_refs(question.url, self.seconds)
@@ -116,6 +122,7 @@ class Shared:
 
     def __init__(self, home: Home, seconds: float, fresh: float = FRESH) -> None:
         self.home, self.seconds, self.fresh = home, seconds, fresh
+        self.patience = bounded(seconds)
         self._lock = threading.Lock()
         self._begun = -fresh
         self._upstream: Upstream | None = None
@@ -125,7 +132,7 @@ class Shared:
         """As Upstream's; an error is no answer, and asked for again."""
         with self._lock:
             if self._upstream is None or time.monotonic() - self._begun > self.fresh:
-                self._upstream, self._answers = Upstream(self.home, self.seconds), {}
+                self._upstream, self._answers = Upstream(self.home, self.seconds, self.patience), {}
                 self._begun = time.monotonic()
             upstream, answers = self._upstream, self._answers
         if question not in answers:
