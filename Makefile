@@ -6,7 +6,7 @@ BIN    := .venv/bin
 # as a user has it: what was imported once need not be compiled again by each process
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: quickstart test fast real nightly test-pythons lint format docs bench farm faults mutants coverage reliability requirements dist clean
+.PHONY: quickstart test fast real nightly test-pythons lint format docs docs-outputs bench farm faults mutants coverage reliability requirements dist clean
 
 quickstart: .venv/ready
 	@tools/prepare build
@@ -83,6 +83,10 @@ requirements:
 	echo "rocwheel @ file://$(CURDIR)/packages/rocwheel" > .venv/rocwheel.txt
 	$(compile) --constraint .venv/rocwheel.txt --group dev -o requirements/dev.txt
 	$(compile) --constraint .venv/rocwheel.txt --constraint requirements/dev.txt --group docs -o requirements/docs.txt
+
+# outputs in pages that a mark names, made by the commands
+docs-outputs: .venv/ready
+	$(BIN)/python -m tools.docs_outputs
 
 # what a release publishes, into dist/: the same files for the same commit
 dist: .venv/ready

@@ -158,10 +158,8 @@ def test_a_look_at_many_rows_waits_for_a_silent_network_once(rocwright: Command,
     with socket.create_server(("127.0.0.1", 0), backlog=200) as server:
         proxy = f"http://127.0.0.1:{server.getsockname()[1]}"
         names = ("http_proxy", "https_proxy", "all_proxy")
-        env = {one: proxy for name in names for one in (name, name.upper())} | {
-            "no_proxy": "",
-            "NO_PROXY": "",
-        }
+        env = {one: proxy for name in names for one in (name, name.upper())}
+        env |= {"no_proxy": "", "NO_PROXY": ""}
         done = rocwright("cycle", "--dry-run", "--seconds", "1", env=env)
     assert "Traceback" not in done.stderr
     assert done.stdout.count("debian:sid: ") == 4

@@ -1,0 +1,85 @@
+"""Outputs in pages, made by the commands: `make docs-outputs` writes those that a mark names anew.
+
+A mark is a comment above a block, `<!-- output: targets "RX 580" -->`: the block is what `rocwright` prints
+for these words in an empty folder, with an empty home folder, without a network, in 100 columns.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+COLUMNS = 100
+NOWHERE = "http://127.0.0.1:1"
+
+_MARKED = re.compile(r"<!-- output: (?P<words>[^\n]+) -->\n\n?```\n(?P<told>.*?)```\n", re.DOTALL)
+_MARK = re.compile(r"^ *<!-- output:", re.MULTILINE)
+
+
+class Marked(NamedTuple):
+    """A block of a page: the words behind `rocwright`, what it says now, and where that begins and ends."""
+
+    page: Path
+    words: str
+    told: str
+    begin: int
+    end: int
+
+
+def marked(page: Path) -> list[Marked]:
+    """The marked blocks of a page. Raises ValueError for a mark without a block."""
+    text = page.read_text()
+    found = [Marked(page, one["words"], one["told"], *one.span("told")) for one in _MARKED.finditer(text)]
+    if len(found) != len(_MARK.findall(text)):
+        raise ValueError(f"{page}: a mark is not followed by a block")
+    return found
+
+
+def output(words: str) -> str:
+    """The command and what it prints, as a page shows it. Raises CalledProcessError where it fails."""
+    proxies = dict.fromkeys(("http_proxy", "https_proxy", "all_proxy"), NOWHERE)
+    with tempfile.TemporaryDirectory(prefix="rocwright-outputs-") as folder:
+        done = subprocess.run(
+            [sys.executable, "-m", "rocwright", *shlex.split(words)],
+            cwd=folder,
+            env=os.environ | proxies | {"ROCWRIGHT_HOME": f"{folder}/home", "COLUMNS": str(COLUMNS)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=True,
+        )
+    return f"$ rocwright {words}\n{done.stdout}"
+
+
+def pages() -> Iterator[Path]:
+    """The pages that may have marks."""
+    yield ROOT / "README.md"
+    yield from sorted((ROOT / "docs").rglob("*.md"))
+
+
+def rewrite(page: Path) -> bool:
+    """Make the marked blocks of a page anew; whether it changed."""
+    text = before = page.read_text()
+    for one in reversed(marked(page)):
+        text = text[: one.begin] + output(one.words) + text[one.end :]
+    if text != before:
+        page.write_text(text)
+    return text != before
+
+
+def main() -> None:
+    for page in pages():
+        if rewrite(page):
+            print(f"written: {page.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
