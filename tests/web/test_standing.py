@@ -85,9 +85,9 @@ def test_the_matrix_says_first_what_is_broken_and_what_runs(served: Served, reco
     assert page.index("1 of 1 broken") < page.index("alpha 1.0 → 1.1") < page.index('class="matrix"')
     tag = client.get("/").headers["etag"]
     records.put(a_run("run-now", outcome="", state="running", steps=(under_way("a"), under_way("b"))))
-    page = client.get("/", headers={"if-none-match": tag})
-    assert page.status_code == 200
-    assert "0 of 2 steps · now a, b" in page.text
+    answer = client.get("/", headers={"if-none-match": tag})
+    assert answer.status_code == 200
+    assert "0 of 2 steps · now a, b" in answer.text
 
 
 def under_way(name: str, **more: object) -> StepRun:

@@ -52,6 +52,7 @@ TABLES = (
     "overrides.toml",
     "package_managers.toml",
     "package_names.toml",
+    "models.toml",
     "rehearsals.toml",
     "system.toml",
     "targets.toml",

@@ -31,6 +31,7 @@ from rocwright.execution.jobs.forms import JobTools
 from rocwright.execution.jobs.processes import Programs
 from rocwright.provenance.facts import PackageNamesFile
 from rocwright.rehearsal.book import Book
+from rocwright.serving.models.facts import ModelsFile
 from rocwright.verify.standing import Evidence
 
 Known = Annotated[str, Field(min_length=1)]
@@ -209,6 +210,7 @@ TABLES: dict[str, Table] = {
     "library": Table("libraries.toml", LibrariesFile),
     "loose_kernel": Table("loose_kernels.toml", LooseFile),
     "machine_code": Table("machine_code.toml", MachineCode),
+    "model": Table("models.toml", ModelsFile),
     "override": Table("overrides.toml", OverridesFile, _overrides),
     "package_name": Table("package_names.toml", PackageNamesFile, _package_names),
     "rehearsal": Table("rehearsals.toml", Book, _rehearsals),

@@ -1,0 +1,1 @@
+"""Which model is served: found, brought, read and held against the memory before anything loads it."""

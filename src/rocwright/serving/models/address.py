@@ -1,0 +1,55 @@
+"""How a model is named on a hub: hf:OWNER/NAME, with a file behind it, and a revision where it matters."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from rocwheel.errors import InputError
+from rocwright.serving.models.refused import shown
+
+SCHEME = "hf:"
+DEFAULT_REVISION = "main"
+
+_WORD = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,95}"
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A repository of a hub, a file of it (all of it, where empty), and a revision."""
+
+    repository: str
+    file: str
+    revision: str = DEFAULT_REVISION
+
+    @property
+    def is_commit(self) -> bool:
+        """Whether the revision can never name anything else."""
+        return _COMMIT.fullmatch(self.revision) is not None
+
+    def at(self, commit: str) -> str:
+        """How exactly what was brought is named."""
+        return f"{SCHEME}{self.repository}@{commit}" + (f"/{self.file}" if self.file else "")
+
+
+def parse_address(words: str) -> Address:
+    """Raises InputError for what names no repository, or a file that cannot be in one."""
+    repository, _, rest = words.removeprefix(SCHEME).strip("/").partition("/")
+    name, _, file = rest.partition("/")
+    name, _, revision = name.partition("@")
+    found = Address(f"{repository}/{name}", file, revision or DEFAULT_REVISION)
+    words_fit = all(re.fullmatch(_WORD, one) for one in (repository, name, found.revision))
+    if not words_fit or ".." in name or (file and not is_safe(file)):
+        raise InputError(
+            f"{shown(words)} names no model of a hub",
+            cause="it is not OWNER/NAME, with a file behind it or not",
+            next_step="write hf:OWNER/NAME/FILE, or hf:OWNER/NAME@REVISION/FILE",
+        )
+    return found
+
+
+def is_safe(file: str) -> bool:
+    """Whether a file's name in a repository stays inside of it, here too."""
+    parts = file.split("/")
+    return len(file) < 1024 and file.isprintable() and "\\" not in file and not {"", ".", ".."} & set(parts)

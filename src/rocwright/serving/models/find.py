@@ -1,0 +1,146 @@
+"""Which model is meant: a file, a folder, one of a hub, or a small one that rocwright makes itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from rocwheel.errors import InputError
+from rocwright.execution.progress import PlainProgress, Progress
+from rocwright.home import Home
+from rocwright.serving.models.address import SCHEME, Address, parse_address
+from rocwright.serving.models.facts import ModelsFile, model_facts
+from rocwright.serving.models.hub import Hub
+from rocwright.serving.models.local import (
+    MOST_NAMED,
+    SAFE,
+    SPLIT,
+    check_trust,
+    local_model,
+)
+from rocwright.serving.models.model import Model
+from rocwright.serving.models.refused import shown
+from rocwright.serving.models.tiny import TINY, tiny_model
+
+
+def find_model(
+    words: str,
+    kinds: Collection[str],
+    *,
+    home: Home,
+    trust: bool = False,
+    say: Callable[[str], None],
+    progress: Progress | None = None,
+) -> Model:
+    """The model that `words` name, brought where it is elsewhere, and checked before anything loads it.
+
+    `words` are a path, `hf:OWNER/NAME[@REVISION][/FILE]`, `tiny` or `tiny:NAME`. `kinds` are the formats that
+    the program takes, by their names in models.toml, the one it likes best first. `trust` allows pickled
+    weights. Raises InputError, CheckError (damaged, cut short), FetchError, NetworkError, OutOfDiskError.
+    """
+    facts = model_facts()
+    if words == TINY or words.startswith(f"{TINY}:"):
+        return tiny_model(words, kinds, home.models, facts)
+    if not words.startswith(SCHEME):
+        path = Path(words).expanduser().absolute()
+        return local_model(path, kinds, facts, trust, f"file:{path}")
+    hub = Hub(home.models / "hub", say, progress or PlainProgress())
+    return _of_hub(hub, parse_address(words), kinds, facts, trust, say)
+
+
+def _of_hub(
+    hub: Hub,
+    address: Address,
+    kinds: Collection[str],
+    facts: ModelsFile,
+    trust: bool,
+    say: Callable[[str], None],
+) -> Model:
+    commit = hub.known_commit(address)
+    if commit and address.file and hub.place(address, commit).is_file():
+        return _one(hub, address, commit, kinds, facts, trust)
+    commit, names = hub.files(address)
+    if not address.file:
+        folder = next((one for one in facts.format if one.marker in names and one.name in kinds), None)
+        if folder is not None and folder.takes:
+            return _all(hub, address, commit, names, folder.takes, kinds, facts, trust)
+        address = replace(address, file=_only(address, names, kinds, facts))
+        say(f"{address.at(commit)}: the only file that can be served")
+    elif address.file in names:
+        _check_name(address.file, names, kinds, facts, trust, address.repository)
+    model = _one(hub, address, commit, kinds, facts, trust)
+    hub.remember(address, commit)
+    return model
+
+
+def _one(
+    hub: Hub, address: Address, commit: str, kinds: Collection[str], facts: ModelsFile, trust: bool
+) -> Model:
+    """One file of a repository, and those that belong to it."""
+    split = SPLIT.match(address.file.rpartition("/")[2])
+    files = [address.file]
+    if split is not None:
+        folder = address.file[: -len(split[0])]
+        count = min(int(split[3]), 1000)
+        files = [f"{folder}{split[1]}-{number:05d}-of-{split[3]}.gguf" for number in range(1, count + 1)]
+    brought = [hub.bring(address, commit, file) for file in files]
+    model = local_model(brought[0].path, kinds, facts, trust, address.at(commit))
+    return replace(model, sha256=brought[0].sha256 if len(brought) == 1 else None)
+
+
+def _all(
+    hub: Hub,
+    address: Address,
+    commit: str,
+    names: list[str],
+    takes: tuple[str, ...],
+    kinds: Collection[str],
+    facts: ModelsFile,
+    trust: bool,
+) -> Model:
+    """A whole repository that is a folder of a model; pickled weights of it only where nothing else is."""
+    wanted = [one for one in names if any(fnmatchcase(one, glob) for glob in takes)]
+    if not any(one.endswith(SAFE) for one in wanted):
+        pickled = [one for one in names if facts.is_pickled(one)]
+        if pickled:
+            check_trust(pickled[0], trust, [], address.repository)
+        wanted += pickled
+    for file in wanted:
+        hub.bring(address, commit, file)
+    hub.remember(address, commit)
+    return local_model(hub.place(address, commit, "."), kinds, facts, trust, address.at(commit))
+
+
+def _only(address: Address, names: list[str], kinds: Collection[str], facts: ModelsFile) -> str:
+    """The one file of a repository that can be served. Raises InputError where there are none or several."""
+    served = [
+        one
+        for one in names
+        if any(kind.name in kinds and not kind.pickled for kind in facts.all_of_name(one))
+        and (not (split := SPLIT.match(one.rpartition("/")[2])) or int(split[2]) == 1)
+    ]
+    if len(served) == 1:
+        return served[0]
+    taken = ", ".join(facts.named(one).says for one in kinds)
+    raise InputError(
+        f"{address.repository} has {'several models' if served else 'no model that can be served here'}",
+        cause=", ".join(map(shown, served[:MOST_NAMED])) + (" ..." if served[MOST_NAMED:] else "")
+        if served
+        else f"this stack takes {taken}",
+        next_step=f"name one: {SCHEME}{address.repository}/{shown(served[0])}"
+        if served
+        else "name another repository",
+    )
+
+
+def _check_name(
+    file: str, names: list[str], kinds: Collection[str], facts: ModelsFile, trust: bool, repository: str
+) -> None:
+    """Refuse pickled weights before they are brought, as far as the name tells."""
+    told = facts.all_of_name(file)
+    if told and all(one.pickled or one.name not in kinds for one in told) and facts.is_pickled(file):
+        safe = [one for one in names if one.endswith(SAFE)]
+        stem = file.rpartition(".")[0] + SAFE
+        check_trust(file, trust, sorted(safe, key=lambda one: one != stem), repository)

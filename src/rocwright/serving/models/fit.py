@@ -1,0 +1,186 @@
+"""Does a model fit the memory of the device: llama.cpp's own answer where it is there, else an estimate.
+
+Said before anything is loaded, with how much is missing, and the next smaller quantisation that would fit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rocwheel.errors import OutOfMemoryError
+from rocwheel.processes import run as process
+from rocwheel.units import size
+from rocwright.machine.model import Gpu, Machine, Memory
+from rocwright.serving.models.facts import ModelsFile
+from rocwright.serving.models.model import Head, Model
+
+DEFAULT_CONTEXT = 4096
+"""Tokens, where neither the user nor the model says."""
+
+SECONDS = 60
+"""How long the program that tells may take: it reads the head alone."""
+
+MIB = 1024**2
+HOST = "Host"
+"""What llama.cpp calls the machine's memory among devices."""
+
+_LINE = re.compile(r"^(\S+) +(\d{1,9}) +(\d{1,9}) +(\d{1,9}) *$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """The memory that a server may use: what it is, and its bytes."""
+
+    what: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """What a model takes when it is served, in bytes.
+
+    `least` is what it takes in any case, `most` what it takes where each layer keeps every token: they
+    differ for models with sliding windows or states of one size. `said_by` is who says so.
+    """
+
+    weights: int
+    cache: int
+    margin: int
+    least: int
+    said_by: str
+
+    @property
+    def most(self) -> int:
+        return self.weights + self.cache + self.margin
+
+
+def room_of(machine: Machine, gpu: Gpu | None) -> Room | None:
+    """The memory of a GPU, or of the machine where there is none; None where nothing tells.
+
+    A GPU that shares the machine's memory has its own part and what the driver lets it take of the rest, but
+    not more of that than is free.
+    """
+    memory = machine.memory
+    if gpu is None:
+        return Room("the machine's memory", _free(memory)) if memory else None
+    if gpu.vram is None:
+        return None
+    if not gpu.shared:
+        return Room("the GPU's memory (VRAM)", gpu.vram)
+    taken = min(gpu.gtt or 0, _free(memory)) if memory else gpu.gtt or 0
+    return Room("the memory that the GPU can reach (VRAM and GTT)", gpu.vram + taken)
+
+
+def _free(memory: Memory) -> int:
+    return min(memory.available, memory.limit) if memory.limit is not None else memory.available
+
+
+def estimate(head: Head, facts: ModelsFile, *, context: int = 0, slots: int = 1) -> Need:
+    """What a model takes, from its head: weights, a cache for `context` tokens in all, and a margin.
+
+    `context` 0 is what the model was trained for, at most `DEFAULT_CONTEXT`. `slots` share the context, as
+    llama-server's do; each has at least one layer's window.
+    """
+    tokens = context or _tokens(head)
+    a_token = (head.key + head.value) * facts.cache.bytes_per_value
+    cache = sum(head.kv_heads) * a_token * tokens
+    least = cache
+    if head.window:
+        least = sum(head.kv_heads) * a_token * min(tokens, head.window * slots)
+    if not head.attends:
+        least = 0
+    margin = facts.margin.bytes
+    return Need(
+        weights=head.weights,
+        cache=cache,
+        margin=margin,
+        least=head.weights + least,
+        said_by="an estimate from the head of the file",
+    )
+
+
+def ask(
+    programs: Path,
+    model: Model,
+    facts: ModelsFile,
+    *,
+    context: int = 0,
+    slots: int = 1,
+    environment: Mapping[str, str] | None = None,
+) -> Need | None:
+    """What llama.cpp itself says that a model takes, where its program is in the folder `programs`.
+
+    None where it is not there, or does not answer.
+    """
+    program = programs / facts.fit.program
+    if not program.is_file():
+        return None
+    tokens = context or _tokens(model.head)
+    filled = {"model": str(model.path), "context": str(tokens), "slots": str(slots)}
+    arguments = [one.format(**filled) for one in facts.fit.arguments]
+    ended = process.run([str(program), *arguments], timeout=SECONDS, env=environment)
+    return parse_answer(ended.stdout, facts) if ended.ok else None
+
+
+def _tokens(head: Head | None) -> int:
+    """The context where nobody says one."""
+    return min((head.context if head else 0) or DEFAULT_CONTEXT, DEFAULT_CONTEXT)
+
+
+def parse_answer(text: str, facts: ModelsFile) -> Need | None:
+    """Lines of `device model context compute`, in MiB: of the devices together, or of the machine alone."""
+    told = [(name, *(int(one) * MIB for one in rest)) for name, *rest in _LINE.findall(text)]
+    taken = [one[1:] for one in told if one[0] != HOST] or [one[1:] for one in told]
+    if not taken:
+        return None
+    weights, cache, compute = (sum(column) for column in zip(*taken, strict=True))
+    return Need(
+        weights=weights,
+        cache=cache,
+        margin=compute + facts.margin.bytes,
+        least=weights + cache + compute,
+        said_by=f"says {facts.fit.program}",
+    )
+
+
+def smaller(head: Head, need: Need, room: int, facts: ModelsFile) -> str:
+    """The next smaller quantisation with which it would fit; empty where none would."""
+    if not head.parameters:
+        return ""
+    bits = 8 * head.weights / head.parameters
+    for one in sorted(facts.quantisations.types, key=lambda one: -(one.bits or 0)):
+        if one.bits and one.bits < bits:
+            weights = int(head.weights * one.bits / bits)
+            if weights + need.cache + need.margin <= room:
+                return f"{one.name} (about {size(weights)})"
+    return ""
+
+
+def check_fit(model: Model, need: Need, room: Room, facts: ModelsFile) -> str:
+    """How tight it is, in words, empty where there is room. Raises OutOfMemoryError where it cannot fit."""
+    if need.most <= room.bytes:
+        return ""
+    if need.least <= room.bytes:
+        return (
+            f"{model.path.name} fits tightly: up to {size(need.most)} of {size(room.bytes)} of {room.what} "
+            f"({need.said_by}); with a shorter context it takes less"
+        )
+    raise OutOfMemoryError(
+        f"{model.path.name} does not fit: {size(need.most - room.bytes)} are missing",
+        cause=f"weights {size(need.weights)}, cache {size(need.cache)}, {size(need.margin)} to compute in; "
+        f"{room.what} has {size(room.bytes)} ({need.said_by})",
+        next_step=_instead(model.head, need, room, facts),
+        subject=str(model.path),
+    )
+
+
+def _instead(head: Head | None, need: Need, room: Room, facts: ModelsFile) -> str:
+    """What would fit, in words."""
+    other = smaller(head, need, room.bytes, facts) if head else ""
+    if not other:
+        return "use a smaller model: no quantisation of this one would fit"
+    own = f"its quantisation is {head.quantisation}; " if head and head.quantisation else ""
+    return f"{own}use one that is smaller: {other} would fit"

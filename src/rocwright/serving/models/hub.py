@@ -1,0 +1,218 @@
+"""Models of a hub, by huggingface_hub: who may read what, which bytes they are; brought once, taken up again.
+
+huggingface_hub 2 removes what came of a file when a download breaks off, so what it has brought lies here:
+in a part of its own name, which the next try goes on with. Tokens and the hub's address are found where that
+library finds them (HF_TOKEN, `hf auth login`, HF_ENDPOINT); none is ever written into a message.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from rocwheel.errors import FetchError, OutOfDiskError, RocwrightError
+from rocwheel.files.atomic import CHUNK, sha256_file, write_atomic
+from rocwheel.units import size
+from rocwright.execution.progress import Progress
+from rocwright.serving.models.address import Address, is_safe
+from rocwright.serving.models.bar import bar_for
+from rocwright.serving.models.told import MISSING, Where, told
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
+
+SPARE = 256 * 1024**2
+"""Bytes that stay free on a disk."""
+
+MOST_FILES = 10_000
+_SHA256, _SHA1 = re.compile(r"[0-9a-f]{64}"), re.compile(r"[0-9a-f]{40}")
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """A file that lies here; `sha256` is None for small files that the hub names otherwise."""
+
+    path: Path
+    sha256: str | None
+
+
+class Hub:
+    """The hub that this user's settings name, and the folder where what it gave lies."""
+
+    def __init__(self, folder: Path, say: Callable[[str], None], progress: Progress) -> None:
+        self.folder, self._say, self._progress = folder, say, progress
+
+    def known_commit(self, address: Address) -> str:
+        """The commit of a revision that was asked for before; empty where none was."""
+        if address.is_commit:
+            return address.revision
+        try:
+            found = self._reference(address).read_text()
+        except OSError:
+            return ""
+        return found if _SHA1.fullmatch(found) else ""
+
+    def place(self, address: Address, commit: str, file: str = "") -> Path:
+        """Where a file of a repository lies here."""
+        return self._repository(address) / commit / (file or address.file)
+
+    def files(self, address: Address) -> tuple[str, list[str]]:
+        """The commit that a revision names now, and the names of its files. Raises what `told` tells."""
+        with self._asking(address) as api:
+            found = api.model_info(address.repository, revision=address.revision)
+        commit, names = found.sha or "", [one.rfilename for one in found.siblings or ()]
+        if not _SHA1.fullmatch(commit) or len(names) > MOST_FILES:
+            raise FetchError(
+                f"what the hub says of {address.repository} cannot be",
+                cause="it has no commit, or more files than any model",
+                next_step="check HF_ENDPOINT: it must name a hub",
+            )
+        return commit, [one for one in names if is_safe(one)]
+
+    def remember(self, address: Address, commit: str) -> None:
+        """Keep which commit a revision was, so that the same is served tomorrow, without asking."""
+        if not address.is_commit:
+            write_atomic(self._reference(address), commit)
+
+    def bring(self, address: Address, commit: str, file: str) -> Brought:
+        """A file of a commit, whole and checked.
+
+        Raises FetchError, InputError, NetworkError, OutOfDiskError.
+        """
+        from filelock import FileLock
+
+        path = self.place(address, commit, file)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(self._repository(address) / ".lock"):
+            if not path.is_file():
+                self._download(address, commit, file, path)
+        return Brought(path, self._sha256(path))
+
+    def _download(self, address: Address, commit: str, file: str, path: Path) -> None:
+        from huggingface_hub import get_hf_file_metadata, hf_hub_url
+        from huggingface_hub.file_download import http_get
+        from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
+
+        name = file.rpartition("/")[2]
+        with self._asking(address, file) as api:
+            url = hf_hub_url(address.repository, file, revision=commit, endpoint=api.endpoint)
+            said = get_hf_file_metadata(url, endpoint=api.endpoint)
+            mark, length = said.etag or "", said.size
+            if not (_SHA256.fullmatch(mark) or _SHA1.fullmatch(mark)) or length is None:
+                raise FetchError(
+                    f"the hub does not say what {name} is",
+                    cause="its answer has no ETag or no length",
+                    next_step="check HF_ENDPOINT: it must name a hub",
+                )
+            part = self._repository(address) / f".{mark}.part"
+            part.touch()
+            have = part.stat().st_size
+            if have > length:
+                os.truncate(part, have := 0)
+            _check_room(part, length - have, name)
+            self._say(
+                f"bringing {name} ({size(length)})" + (f", {size(have)} of it are here" if have else "")
+            )
+            headers = build_hf_headers()
+            if urlsplit(said.location).netloc != urlsplit(url).netloc:
+                headers.pop("authorization", None)  # signed addresses of other hosts need no token
+            with part.open("r+b") as out:
+                out.seek(have)
+                with bar_for(self._progress, name) as bar:
+                    http_get(
+                        said.location,
+                        out,
+                        resume_size=have,
+                        headers=headers,
+                        expected_size=length,
+                        tqdm_class=bar,
+                    )
+        _check(part, mark, name)
+        write_mark(path, part, mark)
+
+    def _sha256(self, path: Path) -> str | None:
+        mark = path.with_name(f".{path.name}.sha256")
+        try:
+            found = mark.read_text()
+        except OSError:
+            return sha256_file(path) if path.stat().st_size <= 64 * CHUNK else None
+        return found if _SHA256.fullmatch(found) else None
+
+    def _repository(self, address: Address) -> Path:
+        return self.folder / address.repository.replace("/", "--")
+
+    def _reference(self, address: Address) -> Path:
+        return self._repository(address) / "revisions" / address.revision
+
+    @contextmanager
+    def _asking(self, address: Address, file: str = "") -> Iterator[HfApi]:
+        """The hub's library, whose failures come out as ours."""
+        try:
+            import huggingface_hub
+        except ImportError as error:
+            raise MISSING from error
+        endpoint = os.environ.get("HF_ENDPOINT") or None
+        api = huggingface_hub.HfApi(endpoint=endpoint)
+        host = urlsplit(api.endpoint).hostname or "the hub"
+        logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
+        try:
+            yield api
+        except (RocwrightError, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            where = Where(host, address.repository, file, address.revision)
+            raise told(error, where, self._names(api, address)) from error
+
+    def _names(self, api: HfApi, address: Address) -> Callable[[], list[str]]:
+        def names() -> list[str]:
+            found: Any = api.model_info(address.repository, revision=address.revision)
+            return [one.rfilename for one in found.siblings or ()]
+
+        return names
+
+
+def write_mark(path: Path, part: Path, mark: str) -> None:
+    """Put a checked part in its place, and beside it what its bytes give."""
+    if _SHA256.fullmatch(mark):
+        write_atomic(path.with_name(f".{path.name}.sha256"), mark)
+    part.chmod(0o444)
+    part.replace(path)
+
+
+def _check_room(part: Path, wanted: int, name: str) -> None:
+    free = shutil.disk_usage(part.parent).free
+    if wanted + SPARE > free:
+        raise OutOfDiskError(
+            f"there is no room for {name}",
+            cause=f"{size(wanted)} are still to come, {size(free)} are free in {part.parent}",
+            next_step="free some disk space (rocwright clean), or set ROCWRIGHT_HOME to a larger disk",
+        )
+
+
+def _check(part: Path, mark: str, name: str) -> None:
+    """Raises FetchError, and removes what came, where it is not what the hub says."""
+    with part.open("rb") as file:
+        if _SHA256.fullmatch(mark):
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        else:  # a file of the repository itself: git's own name of its bytes
+            digest = hashlib.sha1(b"blob %d\0" % part.stat().st_size, usedforsecurity=False)
+            for chunk in iter(lambda: file.read(CHUNK), b""):
+                digest.update(chunk)
+            found = digest.hexdigest()
+    if found != mark:
+        part.unlink()
+        raise FetchError(
+            f"{name} is not what the hub says",
+            cause=f"its hash is {found[:16]}..., the hub says {mark[:16]}...",
+            next_step="try again; if it happens again, the hub or a mirror (HF_ENDPOINT) gives other bytes: "
+            "do not use them",
+        )

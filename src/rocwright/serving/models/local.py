@@ -1,0 +1,279 @@
+"""A model that lies on this machine: which format it has, is it whole, may it be loaded?"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+import stat
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from rocwheel.errors import CheckError, InputError
+from rocwright.serving.models.facts import Format, ModelsFile
+from rocwright.serving.models.ggml_bin import read_ggml_bin
+from rocwright.serving.models.gguf import read_gguf
+from rocwright.serving.models.model import Head, Model
+from rocwright.serving.models.refused import damaged, shown
+from rocwright.serving.models.safetensors import looks_like_safetensors, read_safetensors
+
+BEGIN = 16
+"""Bytes that tell a format."""
+
+MOST_FILES = 10_000
+"""Files of a folder that are looked at; the largest models have some hundred."""
+
+MOST_INDEX = 64 * 1024**2
+"""Bytes of an index of tensors."""
+
+SAFE = ".safetensors"
+INDEX = ".index.json"
+SPLIT = re.compile(r"^(.*)-(\d{5})-of-(\d{5})\.gguf$")
+"""How llama.cpp names the files of a model in several (llama_split_path)."""
+
+MOST_NAMED = 12
+MOST_PARTS = 1000
+
+
+def local_model(path: Path, kinds: Collection[str], facts: ModelsFile, trust: bool, origin: str) -> Model:
+    """The model at a path, checked. Raises InputError, CheckError (damaged, cut short, pickled)."""
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        raise _not_there(path, error) from error
+    if stat.S_ISDIR(mode):
+        return _folder(path, kinds, facts, trust, origin)
+    if not stat.S_ISREG(mode):
+        raise InputError(
+            f"{path} is no file",
+            cause="it is a device, a pipe or a socket",
+            next_step="name a file or a folder of a model",
+        )
+    return _file(path, kinds, facts, trust, origin)
+
+
+def _not_there(path: Path, error: OSError) -> InputError:
+    if not isinstance(error, FileNotFoundError):
+        return InputError(
+            f"{path} cannot be read",
+            cause=error.strerror or type(error).__name__,
+            next_step="check its permissions and those of the folders above it",
+        )
+    beside = _names(path.parent)
+    near = difflib.get_close_matches(path.name, beside, 3)
+    return InputError(
+        f"there is no model at {path}",
+        cause=f"beside it are {', '.join(map(shown, near))}" if near else "no such file or folder",
+        next_step="name a file, a folder, hf:REPO/FILE or tiny",
+    )
+
+
+def format_of(path: Path, facts: ModelsFile) -> Format:
+    """The format of a file: by its first bytes, else by its name. Raises InputError where neither tells."""
+    with path.open("rb") as file:
+        begin = file.read(BEGIN)
+    safe = looks_like_safetensors(begin)
+    found = facts.of_begin(begin) or (facts.of_name(SAFE) if safe else facts.of_name(path.name))
+    if found is None:
+        raise InputError(
+            f"{path.name} is of no format that rocwright knows",
+            cause="neither its first bytes nor its name tell one",
+            next_step=f"use one of: {', '.join(one.says for one in facts.format if not one.pickled)}",
+        )
+    return found
+
+
+def _file(path: Path, kinds: Collection[str], facts: ModelsFile, trust: bool, origin: str) -> Model:
+    found = format_of(path, facts)
+    if found.pickled:
+        check_trust(path.name, trust, _safe_beside(path), str(path.parent))
+    check_kind(path.name, found, kinds, facts)
+    paths = split_files(path) if SPLIT.match(path.name) else (path,)
+    heads = [head_of(one, found, facts) for one in paths]
+    return Model(
+        paths=paths,
+        format=found.name,
+        size=sum(one.stat().st_size for one in paths),
+        sha256=None,
+        origin=origin,
+        head=_together(heads),
+    )
+
+
+def head_of(path: Path, found: Format, facts: ModelsFile) -> Head | None:
+    """What the head of a file says; None for formats that have none. Raises CheckError."""
+    match found.name:
+        case "gguf":
+            return read_gguf(path, facts)[0]
+        case "ggml-bin":
+            return read_ggml_bin(path, facts)
+        case "safetensors":
+            return read_safetensors(path)
+    return None
+
+
+def _together(heads: Sequence[Head | None]) -> Head | None:
+    """Of several files of one model: the first says what it is, all of them what it takes."""
+    told = [one for one in heads if one is not None]
+    if not told:
+        return None
+    weights, parameters = sum(one.weights for one in told), sum(one.parameters for one in told)
+    quantisation = told[0].quantisation or next((one.quantisation for one in told if one.quantisation), "")
+    return replace(told[0], weights=weights, parameters=parameters, quantisation=quantisation)
+
+
+def split_files(path: Path) -> tuple[Path, ...]:
+    """All files of a model in several, in order. Raises CheckError where one is missing."""
+    found = SPLIT.match(path.name)
+    assert found is not None
+    count = int(found[3])
+    if not 0 < count <= MOST_PARTS:
+        raise damaged(path, f"its name says that it is one of {count:,} files")
+    paths = [path.with_name(f"{found[1]}-{number:05d}-of-{count:05d}.gguf") for number in range(1, count + 1)]
+    _check_all_there(path.name, paths)
+    return tuple(paths)
+
+
+def _check_all_there(name: str, paths: Iterable[Path]) -> None:
+    missing = [one.name for one in paths if not one.is_file()]
+    if missing:
+        raise CheckError(
+            f"{name} is not whole: {len(missing)} of its files are missing",
+            cause="missing: "
+            + ", ".join(map(shown, missing[:MOST_NAMED]))
+            + (" ..." if missing[MOST_NAMED:] else ""),
+            next_step="bring them too, into the same folder",
+            subject=name,
+        )
+
+
+def check_kind(name: str, found: Format, kinds: Collection[str], facts: ModelsFile) -> None:
+    """Raises InputError where a program does not take a format."""
+    if found.name not in kinds:
+        taken = [facts.named(one).says for one in kinds]
+        raise InputError(
+            f"{shown(name)} cannot be served here",
+            cause=f"it is {found.says}; this stack takes {', '.join(taken)}",
+            next_step="use a file of such a format: many models are published in several",
+        )
+
+
+def check_trust(name: str, trust: bool, safe: Sequence[str], where: str) -> None:
+    """Raises InputError for pickled weights that nobody has said to trust."""
+    if trust:
+        return
+    instead = f"use {shown(safe[0])} instead, which cannot; or " if safe else ""
+    raise InputError(
+        f"{shown(name)} has pickled weights, which can run any program when they are loaded",
+        cause=f"there is safetensors in {where}: {', '.join(map(shown, safe[:MOST_NAMED]))}"
+        if safe
+        else f"there is no safetensors file in {where}",
+        next_step=f"{instead}--trust-model, if you trust whoever made it with your machine",
+        subject=name,
+    )
+
+
+def _safe_beside(path: Path) -> list[str]:
+    """Names of safetensors files in the same folder, that of the same name first."""
+    found = [one for one in _names(path.parent) if one.endswith(SAFE)]
+    return sorted(found, key=lambda one: one != path.stem + SAFE)
+
+
+def _names(folder: Path) -> list[str]:
+    """Names in a folder, in order; none where it cannot be read."""
+    try:
+        return sorted(one.name for one in islice(folder.iterdir(), MOST_FILES))
+    except OSError:
+        return []
+
+
+def _folder(path: Path, kinds: Collection[str], facts: ModelsFile, trust: bool, origin: str) -> Model:
+    files = list(_walk(path))
+    names = {one.relative_to(path).as_posix() for one in files}
+    found = next((one for one in facts.format if one.marker and one.marker in names), None)
+    if found is None:
+        return _only_one(path, files, kinds, facts, trust, origin)
+    check_kind(path.name, found, kinds, facts)
+    safe = [one for one in files if one.name.endswith(SAFE)]
+    apart = {one.parent for one in safe}
+    pickled = sorted(one for one in files if facts.is_pickled(one.name) and one.parent not in apart)
+    if pickled:
+        check_trust(pickled[0].relative_to(path).as_posix(), trust, [], path.name)
+    if not safe and not pickled:
+        raise CheckError(
+            f"{path.name} has no weights",
+            cause=f"it has {found.marker}, and no safetensors file",
+            next_step="bring the whole repository",
+            subject=str(path),
+        )
+    for one in files:
+        if one.name.endswith(SAFE + INDEX):
+            _check_all_there(path.name, (one.parent / name for name in _indexed(one)))
+    head = _together([read_safetensors(one) for one in safe])
+    size = sum(one.stat().st_size for one in files)
+    return Model(paths=(path,), format=found.name, size=size, sha256=None, origin=origin, head=head)
+
+
+def _walk(folder: Path) -> Iterable[Path]:
+    """Files of a folder and of those in it; folders that are links are not entered."""
+    count = 0
+    for where, folders, names in os.walk(folder):
+        folders[:] = sorted(one for one in folders if not one.startswith("."))
+        for name in sorted(names):
+            count += 1
+            if count > MOST_FILES:
+                raise InputError(
+                    f"{folder} has more than {MOST_FILES:,} files",
+                    cause="it is no folder of one model",
+                    next_step="name the folder of the model itself",
+                )
+            if (Path(where) / name).is_file():
+                yield Path(where) / name
+
+
+def _only_one(
+    path: Path, files: Sequence[Path], kinds: Collection[str], facts: ModelsFile, trust: bool, origin: str
+) -> Model:
+    """The one file of a folder that can be served."""
+    taken = [one for one in files if _is_first(one) and _is_taken(one, kinds, facts)]
+    if len(taken) == 1:
+        return _file(taken[0], kinds, facts, trust, origin)
+    raise InputError(
+        f"{path} has {'several models' if taken else 'no model that can be served here'}",
+        cause=", ".join(one.name for one in taken[:MOST_NAMED])
+        or f"this stack takes {', '.join(facts.named(one).says for one in kinds)}",
+        next_step="name one file of it" if taken else "name another folder, or a file",
+    )
+
+
+def _is_taken(path: Path, kinds: Collection[str], facts: ModelsFile) -> bool:
+    try:
+        found = format_of(path, facts)
+    except InputError:
+        return False
+    return found.name in kinds and not found.pickled
+
+
+def _is_first(path: Path) -> bool:
+    found = SPLIT.match(path.name)
+    return found is None or int(found[2]) == 1
+
+
+def _indexed(path: Path) -> set[str]:
+    """Files that an index names; each lies beside it."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_INDEX + 1)
+        if len(data) > MOST_INDEX:
+            raise ValueError("too long")
+        said: Any = json.loads(data)
+        names = set(said["weight_map"].values())
+        if not all(isinstance(one, str) and one == Path(one).name for one in names):
+            raise ValueError("a file elsewhere")
+    except (ValueError, LookupError, AttributeError, TypeError, RecursionError) as error:
+        raise damaged(path, "it is no index of tensors") from error
+    return names

@@ -1,0 +1,45 @@
+"""How is said that a file is no whole model: one message, with what is missing where that is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rocwheel.errors import CheckError
+from rocwheel.units import printable, size
+
+MOST_SHOWN = 80
+"""Characters of a stranger's text that a message shows."""
+
+BYTES = 4096
+"""Below this a size is told in bytes alone."""
+
+
+def shown(text: str) -> str:
+    """A stranger's text, as a message may have it."""
+    return printable(text[:MOST_SHOWN])
+
+
+def damaged(path: Path, what: str) -> CheckError:
+    """The error for a file that says something which cannot be."""
+    return CheckError(
+        f"{path.name} is damaged",
+        cause=what,
+        next_step="bring the file again, and compare its sha256 with that of the place it is from",
+        subject=str(path),
+    )
+
+
+def cut_short(path: Path, missing: int, what: str = "its tensors") -> CheckError:
+    """The error for a file that ends too early: at least so many bytes are missing."""
+    told = f"{missing:,} bytes" + (f" ({size(missing)})" if missing >= BYTES else "")
+    return CheckError(
+        f"{path.name} is cut short: at least {told} are missing",
+        cause=f"{what} reach beyond its end; the download was probably interrupted",
+        next_step="bring the file again: hf: addresses are taken up where they stopped",
+        subject=str(path),
+    )
+
+
+def unsuited(path: Path, what: str, next_step: str) -> CheckError:
+    """The error for a whole file that programs here cannot load."""
+    return CheckError(f"{path.name} cannot be loaded", cause=what, next_step=next_step, subject=str(path))
