@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from rocwheel.errors import CheckError, InputError, RocwrightError
+from rocwheel.files.atomic import sha256_file
 from rocwright.home import Home
 from rocwright.serving.models.find import find_model
 from rocwright.serving.models.model import Model
 from rocwright.verify.tiny_gguf import write_tiny_model
 
-ALL = ("gguf", "ggml-bin", "safetensors", "transformers", "diffusers", "pickled")
+ALL = ("gguf", "ggml", "safetensors", "transformers", "diffusers", "pickled")
 
 
 @pytest.fixture
@@ -181,13 +182,23 @@ def test_a_folder_without_weights_is_refused(folder: Path) -> None:
 def test_the_small_models_are_the_same_everywhere(tmp_path: Path) -> None:
     home = Home(tmp_path)
     marks = {
-        kind: find_model("tiny", (kind,), home=home, say=lambda _: None).sha256
-        for kind in ("gguf", "ggml-bin")
+        kind: find_model("tiny", (kind,), home=home, say=lambda _: None).sha256 for kind in ("gguf", "ggml")
     }
     assert marks == {
         "gguf": "14d61a59ce5b70683d01465da6c988dedbc854907d4fae756619986758a3cfcd",
-        "ggml-bin": "23bd40ea937317ff8d9efe7fa2316d2087b0a38eca6e555784813eabc318931e",
+        "ggml": "23bd40ea937317ff8d9efe7fa2316d2087b0a38eca6e555784813eabc318931e",
     }
+
+
+def test_the_small_model_of_pictures_is_three_files(tmp_path: Path) -> None:
+    found = find_model("tiny:picture", ("gguf",), home=Home(tmp_path), say=lambda _: None)
+    assert found.sha256 == "8bcde0380490d4e4ae6e6c4c6e0009923a419584448cf60a585c39239095f9ca"
+    assert {what: sha256_file(path) for what, path in found.companions.items()} == {
+        "reader": "53d8730f37923c8ad33fed1913e63852b1a663748393531660004d889f63afb9",
+        "decoder": "fe4a9272ac0ea71163f5262e913dd46c4c4201934fe650f3f882896611cd75ad",
+    }
+    for path in found.companions.values():
+        assert find_model(str(path), ("gguf",), home=Home(tmp_path), say=lambda _: None).head
 
 
 def test_a_small_model_that_nobody_makes_is_refused(tmp_path: Path) -> None:

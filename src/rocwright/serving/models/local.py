@@ -109,7 +109,7 @@ def head_of(path: Path, found: Format, facts: ModelsFile) -> Head | None:
     match found.name:
         case "gguf":
             return read_gguf(path, facts)[0]
-        case "ggml-bin":
+        case "ggml":
             return read_ggml_bin(path, facts)
         case "safetensors":
             return read_safetensors(path)

@@ -44,9 +44,33 @@ def _whisper(path: Path) -> None:
     write_tiny_whisper(path)
 
 
+def _diffusion(path: Path) -> None:
+    from rocwright.serving.models.tiny_picture import write_tiny_diffusion
+
+    write_tiny_diffusion(path)
+
+
+def _reader(path: Path) -> None:
+    from rocwright.serving.models.tiny_picture import write_tiny_reader
+
+    write_tiny_reader(path)
+
+
+def _decoder(path: Path) -> None:
+    from rocwright.serving.models.tiny_picture import write_tiny_decoder
+
+    write_tiny_decoder(path)
+
+
 MAKERS = {
     "llama": Maker("gguf", "tiny-llama.gguf", _llama, {}),
-    "whisper": Maker("ggml-bin", "tiny-whisper.bin", _whisper, {}),
+    "whisper": Maker("ggml", "tiny-whisper.bin", _whisper, {}),
+    "picture": Maker(
+        "gguf",
+        "tiny-picture.gguf",
+        _diffusion,
+        {"reader": ("tiny-picture-reader.gguf", _reader), "decoder": ("tiny-picture-decoder.gguf", _decoder)},
+    ),
 }
 """By name; the first of a format is the one that `tiny` means where that format is taken."""
 
