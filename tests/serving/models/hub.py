@@ -31,6 +31,8 @@ class FakeHub:
     asked: list[tuple[str, str, str]] = field(default_factory=list)
     """Method, path and range of each request."""
     tokens: list[str] = field(default_factory=list)
+    moved_to: str = ""
+    """Where the bytes lie, if on another host."""
     plain: set[str] = field(default_factory=set)
     """Files that lie in git itself: their mark is git's name of them."""
 
@@ -95,6 +97,13 @@ class Handler(BaseHTTPRequestHandler):
         headers = {"X-Repo-Commit": COMMIT, "ETag": mark, "Accept-Ranges": "bytes"}
         if name not in self.hub.plain:
             headers |= {"X-Linked-Etag": mark, "X-Linked-Size": str(len(self.hub.files[name]))}
+        if self.hub.moved_to:
+            self.send_response(302)
+            for key, value in (headers | {"Location": self.hub.moved_to + self.path}).items():
+                self.send_header(key, value)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
         begin, status = 0, 200
         asked = self.headers.get("Range", "")
         if asked:

@@ -136,6 +136,26 @@ def test_a_token_that_is_wrong_is_never_told(
     assert TOKEN not in "".join(capfd.readouterr())
 
 
+def test_a_token_is_not_sent_to_another_host(
+    hub: FakeHub, wanted: Wanted, monkeypatch: pytest.MonkeyPatch, gguf: bytes
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    with serving(FakeHub(hub.files)) as store:
+        hub.moved_to = store.url
+        assert wanted(FILE).path.read_bytes() == gguf
+    assert set(hub.tokens) == {f"Bearer {TOKEN}"}
+    assert [one[0] for one in store.asked] == ["GET"] and store.tokens == [""]
+
+
+def test_without_a_network_what_was_brought_of_a_repository_is_served(
+    hub: FakeHub, wanted: Wanted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = wanted(f"hf:{REPOSITORY}")
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
+    assert wanted(f"hf:{REPOSITORY}").path == first.path
+    assert "cannot be brought" in wanted.said[-1]
+
+
 def test_a_gated_repository_says_what_to_do(hub: FakeHub, wanted: Wanted) -> None:
     hub.gated = True
     error = wanted.refused(FILE)

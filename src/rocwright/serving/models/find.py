@@ -7,7 +7,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from rocwheel.errors import InputError
+from rocwheel.errors import InputError, NetworkError
 from rocwright.execution.progress import PlainProgress, Progress
 from rocwright.home import Home
 from rocwright.serving.models.address import SCHEME, Address, parse_address
@@ -61,7 +61,14 @@ def _of_hub(
     commit = hub.known_commit(address)
     if commit and address.file and hub.place(address, commit).is_file():
         return _one(hub, address, commit, kinds, facts, trust)
-    commit, names = hub.files(address)
+    try:
+        commit, names = hub.files(address)
+    except NetworkError as error:
+        here = hub.place(address, commit, ".") if commit else None
+        if address.file or here is None or not here.is_dir():
+            raise
+        say(f"{error.message}: what was brought of {address.at(commit)} is served")
+        return local_model(here, kinds, facts, trust, address.at(commit))
     if not address.file:
         folder = next((one for one in facts.format if one.marker in names and one.name in kinds), None)
         if folder is not None and folder.takes:
