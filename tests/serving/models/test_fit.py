@@ -10,7 +10,17 @@ import pytest
 from rocwheel.errors import OutOfMemoryError
 from rocwright.machine.model import Driver, Gpu, Machine, Memory, Topology, User
 from rocwright.serving.models.facts import model_facts
-from rocwright.serving.models.fit import Need, Room, ask, check_fit, estimate, parse_answer, room_of, smaller
+from rocwright.serving.models.fit import (
+    Need,
+    Room,
+    ask,
+    check_fit,
+    estimate,
+    fits,
+    parse_answer,
+    room_of,
+    smaller,
+)
 from rocwright.serving.models.model import Head, Model
 
 FACTS = model_facts()
@@ -151,3 +161,22 @@ def test_a_program_that_fails_or_is_not_there_answers_nothing(tmp_path: Path) ->
     assert ask(tmp_path, model(), FACTS) is None
     program(tmp_path, 'echo "Vulkan0 1 2 3 "; exit 1')
     assert ask(tmp_path, model(), FACTS) is None
+
+
+def test_what_llama_cpp_says_counts_before_the_estimate(tmp_path: Path) -> None:
+    card = gpu(16 * GIB)
+    assert fits(model(), machine(card), card, programs=tmp_path) == ""
+    program(tmp_path, 'echo "Vulkan0 20000 10 10 "')
+    with pytest.raises(OutOfMemoryError, match="does not fit") as refused:
+        fits(model(), machine(card), card, programs=tmp_path)
+    assert "llama-fit-params" in refused.value.cause
+
+
+def test_a_model_without_a_head_is_not_refused() -> None:
+    found = replace(model(), head=None)
+    assert "nothing tells" in fits(found, machine(None), None)
+
+
+def test_a_gpu_that_does_not_tell_its_memory_refuses_nothing() -> None:
+    card = gpu(GIB).model_copy(update={"vram": None})
+    assert "nothing tells how much memory the GPU has" in fits(model(), machine(card), card)

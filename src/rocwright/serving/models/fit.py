@@ -14,7 +14,7 @@ from rocwheel.errors import OutOfMemoryError
 from rocwheel.processes import run as process
 from rocwheel.units import size
 from rocwright.machine.model import Gpu, Machine, Memory
-from rocwright.serving.models.facts import ModelsFile
+from rocwright.serving.models.facts import ModelsFile, model_facts
 from rocwright.serving.models.model import Head, Model
 
 DEFAULT_CONTEXT = 4096
@@ -175,6 +175,33 @@ def check_fit(model: Model, need: Need, room: Room, facts: ModelsFile) -> str:
         next_step=_instead(model.head, need, room, facts),
         subject=str(model.path),
     )
+
+
+def fits(
+    model: Model,
+    machine: Machine,
+    gpu: Gpu | None,
+    *,
+    programs: Path | None = None,
+    context: int = 0,
+    slots: int = 1,
+    environment: Mapping[str, str] | None = None,
+) -> str:
+    """Hold a model against the memory of `gpu`, or of the machine where that is None.
+
+    `programs` is the folder of the server's programs, where they can run as they are; `environment` is theirs.
+    Gives a sentence where it is tight or nothing tells, else nothing. Raises OutOfMemoryError.
+    """
+    facts = model_facts()
+    if model.head is None:
+        return f"nothing tells how much memory {model.path.name} takes"
+    room = room_of(machine, gpu)
+    if room is None:
+        return "nothing tells how much memory the GPU has"
+    need = estimate(model.head, facts, context=context, slots=slots)
+    if programs is not None:
+        need = ask(programs, model, facts, context=context, slots=slots, environment=environment) or need
+    return check_fit(model, need, room, facts)
 
 
 def _instead(head: Head | None, need: Need, room: Room, facts: ModelsFile) -> str:
