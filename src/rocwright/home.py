@@ -172,11 +172,6 @@ class Home(home.Home):
         return self.path / "job-memory.json"
 
     @property
-    def models(self) -> Path:
-        """Models that were brought from a hub, and small ones that rocwright has made."""
-        return self.path / "models"
-
-    @property
     def probes(self) -> Path:
         """What the sandbox engines of this machine were found to do."""
         return self.path / "sandboxes.json"

@@ -189,7 +189,7 @@ def fits(
 ) -> str:
     """Hold a model against the memory of `gpu`, or of the machine where that is None.
 
-    `programs` is the folder of the server's programs, where they can run as they are; `environment` is theirs.
+    `programs` is the folder of the server's programs, where they can run as they are, in `environment`.
     Gives a sentence where it is tight or nothing tells, else nothing. Raises OutOfMemoryError.
     """
     facts = model_facts()
