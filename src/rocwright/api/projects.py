@@ -275,6 +275,7 @@ def verify_environment(
     every: bool = False,
     size: str = "normal",
     only: Sequence[str] = (),
+    repeat: int = 50,
     run_id: str = "",
     say: Say = silent,
 ) -> list[Finding]:
@@ -283,15 +284,15 @@ def verify_environment(
     `python` is its interpreter. `gpu` are targets that kernels are compiled for without a GPU, whose known
     gaps are left out. `device` is auto, cpu, cuda (one of each kind of GPU) or cuda:N, `every` takes each of
     several equal GPUs; `size` is small, normal or large, `only` takes operations whose name contains a text.
-    What is wrong with the environment is a finding. Raises InputError where there is no such Python, suite,
-    size or GPU.
+    `repeat` is how often the suite drift runs each operation. What is wrong with the environment is a
+    finding. Raises InputError where there is no such Python, suite, size or GPU.
     """
     from rocwright.catalog.load import the_catalog
     from rocwright.home import Home
     from rocwright.verify.suites import SCRIPT, aimed, order_for, run_suites
 
     catalog = the_catalog()
-    order = order_for(suites, str(python), device=device, size=size, every=every, only=only)
+    order = order_for(suites, str(python), device=device, size=size, every=every, only=only, repeat=repeat)
     if named_gpus(gpu):
         order = aimed(order, [catalog.target(one) for one in chosen_targets(gpu, say, catalog)])
     return run_suites(order, catalog.holder(SCRIPT), Home.default(), say, run_id=run_id)

@@ -9,7 +9,7 @@ from click.core import ParameterSource
 
 from rocwheel.cli.common import json_option, say
 from rocwright.cli.common import Asked, engine_option, project_options, tells_changes, the_project
-from rocwright.verify.suites import SIZES, SUITES
+from rocwright.verify.suites import DRIFT, REPEAT, SIZES, SUITES
 
 if TYPE_CHECKING:
     from rocwright.records.model import Finding
@@ -43,6 +43,11 @@ if TYPE_CHECKING:
     help="With --suite: how much is tested.",
 )
 @click.option("--only", multiple=True, help="With --suite: only operations whose group/name contains this.")
+@click.option(
+    "--repeat",
+    type=click.IntRange(2, 10_000),
+    help="With --suite drift: how often each operation runs.  [default: 50]",
+)
 @json_option
 @tells_changes
 def command(
@@ -54,6 +59,7 @@ def command(
     every: bool,
     size: str,
     only: tuple[str, ...],
+    repeat: int | None,
     as_json: bool,
 ) -> None:
     """Run the checks and smoke tests of what is built, and keep the findings as evidence.
@@ -62,13 +68,16 @@ def command(
     they ran. With --device emulated, what recipes have for it runs on an emulated GPU too, after the
     emulator's self-test; it must be installed. With --suite nothing needs to be built: the environment of
     --python is tested; --gpu then names targets that kernels are compiled for without a GPU, or a target
-    whose known gaps are skipped.
+    whose known gaps are skipped. --suite drift runs the operations of the suite torch again and again, with
+    and without launch blocking, and names those whose bits do not stay the same.
     """
     from rocwright import api
     from rocwright.execution.progress import choose_progress
     from rocwright.records.model import EMULATED, new_run_id
 
     run_id = new_run_id()
+    if repeat is not None and DRIFT not in suites:
+        raise click.UsageError(f"--repeat is for --suite {DRIFT}.")
     if suites:
         _refuse_what_names_a_project()
         if device == EMULATED:
@@ -81,6 +90,7 @@ def command(
             every=every,
             size=size,
             only=only,
+            repeat=repeat or REPEAT,
             run_id=run_id,
             say=say,
         )

@@ -37,8 +37,12 @@ from rocwright.verify.lines import outcome_word, read_line
 SCRIPT = "checks/torch/suite.py"
 """The program in the catalog's folder that runs the suites; it needs nothing of rocwright."""
 
-SUITES = ("torch", "vision", "audio", "triton", "flash-attention", "vllm")
+DRIFT = "drift"
+"""The suite that repeats the operations of the suite torch, and compares the bits of what they give."""
+
+SUITES = ("torch", "vision", "audio", "triton", "flash-attention", "vllm", DRIFT)
 SIZES = ("small", "normal", "large")
+REPEAT = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +53,7 @@ class Order:
     torch calls AMD's so as well) or cuda:N; `every` takes each of several equal GPUs. `targets` are GPU
     targets with their wave size (`gfx1151:32`) to compile for without one; `lacks` maps what the target
     has not to the catalog's words on it: what needs it is left out. The limits are seconds of wall clock.
+    `repeat` is how often the suite drift runs each operation.
     """
 
     suites: tuple[str, ...]
@@ -61,6 +66,7 @@ class Order:
     lacks: Mapping[str, str] = field(default_factory=dict)
     operation_seconds: float = 120.0
     group_seconds: float = 600.0
+    repeat: int = REPEAT
 
     def arguments(self) -> list[str]:
         """The command line of the script."""
@@ -69,14 +75,23 @@ class Order:
         words += [word for one in self.only for word in ("--only", one)]
         words += [word for one in self.targets for word in ("--target", one)]
         words += lacks_words(self.lacks)
+        words += ["--repeat", str(self.repeat)] if DRIFT in self.suites else []
         words += ["--operation-seconds", str(self.operation_seconds)]
         return [*words, "--group-seconds", str(self.group_seconds)]
 
 
 def order_for(
-    suites: Sequence[str], python: str, *, device: str, size: str, every: bool, only: Sequence[str]
+    suites: Sequence[str],
+    python: str,
+    *,
+    device: str,
+    size: str,
+    every: bool,
+    only: Sequence[str],
+    repeat: int = REPEAT,
 ) -> Order:
-    """What to try, in a user's words. Raises InputError for a suite or size that there is not."""
+    """What to try, in a user's words. Raises InputError for a suite or size that there is not, and for a
+    `repeat` under 2, which compares nothing, or over 10,000."""
     for kind, said, known in (("suite", suites, SUITES), ("size", (size,), SIZES)):
         for one in said:
             if one not in known:
@@ -85,7 +100,14 @@ def order_for(
                     cause=f"these are: {', '.join(known)}",
                     next_step="name one of them",
                 )
-    return Order(suites=tuple(suites), python=python, device=device, size=size, every=every, only=tuple(only))
+    if not 2 <= repeat <= 10_000:
+        raise InputError(
+            f"{repeat} is not how often an operation can be repeated",
+            cause="fewer than 2 runs compare nothing, more than 10,000 are refused",
+            next_step=f"--repeat {REPEAT}",
+        )
+    order = Order(suites=tuple(suites), python=python, device=device, size=size, every=every)
+    return replace(order, only=tuple(only), repeat=repeat)
 
 
 def lacking(targets: Sequence[Target]) -> dict[str, str]:

@@ -13,11 +13,16 @@ import resource
 import sys
 import time
 import traceback
+from dataclasses import replace
 from typing import Any
 
+from smoke.bits import RAISES, Bits
 from smoke.cases import NEEDS, SUITES
 from smoke.explain import explain, head, no_kernel_for_type, sticky
 from smoke.model import AbsentError, Case, Context, WrongError
+
+NONDETERMINISTIC = "does not have a deterministic implementation"
+"""What torch raises under deterministic algorithms. Source: at::Context::alertNotDeterministic."""
 
 RESTART = 75
 """Exit status that asks for a new process for what is left: the device is lost to this one."""
@@ -45,6 +50,8 @@ def main(order: dict[str, Any], pipe: int) -> int:
 
         say(described=describe(torch))
         return 0
+    if order.get("deterministic"):
+        torch.use_deterministic_algorithms(True)
     return run(order, torch, say)
 
 
@@ -64,11 +71,19 @@ def run(order: dict[str, Any], torch: Any, say: Any) -> int:
     for place in range(order["start"], len(cases)):
         say(begin=place)
         begun = time.monotonic()
-        ended = tried(cases[place], context)
+        ended = tried(cases[place], repeating(order, cases[place], context))
         say(end=place, seconds=round(time.monotonic() - begun, 3), **ended)
         if ended["state"] == "error" and context.on_gpu and sticky(ended["detail"]):
             return RESTART
     return 0
+
+
+def repeating(order: dict[str, Any], case: Case, context: Context) -> Context:
+    """The same, with something that takes in the bits of repeated runs where that is the task."""
+    if order["task"] != "bits":
+        return context
+    repeat = order["repeats"].get(case.full_name, order["repeat"])
+    return replace(context, bits=Bits(context.torch, repeat, context.seed))
 
 
 def prepare(context: Context) -> None:
@@ -82,6 +97,19 @@ def prepare(context: Context) -> None:
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
     if context.on_gpu:
         torch.cuda.set_device(context.device)
+
+
+def repeated(case: Case, context: Context, bits: Bits) -> dict[str, Any]:
+    """Run a case as often as asked; how many runs gave other bits, as words for the parent."""
+    bits.reseed()
+    case.run(context)
+    # an operation has repeated itself
+    for _ in range(bits.repeat - 1 if bits.noted else 0):
+        bits.reseed()
+        case.run(context)
+    if not bits.seen:
+        raise AbsentError("it computes nothing whose bits could be compared")
+    return {"state": "ok", "detail": "", "more": bits.told()}
 
 
 def chain(error: BaseException) -> str:
@@ -103,6 +131,8 @@ def tried(case: Case, context: Context) -> dict[str, Any]:
         needed = NEEDS.get(case.group, "")
         if needed in context.lacks:
             raise AbsentError(f"not served, it needs {needed}: {context.lacks[needed]}")
+        if context.bits is not None:
+            return repeated(case, context, context.bits)
         told = case.run(context)
         return {"state": "ok", "detail": told.detail, "error": told.error, "tolerance": told.tolerance}
     except AbsentError as absent:
@@ -119,6 +149,8 @@ def tried(case: Case, context: Context) -> dict[str, Any]:
         }
     except Exception as error:
         text = chain(error)
+        if context.bits is not None and NONDETERMINISTIC in text:
+            return {"state": RAISES, "detail": head(text, 1, 160)}
         if no_kernel_for_type(text):
             return {
                 "state": "absent",

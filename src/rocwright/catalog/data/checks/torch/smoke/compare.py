@@ -20,6 +20,9 @@ class Compared:
 
 def compare(context: Context, got: Any, reference: Any, family: str, type_name: str, what: str) -> Compared:
     """Compare a tensor, or several, of the device with the CPU's. Raises WrongError at what differs."""
+    if context.bits is not None:
+        context.note(what, got)
+        return Compared(0.0, 0.0, 0)
     if isinstance(got, (tuple, list)):
         if len(got) != len(reference):
             raise WrongError(f"{what}: {len(got)} results where {len(reference)} are expected")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from smoke import child, devices, report, runner
+from smoke import child, devices, drift, report, runner
 from smoke.cases import SUITES
 from smoke.explain import Explanation
 from smoke.model import SIZES
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 Found = tuple[str, str, Outcome]
+
+STANDARD_OUTPUT = "-"
+MOST_RUNS = 10_000
 
 
 def main(argv: Sequence[str]) -> int:
@@ -29,7 +33,7 @@ def main(argv: Sequence[str]) -> int:
         found.append(one)
         if options.marks:
             print(report.mark(*one), flush=True)
-        elif not options.json:
+        elif options.json != STANDARD_OUTPUT:
             suite, device, outcome = one
             if not outcome.ok:
                 print(
@@ -37,9 +41,13 @@ def main(argv: Sequence[str]) -> int:
                     file=sys.stderr,
                 )
     if options.json:
-        print(json.dumps([report.row(*one) for one in found], indent=1))
-    elif not options.marks:
-        print("\n".join(report.table(found)))
+        rows = json.dumps([report.row(*one) for one in found], indent=1)
+        if options.json == STANDARD_OUTPUT:
+            print(rows)
+        else:
+            Path(options.json).write_text(rows + "\n")
+    if options.json != STANDARD_OUTPUT and not options.marks:
+        print("\n".join([*report.table(found), *drift.table(found)]))
         failed = sum(not outcome.ok for _, _, outcome in found)
         print(f"{len(found)} tried, {failed} not right" if failed else f"{len(found)} tried, nothing wrong")
     return 0 if found and all(outcome.ok for _, _, outcome in found) else 1
@@ -75,11 +83,27 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--group-seconds", type=float, default=Limits.group, help="limit of one group of operations"
     )
-    made.add_argument("--json", action="store_true", help="all outcomes as JSON at the end")
+    made.add_argument(
+        "--repeat", type=count, default=drift.REPEAT, help="of the suite drift: how often each operation runs"
+    )
+    made.add_argument(
+        "--json",
+        nargs="?",
+        const=STANDARD_OUTPUT,
+        metavar="FILE",
+        help="all outcomes as JSON at the end, in a file where one is named, instead of the table where not",
+    )
     made.add_argument(
         "--marks", action="store_true", help=f"each outcome as a line of JSON after {report.MARK}"
     )
     return made
+
+
+def count(text: str) -> int:
+    """How often: twice at least, or nothing is compared."""
+    if not text.isdigit() or not 2 <= int(text) <= MOST_RUNS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 2 to {MOST_RUNS}")
+    return int(text)
 
 
 def pair(text: str) -> tuple[str, str]:
@@ -112,7 +136,7 @@ def tried(options: argparse.Namespace) -> Iterator[Found]:
         for suite in options.suite:
             found = 0
             try:
-                for outcome in runner.outcomes(order(options, device, suite), limits):
+                for outcome in outcomes(options, order(options, device, suite), limits):
                     found += 1
                     yield suite, device.title, outcome
             except ChildFailedError as failed:
@@ -121,6 +145,13 @@ def tried(options: argparse.Namespace) -> Iterator[Found]:
             if not found:
                 only = ", ".join(options.only)
                 yield suite, device.title, outside("cases", f"no case holds {only}", Explanation())
+
+
+def outcomes(options: argparse.Namespace, what: dict[str, Any], limits: Limits) -> Iterator[Outcome]:
+    """How each case of a suite ends: run once, or repeated."""
+    if what["suite"] != "drift":
+        return runner.outcomes(what, limits)
+    return drift.outcomes(what, limits, options.repeat, lambda text: print(text, file=sys.stderr))
 
 
 def order(options: argparse.Namespace, device: devices.Chosen, suite: str) -> dict[str, Any]:

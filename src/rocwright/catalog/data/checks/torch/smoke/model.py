@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from smoke.bits import Bits
+
 SIZES = ("small", "normal", "large")
 """How much is tried: what a CPU does in a minute, what a card is asked to show, shapes that fill a card."""
 
@@ -45,7 +47,8 @@ class Told:
 
 @dataclass(frozen=True)
 class Context:
-    """What a case is given. `lacks` maps what its target has not to the reason."""
+    """What a case is given. `lacks` maps what its target has not to the reason; `bits` takes in results where
+    it is repeated to see whether they stay the same."""
 
     torch: Any
     device: Any
@@ -53,6 +56,12 @@ class Context:
     seed: int = 0
     targets: tuple[str, ...] = ()
     lacks: Mapping[str, str] = field(default_factory=dict)
+    bits: Bits | None = None
+
+    def note(self, what: str, result: Any) -> None:
+        """Tell of a result whose bits must stay the same from run to run."""
+        if self.bits is not None:
+            self.bits.note(what, result)
 
     @property
     def on_gpu(self) -> bool:

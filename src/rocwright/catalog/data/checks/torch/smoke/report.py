@@ -26,9 +26,10 @@ def row(suite: str, device: str, outcome: Outcome) -> dict[str, Any]:
     for name in ("error", "tolerance"):
         if told[name] is not None and not math.isfinite(told[name]):
             told[name] = None
+    more = told.pop("more")
     told["name"] = f"{suite}: {outcome.group}/{outcome.name}"
     told["next"] = told.pop("next_step")
-    return {"suite": suite, "device": device, "ok": outcome.ok, **told, "detail": sentence(outcome)}
+    return {"suite": suite, "device": device, "ok": outcome.ok, **told, **more, "detail": sentence(outcome)}
 
 
 def sentence(outcome: Outcome) -> str:
@@ -60,7 +61,7 @@ def table(found: Sequence[tuple[str, str, Outcome]]) -> list[str]:
         for outcome in outcomes:
             if outcome.state in ("ok", "untried"):
                 continue
-            word = "absent" if outcome.state == "absent" else outcome.state.upper()
+            word = outcome.state if outcome.ok else outcome.state.upper()
             lines.append(f"      {word:<7} {outcome.name}: {outcome.detail}")
             lines += [f"              cause  {outcome.cause}"] if outcome.cause else []
             lines += [f"              next   {outcome.next_step}"] if outcome.next_step else []

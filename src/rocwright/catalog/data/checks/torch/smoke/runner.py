@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from smoke.child import RESTART
 from smoke.explain import Explanation, crash_explanation, ended, tail
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 SUITE = Path(__file__).resolve().parent.parent / "suite.py"
 ENDS_ALLOWED = 3
@@ -36,7 +36,8 @@ class Limits:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one case ended: ok, wrong, absent, error, crash, hang or untried."""
+    """How one case ended: ok, wrong, absent, error, crash, hang or untried; drift or apart where it was
+    repeated (smoke.drift). `more` is what else its row has."""
 
     group: str
     name: str
@@ -47,11 +48,12 @@ class Outcome:
     cause: str = ""
     next_step: str = ""
     seconds: float = 0.0
+    more: dict[str, Any] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong; what is absent is not wrong."""
-        return self.state in ("ok", "absent")
+        """Whether nothing is wrong; what is absent is not wrong, nor what torch itself calls so."""
+        return self.state in ("ok", "absent", "apart")
 
 
 class ChildFailedError(Exception):
@@ -65,7 +67,7 @@ class ChildFailedError(Exception):
 class Child:
     """A child process under way, read line by line against a deadline. Ends with the `with` block."""
 
-    def __init__(self, order: dict[str, Any]) -> None:
+    def __init__(self, order: dict[str, Any], env: Mapping[str, str] | None = None) -> None:
         self.reader, writer = os.pipe()
         self.log: IO[bytes] = os.fdopen(os.memfd_create("said"), "w+b")
         self.process = subprocess.Popen(
@@ -74,6 +76,7 @@ class Child:
             stdout=self.log,
             stderr=subprocess.STDOUT,
             pass_fds=(writer,),
+            env=env,
             start_new_session=True,
         )
         os.close(writer)
@@ -150,11 +153,13 @@ def _answer(child: Child, limits: Limits) -> dict[str, Any]:
     return said
 
 
-def outcomes(order: dict[str, Any], limits: Limits) -> Iterator[Outcome]:
+def outcomes(
+    order: dict[str, Any], limits: Limits, env: Mapping[str, str] | None = None
+) -> Iterator[Outcome]:
     """Run the cases of a suite on a device, in as many processes as it takes. Raises ChildFailedError."""
     state = _Progress(limits)
     while True:
-        with Child({**order, "task": "run", "start": state.place}) as child:
+        with Child({"task": "run", **order, "start": state.place}, env) as child:
             state.cases = [tuple(one) for one in _answer(child, limits)["cases"]]
             yield from state.follow(child)
         if state.place >= len(state.cases):
@@ -210,6 +215,7 @@ class _Progress:
             cause=said.get("cause", ""),
             next_step=said.get("next", ""),
             seconds=said["seconds"],
+            more=said.get("more", {}),
         )
 
     def _hang(self, child: Child, left: float, seconds: float) -> Outcome:

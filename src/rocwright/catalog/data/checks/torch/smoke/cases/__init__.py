@@ -25,5 +25,8 @@ SUITES = {
 }
 """The modules of each suite, in the order in which they run."""
 
+SUITES["drift"] = tuple(one for one in SUITES["torch"] if one != "about")
+"""The same operations, repeated: whether they give the same bits each time."""
+
 NEEDS = {"compile": "triton", "triton": "triton", "flash-attention": "flash-attention"}
 """What a group of operations needs of a target, by the name that the catalog has for it."""

@@ -32,6 +32,7 @@ def drawn(context: Context, count: int) -> Any:
 
 def same(context: Context, got: Any, expected: Any, what: str) -> None:
     """Raises WrongError with the first byte that differs."""
+    context.note(what, got)
     if not context.torch.equal(got, expected):
         place = int((got != expected).flatten().nonzero()[0])
         raise WrongError(f"{what}: value {place} of {expected.numel()} differs")

@@ -125,6 +125,7 @@ def differences(network: Any, inputs: Any, shape: tuple[int, ...]) -> Callable[[
 
         torch = context.torch
         drawn = inputs(Draw(context, f"differences {shape}"), *shape)
+        context.note(f"{shape}", with_gradients(network)(*(one.to(context.device) for one in drawn)))
         leaves = [one.to(context.device).requires_grad_() for one in drawn]
         try:
             torch.autograd.gradcheck(network, leaves, eps=1e-6, atol=1e-5, rtol=1e-3, nondet_tol=1e-9)
@@ -156,6 +157,7 @@ def training(context: Context) -> Told:
         return found
 
     mine, expected = losses(context.device, torch.float32), losses("cpu", torch.float64)
+    context.note("losses", torch.tensor(mine, dtype=torch.float64))
     error = max(abs(one - other) / other for one, other in zip(mine, expected, strict=False))
     if not error <= 1e-3:
         raise WrongError(

@@ -55,6 +55,7 @@ def distribution(make: Callable[[Any, Any], Any], mean: float, deviation: float)
             )
 
         first, again, other = drawn(1), drawn(1), drawn(2)
+        context.note("drawn", (first, other))
         if not context.torch.equal(first, again):
             raise WrongError("the same seed gave other numbers")
         if context.torch.equal(first, other):
@@ -77,6 +78,7 @@ def distribution(make: Callable[[Any, Any], Any], mean: float, deviation: float)
 def permutation(context: Context) -> Told:
     for count in (1, 100, 70_001):
         found = context.torch.randperm(count, device=context.device)
+        context.note(f"{count}", found)
         if found.sort().values.tolist() != list(range(count)):
             raise WrongError(f"randperm({count}) is no permutation")
     return Told("each of up to 70001 places once")
@@ -84,6 +86,7 @@ def permutation(context: Context) -> Told:
 
 def dropout(context: Context) -> Told:
     kept = context.torch.nn.functional.dropout(context.torch.ones(COUNT, device=context.device), 0.25).cpu()
+    context.note("kept", kept)
     share = float((kept != 0).double().mean())
     if abs(share - 0.75) > SIGMAS * (0.1875 / COUNT) ** 0.5 or not set(kept.tolist()) <= {
         0.0,
@@ -95,7 +98,9 @@ def dropout(context: Context) -> Told:
 
 def multinomial(context: Context) -> Told:
     weights = context.torch.tensor([1.0, 0.0, 3.0, 4.0], device=context.device)
-    drawn = context.torch.multinomial(weights, COUNT, replacement=True).bincount(minlength=4).tolist()
+    places = context.torch.multinomial(weights, COUNT, replacement=True)
+    context.note("places", places)
+    drawn = places.bincount(minlength=4).tolist()
     for count, share in zip(drawn, (0.125, 0.0, 0.375, 0.5), strict=False):
         if abs(count / COUNT - share) > SIGMAS * (share * (1 - share) / COUNT) ** 0.5:
             raise WrongError(f"drawn {drawn} times of {COUNT} for weights 1, 0, 3 and 4")
