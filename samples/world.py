@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rocwright.bisection.trial import Bench
+from rocwright.bisection.trial import LockTrials
 from rocwright.execution.progress import PlainProgress
 from rocwright.execution.scheduler import Options
 from rocwright.resolve.files import write_lock
@@ -95,8 +95,8 @@ class World:
         pin = pack_commit(repository.url, found, self.folder)
         return component.model_copy(update={"kind": "git", "commit": found, "files": (pin,)})
 
-    def bench(self) -> Bench:
-        return Bench(
+    def trials(self) -> LockTrials:
+        return LockTrials(
             project=self.project,
             options=Options(jobs=2, engine=self.engine),
             progress=PlainProgress(),

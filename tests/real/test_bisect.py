@@ -13,7 +13,7 @@ from rocwright.bisection.model import Failure, Try
 from rocwright.bisection.report import BAD_LOCK, GOOD_LOCK, tell
 from rocwright.bisection.run import bisect
 from rocwright.bisection.search import Answer
-from rocwright.bisection.trial import Bench
+from rocwright.bisection.trial import LockTrials
 from rocwright.home import Home
 from rocwright.resolve.files import read_lock, write_lock, write_request
 from rocwright.resolve.model import Lock
@@ -44,7 +44,7 @@ def test_the_library_and_its_commit_are_named(world: World) -> None:
     good = world.lock({})
     moved(world, "one", "two", PRODUCT)
     ids = world.commits("three", "a", "syntax-error", "c broken", "d broken")
-    report = bisect(good, world.lock({}), world.bench())
+    report = bisect(good, world.lock({}), world.trials())
     assert [one.name for block in report.culprits for one in block] == ["three"]
     assert report.failure.step == PRODUCT
     assert "does not compile" in report.failure.first
@@ -60,7 +60,7 @@ def test_two_that_break_only_together_are_named_together(pair: World) -> None:
     new = pair.commits("two", "fine", "new-interface")
     old = pair.commits("three", "old-habit", "old-habit more")
     bad = pair.lock({})
-    report = bisect(good, bad, pair.bench())
+    report = bisect(good, bad, pair.trials())
     assert {one.name for block in report.culprits for one in block} == {"two", "three"}
     assert report.certain
     assert {one.component: one.suspects[0].commit for one in report.commits} == {
@@ -74,22 +74,22 @@ def test_a_search_that_was_stopped_goes_on(world: World, monkeypatch: pytest.Mon
     good = world.lock({})
     moved(world, "one", "three", PRODUCT)
     world.commits("two", "broken")
-    bad, bench = world.lock({}), world.bench()
+    bad, trials = world.lock({}), world.trials()
     judged: list[tuple[str, ...]] = []
-    judge = Bench.judge
+    judge = LockTrials.judge
 
-    def stop_at_the_third(self: Bench, lock: Lock, failure: Failure, changes: tuple[str, ...]) -> Try:
+    def stop_at_the_third(self: LockTrials, lock: Lock, failure: Failure, changes: tuple[str, ...]) -> Try:
         if len(judged) == 2:
             raise KeyboardInterrupt
         judged.append(changes)
         return judge(self, lock, failure, changes)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Bench, "judge", stop_at_the_third)
+        patched.setattr(LockTrials, "judge", stop_at_the_third)
         with pytest.raises(KeyboardInterrupt):
-            bisect(good, bad, bench)
+            bisect(good, bad, trials)
     world.said.clear()
-    report = bisect(good, bad, bench)
+    report = bisect(good, bad, trials)
     assert [one.name for block in report.culprits for one in block] == ["two"]
     assert not any(line.endswith(f": {'; '.join(judged[1])}") for line in world.said)
 
@@ -98,7 +98,7 @@ def test_what_the_failing_step_does_not_see_is_not_tried(world: World) -> None:
     good = world.lock({})
     world.commits("one", "syntax-error")
     moved(world, "two", "three", PRODUCT)
-    report = bisect(good, world.lock({}), world.bench())
+    report = bisect(good, world.lock({}), world.trials())
     assert report.failure.step == "one"
     assert {one.name for one in report.irrelevant} == {"two", "three", PRODUCT}
     assert [one.name for block in report.culprits for one in block] == ["one"]
@@ -107,15 +107,15 @@ def test_what_the_failing_step_does_not_see_is_not_tried(world: World) -> None:
 def test_locks_that_show_nothing_are_refused(world: World) -> None:
     good = world.lock({})
     with pytest.raises(InputError, match="the same"):
-        bisect(good, good, world.bench())
+        bisect(good, good, world.trials())
     moved(world, "one")
     with pytest.raises(InputError, match="does not fail"):
-        bisect(good, world.lock({}), world.bench())
+        bisect(good, world.lock({}), world.trials())
     world.commits("two", "broken")
     bad = world.lock({})
     moved(world, "three")
     with pytest.raises(InputError, match="good lock fails too"):
-        bisect(bad, world.lock({}), world.bench())
+        bisect(bad, world.lock({}), world.trials())
 
 
 def test_the_command_writes_a_report_that_repeats_it(

@@ -14,7 +14,7 @@ from rocwright.bisection.model import Failure, Narrowed, Report, Try
 from rocwright.bisection.pins import Pin, mix, parts, pins
 from rocwright.bisection.search import Answer, smallest
 from rocwright.bisection.trail import Trail
-from rocwright.bisection.trial import VERIFY, Bench
+from rocwright.bisection.trial import VERIFY, LockTrials
 from rocwright.model.steps import FilePin, GitOrigin
 from rocwright.resolve.model import Lock, LockedComponent
 from rocwright.sources.git import pack_commit
@@ -23,20 +23,20 @@ GOOD, BAD = ("the good lock",), ("the bad lock",)
 """What the trail calls the two ends."""
 
 
-def bisect(good: Lock, bad: Lock, bench: Bench, *, narrow: bool = True) -> Report:
+def bisect(good: Lock, bad: Lock, trials: LockTrials, *, narrow: bool = True) -> Report:
     """Which of the changes from `good` to `bad` fail together; with `narrow`, which packages and commits.
 
     Raises InputError where the bad lock does not fail or the good one does, ConflictError, and whatever may
     be the machine's fault: the same search goes on where it was.
     """
-    return _Search(good, bad, bench).run(narrow)
+    return _Search(good, bad, trials).run(narrow)
 
 
 class _Search:
-    def __init__(self, good: Lock, bad: Lock, bench: Bench) -> None:
-        self.good, self.bad, self.bench = good, bad, bench
+    def __init__(self, good: Lock, bad: Lock, trials: LockTrials) -> None:
+        self.good, self.bad, self.trials = good, bad, trials
         name = sha256_bytes(canonical_json([good.model_dump(mode="json"), bad.model_dump(mode="json")]))
-        self.folder = bench.project.home.bisects / name[:16]
+        self.folder = trials.project.home.bisects / name[:16]
         self.trail = Trail(self.folder / "trail.json")
         self.known: dict[str, Try] = {}
         self.tries: list[Try] = []
@@ -65,8 +65,8 @@ class _Search:
 
     def _failure(self) -> Failure:
         """What the bad lock fails with, and that the good one does not."""
-        self.bench.say("bisect: the bad lock")
-        told = self.bench.run(self.bad).failure
+        self.trials.say("bisect: the bad lock")
+        told = self.trials.run(self.bad).failure
         if told is None:
             raise InputError(
                 "the bad lock does not fail",
@@ -74,7 +74,7 @@ class _Search:
                 next_step="name another lock, or compare rocwright doctor here and on the machine "
                 "where it failed",
             )
-        self.bench.say(f"bisect: the bad lock fails at {told.step}: {told.what}")
+        self.trials.say(f"bisect: the bad lock fails at {told.step}: {told.what}")
         first = self._try(GOOD, self.good, told)
         if first.answer is not Answer.GOOD:
             raise InputError(
@@ -93,8 +93,8 @@ class _Search:
         alone = mix(self.good, self.bad, [change])
         without = mix(self.good, self.bad, rest)
         for one, end in ((alone, self.good), (without, self.bad)):
-            key = self.bench.key(one, failure.step)
-            if not key or key != self.bench.key(end, failure.step):
+            key = self.trials.key(one, failure.step)
+            if not key or key != self.trials.key(end, failure.step):
                 return True
         return False
 
@@ -113,7 +113,7 @@ class _Search:
 
     def _try(self, changes: tuple[str, ...], lock: Lock, failure: Failure) -> Try:
         """The answer for a lock: from an earlier try of the same key, the trail, or by building."""
-        key = "" if failure.step.startswith(VERIFY) else self.bench.key(lock, failure.step)
+        key = "" if failure.step.startswith(VERIFY) else self.trials.key(lock, failure.step)
         if key in self.known and key:
             return self.known[key]
         told = self.trail.answer(changes, lambda: self._build(changes, lock, failure))
@@ -123,9 +123,9 @@ class _Search:
         return told
 
     def _build(self, changes: tuple[str, ...], lock: Lock, failure: Failure) -> Try:
-        self.bench.say(f"bisect: try {len(self.tries) + 1}: {'; '.join(changes) or 'no change'}")
-        told = self.bench.judge(lock, failure, changes)
-        self.bench.say(f"bisect: {told.answer.value}" + (f" ({told.says})" if told.says else ""))
+        self.trials.say(f"bisect: try {len(self.tries) + 1}: {'; '.join(changes) or 'no change'}")
+        told = self.trials.judge(lock, failure, changes)
+        self.trials.say(f"bisect: {told.answer.value}" + (f" ({told.says})" if told.says else ""))
         return told
 
     def _parts(self, culprits: Sequence[Sequence[Pin]], failure: Failure) -> tuple[tuple[Pin, ...], ...]:
@@ -165,7 +165,7 @@ class _Search:
         try:
 
             def ask(commit: str) -> Answer:
-                self.bench.say(f"bisect: {name} at {commit[:12]} {history.about(commit).title}")
+                self.trials.say(f"bisect: {name} at {commit[:12]} {history.about(commit).title}")
                 try:
                     at = self._at(new, after, commit)
                 except RocwrightError:
@@ -185,7 +185,7 @@ class _Search:
         """A component at another commit; its tree is fetched and kept in the store."""
         with temporary_folder("bisect") as folder:
             pin = pack_commit(origin.url, commit, Path(folder), origin.held)
-            self.bench.project.store.put_file(Path(folder) / pin.filename)
+            self.trials.project.store.put_file(Path(folder) / pin.filename)
         place = f"git {origin.url} {commit[:12]}"
         return locked.model_copy(update={"commit": commit, "files": (pin,), "place": place})
 

@@ -34,7 +34,7 @@ class TrialResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bench:
+class LockTrials:
     """Where locks are tried. Nothing of the project itself changes: its lock, artifacts and last plan stay.
 
     `checks`: what is built is checked too.

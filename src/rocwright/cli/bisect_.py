@@ -47,7 +47,7 @@ def command(
     from rocwheel.cli.tell import print_json
     from rocwright.bisection.report import tell, write_report
     from rocwright.bisection.run import bisect
-    from rocwright.bisection.trial import Bench
+    from rocwright.bisection.trial import LockTrials
     from rocwright.cycle.row import Row
     from rocwright.execution.options import Options
     from rocwright.execution.progress import choose_progress
@@ -59,14 +59,14 @@ def command(
     before = read_lock(good) if good else known_good or read_lock(project.lock_path)
     after = read_lock(bad or candidate_path(project))
     with choose_progress() as progress:
-        bench = Bench(
+        trials = LockTrials(
             project=project,
             options=Options(jobs=jobs or os.cpu_count() or 1, engine=engine),
             progress=progress,
             say=progress.say,
             checks=not no_checks,
         )
-        report = bisect(before, after, bench, narrow=not no_commits)
+        report = bisect(before, after, trials, narrow=not no_commits)
     written = write_report(report, before, after, folder) if folder else None
     if as_json:
         print_json(report.model_dump(mode="json"))

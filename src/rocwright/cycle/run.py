@@ -231,16 +231,16 @@ class RowRun:
     def _culprit(self, good: Lock, bad: Lock) -> Culprit:
         from rocwright.bisection.report import tell, write_report
         from rocwright.bisection.run import bisect
-        from rocwright.bisection.trial import Bench
+        from rocwright.bisection.trial import LockTrials
 
-        bench = Bench(
+        trials = LockTrials(
             project=self.row.project,
             options=self.wheel.options,
             progress=self.wheel.progress,
             say=self.say,
         )
         try:
-            report = bisect(good, bad, bench)
+            report = bisect(good, bad, trials)
         except RocwrightError as error:
             if error.failure is FailureClass.INTERRUPTED:
                 raise

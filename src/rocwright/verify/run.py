@@ -28,10 +28,10 @@ from rocwright.records.model import EMULATED, Finding, StepRun, now
 from rocwright.resolve.model import Lock
 from rocwright.store.model import Record
 from rocwright.verify.anew import compiled_anew, compiled_by_others
-from rocwright.verify.bench import Bench
 from rocwright.verify.emulated import Emulation, emulation
 from rocwright.verify.lines import outcome_word
 from rocwright.verify.owners import owners
+from rocwright.verify.subject import Subject
 
 BUILD_ROOT, CHECK_ROOT = "root/build", "root/check"
 
@@ -80,23 +80,23 @@ def verify(
         wanted = (*((BUILD_ROOT,) if emulated else ()), CHECK_ROOT, RUN_WHEELS)
         made = made_steps(wanted, project, plan, under_way, progress or PlainProgress())
 
-        def benches(root: str, emulation: Emulation | None = None) -> list[Bench]:
+        def subjects(root: str, emulation: Emulation | None = None) -> list[Subject]:
             folder = _unpacked(project, made[root], say) if root in made else None
             place = (artifacts, folder, made.get(RUN_WHEELS), engine, under_way.folder, emulation, memory)
             # a file is handed on as it was published: nothing of it is built
             built = [project.catalog.component(one.name) for one in lock.components if one.name in artifacts]
-            return [Bench(project, lock, component, *place) for component in built]
+            return [Subject(project, lock, component, *place) for component in built]
 
-        def tried(bench: Bench, check: Check) -> list[Finding]:
-            return _tried(bench, check, under_way, say)
+        def tried(subject: Subject, check: Check) -> list[Finding]:
+            return _tried(subject, check, under_way, say)
 
         for one in emulated:
-            findings += _on_emulated(one, benches(BUILD_ROOT, one), tried)
-        for bench in benches(CHECK_ROOT):
-            for check in bench.component.check:
-                found = tried(bench, check)
+            findings += _on_emulated(one, subjects(BUILD_ROOT, one), tried)
+        for subject in subjects(CHECK_ROOT):
+            for check in subject.component.check:
+                found = tried(subject, check)
                 findings += found
-                passed.note(bench.component.name, check, [Seen(it.name, it.ok, it.detail) for it in found])
+                passed.note(subject.component.name, check, [Seen(it.name, it.ok, it.detail) for it in found])
         ok = all(one.ok for one in findings)
         how = (compiled_anew(project, plan), compiled_by_others(project, plan))
         evidence = [*findings, *(one for one in how if one is not None), *owners(project, plan)]
@@ -106,19 +106,19 @@ def verify(
     return findings
 
 
-def _tried(bench: Bench, check: Check, under_way: UnderWay, say: Callable[[str], None]) -> list[Finding]:
+def _tried(subject: Subject, check: Check, under_way: UnderWay, say: Callable[[str], None]) -> list[Finding]:
     """What a check finds, told and on record."""
     since = time.monotonic()
-    begun = _begun(bench.component, check)
+    begun = _begun(subject.component, check)
     under_way.note(begun)
-    say(f"  check {bench.component.name}: {check.name}")
+    say(f"  check {subject.component.name}: {check.name}")
     match check.kind:
         case "machine-code" | "resources":
-            found = bench.code(check)
+            found = subject.code(check)
         case "wheel":
-            found = bench.wheel(check)
+            found = subject.wheel(check)
         case "script":
-            found = bench.script(check)
+            found = subject.script(check)
     under_way.note(_ended(begun, found, time.monotonic() - since))
     for one in found:
         say(f"    {outcome_word(one):<6} {one.name}  {one.detail}")
@@ -137,10 +137,10 @@ def emulations(project: Project, lock: Lock) -> list[Emulation]:
 
 
 def _on_emulated(
-    on: Emulation, benches: Sequence[Bench], tried: Callable[[Bench, Check], list[Finding]]
+    on: Emulation, subjects: Sequence[Subject], tried: Callable[[Subject, Check], list[Finding]]
 ) -> list[Finding]:
     """What ran on an emulated GPU, once the emulator computed what the CPU does. Raises CheckError if not."""
-    name, first = on.emulator.name, benches[0]
+    name, first = on.emulator.name, subjects[0]
     sha256 = sha256_file(on.library)
     about = {"component": name, "check": "self-test", "artifact": on.library.name, "sha256": sha256}
     found = tried(first, on.self_test(first.project.catalog))
@@ -153,10 +153,10 @@ def _on_emulated(
         )
     identity = found[0].model_copy(update={"name": "emulator", "detail": on.identity})
     findings = [one.model_copy(update=about) for one in (identity, *found)]
-    for bench in benches:
-        for check in bench.component.emulated:
+    for subject in subjects:
+        for check in subject.component.emulated:
             named = check.model_copy(update={"name": f"{check.name}-{on.target}"})
-            findings += tried(bench, named)
+            findings += tried(subject, named)
     return findings
 
 

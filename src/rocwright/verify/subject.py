@@ -1,4 +1,4 @@
-"""One component on the bench: each kind of check, on its artifact, in the root file system to try it in."""
+"""One component under test: each kind of check, on its artifact, in the root file system to try it in."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ LACKS = "{lacks}"
 """The argument of a check that becomes what the targets lack, where there is a GPU to run on."""
 
 
-class Bench:
-    """One component on the bench: its artifacts, the root file system to try them in, the sandbox."""
+class Subject:
+    """One component under test: its artifacts, the root file system to try them in, the sandbox."""
 
     def __init__(
         self,
