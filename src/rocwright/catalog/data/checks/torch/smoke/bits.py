@@ -60,7 +60,7 @@ class Bits:
         self.torch.manual_seed(self.seed)
 
     def told(self) -> dict[str, Any]:
-        """For the parent: how many runs differ from the first, at the worst shape, and a digest of the first."""
+        """For the parent: how many runs differ from the first (worst shape), and a digest of the first."""
         usual = hashlib.sha256()
         for what, one in sorted(self.seen.items()):
             usual.update(f"{what}={digest(one.first)}\n".encode())
