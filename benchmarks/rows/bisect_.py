@@ -58,7 +58,7 @@ def _builds(culprits: tuple[int, ...], folder: Path) -> float:
     good = world.lock({})
     for number, name in enumerate(LIBRARIES):
         world.commits(name, f"word{number:02}")
-    report = bisect(good, world.lock({}), world.bench(), narrow=False)
+    report = bisect(good, world.lock({}), world.trials(), narrow=False)
     found = {one.name for block in report.culprits for one in block}
     assert found == {LIBRARIES[number] for number in culprits}, found
     return sum(one.built for one in report.tries) - 1  # the first is the good lock
