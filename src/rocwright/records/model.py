@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Literal, NamedTuple, get_args
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from rocwheel.errors import current_names
 from rocwheel.model import Frozen
@@ -37,6 +37,27 @@ SUITE = "suite"
 """The command of a run that tried somebody's environment, which is no cell of the matrix."""
 
 
+BENCH = "bench"
+"""The command of a run that measured what is built, and the kind of its steps."""
+
+Better = Literal["higher", "lower"]
+
+
+class Figure(Frozen):
+    """One thing measured: a value for each run, of which higher or lower is better.
+
+    `device` is where it ran, `machine` the processor beside it, `model` which model of language it read.
+    """
+
+    name: str
+    unit: str
+    better: Better
+    values: Annotated[tuple[float, ...], Field(min_length=1)]
+    device: str = ""
+    machine: str = ""
+    model: str = ""
+
+
 class StepRun(Frozen):
     """How a step went in a run: built, reused (inputs were identical), failed, skipped after a failure, ok
     (of a check), stopped or killed; "" while it is queued or running.
@@ -47,7 +68,7 @@ class StepRun(Frozen):
     `counted` is how many things ninja or make counted in all; `paused` how many seconds any of its processes
     was stopped for memory, `least_jobs` and `most_jobs` how many it had at a time; `resumed` how often it
     went on in the tree of an attempt that was cut short, 0 where it started clean; `tried` is how many of
-    what is `counted` a rehearsal has tried.
+    what is `counted` a rehearsal has tried; `measured` is what a bench found.
     """
 
     name: str
@@ -67,6 +88,7 @@ class StepRun(Frozen):
     most_jobs: int = 0
     resumed: int = 0
     tried: int = 0
+    measured: tuple[Figure, ...] = ()
     state: State = "ended"
     component: str = ""
     kind: str = ""
@@ -268,6 +290,7 @@ class StepAt:
     gpu: tuple[str, ...]
     base: str
     step: StepRun
+    lock: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

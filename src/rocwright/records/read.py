@@ -133,7 +133,10 @@ class Records:
         # the order says where the database begins: with the few runs of a cell, else with the steps
         first = runs.c.number if which.stack or which.gpu or which.base else steps.c.run
         query = (
-            select(runs.c.id, runs.c.started.label("at"), runs.c.stack, runs.c.gpu, runs.c.base, steps)
+            select(
+                *(runs.c.id, runs.c.started.label("at"), runs.c.stack, runs.c.gpu, runs.c.base, runs.c.lock),
+                steps,
+            )
             .join(runs, runs.c.number == steps.c.run)
             .where(*wanted)
             .order_by(first.desc(), steps.c.place.desc())
@@ -149,6 +152,7 @@ class Records:
                 gpu=tuple(row["gpu"]),
                 base=row["base"],
                 step=_step(row),
+                lock=row["lock"],
             )
             for row in rows
         ]

@@ -113,7 +113,7 @@ def state(connection: Connection, run_id: str) -> str:
 
 
 def _step_row(number: int, place: int, step: StepRun) -> dict[str, Any]:
-    figures = {name: getattr(step, name) for name in FIGURES if getattr(step, name)}
+    figures = step.model_dump(mode="json", include={name for name in FIGURES if getattr(step, name)})
     return {name: getattr(step, name) for name in OF_STEP} | {
         "run": number,
         "place": place,

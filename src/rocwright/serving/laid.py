@@ -23,7 +23,7 @@ from rocwright.resolve.model import Lock
 from rocwright.serving.choose import served_component
 from rocwright.sources.archive import unpack
 from rocwright.store.model import Output
-from rocwright.verify.run import CHECK_ROOT, made_steps
+from rocwright.verify.prepare import CHECK_ROOT, made_steps
 
 RUN_ROOT = "root/run"
 

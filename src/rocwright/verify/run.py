@@ -3,37 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 from rocwheel.errors import CheckError, InputError
 from rocwheel.files.atomic import sha256_file
-from rocwright.bases.roots import unpacked_root
 from rocwright.catalog.model import Check, Component
 from rocwright.checks.passed import Passed
 from rocwright.checks.static import Seen
-from rocwright.execution.disk import check_room
-from rocwright.execution.estimate import expected
-from rocwright.execution.options import Options
 from rocwright.execution.progress import PlainProgress, Progress
 from rocwright.execution.runs import UnderWay, log_name
-from rocwright.farm.executors import run_steps
-from rocwright.model.steps import Plan
-from rocwright.plan.decide import State, decide
 from rocwright.plan.make import make_plan
 from rocwright.plan.packages import RUN_WHEELS
 from rocwright.project import Project, built_outputs
 from rocwright.provenance.layout import lay_out
 from rocwright.records.model import EMULATED, Finding, StepRun, now
 from rocwright.resolve.model import Lock
-from rocwright.store.model import Record
 from rocwright.verify.anew import compiled_anew, compiled_by_others
 from rocwright.verify.emulated import Emulation, emulation
 from rocwright.verify.lines import outcome_word
 from rocwright.verify.owners import owners
+from rocwright.verify.prepare import BUILD_ROOT, CHECK_ROOT, Prepared, check_wheels, made_steps
 from rocwright.verify.subject import Subject
-
-BUILD_ROOT, CHECK_ROOT = "root/build", "root/check"
 
 
 def verify(
@@ -59,7 +49,7 @@ def verify(
     """
     plan = make_plan(lock, project.catalog)
     artifacts = built_outputs(project, plan)
-    _check_wheels(lock, project)
+    check_wheels(lock, project)
     passed = Passed(
         home=project.home, store=project.store, catalog=project.catalog, lock=lock, outputs=artifacts
     )
@@ -78,21 +68,21 @@ def verify(
     with asked as under_way:
         # the root of builds has the compiler that the self-test takes
         wanted = (*((BUILD_ROOT,) if emulated else ()), CHECK_ROOT, RUN_WHEELS)
-        made = made_steps(wanted, project, plan, under_way, progress or PlainProgress())
-
-        def subjects(root: str, emulation: Emulation | None = None) -> list[Subject]:
-            folder = _unpacked(project, made[root], say) if root in made else None
-            place = (artifacts, folder, made.get(RUN_WHEELS), engine, under_way.folder, emulation, memory)
-            # a file is handed on as it was published: nothing of it is built
-            built = [project.catalog.component(one.name) for one in lock.components if one.name in artifacts]
-            return [Subject(project, lock, component, *place) for component in built]
+        prepared = Prepared(
+            project=project,
+            lock=lock,
+            artifacts=artifacts,
+            made=made_steps(wanted, project, plan, under_way, progress or PlainProgress()),
+            logs=under_way.folder,
+            say=say,
+        )
 
         def tried(subject: Subject, check: Check) -> list[Finding]:
             return _tried(subject, check, under_way, say)
 
         for one in emulated:
-            findings += _on_emulated(one, subjects(BUILD_ROOT, one), tried)
-        for subject in subjects(CHECK_ROOT):
+            findings += _on_emulated(one, prepared.subjects(BUILD_ROOT, engine, one, memory), tried)
+        for subject in prepared.subjects(CHECK_ROOT, engine, memory=memory):
             for check in subject.component.check:
                 found = tried(subject, check)
                 findings += found
@@ -193,50 +183,3 @@ def _ended(begun: StepRun, found: Sequence[Finding], seconds: float) -> StepRun:
             "error": error,
         }
     )
-
-
-def _check_wheels(lock: Lock, project: Project) -> None:
-    """Raises InputError where the lock does not say what checks install beside the wheels that were built."""
-    components = [project.catalog.component(one.name) for one in lock.components]
-    wants = [one.name for one in components if one.python_run]
-    install = any(check.wheels for one in components for check in one.check)
-    if wants and install and lock.python_run is None:
-        raise InputError(
-            "the lock has no Python packages for the checks",
-            cause=f"it was made before {', '.join(wants)} named those that it requires when it is imported",
-            next_step="rocwright lock: everything else in it stays as it is",
-        )
-
-
-def made_steps(
-    names: Collection[str], project: Project, plan: Plan, under_way: UnderWay, progress: Progress
-) -> dict[str, Record]:
-    """The records of the steps of these names: root file systems and wheels, made where they are missing.
-
-    Raises what failed.
-    """
-    steps = [one for one in plan.steps if one.name in names]
-    if not steps:
-        return {}
-    decisions = decide(plan, project.store, wanted=tuple(one.name for one in steps))
-    if any(one.state is State.RUN for one in decisions):
-        check_room(decisions, project.home)
-        with progress:
-            told = run_steps(
-                decisions,
-                project.store,
-                project.home,
-                Options(),
-                under_way.folder,
-                expected(project, decisions),
-                progress,
-                under_way,
-            )
-        if told.failures:
-            raise told.failures[0][1]
-    records = {one.name: project.store.record(one.key) for one in steps}
-    return {name: record for name, record in records.items() if record is not None}
-
-
-def _unpacked(project: Project, record: Record, say: Callable[[str], None]) -> Path:
-    return unpacked_root(project.store, record.output("root").sha256, project.home.roots, say)

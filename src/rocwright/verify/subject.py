@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import cached_property
@@ -40,6 +40,9 @@ _OWN_PYTHON = """{} -m venv --system-site-packages /trial/env
 export PATH=/trial/env/bin:$PATH"""
 """Makes `python3` and its pip the ones of an interpreter that has another name."""
 
+TINY, GIVEN = "/model/tiny.gguf", "/model/given.gguf"
+"""Where a sandbox has the model of language: one that is made here, or a user's."""
+
 MOST_FINDINGS = 10_000
 """What a check may tell, several times what the longest does: the artifact that it tries may speak for it."""
 
@@ -62,11 +65,14 @@ class Subject:
         logs: Path,
         emulation: Emulation | None = None,
         memory: int | None = None,
+        model: Path | None = None,
+        runs: int = 1,
     ) -> None:
         self.project, self.lock, self.component = project, lock, component
         self.artifacts, self.root, self.engine, self.logs = artifacts, root, engine, logs
         self.wheels = () if wheels is None else wheels.outputs
         self.artifact, self.emulation, self.memory = artifacts[component.name], emulation, memory
+        self.model, self.runs = model, runs
 
     def finding(
         self, check: Check, name: str, ok: bool, detail: str, device: str, engine: str = ""
@@ -134,7 +140,6 @@ class Subject:
 
     def script(self, check: Check) -> list[Finding]:
         """Run a program of the catalog on the artifacts, in the run-time root file system."""
-        assert self.root is not None
         engine = sandbox.pick(self.engine, self.project.home.probes)
         log = LogFile(self.logs / log_name(f"verify/{self.component.name}/{check.name}"))
         findings: list[Finding] = []
@@ -155,8 +160,7 @@ class Subject:
             elif line.strip():
                 tail[:] = [*tail[-5:], line]
 
-        with temporary_folder("verify") as folder:
-            outcome = sandbox.run(engine, self._job(check, folder), on_line)
+        outcome = self.ran(check, engine, on_line)
         log.close()
         if not outcome.ok and all(one.ok for one in findings):
             how = "" if outcome.ended is Ended.EXITED else f"{outcome.ended.value}, "
@@ -170,6 +174,12 @@ class Subject:
             findings.append(self.finding(check, check.name, False, why, "", engine.name))
         # a process that was seen in an emulator told of no GPU before either
         return [as_emulated(one) for one in findings] if emulator else findings
+
+    def ran(self, check: Check, engine: Engine, on_line: Callable[[str], None]) -> Outcome:
+        """How a check's program ended, in the sandbox; each line that it prints goes to `on_line`."""
+        assert self.root is not None
+        with temporary_folder("verify") as folder:
+            return sandbox.run(engine, self._job(check, folder), on_line)
 
     def _told(self, check: Check, line: str, engine: str) -> Finding:
         try:
@@ -185,7 +195,8 @@ class Subject:
         work = folder / "work"
         work.mkdir()
         mounts = [Mount(source=self.project.catalog.holder(check.script), target="/catalog")]
-        values = {"artifact": "/artifact", "model": "/model/tiny.gguf", "python": "python3"}
+        model = TINY if self.model is None else GIVEN
+        values = {"artifact": "/artifact", "model": model, "python": "python3", "runs": str(self.runs)}
         interpreter = base_of(self.lock, self.project.catalog)[1].interpreter
         commands = [_OWN_PYTHON.format(interpreter)] if interpreter else []
         if check.wheels:
@@ -207,7 +218,9 @@ class Subject:
             for output in self._outputs():
                 path = self.project.store.verified(output.sha256)
                 mounts.append(Mount(source=path, target=f"/outputs/{output.filename}"))
-        if check.model:
+        if check.model and self.model is not None:
+            mounts.append(Mount(source=self.model, target=GIVEN))
+        elif check.model:
             (folder / "model").mkdir()
             write_tiny_model(folder / "model" / "tiny.gguf")
             mounts.append(Mount(source=folder / "model", target="/model"))

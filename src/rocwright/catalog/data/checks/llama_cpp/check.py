@@ -230,13 +230,17 @@ def tail(text: str, lines: int = 3) -> str:
 
 
 @contextlib.contextmanager
-def server(binary: Path, model: Path, placed: list[str], env: dict[str, str]) -> Iterator[tuple[str, Path]]:
-    """A llama-server on a free port of 127.0.0.1, ready to answer: its URL and its log. It always ends."""
+def server(
+    binary: Path, model: Path, placed: list[str], env: dict[str, str], users: int = 1
+) -> Iterator[tuple[str, Path]]:
+    """A llama-server for so many users at once on a free port of 127.0.0.1, ready to answer: its URL and its
+    log. It always ends."""
     port = free_port()
     with tempfile.TemporaryDirectory(prefix="llama-check-") as folder:
         log = Path(folder) / "log"
         command = [str(binary), "--model", str(model), *placed, "--host", "127.0.0.1", "--port", str(port)]
-        command += ["--ctx-size", "512", "--parallel", "1", "--threads", "2", "--fit", "off", "--offline"]
+        command += ["--ctx-size", str(512 * users), "--parallel", str(users), "--threads", "2"]
+        command += ["--fit", "off", "--offline"]
         command += ["--verbosity", "4"]
         with log.open("wb") as file:
             process = subprocess.Popen(
@@ -265,7 +269,7 @@ def wait_ready(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
             with urllib.request.urlopen(f"{url}/health", timeout=5):
                 return
         except (OSError, urllib.error.URLError):
-            time.sleep(0.1)
+            time.sleep(0.02)
     raise CheckError(f"llama-server was not ready after {START_SECONDS:.0f} s")
 
 

@@ -1,0 +1,1 @@
+"""How fast is what was built, on which device, and is it slower than before?"""

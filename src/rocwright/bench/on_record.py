@@ -1,0 +1,52 @@
+"""The figures that are on record: the newest of a lock, and those of two stacks side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from rocwright.bench.statistics import Difference, difference
+from rocwright.records.model import BENCH, Figure, StepAt, Which
+from rocwright.records.read import Records
+
+MOST = 500
+"""Steps that are looked at: the newest."""
+
+
+def measured(records: Records, which: Which) -> tuple[Figure, ...]:
+    """The newest figure of each kind, device, machine and model, among the runs asked for."""
+    return newest(records.steps(which_bench(which), limit=MOST))
+
+
+def which_bench(which: Which) -> Which:
+    """The same runs, of those that measured."""
+    return replace(which, command=BENCH)
+
+
+def newest(steps: Iterable[StepAt]) -> tuple[Figure, ...]:
+    """The first figure of each kind, device, machine and model, of steps that are sorted so."""
+    found: dict[tuple[str, ...], Figure] = {}
+    for at in steps:
+        for one in at.step.measured:
+            found.setdefault((one.name, one.unit, one.device, one.machine, one.model), one)
+    return tuple(found.values())
+
+
+class SideBySide(NamedTuple):
+    """One figure of two stacks, each on the device where it was measured."""
+
+    one: Figure
+    other: Figure
+    change: Difference
+
+
+def side_by_side(one: Sequence[Figure], other: Sequence[Figure]) -> list[SideBySide]:
+    """Figures of one name, unit, machine and model, whatever the device: each against each."""
+    return [
+        SideBySide(mine, theirs, difference(mine, theirs))
+        for mine in one
+        for theirs in other
+        if (mine.name, mine.unit, mine.machine, mine.model)
+        == (theirs.name, theirs.unit, theirs.machine, theirs.model)
+    ]

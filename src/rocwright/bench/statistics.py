@@ -1,0 +1,72 @@
+"""Figures of several runs: their middle, their spread, and whether one is worse than another. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from rocwright.records.model import Figure
+
+SPREADS = 3
+"""A difference within so many spreads of the runs is none."""
+
+LEAST_RUNS = 5
+"""With fewer runs the spread says too little for a channel to go by it."""
+
+
+def middle(values: Sequence[float]) -> float:
+    """The median."""
+    return statistics.median(values)
+
+
+def spread(values: Sequence[float]) -> float:
+    """The standard deviation of the runs, in the figure's unit; 0 where there is one run."""
+    return statistics.stdev(values) if len(values) > 1 else 0.0
+
+
+class Difference(NamedTuple):
+    """What two figures of one thing differ by.
+
+    `worse` is by what part of the old one the new one is worse, less than 0 where it is better. `certain`:
+    they differ by more than `SPREADS` of the larger of both spreads.
+    """
+
+    worse: float
+    certain: bool
+
+    def beyond(self, percent: float) -> bool:
+        """Whether it is worse by more than so many percent, and that is no chance."""
+        return self.certain and self.worse * 100 > percent
+
+
+def difference(old: Figure, new: Figure) -> Difference:
+    """How a figure changed; by its own word more of it is better, or less."""
+    before, after = middle(old.values), middle(new.values)
+    loss = before - after if new.better == "higher" else after - before
+    noise = max(spread(old.values), spread(new.values))
+    return Difference(loss / before, abs(loss) > SPREADS * noise)
+
+
+def comparable(old: Figure, new: Figure) -> bool:
+    """Whether both say the same of the same: the device, the machine and the model too."""
+    return _what(old) == _what(new)
+
+
+def _what(one: Figure) -> tuple[str, ...]:
+    return one.name, one.unit, one.better, one.device, one.model, one.machine
+
+
+def pairs(old: Iterable[Figure], new: Iterable[Figure]) -> list[tuple[Figure, Figure]]:
+    """The figures of two locks that can be compared, each new one with the old one."""
+    known = {_what(one): one for one in old}
+    return [(known[_what(one)], one) for one in new if _what(one) in known]
+
+
+def slower(old: Iterable[Figure], new: Iterable[Figure], percent: float) -> list[str]:
+    """Which figures are worse by more than so many percent and by more than chance, in words."""
+    return [
+        f"{one.name} is {change.worse * 100:.1f} % worse on {one.device}"
+        for before, one in pairs(old, new)
+        if (change := difference(before, one)).beyond(percent)
+    ]
