@@ -81,6 +81,38 @@ def solve(*ignored):
     raise RuntimeError("CUDA error: no kernel image is available for execution on the device")
 torch.linalg.solve = solve
 """,
+    # the last bit of a product is any: no seed reaches it
+    "other bits each time": """
+drifting = torch.mm
+def mm(a, b):
+    found = drifting(a, b)
+    if found.dtype == torch.float32 and found.numel() > 1:
+        found.view(torch.int32).flatten()[1] ^= os.urandom(1)[0] & 1
+    return found
+torch.mm = mm
+""",
+    # the same, and torch says so
+    "other bits, as torch says": """
+told = torch.bmm
+def bmm(a, b):
+    if torch.are_deterministic_algorithms_enabled():
+        raise RuntimeError("bmm does not have a deterministic implementation, but you set ...")
+    found = told(a, b)
+    if found.dtype == torch.float32 and found.numel() > 1:
+        found.view(torch.int32).flatten()[1] ^= os.urandom(1)[0] & 1
+    return found
+torch.bmm = bmm
+""",
+    # as kernels that run at once do
+    "other bits unless it blocks": """
+alone = torch.mv
+def mv(a, b):
+    found = alone(a, b)
+    if found.dtype == torch.float32 and found.numel() > 1 and not os.environ.get("HIP_LAUNCH_BLOCKING"):
+        found.view(torch.int32).flatten()[1] ^= os.urandom(1)[0] & 1
+    return found
+torch.mv = mv
+""",
     "crash at import": "os.kill(os.getpid(), signal.SIGABRT)\n",
     "missing library": """
 raise ImportError("libMIOpen.so.1: cannot open shared object file: No such file or directory")
@@ -104,17 +136,17 @@ def write(folder: Path, *faults: str) -> None:
 def rows(output: str) -> Rows:
     """The outcomes in what the suite printed with --marks."""
     found = [json.loads(line.removeprefix(MARK)) for line in output.splitlines() if line.startswith(MARK)]
-    return {one["name"].removeprefix("torch: "): one for one in found}
+    return {one["name"].partition(": ")[2]: one for one in found}
 
 
 def sandboxed(root: Path, engine: str) -> Run:
     """The suite in a root file system that has torch, as `rocwright verify` runs it."""
 
-    def run(folder: Path, *words: str) -> Rows:
+    def run(folder: Path, *words: str, suite: str = "torch") -> Rows:
         lines: list[str] = []
         job = Job(
             root=root,
-            argv=("python3", "/catalog/checks/torch/suite.py", "torch", "--marks", *words),
+            argv=("python3", "/catalog/checks/torch/suite.py", suite, "--marks", *words),
             env={"PATH": "/usr/bin:/bin", "HOME": "/tmp", "PYTHONPATH": "/faults", "LANG": "C.UTF-8"},
             mounts=(Mount(source=DATA, target="/catalog"), Mount(source=folder, target="/faults")),
             seconds=600,
@@ -128,9 +160,9 @@ def sandboxed(root: Path, engine: str) -> Run:
 def outside(python: str) -> Run:
     """The suite with an interpreter of this machine."""
 
-    def run(folder: Path, *words: str) -> Rows:
+    def run(folder: Path, *words: str, suite: str = "torch") -> Rows:
         done = subprocess.run(
-            [python, DATA / "checks/torch/suite.py", "torch", "--marks", *words],
+            [python, DATA / "checks/torch/suite.py", suite, "--marks", *words],
             env=os.environ | {"PYTHONPATH": str(folder)},
             capture_output=True,
             text=True,

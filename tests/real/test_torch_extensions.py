@@ -96,6 +96,34 @@ def test_a_torch_that_computes_wrongly_crashes_hangs_or_lacks_kernels_is_named(
     assert {"convolutions/conv2d fp64", "sorting/sort fp32", "transforms/fft fp32"} <= states["ok"]
 
 
+def test_an_operation_whose_bits_do_not_stay_the_same_is_found(
+    torch_suite: faulty_torch.Run, tmp_path: Path
+) -> None:
+    faults = ("other bits each time", "other bits, as torch says", "other bits unless it blocks")
+    faulty_torch.write(tmp_path, *faults)
+    only = [word for one in ("/mm fp", "/bmm fp", "/mv fp") for word in ("--only", one)]
+    words = ("--device", "cpu", "--size", "small", "--repeat", "20", *only)
+    found = torch_suite(tmp_path, *words, suite="drift")
+    states: dict[str, set[str]] = {}
+    for name, one in found.items():
+        states.setdefault(one["state"], set()).add(name)
+    assert states["drift"] == {"products/mm fp32", "products/mv fp32"}
+    assert states["apart"] == {f"products/bmm {one}" for one in ("fp64", "fp32", "fp16")}
+    assert len(states["ok"]) == 4
+    assert states.keys() == {"drift", "apart", "ok"}
+
+    anyhow, alone = found["products/mm fp32"], found["products/mv fp32"]
+    assert not anyhow["ok"]
+    assert anyhow["blocking"] != "0/20"
+    assert "nothing that was tried" in anyhow["cause"]
+    assert alone["blocking"] == "0/20"
+    assert "HIP_LAUNCH_BLOCKING=1" in alone["next"]
+    apart = found["products/bmm fp32"]
+    assert apart["ok"]
+    assert apart["free"] != "0/20"
+    assert "torch calls it nondeterministic" in apart["detail"]
+
+
 @pytest.mark.parametrize(
     ("fault", "told"),
     [("crash at import", "ended by SIGABRT"), ("missing library", "next: install the package that holds")],

@@ -12,7 +12,7 @@ from tests.verify.stored import put_alpha
 from rocwheel_samples.trees import write_tree
 from rocwright.home import Home
 from rocwright.records.model import Finding
-from rocwright.verify import bench, run
+from rocwright.verify import run, subject
 
 SCRIPT = """import json, sys
 said = {"name": "told", "ok": True, "detail": " ".join(sys.argv[1:]), "device": "cpu"}
@@ -59,7 +59,7 @@ def verify(home: Home, engine: str, python_root: Path, folder: Path, script: str
 def test_what_the_card_lacks_is_told_to_a_check_that_has_the_card(
     home: Home, engine: str, python_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bench, "GPU_DEVICES", ("/dev/null",))
+    monkeypatch.setattr(subject, "GPU_DEVICES", ("/dev/null",))
     said = told(home, engine, python_root, tmp_path / "sources")
     assert said == "--marks --lacks bf16=gfx1151: no --lacks triton=gfx1151: not upstream python3"
 
@@ -67,7 +67,7 @@ def test_what_the_card_lacks_is_told_to_a_check_that_has_the_card(
 def test_the_processor_is_tried_whole(
     home: Home, engine: str, python_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bench, "GPU_DEVICES", ("/dev/no such device",))
+    monkeypatch.setattr(subject, "GPU_DEVICES", ("/dev/no such device",))
     assert told(home, engine, python_root, tmp_path / "sources") == "--marks python3"
 
 
@@ -98,7 +98,7 @@ def test_a_check_that_leaves_and_tells_odd_things_is_survived(
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     found = verify(home, engine, python_root, tmp_path / "sources", HOSTILE)
-    assert len(found) == bench.MOST_FINDINGS + 1
+    assert len(found) == subject.MOST_FINDINGS + 1
     assert found[0].detail.startswith("cannot be read")
     assert found[1].name == "\\ud800\\x1b[2J\\x00"
     assert not found[-1].ok

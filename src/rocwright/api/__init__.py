@@ -10,6 +10,7 @@ from rocwright.api.gpus import gpus_here, target, targets
 from rocwright.api.lending import lender, verify_elsewhere
 from rocwright.api.machine import apply_remedies, diagnose, doctor
 from rocwright.api.projects import (
+    bench,
     build,
     export,
     forget_remedies,
@@ -39,6 +40,7 @@ from rocwright.api.wheels import audit_override, inspect, runs_on, slim
 __all__ = [
     "apply_remedies",
     "audit_override",
+    "bench",
     "build",
     "check_shared",
     "clean_shared",

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from rocwheel.errors import InputError
 from rocwright.bench.statistics import Difference, difference
 from rocwright.records.model import BENCH, Figure, StepAt, Which
 from rocwright.records.read import Records
@@ -31,6 +32,18 @@ def newest(steps: Iterable[StepAt]) -> tuple[Figure, ...]:
         for one in at.step.measured:
             found.setdefault((one.name, one.unit, one.device, one.machine, one.model), one)
     return tuple(found.values())
+
+
+def figures_of(records: Records, stack: str, gpu: str) -> tuple[Figure, ...]:
+    """The newest figures of a stack for a GPU. Raises InputError where there are none."""
+    found = measured(records, Which(stack=stack, gpu=gpu))
+    if not found:
+        raise InputError(
+            f"no figures of {stack} for {gpu} are on record",
+            cause="it was not measured, or the records are those of another machine",
+            next_step=f"rocwright bench {stack} --gpu {gpu}",
+        )
+    return found
 
 
 class SideBySide(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import re2
@@ -89,7 +89,7 @@ def bench(
     return found
 
 
-def _wanted(lock: Lock, artifacts: dict[str, object]) -> list[tuple[str, Measurement]]:
+def _wanted(lock: Lock, artifacts: Collection[str]) -> list[tuple[str, Measurement]]:
     """What is measured of a lock, and on which component. Raises InputError where that is nothing."""
     found = []
     for one in measurements():

@@ -31,6 +31,7 @@ from rocwright.catalog_lint.issues import check_issues
 
 FOLDERS = ("bases", "components", "downloads", "edits", "issues", "providers", "stacks")
 TABLES = (
+    "bench.toml",
     "channels.toml",
     "clean.toml",
     "elf_machines.toml",

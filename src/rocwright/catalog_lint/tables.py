@@ -18,6 +18,7 @@ from rocwheel.wheels.emulators import EmulatorsFile
 from rocwheel.wheels.lint.leftovers import LeftoversFile
 from rocwheel.wheels.overrides import OverridesFile
 from rocwheel.wheels.repair.facts import LibrariesFile
+from rocwright.bench.model import BENCH, BenchFile
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.schema import FILES as CATALOG_FILES
 from rocwright.catalog.schema import schema as schema_of
@@ -193,7 +194,15 @@ def _rehearsals(table: Book, catalog: Catalog) -> Found:
                 yield f"{place}.trial", f"{trial.name} has no `run`, and the recipe no `resume`"
 
 
+def _bench(table: BenchFile, catalog: Catalog) -> Found:
+    for number, one in enumerate(table.measurement):
+        yield from unknown(f"measurement.{number}.components", one.components, catalog.components)
+        if not any((folder / one.script).is_file() for folder in catalog.folders):
+            yield f"measurement.{number}.script", f"{one.script} is not in the catalog"
+
+
 TABLES: dict[str, Table] = {
+    "bench": Table(BENCH, BenchFile, _bench),
     "channel": Table("channels.toml", ChannelsFile),
     "clean": Table("clean.toml", Kinds),
     "elf_machine": Table("elf_machines.toml", MachinesFile),

@@ -27,6 +27,7 @@ SECTIONS = {
         "build": "Build everything in the lock that is not in the store yet.",
         "install": "Install the wheels of a built stack into your virtual environment.",
         "verify": "Run checks and smoke tests on what is built; record evidence.",
+        "bench": "Measure what is built: tokens a second, products, memory; compare backends.",
         "rehearse": "Try rows on bases that can be had here: edits, configuring, compilers, imports.",
         "reproduce": "Build again, in another folder and with other jobs: are the bytes the same?",
         "sbom": "What is in an artifact or a stack: sources, edits, packages, libraries, licences.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -11,8 +11,9 @@ import re2
 
 from rocwheel.model import Frozen
 from rocwheel.toml.read import Reader, parse
+from rocwright.bench.statistics import LEAST_RUNS, pairs, slower
 from rocwright.catalog.folders import catalog_folders
-from rocwright.records.model import ANEW, EMULATED, OWN_SHARDS, OWNER, SAID, Finding, Promotion
+from rocwright.records.model import ANEW, EMULATED, OWN_SHARDS, OWNER, SAID, Figure, Finding, Promotion
 from rocwright.resolve.files import PROJECT, read_project
 from rocwright.resolve.settings import Channel
 
@@ -40,30 +41,38 @@ def channels_in(where: Path) -> tuple[Channel, ...]:
 
 
 class Shown(Frozen):
-    """What a lock has shown: the most that evidence says of it, and the findings of its checks."""
+    """What a lock has shown: the most that evidence says of it, the findings of its checks, and what was
+    measured of it."""
 
     said: str
     findings: tuple[Finding, ...] = ()
+    measured: tuple[Figure, ...] = ()
 
 
-Bring = Literal["evidence", "device", "fix", "before", "time", "anew", "owner"]
+Bring = Literal["evidence", "device", "fix", "before", "time", "anew", "owner", "bench", "faster"]
 
 
 class Lack(NamedTuple):
     """Why a lock has not earned a channel, in words, and what would bring it: evidence, evidence of a
-    device, a check that is fixed, the channel before, time, a second build without a compiler cache, or
-    another owner who builds the same."""
+    device, a check that is fixed, the channel before, time, a second build without a compiler cache, another
+    owner who builds the same, a measurement, or a build that is as fast as what the channel holds."""
 
     why: str
     bring: Bring
 
 
 def missing(
-    channel: Channel, shown: Shown, before: Promotion | None, needs_before: bool, now: datetime
+    channel: Channel,
+    shown: Shown,
+    before: Promotion | None,
+    needs_before: bool,
+    now: datetime,
+    holds: Sequence[Figure] = (),
 ) -> Lack | None:
     """What a lock lacks for a channel; None where it has earned it.
 
-    `before` is its promotion to the channel before this one, which it must have where `needs_before`.
+    `before` is its promotion to the channel before this one, which it must have where `needs_before`; `holds`
+    is what was measured of the lock that the channel holds.
     """
     if shown.said not in SAID or SAID.index(shown.said) < SAID.index(channel.said):
         bring: Bring = "device" if channel.said == SAID[-1] and shown.said != "built" else "evidence"
@@ -89,6 +98,8 @@ def missing(
         return Lack(
             f"ran on {', '.join(devices) or 'no device'}; the channel needs {channel.device}", "device"
         )
+    if channel.slower is not None and (lack := _too_slow(channel.slower, shown.measured, holds)):
+        return lack
     if not needs_before:
         return None
     if before is None:
@@ -104,6 +115,23 @@ def missing(
     return Lack(f"it must stay in that channel for {channel.days:g} d: {_days(left)} left", "time")
 
 
+def _too_slow(percent: float, measured: Sequence[Figure], holds: Sequence[Figure]) -> Lack | None:
+    """Whether a lock is held back for its speed, by figures of enough runs on one device and machine."""
+    told = [one for one in measured if len(one.values) >= LEAST_RUNS]
+    known = [one for one in holds if len(one.values) >= LEAST_RUNS]
+    if not told:
+        return Lack(f"not measured with at least {LEAST_RUNS} runs", "bench")
+    lost = sorted({one.name for one in known} - {new.name for _, new in pairs(known, told)})
+    if lost:
+        return Lack(f"not measured where the lock before it was: {', '.join(lost[:3])}", "bench")
+    worse = slower(known, told, percent)
+    return (
+        Lack(f"slower than the lock that the channel holds: {'; '.join(worse[:3])}", "faster")
+        if worse
+        else None
+    )
+
+
 def _is_meant(pattern: str, device: str) -> bool:
     """Whether it ran where a channel asks for: an emulated GPU only where its pattern has that word."""
     emulated = device.startswith(f"{EMULATED} ") and EMULATED not in pattern
@@ -116,11 +144,17 @@ def _days(left: timedelta) -> str:
 
 
 def earned(
-    wanted: Sequence[Channel], shown: Shown, held: Iterable[Promotion], lock: str, now: datetime | None = None
+    wanted: Sequence[Channel],
+    shown: Shown,
+    held: Iterable[Promotion],
+    lock: str,
+    now: datetime | None = None,
+    measured: Callable[[str], Sequence[Figure]] = lambda lock: (),
 ) -> list[tuple[Channel, str]]:
     """Each channel with the reason why the lock (its sha256) is not promoted to it, "" where it is.
 
-    Those that hold it already are left out. `held` are the promotions of the row, the newest first.
+    Those that hold it already are left out. `held` are the promotions of the row, the newest first;
+    `measured` gives the figures of another lock.
     """
     at = now or datetime.now(UTC)
     newest: dict[str, Promotion] = {}
@@ -133,7 +167,8 @@ def earned(
         if holds is not None and holds.lock == lock:
             before = holds
             continue
-        lack = missing(channel, shown, before, number > 0, at)
+        known = measured(holds.lock) if holds is not None and channel.slower is not None else ()
+        lack = missing(channel, shown, before, number > 0, at, known)
         found.append((channel, lack.why if lack else ""))
         before = (
             None

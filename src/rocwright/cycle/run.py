@@ -13,6 +13,8 @@ from filelock import FileLock, Timeout
 from rocwheel.errors import FailureClass, InputError, RocwrightError
 from rocwheel.files.atomic import sha256_bytes, write_atomic
 from rocwheel.folders.temporary import temporary_folder
+from rocwright.bench.on_record import measured
+from rocwright.bench.run import bench
 from rocwright.bisection.model import MACHINE
 from rocwright.cycle.channels import earned
 from rocwright.cycle.model import Culprit, CycleTold, RowTold
@@ -219,7 +221,26 @@ class RowRun:
         wrong = [one for one in findings if not one.ok]
         if wrong:
             return self._failed(kept, candidate, changes, f"{wrong[0].name}: {wrong[0].detail}")
+        if any(one.slower is not None for one in self.wheel.channels):
+            self._measure(project, candidate)
         return self._settled(candidate, changes)
+
+    def _measure(self, project: Project, candidate: Lock) -> None:
+        """For channels that go by speed; one that could not be measured waits before them."""
+        options, progress = self.wheel.options_of_builds, self.wheel.progress
+        try:
+            bench(
+                project,
+                candidate,
+                engine=options.engine,
+                origin=self.origin,
+                say=self.say,
+                progress=progress,
+            )
+        except RocwrightError as error:
+            if error.failure is FailureClass.INTERRUPTED:
+                raise
+            self.say(f"  not measured: {error.message}: {error.cause}")
 
     def _failed(self, kept: Lock | None, candidate: Lock, changes: tuple[str, ...], why: str) -> RowTold:
         moved = kept is not None and bool(difference(kept, candidate))
@@ -261,7 +282,15 @@ class RowRun:
             best, evidence = shown(records, runs)
             before = held(records, stack=stack, gpu=gpus[0], base=base, variant=variant)
             failed = failed_here(self.row.project, lock)
-            for channel, reason in earned(self.wheel.channels, evidence, before, digest):
+            cell = Which(stack=stack, gpu=gpus[0], base=base, variant=variant)
+            told = earned(
+                self.wheel.channels,
+                evidence,
+                before,
+                digest,
+                measured=lambda lock: measured(records, replace(cell, lock=lock)),
+            )
+            for channel, reason in told:
                 why = reason or failed
                 if why:
                     waits[channel.name] = why

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rocwheel.errors import InputError
+from rocwright.bench.on_record import measured
 from rocwright.checks.passed import Passed
 from rocwright.cycle.channels import Shown
 from rocwright.plan.make import make_plan
 from rocwright.project import Project, built_outputs
-from rocwright.records.model import SAID, Finding, Promotion, Run, said_of
+from rocwright.records.model import SAID, Figure, Finding, Promotion, Run, Which, said_of
 from rocwright.records.read import Records
 from rocwright.resolve.model import Lock
 
@@ -25,7 +26,15 @@ def shown(records: Records, runs: Sequence[Run]) -> tuple[str, Shown]:
     findings = tuple(records.findings(run=checked.id)) if checked else ()
     if checked is not None and not agree(checked, findings):
         return "", Shown(said="")
-    return best.id, Shown(said=best.said, findings=findings)
+    return best.id, Shown(said=best.said, findings=findings, measured=measured_of(records, best, best.lock))
+
+
+def measured_of(records: Records, run: Run, lock: str) -> tuple[Figure, ...]:
+    """What was measured of a lock, in the cell of a run."""
+    if not lock:
+        return ()
+    which = Which(stack=run.stack, gpu=run.gpu[0], base=run.base, variant=run.variant, lock=lock)
+    return measured(records, which)
 
 
 def agree(run: Run, findings: Sequence[Finding]) -> bool:

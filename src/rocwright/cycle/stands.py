@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +13,7 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from rocwheel.model import Frozen
+from rocwright.bench.on_record import measured
 from rocwright.cycle.channels import Bring, missing
 from rocwright.cycle.shown import held as held_by
 from rocwright.cycle.shown import shown
@@ -78,12 +80,18 @@ def stands(
     for number, channel in enumerate(channels):
         before = held.get(channels[number - 1].name) if number else None
         holds = held.get(channel.name)
+        speeds = (
+            measured(records, replace(which, lock=holds.lock))
+            if holds is not None and channel.slower is not None
+            else ()
+        )
         lack = missing(
             channel.model_copy(update={"days": 0.0}),
             evidence,
             before if before is not None and before.lock == lock else None,
             number > 0,
             datetime.now(UTC),
+            speeds,
         )
         if not lock:
             why, next_step = "no lock with evidence is on record", build
@@ -122,6 +130,9 @@ def _brings(bring: Bring, build: str) -> str:
         case "anew":
             words = build.removeprefix("rocwright build ").removesuffix(" --verify")
             return f"rocwright reproduce {words}, then rocwright verify {words}"
+        case "bench" | "faster":
+            words = build.removeprefix("rocwright build ").removesuffix(" --verify")
+            return f"rocwright bench {words}, on the machine and the device of the lock before it"
         case "owner":
             return f"somebody whose key is trusted here pushes the same to a shared store; then {build}"
         case _:

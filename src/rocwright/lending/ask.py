@@ -22,7 +22,7 @@ from rocwright.store.shared import SharedStore
 from rocwright.store.trust import TrustedKey
 from rocwright.store.working import WorkingStore
 from rocwright.verify.lines import printable
-from rocwright.verify.run import CHECK_ROOT
+from rocwright.verify.prepare import CHECK_ROOT
 
 LENT = "lent"
 """The check of the finding that says on whose card the others were found."""

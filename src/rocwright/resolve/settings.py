@@ -71,7 +71,8 @@ class Channel(Frozen):
 
     `said` is the least that evidence must say, `days` how long the channel before must have held the lock,
     `checks` names of checks that must have run and been right, `device` a regular expression (RE2) for where.
-    `agree` is how many owners, each with a key of its own, must have built the same.
+    `agree` is how many owners, each with a key of its own, must have built the same. `slower` is by how many
+    percent it may be slower than the lock that the channel holds, by figures of `rocwright bench`.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
@@ -80,6 +81,7 @@ class Channel(Frozen):
     checks: tuple[str, ...] = ()
     device: str = ""
     agree: int = Field(default=1, ge=1, le=100)
+    slower: float | None = Field(default=None, ge=0, le=100)
     summary: str = ""
 
 

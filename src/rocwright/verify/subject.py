@@ -26,7 +26,8 @@ from rocwright.project import Project
 from rocwright.records.model import Finding, as_emulated, is_gpu
 from rocwright.resolve.aliases import base_of
 from rocwright.resolve.model import Lock
-from rocwright.sandbox.model import Ended, Job, Mount
+from rocwright.sandbox.engine import Engine
+from rocwright.sandbox.model import Ended, Job, Mount, Outcome
 from rocwright.sources.archive import unpack
 from rocwright.store.model import Output, Record
 from rocwright.verify.emulated import FOLDER, WORDS, Emulation

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from math import isfinite
+
+from rocwright.web.render import day
 
 WIDTH, HEIGHT = 640, 120
 
@@ -66,3 +71,21 @@ def chart(
         begin=words[0],
         end=words[1],
     )
+
+
+def curves_of(rows: Iterable[tuple[str, str, float]]) -> dict[str, list[Point]]:
+    """Curves by name, of rows of a name, a time and a value."""
+    curves: dict[str, list[Point]] = defaultdict(list)
+    for name, at, value in rows:
+        # a time that a hand wrote into the records is no reason to show nothing
+        with contextlib.suppress(ValueError, OverflowError):
+            curves[name].append((datetime.fromisoformat(at).timestamp(), value))
+    # the six that have the most to tell: more cannot be told apart
+    most = sorted(curves, key=lambda name: -len(curves[name]))[:6]
+    return {name: sorted(curves[name]) for name in sorted(most)}
+
+
+def between(times: Sequence[str]) -> tuple[str, str]:
+    """The first and the last day of these times, with the time of day where that is one day."""
+    first, last = day(min(times, default="")), day(max(times, default=""))
+    return (first, last) if first[:10] == last[:10] else (first[:10], last[:10])

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import datetime
 from functools import partial
 
 from starlette.exceptions import HTTPException
@@ -13,13 +10,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rocwheel.units import duration, size
-from rocwright.records.model import Artifact, Run, StepAt, StepRun, Which
+from rocwright.records.model import BENCH, Artifact, Run, StepAt, StepRun, Which
 from rocwright.resolve.difference import difference
 from rocwright.resolve.tell_difference import tell_difference
-from rocwright.web.charts import Chart, Point, chart
+from rocwright.web.charts import Chart, between, chart, curves_of
 from rocwright.web.pages import Pages
-from rocwright.web.render import day
 from rocwright.web.site import asked
+from rocwright.web.speeds import by_lock, speeds
 
 MOST = 400
 """Points of one curve."""
@@ -32,7 +29,7 @@ class Trends:
         self.pages, self.site = pages, pages.site
 
     async def trends(self, request: Request) -> Response:
-        """Build time, memory, compiler cache and sizes of one stack, or of a GPU and a base of it."""
+        """Build time, memory, compiler cache, sizes and speed of one stack, or of a GPU and a base of it."""
         self.site.need(request, "read")
         records = self.site.records
         cells = await asked(records.matrix)
@@ -43,6 +40,8 @@ class Trends:
         which = Which(stack=stack, gpu=gpu, base=base, outcome="built")
         steps = await asked(lambda: records.steps(which, limit=MOST))
         made = await asked(lambda: records.artifacts(Which(stack=stack, gpu=gpu, base=base), limit=MOST))
+        bench = Which(stack=stack, gpu=gpu, base=base, command=BENCH)
+        benched = await asked(lambda: records.steps(bench, limit=MOST))
         return self.pages.page(
             request,
             "trends.html",
@@ -52,7 +51,8 @@ class Trends:
             base=base,
             gpus=sorted({one.gpu for one in mine}),
             bases=sorted({one.base for one in mine}),
-            charts=figures(steps, made),
+            charts=[*figures(steps, made), *speeds(benched)],
+            locks=by_lock(benched),
         )
 
     async def compare(self, request: Request) -> Response:
@@ -97,10 +97,13 @@ def figures(steps: Sequence[StepAt], made: Sequence[Artifact]) -> list[Chart]:
             lambda value: f"{value:.0f} %",
         ),
     )
-    found = [chart(title, _curves(_told(built, of)), _ends(built), unit) for title, of, unit in told]
+    found = [
+        chart(title, curves_of(_told(built, of)), between([one.at for one in built]), unit)
+        for title, of, unit in told
+    ]
     rows = [(f"{one.component} {', '.join(one.gpu)}", one.at, float(one.size)) for one in made]
-    ends = _between([one.at for one in made])
-    found.append(chart("Size of what is built, by GPU", _curves(rows), ends, size))
+    ends = between([one.at for one in made])
+    found.append(chart("Size of what is built, by GPU", curves_of(rows), ends, size))
     return [one for one in found if one is not None]
 
 
@@ -110,24 +113,3 @@ def _told(steps: Iterable[StepAt], of: Callable[[StepAt], float | None]) -> Iter
         value = of(one)
         if value is not None:
             yield one.step.name, one.at, value
-
-
-def _curves(rows: Iterable[tuple[str, str, float]]) -> dict[str, list[Point]]:
-    curves: dict[str, list[Point]] = defaultdict(list)
-    for name, at, value in rows:
-        # a time that a hand wrote into the records is no reason to show nothing
-        with contextlib.suppress(ValueError, OverflowError):
-            curves[name].append((datetime.fromisoformat(at).timestamp(), value))
-    # the six that have the most to tell: more cannot be told apart
-    most = sorted(curves, key=lambda name: -len(curves[name]))[:6]
-    return {name: sorted(curves[name]) for name in sorted(most)}
-
-
-def _ends(steps: Sequence[StepAt]) -> tuple[str, str]:
-    return _between([one.at for one in steps])
-
-
-def _between(times: Sequence[str]) -> tuple[str, str]:
-    """The first and the last day of these times, with the time of day where that is one day."""
-    first, last = day(min(times, default="")), day(max(times, default=""))
-    return (first, last) if first[:10] == last[:10] else (first[:10], last[:10])

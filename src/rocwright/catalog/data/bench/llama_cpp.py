@@ -26,6 +26,9 @@ import check
 DEVICE = "DEVICE"
 """The word of a command that becomes the device, as llama.cpp names it."""
 
+WARM_UP = 8
+"""Tokens of an answer that is not measured."""
+
 CPU = check.Device(name="none", description="cpu")
 
 
@@ -54,9 +57,9 @@ def measure_server(binary: Path, model: Path, device: check.Device, users: list[
     begun = time.monotonic()
     with check.server(binary, model, placed, check.environment(device.visible), users=max(users)) as (url, _):
         print(f"start: {time.monotonic() - begun:.3f} s", flush=True)
-        # the first request compiles what the device lacks yet
-        ask(url, 0, tokens)
         for count in users:
+            # the first requests compile what the device lacks yet for so many at once
+            rate(url, count, WARM_UP)
             print(f"users {count}: {rate(url, count, tokens):.3f} tokens/s", flush=True)
 
 

@@ -1,0 +1,62 @@
+"""Figures in words: a table of one stack, and of two side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rocwright.bench.on_record import SideBySide
+from rocwright.bench.statistics import LEAST_RUNS, middle, spread
+from rocwright.records.model import Figure, is_gpu
+
+COLUMNS = ("figure", "median", "spread", "unit", "better", "runs", "on")
+COMPARED = ("figure", "unit", "one", "other", "change", "says", "on")
+
+
+def number(value: float) -> str:
+    """With the digits that a figure has, not those of a float."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def where(device: str) -> str:
+    """A device by its name; one that is a program is called so."""
+    return device if is_gpu(device) or not device or device == "cpu" else f"{device}, in software"
+
+
+def rows(figures: Iterable[Figure]) -> list[tuple[str, ...]]:
+    """A row for each figure."""
+    return [
+        (
+            one.name,
+            number(middle(one.values)),
+            number(spread(one.values)) if len(one.values) > 1 else "-",
+            one.unit,
+            one.better,
+            str(len(one.values)),
+            where(one.device),
+        )
+        for one in figures
+    ]
+
+
+def compared(pairs: Iterable[SideBySide]) -> list[tuple[str, ...]]:
+    """A row for each figure that both have; what is within the spread of the runs is called so."""
+    found: list[tuple[str, ...]] = []
+    for one, other, change in pairs:
+        enough = min(len(one.values), len(other.values)) >= LEAST_RUNS
+        word = "worse" if change.worse > 0 else "better"
+        says = f"too few runs to tell: {LEAST_RUNS} at least" if not enough else word
+        if enough and not change.certain:
+            says = "within the spread"
+        devices = dict.fromkeys((where(one.device), where(other.device)))
+        found.append(
+            (
+                one.name,
+                one.unit,
+                number(middle(one.values)),
+                number(middle(other.values)),
+                f"{middle(other.values) / middle(one.values) - 1:+.1%}",
+                says,
+                " / ".join(devices),
+            )
+        )
+    return found

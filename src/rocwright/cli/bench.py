@@ -1,0 +1,93 @@
+"""`rocwright bench`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rocwheel.cli.common import json_option, say
+from rocwright.cli.common import Asked, complete, engine_option, project_options, the_project
+
+if TYPE_CHECKING:
+    from rocwright.project import Project
+
+
+@click.command("bench")
+@project_options
+@engine_option
+@click.option(
+    "--runs",
+    default=5,
+    show_default=True,
+    type=click.IntRange(1, 100),
+    help="How often each thing is measured, each time in a new process.",
+)
+@click.option(
+    "--model",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="A model in GGUF to measure with, instead of the tiny one that rocwright makes.",
+)
+@click.option(
+    "--compare",
+    metavar="STACK",
+    shell_complete=complete("stack"),
+    help="Measure nothing: show the figures on record beside those of this other stack, for the same GPU.",
+)
+@json_option
+def command(
+    asked: Asked, engine: str | None, runs: int, model: Path | None, compare: str | None, as_json: bool
+) -> None:
+    """Measure what is built, on whatever device there is, and keep the figures.
+
+    Tokens a second of a model of language (prompt, generation, one user and eight), products of matrices,
+    memory, convolutions, and the time until something answers: what is measured is data (docs/bench.md).
+    Programs run in the sandbox and the root file system of rocwright verify. A device that is a program is
+    called software; an emulated GPU is refused.
+    """
+    project = the_project(asked)
+    if compare is not None:
+        _compare(project, compare, as_json)
+        return
+    from rocwheel.cli.tell import print_json, print_table
+    from rocwright import api
+    from rocwright.bench.text import COLUMNS, rows
+    from rocwright.execution.progress import choose_progress
+    from rocwright.records.model import new_run_id
+
+    run_id = new_run_id()
+    found = api.bench(
+        project, engine=engine, runs=runs, model=model, run_id=run_id, progress=choose_progress(), say=say
+    )
+    if as_json:
+        print_json([one.model_dump(mode="json") for one in found])
+        return
+    print_table(COLUMNS, rows(found))
+    click.echo(f"\non record  rocwright history {run_id}")
+
+
+def _compare(project: Project, other: str, as_json: bool) -> None:
+    """What is on record of two stacks, side by side. Raises InputError where one has no figures."""
+    from rocwheel.cli.tell import print_json, print_table
+    from rocwright.bench.on_record import figures_of, side_by_side
+    from rocwright.bench.text import COMPARED, compared
+    from rocwright.records.opening import read_records
+
+    gpu = project.request.gpu[0]
+    with read_records(project.home) as records:
+        one, two = (figures_of(records, name, gpu) for name in (project.request.stack, other))
+    pairs = side_by_side(one, two)
+    if as_json:
+        rows = [
+            {
+                "one": a.model_dump(mode="json"),
+                "other": b.model_dump(mode="json"),
+                "worse": change.worse,
+                "certain": change.certain,
+            }
+            for a, b, change in pairs
+        ]
+        print_json(rows)
+        return
+    print_table((*COMPARED[:2], project.request.stack, other, *COMPARED[4:]), compared(pairs))

@@ -1,0 +1,81 @@
+"""What was measured of a stack: a chart for each unit, and each lock against the one before it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from rocwright.bench.on_record import newest
+from rocwright.bench.statistics import difference, middle, pairs
+from rocwright.bench.text import number, where
+from rocwright.records.model import Figure, StepAt
+from rocwright.web.charts import Chart, between, chart, curves_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockSpeed:
+    """A figure of a lock; `change` is against the lock before it, "" where nothing can be compared, `verdict`
+    says whether that is more than chance."""
+
+    lock: str
+    at: str
+    name: str
+    told: str
+    device: str
+    change: str
+    verdict: str
+
+
+def speeds(steps: Sequence[StepAt]) -> list[Chart]:
+    """A chart for each unit: the median of each figure on each device, over time."""
+    told = [(at, one) for at in steps for one in at.step.measured]
+    found = []
+    for unit in dict.fromkeys(one.unit for _, one in told):
+        rows = [(_called(one), at.at, middle(one.values)) for at, one in told if one.unit == unit]
+        ends = between([at.at for at, one in told if one.unit == unit])
+        found.append(chart(f"Measured: {unit}", curves_of(rows), ends, partial(_with_unit, unit)))
+    return [one for one in found if one is not None]
+
+
+def _with_unit(unit: str, value: float) -> str:
+    return f"{number(value)} {unit}"
+
+
+def _called(one: Figure) -> str:
+    return f"{one.name} on {where(one.device)}"
+
+
+def by_lock(steps: Sequence[StepAt]) -> list[LockSpeed]:
+    """The newest figures of each lock, the newest lock first, against those of the lock before it.
+
+    Locks are ordered by when they were measured first; `steps` are the newest first.
+    """
+    mine: dict[str, list[StepAt]] = {}
+    for one in reversed(steps):
+        mine.setdefault(one.lock, []).insert(0, one)
+    figures = {lock: newest(each) for lock, each in mine.items()}
+    locks = list(mine)
+    found: list[LockSpeed] = []
+    for place in range(len(locks) - 1, -1, -1):
+        lock = locks[place]
+        before = figures[locks[place - 1]] if place else ()
+        old = {id(new): difference(past, new) for past, new in pairs(before, figures[lock])}
+        for one in figures[lock]:
+            change = old.get(id(one))
+            found.append(
+                LockSpeed(
+                    lock=lock,
+                    at=mine[lock][0].at,
+                    name=one.name,
+                    told=f"{number(middle(one.values))} {one.unit}",
+                    device=where(one.device),
+                    change="" if change is None else _words(change.worse),
+                    verdict="" if change is None or change.certain else "within the spread",
+                )
+            )
+    return found
+
+
+def _words(worse: float) -> str:
+    return f"{abs(worse):.1%} {'worse' if worse > 0 else 'better'}" if worse else "the same"
