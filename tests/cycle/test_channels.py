@@ -11,7 +11,7 @@ from rocwright.cycle.run import CycleConfig
 from rocwright.execution.options import Options
 from rocwright.execution.progress import PlainProgress
 from rocwright.project import Project
-from rocwright.records.model import ANEW, Finding, Promotion
+from rocwright.records.model import ANEW, Figure, Finding, Promotion
 from rocwright.resolve.model import Lock
 from rocwright.resolve.settings import Channel
 from rocwright.watch.bump import Candidate
@@ -97,3 +97,44 @@ def test_a_cycle_starts_its_steps_clean_where_a_channel_asks_that_all_was_compil
     own = [Channel(name="known-good", said="built", checks=checks)]
     config = CycleConfig(follow=follow, channels=channels(own), options=Options(), progress=PlainProgress())
     assert config.options_of_builds.resume is resume
+
+
+SPEED = Channel(name="fast", said="built", slower=5)
+
+
+def speed(*values: float, device: str = "AMD Radeon 780M Graphics", name: str = "generation") -> Figure:
+    return Figure(name=name, unit="tokens/s", better="higher", values=values, device=device)
+
+
+OLD = speed(100, 101, 99, 100, 100)
+
+
+@pytest.mark.parametrize(
+    ("measured", "holds", "says", "bring"),
+    [
+        ((), (), "not measured with at least 5 runs", "bench"),
+        ((speed(100, 100, 100, 100),), (), "not measured with at least 5 runs", "bench"),
+        ((OLD,), (), "", ""),
+        ((OLD,), (OLD,), "", ""),
+        ((speed(90, 91, 89, 90, 90),), (OLD,), "slower than the lock that the channel holds: generation", "faster"),
+        ((speed(97, 96, 98, 97, 97),), (OLD,), "", ""),
+        ((speed(60, 90, 110, 70, 100),), (OLD,), "", ""),
+        ((speed(90, 91, 89, 90, 90, device="cpu"),), (OLD,), "not measured where the lock before it was", "bench"),
+        ((speed(130, 131, 129, 130, 130),), (OLD,), "", ""),
+    ],
+)  # fmt: skip
+def test_a_slower_lock_is_held_back_where_a_channel_goes_by_speed(
+    measured: tuple[Figure, ...], holds: tuple[Figure, ...], says: str, bring: str
+) -> None:
+    shown = Shown(said="built", measured=measured)
+    lack = missing(SPEED, shown, None, False, NOW, holds)
+    assert (lack.why[: len(says)], lack.bring) == (says, bring) if lack else not says
+    assert missing(Channel(name="any", said="built"), shown, None, False, NOW, holds) is None
+
+
+def test_a_lock_is_compared_with_the_one_that_the_channel_holds() -> None:
+    held = (promotion("fast", "old", "2026-01-01"),)
+    shown = Shown(said="built", measured=(speed(50, 50, 51, 50, 50),))
+    speeds = {"old": (OLD,)}
+    ((_, why),) = earned([SPEED], shown, held, "new", NOW, measured=lambda lock: speeds[lock])
+    assert why.startswith("slower than the lock that the channel holds")

@@ -9,12 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rocwheel.units import size
-from rocwright.records.model import Artifact, Sample, StepAt, StepRun
+from rocwright.records.model import Artifact, Figure, Sample, StepAt, StepRun
 from rocwright.web.charts import HEIGHT, WIDTH, chart
 from rocwright.web.graph import GAP_X, graph
 from rocwright.web.graph import WIDTH as BOX
 from rocwright.web.pages import charts
 from rocwright.web.render import ago, day, render
+from rocwright.web.speeds import by_lock, speeds
 from rocwright.web.trends import figures, side_by_side
 from tests.web.serving import a_run, a_step
 
@@ -42,6 +43,10 @@ def test_a_chart_goes_from_its_first_time_to_its_last_and_up_to_its_most() -> No
 
 
 NAMES = st.sampled_from("abcdefgh")
+
+
+def a_figure(value: float) -> Figure:
+    return Figure(name="speed", unit="GB/s", better="higher", values=(value,), device="cpu")
 
 
 @given(st.lists(st.tuples(NAMES, st.lists(NAMES, max_size=4)), max_size=12))
@@ -90,6 +95,7 @@ WORDS = st.text(max_size=12)
                     seconds=seconds,
                     peak_memory=memory,
                     compiler_cache={"hit": hit, "miss": 1},
+                    measured=(a_figure(seconds),),
                 ),
             ),
             WORDS | st.just(AT),
@@ -123,9 +129,28 @@ def test_any_records_make_a_page_of_trends(steps: list[StepAt], made: list[Artif
         base="",
         gpus=["g"],
         bases=["b"],
-        charts=figures(steps, made),
+        charts=[*figures(steps, made), *speeds(steps)],
+        locks=by_lock(steps),
     )
     assert page.count("<svg") == page.count("</svg>") == page.count("<figure")
+
+
+def test_each_lock_stands_against_the_one_before_it() -> None:
+    def at(day: int, lock: str, *values: float) -> StepAt:
+        measured = (Figure(name="speed", unit="GB/s", better="higher", values=values, device="cpu"),)
+        step = StepRun(name="bench/a/b", key="", outcome="ok", measured=measured)
+        when = f"2026-01-0{day}T00:00:00Z"
+        return StepAt(run=f"r{day}", at=when, stack="s", gpu=("g",), base="b", step=step, lock=lock)
+
+    first, again, then = at(1, "old", 99, 100, 101), at(2, "old", 100, 101, 99), at(3, "new", 50, 51, 49)
+    told = [(one.lock, one.told, one.change, one.verdict) for one in by_lock([then, again, first])]
+    assert told == [("new", "50 GB/s", "50.0% worse", ""), ("old", "100 GB/s", "", "")]
+    (drawn,) = speeds([then, again, first])
+    assert (drawn.title, drawn.curves[0].name, drawn.curves[0].last) == (
+        "Measured: GB/s",
+        "speed on cpu",
+        "50 GB/s",
+    )
 
 
 def test_steps_of_two_runs_stand_side_by_side_as_they_ended() -> None:

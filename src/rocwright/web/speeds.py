@@ -52,8 +52,8 @@ def by_lock(steps: Sequence[StepAt]) -> list[LockSpeed]:
     Locks are ordered by when they were measured first; `steps` are the newest first.
     """
     mine: dict[str, list[StepAt]] = {}
-    for one in reversed(steps):
-        mine.setdefault(one.lock, []).insert(0, one)
+    for at in reversed(steps):
+        mine.setdefault(at.lock, []).insert(0, at)
     figures = {lock: newest(each) for lock, each in mine.items()}
     locks = list(mine)
     found: list[LockSpeed] = []
