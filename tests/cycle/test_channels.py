@@ -116,10 +116,10 @@ OLD = speed(100, 101, 99, 100, 100)
         ((speed(100, 100, 100, 100),), (), "not measured with at least 5 runs", "bench"),
         ((OLD,), (), "", ""),
         ((OLD,), (OLD,), "", ""),
-        ((speed(90, 91, 89, 90, 90),), (OLD,), "slower than the lock that the channel holds: generation", "faster"),
+        ((speed(90, 91, 89, 90, 90),), (OLD,), "slower than the lock that the channel holds: gen", "faster"),
         ((speed(97, 96, 98, 97, 97),), (OLD,), "", ""),
         ((speed(60, 90, 110, 70, 100),), (OLD,), "", ""),
-        ((speed(90, 91, 89, 90, 90, device="cpu"),), (OLD,), "not measured where the lock before it was", "bench"),
+        ((speed(90, 91, 89, 90, 90, device="cpu"),), (OLD,), "not measured where the lock before", "bench"),
         ((speed(130, 131, 129, 130, 130),), (OLD,), "", ""),
     ],
 )  # fmt: skip

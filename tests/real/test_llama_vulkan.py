@@ -27,6 +27,19 @@ def test_llama_vulkan_is_built_and_runs_on_a_vulkan_device(home: Home, tmp_path:
         members = set(layout.getnames())
     assert {"oci-layout", "index.json"} <= members
 
+    measured = json.loads(rocwright(home, folder, "bench", "--runs", "2", "--json"))
+    assert {one["name"] for one in measured} == {
+        "prompt",
+        "generation",
+        "server start",
+        "server, 1 user",
+        "server, 8 users",
+    }
+    # there is no GPU where this runs: the device that is named is a program
+    assert all(one["device"].startswith("llvmpipe") and len(one["values"]) == 2 for one in measured)
+    shown = rocwright(home, folder, "bench", "--compare", "llama-vulkan")
+    assert "in software" in shown
+
     again = json.loads(rocwright(home, folder, "build", "--json"))
     assert again["run"]["steps"] == []
     words = ("llama-vulkan", "--gpu", "gfx1151")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 from tests.real import faulty_torch
 from tests.real.healing import CATALOG, Case
-from tests.real.stacks import build_and_verify
+from tests.real.stacks import build_and_verify, rocwright
 
 from rocwright.home import Home
 from rocwright.resolve.files import read_lock
@@ -37,6 +38,14 @@ def test_torch_extensions_are_built_against_the_torch_of_the_base(
     assert not any(step["name"] == "pytorch" for step in built["run"]["steps"])
     index = folder / "rocwright-out" / "simple" / "torchvision" / "index.html"
     assert "torchvision-0.21.0" in index.read_text()
+
+
+def test_torch_is_measured_on_the_cpu(home: Home, extensions: tuple[Path, dict[str, Any]]) -> None:
+    folder, _ = extensions
+    measured = json.loads(rocwright(home, folder, "bench", "--runs", "2", "--json"))
+    told = {one["name"]: one for one in measured}
+    assert told.keys() == {"torch start", "product fp32", "memory", "convolution fp32"}
+    assert all(one["device"] == "cpu" and min(one["values"]) > 0 for one in measured)
 
 
 def test_a_system_package_that_a_recipe_forgets_is_added(
