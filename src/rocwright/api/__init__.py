@@ -9,8 +9,8 @@ from rocwheel.errors import RocwrightError as RocwrightError
 from rocwright.api.gpus import gpus_here, target, targets
 from rocwright.api.lending import lender, verify_elsewhere
 from rocwright.api.machine import apply_remedies, diagnose, doctor
+from rocwright.api.measuring import bench
 from rocwright.api.projects import (
-    bench,
     build,
     export,
     forget_remedies,

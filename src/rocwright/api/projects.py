@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rocwright.execution.progress import Progress
     from rocwright.plan.decide import Decision
     from rocwright.project import Project
-    from rocwright.records.model import Figure, Finding
+    from rocwright.records.model import Finding
     from rocwright.records.read import Records
     from rocwright.resolve.model import Lock, Remedy, Request
 
@@ -264,40 +264,6 @@ def verify(
 
     locked = locked or lock(project, shipped=False, say=say)
     return run_checks(project, locked, engine, say, progress, device=device, run_id=run_id)
-
-
-def bench(
-    project: Project,
-    locked: Lock | None = None,
-    *,
-    engine: str | None = None,
-    runs: int = 5,
-    model: str | Path | None = None,
-    run_id: str = "",
-    progress: Progress | None = None,
-    say: Say = silent,
-) -> list[Figure]:
-    """Measure what is built, each figure `runs` times, and keep the figures under `run_id`, or a new id.
-
-    What is measured is data (bench.toml); each figure names its unit and the device. `model` is a model in
-    GGUF for what runs models of language, else a tiny one that rocwright makes. Raises InputError where the
-    project is not built as its lock says, nothing of it is measured, `model` is none, or the GPU is emulated;
-    CheckError where a program fails.
-    """
-    from rocwright.bench.run import bench as measure
-
-    locked = locked or lock(project, shipped=False, say=say)
-    path = None if model is None else Path(model).expanduser().resolve()
-    return measure(
-        project,
-        locked,
-        engine=engine,
-        runs=runs,
-        model=path,
-        run_id=run_id,
-        say=say,
-        progress=progress,
-    )
 
 
 def verify_environment(

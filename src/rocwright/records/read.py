@@ -125,6 +125,7 @@ class Records:
     def steps(self, which: Which = EVERYTHING, *, component: str = "", limit: int = 200) -> list[StepAt]:
         """A step (`which.step`) or a component's main step (`component`) over time, the newest first."""
         steps, runs = schema.steps, schema.runs
+        about = ("stack", "base", "lock")
         wanted = _conditions(which, but_step=True)
         if which.step:
             wanted.append(_named(which.step))
@@ -133,10 +134,7 @@ class Records:
         # the order says where the database begins: with the few runs of a cell, else with the steps
         first = runs.c.number if which.stack or which.gpu or which.base else steps.c.run
         query = (
-            select(
-                *(runs.c.id, runs.c.started.label("at"), runs.c.stack, runs.c.gpu, runs.c.base, runs.c.lock),
-                steps,
-            )
+            select(*(runs.c[one] for one in (*about, "id", "gpu")), runs.c.started.label("at"), steps)
             .join(runs, runs.c.number == steps.c.run)
             .where(*wanted)
             .order_by(first.desc(), steps.c.place.desc())
@@ -148,11 +146,9 @@ class Records:
             StepAt(
                 run=row["id"],
                 at=row["at"],
-                stack=row["stack"],
                 gpu=tuple(row["gpu"]),
-                base=row["base"],
                 step=_step(row),
-                lock=row["lock"],
+                **{one: row[one] for one in about},
             )
             for row in rows
         ]
