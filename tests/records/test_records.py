@@ -10,6 +10,7 @@ import pytest
 from rocwright.home import Home
 from rocwright.records.model import (
     Artifact,
+    Figure,
     Finding,
     Promotion,
     Run,
@@ -53,6 +54,15 @@ def test_a_run_is_read_as_it_was_put(records: Records) -> None:
     assert records.run("run-1") == made.model_copy(update={"number": number})
     assert (made.failure, made.issue) == ("compile", "cmake-minimum")
     assert records.run("run-2") is None
+
+
+def test_what_was_measured_is_read_as_it_was_put(records: Records) -> None:
+    figure = Figure(name="speed", unit="GB/s", better="higher", values=(1.5, 2), device="cpu")
+    step = StepRun(name="bench/torch/torch", key="", outcome="ok", kind="bench", measured=(figure,))
+    made = run(1, "measured", command="bench", steps=(step,), lock="a lock")
+    records.put(made)
+    (found,) = records.steps(Which(command="bench", lock="a lock"))
+    assert (found.step.measured, found.lock) == ((figure,), "a lock")
 
 
 def test_a_run_can_be_watched_while_it_goes_on(records: Records) -> None:
