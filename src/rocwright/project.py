@@ -14,7 +14,7 @@ from rocwheel.model import canonical_json
 from rocwright.catalog.load import Catalog, the_catalog
 from rocwright.config import store_of
 from rocwright.home import Home
-from rocwright.model.steps import Plan
+from rocwright.model.steps import Plan, Step
 from rocwright.resolve.aliases import catalog_for
 from rocwright.resolve.files import LOCK, PROJECT, read_request
 from rocwright.resolve.model import Request
@@ -116,6 +116,25 @@ def built_outputs(project: Project, plan: Plan) -> dict[str, Output]:
         if step.name == step.component:
             found[step.component] = record.outputs[0]
     return found
+
+
+def published_wheels(project: Project, plan: Plan) -> dict[str, tuple[Output, ...]]:
+    """The wheels that were taken as others published them, by component; source distributions among them too.
+
+    Raises InputError where they were not fetched.
+    """
+    built_outputs(project, plan)
+    kinds = {step.component: project.catalog.component(step.component).kind for step in _artifacts(plan)}
+    records = {one.component: project.store.record(one.key) for one in _artifacts(plan)}
+    return {
+        name: record.outputs
+        for name, record in records.items()
+        if record is not None and kinds[name] == "wheels"
+    }
+
+
+def _artifacts(plan: Plan) -> list[Step]:
+    return [step for step in plan.steps if step.name in plan.artifacts]
 
 
 def kept_keys(home: Home) -> set[str]:

@@ -158,12 +158,13 @@ class Check(Frozen):
 
     `machine-code` reads the GPU code in them, and judges whether it runs on each GPU; `resources` compares
     the registers and memory that each kernel takes with what its GPU has; `wheel` compares what wheels
-    say with what is in them; `script` runs a program of the catalog in a sandbox, which prints a line for
-    each thing it found. With `outputs` all that the component has made lies in /outputs.
+    say with what is in them; `check-gpu` judges the wheels that were published for the component, whether
+    each GPU has the code that they take there; `script` runs a program of the catalog in a sandbox, which
+    prints a line for each thing it found. With `outputs` all that the component has made lies in /outputs.
     """
 
     name: str
-    kind: Literal["machine-code", "resources", "wheel", "script"]
+    kind: Literal["machine-code", "resources", "wheel", "check-gpu", "script"]
     script: str = ""
     arguments: tuple[str, ...] = ()
     env: dict[str, str] = {}
@@ -226,8 +227,9 @@ class Component(Frozen):
     """One thing built or fetched: a recipe that a packager reads once and can change.
 
     `wheel` and `archive` are built; `image` is pulled by digest and run as it is; `file` is handed on as it
-    was published, at an address; `application` is a source
-    tree into whose environment wheels are installed; `tool` is a Python package that builds need.
+    was published, at an address; `wheels` were built and published by somebody else, and are taken as they
+    are; `application` is a source tree into whose environment wheels are installed; `tool` is a Python
+    package that builds need.
     `prepare` are commands run on the edited tree before edits of the phase "prepared" (hipify), `download`
     files that the commands find in $IN/downloads. `notes` is the address of a release's notes ("{version}" is
     filled in). `uses` maps components to ranges: an archive that is built
@@ -247,7 +249,7 @@ class Component(Frozen):
     homepage: str = ""
     notes: str = ""
     license: str
-    kind: Literal["wheel", "archive", "image", "file", "application", "tool"]
+    kind: Literal["wheel", "archive", "image", "file", "wheels", "application", "tool"]
     release: tuple[Release, ...]
     system: SystemNeeds = SystemNeeds()
     python: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -66,7 +67,27 @@ class ImagePlace(Frozen):
     digest: Annotated[str, Field(pattern=r"^(sha256:[0-9a-f]{64})?$")] = ""
 
 
-PlaceKind = Literal["git", "sdist", "debian", "archive", "builtin", "image"]
+class WheelsPlace(Frozen):
+    """Wheels that somebody else has built and published on a package index, taken as they are.
+
+    `wheels` are Python requirements; one with "{target}" is there for each target. `index` is the index's
+    address, the one that pip is set up for where there is none. What these require is taken too, but for
+    projects that another component brings, and what only they require: `leave` has their names, as globs.
+    A lock says for which `python`.
+    """
+
+    wheels: Annotated[tuple[str, ...], Field(min_length=1)]
+    index: str = ""
+    leave: tuple[str, ...] = ()
+    python: str = ""
+
+    def of(self, targets: Sequence[str], python: str) -> WheelsPlace:
+        """The place for these targets and this version of Python."""
+        filled = [one.replace("{target}", target) for one in self.wheels for target in targets]
+        return self.model_copy(update={"wheels": tuple(dict.fromkeys(filled)), "python": python})
+
+
+PlaceKind = Literal["git", "sdist", "debian", "archive", "builtin", "image", "wheels"]
 """The kinds of places, as an edit of a recipe names them."""
 
-Place = GitPlace | IndexPlace | DebianPlace | ArchivePlace | BuiltinPlace | ImagePlace
+Place = GitPlace | IndexPlace | DebianPlace | ArchivePlace | BuiltinPlace | ImagePlace | WheelsPlace

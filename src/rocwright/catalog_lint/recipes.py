@@ -23,7 +23,7 @@ from rocwright.catalog.base import Base
 from rocwright.catalog.issue import read_issues
 from rocwright.catalog.load import Catalog, read_catalog
 from rocwright.catalog.model import ANY, Component, Row, Stack, SystemNeeds
-from rocwright.catalog.place import BuiltinPlace
+from rocwright.catalog.place import BuiltinPlace, Place, WheelsPlace
 from rocwright.catalog.provider import Provider
 from rocwright.catalog.target import Quirk, Target
 from rocwright.catalog.watchlist import read_watchlist
@@ -238,10 +238,7 @@ def _component(component: Component, catalog: Catalog) -> Found:
         if isinstance(release.evidence, dict):
             yield from unknown(f"{place}.evidence", release.evidence, (ANY, *catalog.targets))
         for one in release.every_place:
-            if component.kind == "file" and not isinstance(one, ArchivePlace):
-                yield f"{place}.places", "a component of the kind file needs an address, `url`"
-            if isinstance(one, BuiltinPlace) and holder(f"sources/{one.builtin}", catalog.folders) is None:
-                yield f"{place}.places", f"there is no folder sources/{one.builtin}"
+            yield from ((f"{place}.places", what) for what in _place(one, component, catalog))
     for uses in (component.uses, *(release.uses for release in component.release)):
         archives = [name for name, one in catalog.components.items() if one.kind == "archive" and one.setup]
         for used, wanted in uses.items():
@@ -262,6 +259,18 @@ def _component(component: Component, catalog: Catalog) -> Found:
     for check in (*component.check, *component.emulated):
         if check.kind == "script" and holder(check.script, catalog.folders) is None:
             yield f"check {check.name}.script", f"there is no file {check.script}"
+
+
+def _place(one: Place, component: Component, catalog: Catalog) -> Iterator[str]:
+    """What is wrong with a place for that kind of component."""
+    if component.kind == "file" and not isinstance(one, ArchivePlace):
+        yield "a component of the kind file needs an address, `url`"
+    if (component.kind == "wheels") != isinstance(one, WheelsPlace):
+        yield "`wheels` are a place of components of the kind wheels, and of no other"
+    for text in one.wheels if isinstance(one, WheelsPlace) else ():
+        yield from (what for _, what in _fields("", text, {"target"}))
+    if isinstance(one, BuiltinPlace) and holder(f"sources/{one.builtin}", catalog.folders) is None:
+        yield f"there is no folder sources/{one.builtin}"
 
 
 def _brought(catalog: Catalog) -> Iterator[str]:

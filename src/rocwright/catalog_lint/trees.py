@@ -11,7 +11,7 @@ from rocwheel.errors import FetchError, InputError, NetworkError, RocwrightError
 from rocwheel.folders.temporary import temporary_folder
 from rocwright.catalog.load import the_catalog
 from rocwright.catalog.model import Component
-from rocwright.catalog.place import DebianPlace, GitPlace, ImagePlace, Place
+from rocwright.catalog.place import DebianPlace, GitPlace, ImagePlace, Place, WheelsPlace
 from rocwright.config import store_of
 from rocwright.execution.fetch import fetch
 from rocwright.home import Home
@@ -54,7 +54,7 @@ def wanted_trees(component: Component, versions: Sequence[str], suites: Sequence
         for release in releases
         for place in release.every_place
         for suite in _suites(place, suites)
-        if not isinstance(place, ImagePlace)
+        if not isinstance(place, ImagePlace | WheelsPlace)
     ]
 
 

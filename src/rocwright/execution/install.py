@@ -17,10 +17,11 @@ from rocwheel.errors import CheckError, ConflictError, InputError
 from rocwheel.folders.temporary import temporary_folder
 from rocwheel.processes import run as process
 from rocwright.plan.make import make_plan
-from rocwright.project import Project, built_outputs
+from rocwright.project import Project, built_outputs, published_wheels
 from rocwright.provenance.materials import made_from
 from rocwright.provenance.sidecars import lay_file
 from rocwright.resolve.model import Lock
+from rocwright.store.model import Output
 
 GUARD = "guards/single_package.py"
 
@@ -54,7 +55,8 @@ def install(project: Project, locked: Lock, environment: Path, say: Callable[[st
     steps = {step.name: step for step in plan.steps}
     built = built_outputs(project, plan)
     outputs = {name: one for name, one in built.items() if one.filename.endswith(".whl")}
-    if not outputs:
+    published = first_of_each(published_wheels(project, plan).values())
+    if not outputs and not published:
         raise InputError(
             f"the stack {project.request.stack} makes no wheels",
             cause="only wheels are installed into a Python environment",
@@ -65,7 +67,10 @@ def install(project: Project, locked: Lock, environment: Path, say: Callable[[st
         paths = [Path(folder) / one.filename for one in outputs.values()]
         for path, (name, output) in zip(paths, outputs.items(), strict=True):
             lay_file(project, made_from(steps[name], plan, locked), locked, output, path, say)
-        wheels = [read_wheel(path) for path in paths]
+        for one in published:
+            (Path(folder) / one.filename).symlink_to(project.store.verified(one.sha256))
+            paths.append(Path(folder) / one.filename)
+        wheels = [read_wheel(path) for path in paths if path.suffix == ".whl"]
         check_versions(wheels, installed(python), guarded, environment)
         present = [name for name in guarded if name in installed(python)]
         _guard(guard, python, present, Path(folder), importing=False)
@@ -74,6 +79,15 @@ def install(project: Project, locked: Lock, environment: Path, say: Callable[[st
         say(f"guard: one {', '.join(guarded)} in {environment}, and it imports")
         _guard(guard, python, guarded, Path(folder), importing=True)
     return wheels
+
+
+def first_of_each(several: Iterable[Sequence[Output]]) -> list[Output]:
+    """The files of published wheels, one of each project: what a component brings holds for later ones."""
+    found: dict[str, Output] = {}
+    for outputs in several:
+        for one in outputs:
+            found.setdefault(canonicalize_name(one.filename.partition("-")[0]), one)
+    return list(found.values())
 
 
 def environment_python(environment: Path) -> Path:
@@ -139,8 +153,17 @@ def check_versions(
 
 
 def _pip(python: Path, paths: Sequence[Path]) -> None:
+    """Wheels first: what a source distribution is built with comes with them."""
+    sdists = [path for path in paths if path.suffix != ".whl"]
+    _pip_install(python, [path for path in paths if path.suffix == ".whl"])
+    if sdists:
+        _pip_install(python, sdists, "--no-build-isolation")
+
+
+def _pip_install(python: Path, paths: Sequence[Path], *options: str) -> None:
     words = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-index", "--no-deps"]
-    done = process.run([*words, "--force-reinstall", "--disable-pip-version-check", *paths], timeout=1800)
+    words += [*options, "--force-reinstall", "--disable-pip-version-check"]
+    done = process.run([*words, *paths], timeout=1800)
     if not done.ok:
         raise CheckError(
             "the wheels cannot be installed there",

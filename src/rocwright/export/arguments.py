@@ -50,7 +50,7 @@ def component_arguments(locked: LockedComponent) -> Iterator[Argument]:
             about=f"the git commit of {name}: {locked.place}",
             pending="" if locked.commit else locked.pending,
         )
-    elif locked.pending and locked.kind != "builtin":
+    elif locked.pending and locked.kind not in ("builtin", "wheels"):
         about = f"the sha256 of each file of {name}'s source, with spaces between them"
         yield Argument(name=variable(name, "sha256"), value="", about=about, pending=locked.pending)
 

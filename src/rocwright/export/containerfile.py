@@ -74,6 +74,8 @@ def _lines(subject: Subject) -> Iterator[str]:
             case FetchAction() if step.name.startswith("file/"):
                 path = file_path(_locked(subject, step.component), subject)
                 artifacts.append(f"COPY {path} /")
+            case FetchAction() if step.name.startswith("wheels/"):
+                artifacts.append(f"COPY {slug(step.name)}/ /")
             case FetchAction() if step.name.startswith("image/"):
                 locked = _locked(subject, step.component)
                 yield from _pulled_stage(step, locked, subject)

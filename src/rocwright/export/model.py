@@ -10,6 +10,7 @@ from rocwright.catalog.load import Catalog
 from rocwright.model.steps import ImageAction, Plan, RunAction, Step
 from rocwright.plan.labels import slug as slug
 from rocwright.plan.make import make_plan
+from rocwright.resolve.aliases import PYTHON, base_of
 from rocwright.resolve.model import Lock, LockedComponent, LockedProvider, LockedPython, LockedRoot
 
 
@@ -77,10 +78,27 @@ class Subject:
     @property
     def packages(self) -> tuple[tuple[str, LockedPython | LockedProvider], ...]:
         """What is installed as Python packages, by the folder of an export that holds them."""
+        parts = (("python", self.lock.python), ("rocm", self.lock.rocm))
+        return (
+            *(
+                (folder, part)
+                for folder, part in parts
+                if part is not None and not (folder == "rocm" and self.tarballs is part)
+            ),
+            *self.published,
+        )
+
+    @property
+    def published(self) -> tuple[tuple[str, LockedPython], ...]:
+        """The wheels that are taken as others published them, by the folder of an export that holds them."""
+        version = self.lock.provided.get(PYTHON, "") or base_of(self.lock, self.catalog)[1].python
         return tuple(
-            (folder, part)
-            for folder, part in (("python", self.lock.python), ("rocm", self.lock.rocm))
-            if part is not None and not (folder == "rocm" and self.tarballs is part)
+            (
+                slug(f"wheels-{one.name}"),
+                LockedPython(version=version, wanted=(one.place,), files=one.files, pending=one.pending),
+            )
+            for one in self.lock.components
+            if one.kind == "wheels"
         )
 
     @property

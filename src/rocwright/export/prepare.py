@@ -131,7 +131,7 @@ def _absorbed(versions: str, version: str) -> bool:
 
 
 def _built(subject: Subject) -> list[LockedComponent]:
-    return [one for one in subject.lock.components if one.kind != "image"]
+    return [one for one in subject.lock.components if one.kind not in ("image", "wheels")]
 
 
 def _carried(locked: LockedComponent, subject: Subject) -> Iterator[tuple[str, bytes]]:

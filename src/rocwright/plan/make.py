@@ -45,7 +45,7 @@ TREE = 10
 PREPARED = "prepared"
 """The phase of edits that are applied after a recipe's `prepare` commands."""
 
-AS_PUBLISHED = ("image", "file")
+AS_PUBLISHED = ("image", "file", "wheels")
 """Kinds of components of which nothing is built."""
 
 DOWNLOADS = "downloads"

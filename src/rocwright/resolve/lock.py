@@ -11,7 +11,7 @@ from rocwright import __version__
 from rocwright.catalog.base import Provided
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Component
-from rocwright.catalog.place import GitPlace, Place
+from rocwright.catalog.place import GitPlace, Place, WheelsPlace
 from rocwright.catalog.remedy import AddPackages, PickVersion, RemedyAction
 from rocwright.resolve.aliases import catalog_for
 from rocwright.resolve.choose import PYTHON, ROCM, Choice, choose
@@ -151,10 +151,12 @@ def _component(
         if (had.name, had.version, had.pending) == (component.name, version, ""):
             return had
     on_line(f"lock: the source of {component.name} {version}")
-    places = component.released(version).places
+    places: Sequence[Place] = component.released(version).places
     wished = request.versions.get(component.name, "")
     if wished.startswith("@"):
         places = at_commit(component, places, wished.removeprefix("@"))
+    python = choice.provided.get(PYTHON, choice.release.python)
+    places = [one.of(request.gpu, python) if isinstance(one, WheelsPlace) else one for one in places]
     found = outside.component(component, version, places)
     for reason in found.passed_over:
         on_line(f"lock: skipped: {reason}")

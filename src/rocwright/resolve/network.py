@@ -11,7 +11,7 @@ from rocwright.catalog.address import Address
 from rocwright.catalog.base import Base, BaseRelease, Provided
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Component
-from rocwright.catalog.place import ImagePlace, Place
+from rocwright.catalog.place import ImagePlace, Place, WheelsPlace
 from rocwright.catalog.provider import Provider
 from rocwright.home import Home
 from rocwright.model.architecture import Architecture
@@ -65,6 +65,7 @@ class NetworkUpstream:
             archive=self.archive,
             carried=catalog.source,
             image=self.image,
+            wheels=self.wheels,
             known=_known_files(before),
         )
         self._archives: dict[str, DebianArchive] = {}
@@ -96,6 +97,21 @@ class NetworkUpstream:
         same = (one.commit for one in components if one.place == describe(place))
         known = place.digest or next(same, "")
         return lock_image(place.image, known, self.store, self.home, self.on_line, self.architecture).pin
+
+    def wheels(self, place: WheelsPlace) -> tuple[FilePin, ...]:
+        """Every file that published wheels come to. Raises ConflictError, FetchError, NetworkError."""
+        self.on_line(f"lock: {', '.join(place.wheels)}")
+        until = None if place.index else self.until
+        found = index.resolve(
+            place.wheels,
+            place.python,
+            self.architecture,
+            self.store,
+            endpoint=place.index,
+            until=until,
+            leave=place.leave,
+        )
+        return (*found.wheels, *(one.pin for one in found.sdists))
 
     def archive(self, suite: str = "") -> DebianArchive:
         """The archive of a suite, or of the base's own release, refreshed at its first use.

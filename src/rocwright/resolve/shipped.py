@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypedDict
 
@@ -11,11 +11,13 @@ from rocwheel.folders.temporary import temporary_folder
 from rocwheel.toml.read import holder
 from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import Catalog, load_catalog
-from rocwright.catalog.model import Row, Stack
+from rocwright.catalog.model import Component, Row, Stack
+from rocwright.catalog.place import Place, WheelsPlace
 from rocwright.home import Home
+from rocwright.model.steps import FilePin
 from rocwright.resolve.files import read_lock, write_lock
 from rocwright.resolve.lock import make_lock, versions_in
-from rocwright.resolve.model import Lock, LockedPython, Request
+from rocwright.resolve.model import Lock, LockedComponent, LockedPython, Request
 from rocwright.resolve.network import NetworkUpstream
 from rocwright.resolve.upstream import OfflineUpstream
 from rocwright.store import open_store
@@ -94,13 +96,25 @@ def preferred(catalog: Catalog, request: Request) -> Preferred:
 Resolve = Callable[[str, tuple[str, ...]], LockedPython]
 """Asks an index for the packages that a version of Python needs to have what is wanted."""
 
+Find = Callable[[WheelsPlace], tuple[FilePin, ...]]
+"""Asks an index for published wheels and what they require."""
+
 
 class WithHashes(OfflineUpstream):
     """What the catalog says, and Python packages by hash: those `had` for what is still wanted, else what an
-    index answers; open where there is none, or it has no answer."""
+    index answers; open where there is none, or it has no answer. Published wheels are locked so where they
+    are in the index that pip is set up for; those that a lock `has` are kept."""
 
-    def __init__(self, had: Iterable[LockedPython], resolve: Resolve | None) -> None:
+    def __init__(
+        self,
+        had: Iterable[LockedPython],
+        resolve: Resolve | None,
+        has: Iterable[LockedComponent] = (),
+        find: Find | None = None,
+    ) -> None:
         super().__init__()
+        self.find = find
+        self.published = {one.place: one for one in has if one.kind == "wheels" and not one.pending}
         self.known = {(one.version, one.wanted): one for one in had if not one.pending}
         self.resolve = resolve
 
@@ -112,8 +126,23 @@ class WithHashes(OfflineUpstream):
                 print(f"Python {version}, {', '.join(wanted)}: {error.message}; {error.cause}")
         return self.known.get((version, wanted)) or super().python(version, wanted)
 
+    def component(self, component: Component, version: str, places: Sequence[Place]) -> LockedComponent:
+        named, place = super().component(component, version, places), places[0]
+        if not isinstance(place, WheelsPlace) or place.index:
+            return named
+        if named.place not in self.published and self.find is not None:
+            try:
+                files = self.find(place)
+                self.published[named.place] = named.model_copy(update={"files": files, "pending": ""})
+            except RocwrightError as error:
+                print(f"{named.place}: {error.message}; {error.cause}\n{error.detail}")
+                self.published[named.place] = named
+        return self.published.get(named.place, named)
 
-def ship(catalog: Catalog, folder: Path, resolve: Resolve | None = None) -> list[Path]:
+
+def ship(
+    catalog: Catalog, folder: Path, resolve: Resolve | None = None, find: Find | None = None
+) -> list[Path]:
     """Write the lock of every row into the folder of a catalog; gives what changed.
 
     All but the hashes of Python packages is from the catalog's facts alone; those are kept, or asked for.
@@ -121,7 +150,8 @@ def ship(catalog: Catalog, folder: Path, resolve: Resolve | None = None) -> list
     changed = []
     there = {request.name: held(folder / name_of(request), request) for request in requests(catalog)}
     had = [part for one in there.values() if one for part in (one.python, one.python_run) if part]
-    outside = WithHashes(had, resolve)
+    has = [one for lock in there.values() if lock for one in lock.components]
+    outside = WithHashes(had, resolve, has, find)
     for request in requests(catalog):
         path, old = folder / name_of(request), there[request.name]
         made = make_lock(request, catalog, outside, lambda _: None)
@@ -153,7 +183,7 @@ def main() -> None:
         store = open_store(Path(place) / "store")
         base = next(iter(catalog.bases.values()))
         with NetworkUpstream(base, base.release[0], catalog, store, home, print) as online:
-            for path in ship(catalog, DATA, online.python):
+            for path in ship(catalog, DATA, online.python, online.wheels):
                 print(path.relative_to(DATA))
 
 

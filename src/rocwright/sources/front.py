@@ -1,6 +1,7 @@
-"""What pip is shown of a package index while it resolves: the same projects, changed in two things.
+"""What pip is shown of a package index while it resolves: the same projects, changed in three things.
 
-Files are where this machine's mirrors have them. And a project that publishes no wheel at all has, for each
+Files are where this machine's mirrors have them. A project that is left to others has, for each of its
+versions, a wheel of nothing that requires nothing. And a project that publishes no wheel at all has, for each
 of its source distributions, a wheel of nothing with its metadata: pip resolves, and runs nothing of it.
 """
 
@@ -8,9 +9,10 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from fnmatch import fnmatchcase
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -31,8 +33,9 @@ class Front:
     """Pages of an index as pip is to see them.
 
     `page` asks the index, `at` says where a file is to be had, `read` what a source distribution says of
-    itself; what was uploaded after `until` is not shown. `stand_ins` are source distributions by the wheel
-    that pip sees; `errors` what went wrong.
+    itself; what was uploaded after `until` is not shown. `leave` has the names, as globs, of projects that
+    are left to others; `left` is what is said of them, by the wheel that pip sees. `stand_ins` are source
+    distributions by the wheel that pip sees; `errors` what went wrong.
     """
 
     def __init__(
@@ -41,10 +44,12 @@ class Front:
         at: Callable[[str], str],
         read: Callable[[DistributionPackage], Sdist],
         until: datetime | None = None,
+        leave: Sequence[str] = (),
     ) -> None:
         self._page, self._at, self._read, self._until = page, at, read, until
         self.pages: dict[str, ProjectPage] = {}
         self.stand_ins: dict[str, DistributionPackage] = {}
+        self._leave, self.left = tuple(leave), dict[str, Sdist]()
         self.errors: list[RocwrightError] = []
 
     def page(self, project: str) -> ProjectPage:
@@ -57,10 +62,14 @@ class Front:
         """The kind and body of what lies at /PROJECT/ or /PROJECT/WHEEL. Raises KeyError, RocwrightError."""
         project, _, filename = unquote(path).strip("/").partition("/")
         if filename:
-            return WHEEL, stand_in(self._read(self.stand_ins[filename]))
+            left = self.left.get(filename)
+            return WHEEL, stand_in(left or self._read(self.stand_ins[filename]))
         packages = [one for one in self.page(project).packages if not self._too_young(one)]
         wheels = [one for one in packages if one.package_type == "wheel"]
-        rows = [self._row(one) for one in wheels] or list(self._stand_ins(project, packages))
+        if any(fnmatchcase(project, glob) for glob in self._leave):
+            rows = list(self._left(project, packages))
+        else:
+            rows = [self._row(one) for one in wheels] or list(self._stand_ins(project, packages))
         body = {"meta": {"api-version": "1.0"}, "name": project, "files": rows}
         return PAGE, json.dumps(body).encode()
 
@@ -74,6 +83,12 @@ class Front:
         # a mirror of files need not have the metadata beside them
         told = package.has_metadata and where == package.url
         return row | ({"core-metadata": package.metadata_digests or True} if told else {})
+
+    def _left(self, project: str, packages: list[DistributionPackage]) -> Iterator[dict[str, object]]:
+        for version in sorted({one.version or "" for one in packages if _is_version(one.version)}):
+            name = stand_in_name(project, version)
+            self.left[name] = Sdist(name=project, version=version, requires=(), extras=(), build=())
+            yield {"filename": name, "url": f"/{project}/{name}", "hashes": {}}
 
     def _stand_ins(self, project: str, packages: list[DistributionPackage]) -> Iterator[dict[str, object]]:
         for package in packages:

@@ -36,13 +36,8 @@ from rocwright.store.model import Store
 if TYPE_CHECKING:
     from pypi_simple import DistributionPackage, ProjectPage, PyPISimple
 
-PLATFORMS = (
-    "manylinux_2_34_{machine}",
-    "manylinux_2_28_{machine}",
-    "manylinux_2_17_{machine}",
-    "linux_{machine}",
-)
-"""Wheels for a glibc of at most 2.34, which every base of the catalog has."""
+PLATFORMS = (*(f"manylinux_2_{minor}_{{machine}}" for minor in range(34, 16, -1)), "linux_{machine}")
+"""Wheels for a glibc of at most 2.34, which every base of the catalog has; pip takes each name by itself."""
 
 SECONDS = 60
 """How long an index may take to tell of a project."""
@@ -253,12 +248,14 @@ def resolve(
     endpoint: str = "",
     kept: Mapping[str, str] = MappingProxyType({}),
     until: datetime | None = None,
+    leave: Sequence[str] = (),
 ) -> Resolved:
     """The files that `wanted` (PEP 508) and all that these need resolve to, for CPython `python` on Linux.
 
     Wheels; of a project that publishes none, a source distribution. pip resolves, at the index that it is set
     up for, or at `endpoint`, and at no other; markers are those of this interpreter. Projects that are `kept`
     are taken in that version, if they are taken at all; what was uploaded after `until` is not taken.
+    Projects to `leave`, by globs of their names, are not taken, and what only they require neither.
     Raises InputError for what is no requirement, ConflictError where none fit, NetworkError.
     """
     requirements = [_requirement(one) for one in wanted]
@@ -274,7 +271,7 @@ def resolve(
         with with_patience(patience):
             return _page(client, project)
 
-    front = Front(page, lambda url: _at(url, client), read, until)
+    front = Front(page, lambda url: _at(url, client), read, until, leave)
     with temporary_folder("index") as folder, served(front) as address:
         report = Path(folder) / "report.json"
         words = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed"]
@@ -295,6 +292,8 @@ def resolve(
     for one in found:
         filename = unquote(urlsplit(one["download_info"]["url"]).path.rpartition("/")[2])
         project = canonicalize_name(one["metadata"]["name"])
+        if filename in front.left:
+            continue
         package = front.stand_ins.get(filename)
         if package is not None:
             pin = _pin(package, project, endpoint, store)

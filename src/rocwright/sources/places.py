@@ -19,6 +19,7 @@ from rocwright.catalog.place import (
     IndexPlace,
     Place,
     PlaceKind,
+    WheelsPlace,
 )
 from rocwright.model.step_environment import EPOCH
 from rocwright.model.steps import BuiltinOrigin, FilePin, ImageOrigin
@@ -51,15 +52,26 @@ def no_image(place: ImagePlace) -> FilePin:
     )
 
 
+def no_wheels(place: WheelsPlace) -> tuple[FilePin, ...]:
+    """Refuse: what looks for trees of sources finds none in wheels."""
+    raise FetchError(
+        f"{describe(place)}: not a source tree",
+        cause="wheels are installed as they were published",
+        next_step="name another source in the recipe",
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
     """What looking for sources needs: the store for what is fetched on the way, the archive of a suite (the
-    base's own for ""), who pulls images, and the sha256 that an earlier lock knows of an address."""
+    base's own for ""), who pulls images, who asks an index for wheels, and the sha256 that an earlier lock
+    knows of an address."""
 
     store: Store
     archive: Callable[[str], DebianArchive]
     carried: Callable[[str], Path]
     image: Callable[[ImagePlace], FilePin] = no_image
+    wheels: Callable[[WheelsPlace], tuple[FilePin, ...]] = no_wheels
     known: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -106,6 +118,8 @@ def kind_of(place: Place) -> PlaceKind:
             return "builtin"
         case ImagePlace():
             return "image"
+        case WheelsPlace():
+            return "wheels"
 
 
 def describe(place: Place) -> str:
@@ -123,6 +137,8 @@ def describe(place: Place) -> str:
             return f"archive {place.url}"
         case BuiltinPlace():
             return "carried by rocwright"
+        case WheelsPlace():
+            return f"wheels {', '.join(place.wheels)} of {place.index or 'the package index'}"
 
 
 def _locate(place: Place, version: str, reach: Reach) -> Located:
@@ -145,6 +161,8 @@ def _locate(place: Place, version: str, reach: Reach) -> Located:
             pin = reach.image(place)
             assert isinstance(pin.origin, ImageOrigin)
             return Located(files=(pin,), place=describe(place), commit=pin.origin.digest)
+        case WheelsPlace():
+            return Located(files=reach.wheels(place), place=describe(place))
         case BuiltinPlace():
             pin = pack_builtin(place.builtin, reach.carried(place.builtin), reach.store)
             return Located(files=(pin,), place=describe(place))

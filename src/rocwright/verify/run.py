@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 
 from rocwheel.errors import CheckError, InputError
 from rocwheel.files.atomic import sha256_file
 from rocwright.catalog.model import Check, Component
 from rocwright.checks.passed import Passed
-from rocwright.checks.static import Seen
+from rocwright.checks.static import Seen, named, published
 from rocwright.execution.progress import PlainProgress, Progress
 from rocwright.execution.runs import UnderWay, log_name
+from rocwright.machine.architecture import described
 from rocwright.plan.make import make_plan
 from rocwright.plan.packages import RUN_WHEELS
-from rocwright.project import Project, built_outputs
+from rocwright.project import Project, built_outputs, published_wheels
 from rocwright.provenance.layout import lay_out
 from rocwright.records.model import EMULATED, Finding, StepRun, now
 from rocwright.resolve.model import Lock
+from rocwright.store.model import Output
 from rocwright.verify.anew import compiled_anew, compiled_by_others
 from rocwright.verify.emulated import Emulation, emulation
 from rocwright.verify.lines import outcome_word
@@ -87,6 +90,9 @@ def verify(
                 found = tried(subject, check)
                 findings += found
                 passed.note(subject.component.name, check, [Seen(it.name, it.ok, it.detail) for it in found])
+        for name, outputs in published_wheels(project, plan).items():
+            for check in project.catalog.component(name).check:
+                findings += _published(project, lock, name, check, outputs, under_way, say)
         ok = all(one.ok for one in findings)
         how = (compiled_anew(project, plan), compiled_by_others(project, plan))
         evidence = [*findings, *(one for one in how if one is not None), *owners(project, plan)]
@@ -109,6 +115,44 @@ def _tried(subject: Subject, check: Check, under_way: UnderWay, say: Callable[[s
             found = subject.wheel(check)
         case "script":
             found = subject.script(check)
+    under_way.note(_ended(begun, found, time.monotonic() - since))
+    for one in found:
+        say(f"    {outcome_word(one):<6} {one.name}  {one.detail}")
+    return found
+
+
+def _published(
+    project: Project,
+    lock: Lock,
+    name: str,
+    check: Check,
+    outputs: Sequence[Output],
+    under_way: UnderWay,
+    say: Callable[[str], None],
+) -> list[Finding]:
+    """What a check finds in wheels that others published, taken together; told and on record."""
+    since, component = time.monotonic(), project.catalog.component(name)
+    begun = _begun(component, check)
+    under_way.note(begun)
+    say(f"  check {name}: {check.name}")
+    with ExitStack() as stack:
+        paths = [stack.enter_context(named(project.store, one)) for one in outputs]
+        seen = published(check, paths, lock.request.gpu, project.catalog)
+    found = [
+        Finding(
+            component=name,
+            check=check.name,
+            name=one.name,
+            ok=one.ok,
+            detail=one.detail,
+            device="",
+            artifact=outputs[0].filename,
+            sha256=outputs[0].sha256,
+            when=now(),
+            machine=described(),
+        )
+        for one in seen
+    ]
     under_way.note(_ended(begun, found, time.monotonic() - since))
     for one in found:
         say(f"    {outcome_word(one):<6} {one.name}  {one.detail}")

@@ -128,9 +128,12 @@ packed() {      # NAME: the same tree, the same bytes
 }
 wheels() {      # FOLDER PYTHON MACHINE: Python packages by hash
     [ -e "$1/requirements.lock" ] || return 0
-    set -- "$@" --platform "manylinux_2_34_$3" --platform "manylinux_2_28_$3" --platform "manylinux_2_17_$3"
-    folder=$1 python=$2 machine=$3
+    folder=$1 python=$2 machine=$3 minor=34
     shift 3
+    while [ "$minor" -ge 17 ]; do      # pip takes each name by itself
+        set -- "$@" --platform "manylinux_2_${minor}_$machine"
+        minor=$((minor - 1))
+    done
     python3 -m pip download --quiet --no-deps --require-hashes --only-binary :all: --implementation cp \
         --python-version "$python" "$@" --platform "linux_$machine" --dest "$folder" --requirement "$folder/requirements.lock"
 }
