@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 from rocwheel_samples.gpu_assembly import assemble, kernel_source
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.model import Check
-from rocwright.checks.static import is_static, look_at
+from rocwright.checks.static import is_static, look_at, published
 
 CHECK = Check(name="resources", kind="resources")
 
@@ -36,3 +37,35 @@ def test_a_gpu_without_a_kernel_fails(tmp_path: Path) -> None:
         ("resources on gfx803", True),
         ("resources on gfx90a", False),
     ]
+
+
+def test_published_wheels_need_the_wheel_of_device_code_of_each_gpu(tmp_path: Path) -> None:
+    check = Check(name="check-gpu", kind="check-gpu", arguments=("amd-torch-device-{target}",))
+    names = ("torch-2.13.0-py3-none-any.whl", "amd_torch_device_gfx1151-2.13.0-py3-none-any.whl")
+    for name in names:
+        with zipfile.ZipFile(tmp_path / name, "w") as archive:
+            archive.writestr("x/__init__.py", "")
+    paths = [tmp_path / name for name in names]
+    has, lacks = published(check, paths, ["gfx1151", "gfx1100"], builtin_catalog())
+    assert is_static(check)
+    assert (has.name, has.ok) == ("runs on gfx1151", True)
+    assert "amd_torch_device_gfx1151-2.13.0-py3-none-any.whl is there; its code was not read" in has.detail
+    assert (lacks.name, lacks.ok) == ("runs on gfx1100", False)
+    assert "no wheel amd-torch-device-gfx1100" in lacks.detail
+
+
+def test_published_wheels_without_any_gpu_code_do_not_run_on_a_gpu(tmp_path: Path) -> None:
+    path = tmp_path / "x-1-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("x/__init__.py", "")
+    (found,) = published(Check(name="c", kind="check-gpu"), [path], ["gfx1100"], builtin_catalog())
+    assert (found.ok, found.detail) == (False, "none of the wheels holds GPU code")
+
+
+def test_code_in_published_wheels_must_run_on_the_gpu(tmp_path: Path) -> None:
+    path = tmp_path / "x-1-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.write(code(tmp_path), "x/kernels.co")
+    found = published(Check(name="c", kind="check-gpu"), [path], ["gfx803", "gfx1100"], builtin_catalog())
+    assert [one.ok for one in found] == [True, False]
+    assert "without code for gfx1100" in found[1].detail

@@ -38,7 +38,7 @@ def test_every_row_comes_with_the_lock_that_the_catalog_gives_today(stack: Stack
     shipped = shipped_lock(CATALOG, request)
     assert shipped is not None, "python -m rocwright.resolve.shipped writes it"
     had = [part for part in (shipped.python, shipped.python_run) if part is not None]
-    made = make_lock(request, CATALOG, WithHashes(had, None), lambda _: None)
+    made = make_lock(request, CATALOG, WithHashes(had, None, shipped.components), lambda _: None)
     assert shipped.model_copy(update={"created": "", "rocwright": ""}) == made.model_copy(
         update={"created": "", "rocwright": ""}
     ), "python -m rocwright.resolve.shipped writes it anew"

@@ -59,6 +59,29 @@ def test_all_that_is_needed_is_pinned_for_that_python_with_hash_and_size(
         check_pin(tmp_path / pin.filename, pin)
 
 
+def test_a_project_left_to_others_brings_neither_itself_nor_what_it_requires(
+    index: Index, store: LocalStore
+) -> None:
+    index.files["torch"] = {"torch-2.9-py3-none-any.whl": wheel("torch", "2.9", "nvidia-thing")}
+    index.files["tuner"] = {
+        f"tuner-{version}-py3-none-manylinux_2_24_x86_64.whl": wheel("tuner", version, "torch>=2,<3")
+        for version in ("1.0", "1.1")
+    }
+    pins = resolve(("tuner",), "3.13", "x86_64", store, leave=("torch", "nvidia-*")).wheels
+    assert [pin.filename for pin in pins] == ["tuner-1.1-py3-none-manylinux_2_24_x86_64.whl"]
+    with pytest.raises((ConflictError, FetchError)):
+        resolve(("tuner",), "3.13", "x86_64", store)
+
+
+def test_a_project_left_to_others_must_still_have_a_version_that_fits(
+    index: Index, store: LocalStore
+) -> None:
+    index.files["torch"] = {"torch-3.1-py3-none-any.whl": wheel("torch", "3.1")}
+    index.files["tuner"] = {"tuner-1.0-py3-none-any.whl": wheel("tuner", "1.0", "torch>=2,<3")}
+    with pytest.raises(ConflictError):
+        resolve(("tuner",), "3.13", "x86_64", store, leave=("torch",))
+
+
 def test_what_is_kept_stays_in_its_version_and_brings_nothing_along(
     published: Index, store: LocalStore
 ) -> None:
