@@ -53,8 +53,8 @@ def write_tiny_reader(path: Path, *, seed: int = SEED) -> None:
 
 
 def write_tiny_decoder(path: Path, *, seed: int = SEED) -> None:
-    """Write what turns the result into colours (about 2.7 MB), whole or not at all."""
-    _write(path, "taef2", _decoder(f"{seed}:decoder"))
+    """Write what turns the result into colours and back (about 5 MB), whole or not at all."""
+    _write(path, "taef2", _coder(f"{seed}:decoder"))
 
 
 def _write(path: Path, architecture: str, tensors: Tensors) -> None:
@@ -120,6 +120,25 @@ def _reader(seed: str) -> Tensors:
         yield f"{name}.mlp.{part}.weight", _random(f"{seed}:{part}", 2 * WORD, WORD)
     yield f"{name}.mlp.down_proj.weight", _random(f"{seed}:down", WORD, 2 * WORD)
     yield "model.norm.weight", np.ones(WORD, np.float32)
+
+
+def _coder(seed: str) -> Tensors:
+    """Both ways: sd-server loads what reads a picture, too."""
+    yield from _decoder(seed)
+    yield from _encoder(f"{seed}:back")
+
+
+def _encoder(seed: str) -> Tensors:
+    """A first layer and a block, three stages of half the size and three blocks each, and the result."""
+    yield from _convolution("encoder.layers.0", f"{seed}:0", COLOURS, 3)
+    yield from _block("encoder.layers.1", f"{seed}:1", middle=False)
+    at = 2
+    for stage in range(3):
+        yield from _convolution(f"encoder.layers.{at}", f"{seed}:{at}", COLOURS, COLOURS, bias=False)
+        for number in range(at + 1, at + 4):
+            yield from _block(f"encoder.layers.{number}", f"{seed}:{number}", middle=stage == 2)
+        at += 4
+    yield from _convolution(f"encoder.layers.{at}", f"{seed}:{at}", DECODED, COLOURS)
 
 
 def _decoder(seed: str) -> Tensors:
