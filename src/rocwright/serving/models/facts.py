@@ -11,7 +11,7 @@ from pydantic import Field
 from rocwheel.model import Frozen
 from rocwheel.toml.read import Reader, parse
 from rocwright.catalog.folders import catalog_folders
-from rocwright.catalog.sizes import Size
+from rocwright.model.sizes import Size
 
 MODELS = "models.toml"
 
