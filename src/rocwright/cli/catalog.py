@@ -10,6 +10,7 @@ from rocwheel.cli.common import json_option
 
 KINDS = (
     "base",
+    "bench",
     "channel",
     "clean",
     "component",
