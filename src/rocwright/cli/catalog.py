@@ -32,6 +32,7 @@ KINDS = (
     "library",
     "loose_kernel",
     "machine_code",
+    "model",
     "launcher",
     "manager",
     "override",
