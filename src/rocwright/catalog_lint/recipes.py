@@ -30,35 +30,13 @@ from rocwright.catalog.watchlist import read_watchlist
 from rocwright.catalog_lint.issues import check_issues
 
 FOLDERS = ("bases", "components", "downloads", "edits", "issues", "providers", "stacks")
-TABLES = (
-    "bench.toml",
-    "channels.toml",
-    "clean.toml",
-    "elf_machines.toml",
-    "emulators.toml",
-    "error_lines.toml",
-    "evidence.toml",
-    "for_people.toml",
-    "generic_targets.toml",
-    "gpu_names.toml",
-    "host.toml",
-    "isas.toml",
-    "job_kinds.toml",
-    "job_tools.toml",
-    "launchers.toml",
-    "leftovers.toml",
-    "libraries.toml",
-    "loose_kernels.toml",
-    "machine_code.toml",
-    "overrides.toml",
-    "package_managers.toml",
-    "package_names.toml",
-    "models.toml",
-    "rehearsals.toml",
-    "system.toml",
-    "targets.toml",
-    "watchlist.toml",
+_TABLES = (
+    "bench channels clean elf_machines emulators error_lines evidence for_people "
+    "generic_targets gpu_names host isas job_kinds job_tools launchers leftovers libraries "
+    "loose_kernels machine_code models overrides package_managers package_names rehearsals "
+    "system targets watchlist"
 )
+TABLES = tuple(f"{name}.toml" for name in _TABLES.split())
 
 FILLED = frozenset({"version", "targets", "commit"})
 """What is filled in in the environment of a recipe."""
