@@ -23,6 +23,7 @@ from rocwright.verify.lines import MARK, read_line, table_rows
 
 about = smoke.module("about")
 devices = smoke.module("devices")
+drift = smoke.module("drift")
 explain = smoke.module("explain")
 report = smoke.module("report")
 runner = smoke.module("runner")
@@ -302,3 +303,31 @@ def test_an_audio_needs_gpu_code_for_all_but_the_transducer(monkeypatch: pytest.
 def test_a_torch_for_the_cpu_alone_is_not_asked_for_gpu_code(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(smoke.module("model").AbsentError):
         on_gpus(registered("torchvision::nms@cpu", hip=None), monkeypatch)
+
+
+# bits that change
+
+
+def bits(differ: int, runs: int = 10, first: str = "a") -> Any:
+    return outcome(more={"differ": differ, "runs": runs, "first": first, "example": ""})
+
+
+@pytest.mark.parametrize(
+    ("free", "blocking", "exact", "state"),
+    [
+        (bits(0), bits(0), bits(0, 1), "ok"),
+        # the sign of gfx803: it stops with launch blocking, whatever else stops it
+        (bits(3), bits(0), bits(0), "drift"),
+        (bits(3), bits(0), bits(2), "drift"),
+        # torch's own choice: sums in an order that changes, and in none when asked
+        (bits(9), bits(9), bits(0), "apart"),
+        (bits(9), bits(9), bits(0, 1), "drift"),
+        (bits(9), bits(9), bits(4), "drift"),
+        (bits(9), bits(9), outcome(state="raises"), "apart"),
+        (bits(0), bits(0, first="b"), bits(0), "drift"),
+    ],
+)
+def test_what_differs_is_a_finding_unless_torch_says_so_itself(
+    free: Any, blocking: Any, exact: Any, state: str
+) -> None:
+    assert drift.judged(free, blocking, exact).state == state

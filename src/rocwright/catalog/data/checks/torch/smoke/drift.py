@@ -88,7 +88,7 @@ def _differs(free: Outcome | None, blocking: Outcome | None) -> bool:
 
 def judged(free: Outcome, blocking: Outcome | None, exact: Outcome | None) -> Outcome:
     """How a case ended, by how it went in the three passes: ok, drift, or apart where torch itself says that
-    it is nondeterministic. Pure."""
+    it is nondeterministic, or takes an algorithm that is not only when asked. Pure."""
     lost = Outcome(free.group, free.name, "untried", "its process ended before")
     blocking, exact = blocking or lost, exact or lost
     for where, one in (("", free), ("with launch blocking: ", blocking)):
@@ -108,8 +108,18 @@ def judged(free: Outcome, blocking: Outcome | None, exact: Outcome | None) -> Ou
         return replace(made, state="apart", detail=f"{how}: torch calls it nondeterministic ({exact.detail})")
     if not drifts:
         return replace(made, detail=_same(free))
-    cause, next_step = _cause(more, free, blocking, exact)
+    if _is_choice(blocking, exact):
+        said = f"{_words(more)}: torch has an algorithm that repeats its bits, and takes it only when asked"
+        return replace(made, state="apart", detail=said)
+    cause, next_step = _cause(free, blocking)
     return replace(made, state="drift", detail=_words(more), cause=cause, next_step=next_step)
+
+
+def _is_choice(blocking: Outcome, exact: Outcome) -> bool:
+    """Whether it is torch's own choice: sums in an order that changes, with launch blocking too, and not under
+    deterministic algorithms. What stops with launch blocking is not: a GPU or its libraries do that."""
+    repeats = exact.state == "ok" and exact.more["runs"] > 1 and not exact.more["differ"]
+    return bool(blocking.more["differ"]) and repeats
 
 
 def _count(one: Outcome) -> str:
@@ -132,7 +142,7 @@ def _words(more: Mapping[str, Any]) -> str:
     return "; ".join([*told, *([more["example"]] if more["example"] else [])])
 
 
-def _cause(more: Mapping[str, Any], free: Outcome, blocking: Outcome, exact: Outcome) -> tuple[str, str]:
+def _cause(free: Outcome, blocking: Outcome) -> tuple[str, str]:
     if not (free.more["differ"] or blocking.more["differ"]):
         return (
             "each process repeats its own bits: the two took another algorithm",
@@ -142,11 +152,6 @@ def _cause(more: Mapping[str, Any], free: Outcome, blocking: Outcome, exact: Out
         return (
             "kernels that run at the same time disturb each other, or one starts before another has ended",
             f"set {BLOCKING[0]}=1 for what uses it: with it, it gave the same bits each time",
-        )
-    if exact.state == "ok" and exact.more["runs"] > 1 and not exact.more["differ"]:
-        return (
-            "it adds up in an order that changes; torch has another algorithm, and takes it only when asked",
-            "torch.use_deterministic_algorithms(True): with it, it gave the same bits each time",
         )
     return (
         "nothing that was tried makes it repeat its bits",
@@ -173,7 +178,9 @@ def table(found: Sequence[tuple[str, str, Outcome]]) -> list[str]:
         for one in sorted(mine, key=lambda o: o.state, reverse=True):
             more = one.more
             between = "differ" if more["between processes"] else "same"
-            apart = "  torch calls it nondeterministic" if one.state == "apart" else ""
+            raises = more["deterministic"] == RAISES
+            known = "torch calls it nondeterministic" if raises else "torch has another algorithm"
+            apart = f"  {known}" if one.state == "apart" else ""
             name = f"{one.group}/{one.name}"
             lines.append(
                 f"  {name:<{width}}  {more['free']:>7} {more['blocking']:>8} {more['deterministic']:>7}"
