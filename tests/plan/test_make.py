@@ -59,8 +59,9 @@ def test_names_and_keys_of_steps_are_unique(stack: str) -> None:
 def test_the_artifacts_are_the_components_and_their_images(stack: str) -> None:
     wanted = set()
     for one in map(builtin_catalog().component, (locked.name for locked in lock_of(stack).components)):
-        wanted |= {one.name} if one.kind != "image" else set()
+        wanted |= {one.name} if one.kind not in ("image", "wheels") else set()
         wanted |= {f"image/{one.name}"} if one.image or one.kind == "image" else set()
+        wanted |= {f"wheels/{one.name}"} if one.kind == "wheels" else set()
     assert set(plan_of(stack).artifacts) == wanted
 
 

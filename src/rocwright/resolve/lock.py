@@ -28,6 +28,7 @@ from rocwright.resolve.model import (
 )
 from rocwright.resolve.upstream import Upstream
 from rocwright.resolve.validate import wanted_packages
+from rocwright.sources.places import describe
 
 
 def make_lock(
@@ -40,13 +41,14 @@ def make_lock(
     keep: Lock | None = None,
     prefer: Mapping[str, str] = MappingProxyType({}),
     known: Sequence[LockedPython] = (),
+    published: Sequence[LockedComponent] = (),
 ) -> Lock:
     """Answer a request with one exact version of everything, as its remedies want it; those for components
     that it has no more are dropped.
 
     What the lock `keep` has stays as it is, where it fits: only what must change is asked for outside.
     Without one, versions in `prefer` go before all others, where they fit, and of Python packages those that
-    are `known` for what is wanted are taken.
+    are `known` for what is wanted are taken, and so are wheels that others `published`.
     Raises InputError, ConflictError (with the bases on which the request resolves), FetchError.
     """
     assert outside.architecture is request.architecture
@@ -71,7 +73,7 @@ def make_lock(
         python=_python(choice, choice.tools, outside, (keep.python,) if keep else known),
         python_run=_python(choice, choice.run_wheels, outside, (keep.python_run,) if keep else known),
         components=tuple(
-            _component(one, choice, request, outside, on_line, keep) for one in choice.components
+            _component(one, choice, request, outside, on_line, keep, published) for one in choice.components
         ),
         roots=_roots(catalog, choice, outside, on_line, remedies, keep),
         remedies=remedies,
@@ -145,6 +147,7 @@ def _component(
     outside: Upstream,
     on_line: Callable[[str], None],
     keep: Lock | None,
+    published: Sequence[LockedComponent],
 ) -> LockedComponent:
     version = choice.versions[component.name]
     for had in keep.components if keep is not None else ():
@@ -157,6 +160,14 @@ def _component(
         places = at_commit(component, places, wished.removeprefix("@"))
     python = choice.provided.get(PYTHON, choice.release.python)
     places = [one.of(request.gpu, python) if isinstance(one, WheelsPlace) else one for one in places]
+    for had in published if keep is None else ():
+        if (had.name, had.version, had.pending, had.place) == (
+            component.name,
+            version,
+            "",
+            describe(places[0]),
+        ):
+            return had
     found = outside.component(component, version, places)
     for reason in found.passed_over:
         on_line(f"lock: skipped: {reason}")

@@ -71,10 +71,12 @@ def shipped_lock(catalog: Catalog, request: Request) -> Lock | None:
 
 
 class Preferred(TypedDict):
-    """What `make_lock` takes of a row: versions before newer ones, and its Python packages by hash."""
+    """What `make_lock` takes of a row: versions before newer ones, and its Python packages by hash, those
+    that others published too."""
 
     prefer: dict[str, str]
     known: tuple[LockedPython, ...]
+    published: tuple[LockedComponent, ...]
 
 
 def preferred(catalog: Catalog, request: Request) -> Preferred:
@@ -87,10 +89,14 @@ def preferred(catalog: Catalog, request: Request) -> Preferred:
         if same and request.provider in ("", meant.provider):
             lock = shipped_lock(catalog, meant)
             if lock is None:
-                return Preferred(prefer=dict(meant.versions), known=())
+                return Preferred(prefer=dict(meant.versions), known=(), published=())
             parts = (lock.python, lock.python_run)
-            return Preferred(prefer=versions_in(lock), known=tuple(one for one in parts if one is not None))
-    return Preferred(prefer={}, known=())
+            return Preferred(
+                prefer=versions_in(lock),
+                known=tuple(one for one in parts if one is not None),
+                published=tuple(one for one in lock.components if one.kind == "wheels"),
+            )
+    return Preferred(prefer={}, known=(), published=())
 
 
 Resolve = Callable[[str, tuple[str, ...]], LockedPython]

@@ -138,7 +138,8 @@ def describe(place: Place) -> str:
         case BuiltinPlace():
             return "carried by rocwright"
         case WheelsPlace():
-            return f"wheels {', '.join(place.wheels)} of {place.index or 'the package index'}"
+            on = f" for Python {place.python}" if place.python else ""
+            return f"wheels {', '.join(place.wheels)} of {place.index or 'the package index'}{on}"
 
 
 def _locate(place: Place, version: str, reach: Reach) -> Located:
