@@ -11,6 +11,8 @@ unexport PYTHONDONTWRITEBYTECODE
 quickstart: .venv/ready
 	@tools/prepare build
 	@$(BIN)/rocwright build llama-vulkan --gpu auto --verify
+	@$(BIN)/rocwright stop quickstart --quiet
+	@$(BIN)/rocwright run llama-vulkan --model tiny --name quickstart --try --detach
 
 test: lint docs fast real
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
 
@@ -166,10 +166,10 @@ def known_lock(project: Project, on_line: Callable[[str], None], *, network: boo
     return current_lock(project, on_line)
 
 
-def planned(project: Project, locked: Lock) -> tuple[Plan, list[Decision]]:
-    """The plan of a lock, and what a build would do with each step."""
+def planned(project: Project, locked: Lock, wanted: tuple[str, ...] = ()) -> tuple[Plan, list[Decision]]:
+    """The plan of a lock, and what a build of the `wanted` steps, else the artifacts, would do with each."""
     plan = make_plan(locked, project.catalog)
-    return plan, decide(plan, project.store, partial(last_plan, project))
+    return plan, decide(plan, project.store, partial(last_plan, project), wanted)
 
 
 def build(
@@ -181,9 +181,11 @@ def build(
     run_id: str = "",
     origin: str = "",
     lay: bool = True,
+    wanted: tuple[str, ...] = (),
 ) -> Built:
     """Run what must run; lay the artifacts out in the project's output folder, where `lay` says so.
 
+    `wanted` names steps that are enough, instead of all artifacts; nothing is laid out then.
     `origin` says who asked, where it was not a person, `run_id` under which id it goes on record; with either
     it is on record even where there was nothing to do.
 
@@ -208,7 +210,7 @@ def build(
         from rocwright.farm.executors import find_maker
 
         find_maker(options.executor)  # and so is an executor
-    first = [one.step for one in planned(project, locked)[1] if one.state is State.RUN]
+    first = [one.step for one in planned(project, locked, wanted)[1] if one.state is State.RUN]
     if first:
         from rocwright.execution.workspace import spare_the_users_work
 
@@ -229,8 +231,9 @@ def build(
     wait = partial(progress.say, "waiting for another rocwright clean to end")
     try:
         with project.store.holding(steps, wait), asked as under_way:
-            run = _build(project, locked, options, progress, under_way, outcome)
-            artifacts = () if outcome.failures or not lay else lay_out(project, plan, locked, progress.say)
+            run = _build(project, locked, options, progress, under_way, outcome, wanted)
+            kept = bool(outcome.failures or wanted or not lay)
+            artifacts = () if kept else lay_out(project, plan, locked, progress.say)
     except OutOfDiskError as error:
         _add_room(error, project)
         raise
@@ -247,9 +250,11 @@ def _build(
     progress: Progress,
     under_way: UnderWay,
     outcome: Outcome,
+    wanted: tuple[str, ...],
 ) -> Run:
     for _ in range(ROUNDS):
-        plan, decisions = _planned_here(project, locked, progress, here=options.executor == LOCAL)
+        here = options.executor == LOCAL
+        plan, decisions = _planned_here(project, locked, progress, wanted, here=here)
         if not any(one.state is State.RUN for one in decisions):
             outcome.failures = []
             break
@@ -277,29 +282,35 @@ def _build(
     cached = sum(one.state is State.CACHED for one in decisions)
     if outcome.failures:
         return under_way.ended("failed", cached)
-    return under_way.ended("built", cached, artifacts=_made(project, plan) if under_way.on_record else ())
+    whole = under_way.on_record and not wanted
+    return under_way.ended("built", cached, artifacts=_made(project, plan) if whole else ())
 
 
 def _planned_here(
-    project: Project, locked: Lock, progress: Progress, *, here: bool
+    project: Project, locked: Lock, progress: Progress, wanted: tuple[str, ...], *, here: bool
 ) -> tuple[Plan, list[Decision]]:
     """The plan and its decisions, once all that is built and that it needs is where steps run: `here`, or
     where other machines find it."""
     while True:
-        plan, decisions = planned(project, locked)
+        plan, decisions = planned(project, locked, wanted)
         # what could not be had is not offered again, so that each round asks for less
-        if _brought(project, plan, decisions, progress, here=here):
+        if _brought(project, wanted or plan.artifacts, decisions, progress, here=here):
             return plan, decisions
 
 
 def _brought(
-    project: Project, plan: Plan, decisions: list[Decision], progress: Progress, *, here: bool
+    project: Project,
+    wanted: Collection[str],
+    decisions: list[Decision],
+    progress: Progress,
+    *,
+    here: bool,
 ) -> bool:
-    """Have what others built: the artifacts here, and what steps that run need where they find it. Whether
+    """Have what others built: the wanted steps here, and what steps that run need where they find it. Whether
     all of it came."""
     states = {one.step.key: one for one in decisions}
     needed = {item.key: here for one in decisions if one.state is State.RUN for item in one.step.inputs}
-    needed |= {one.step.key: True for one in decisions if one.step.name in plan.artifacts}
+    needed |= {one.step.key: True for one in decisions if one.step.name in wanted}
     whole = True
     for key, comes in needed.items():
         one = states[key]

@@ -27,6 +27,8 @@ from rocwright.api.projects import (
 )
 from rocwright.api.rehearsals import rehearse
 from rocwright.api.serving import (
+    ask_server,
+    attend_server,
     follow_log,
     restart_server,
     run_server,
@@ -39,6 +41,8 @@ from rocwright.api.wheels import audit_override, inspect, runs_on, slim
 
 __all__ = [
     "apply_remedies",
+    "ask_server",
+    "attend_server",
     "audit_override",
     "bench",
     "build",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -98,12 +98,13 @@ def run_server(
     say(f"stack: {stack}, for {target}" + ("" if target in here else ", which is not in this machine"))
     say(f"on: {compute.summary}")
     if not dry:
-        start.check_wanted(component.server, wanted, state.servers(place_of))
+        port = start.check_wanted(component.server, wanted, state.servers(place_of), say)
+        wanted = replace(wanted, port=port)
     file = model_of(model, component.server, place_of)
     if target in here:
         check.check_machine(catalog, place_of, stack, target, say)
     told = progress or PlainProgress()
-    product = laid.product_of(project, engine, told)
+    product = laid.product_of(project, engine, told, contained=place != "host")
     launch = start.prepare(product, wanted, file, compute, told, stays=detach)
     if dry:
         folder = state.folder_of(place_of, launch.state.name)
@@ -132,6 +133,26 @@ def _started(launch: Launch, home: Home, say: Say) -> Running:
         process=process,
         folder=state.folder_of(home, started.name),
     )
+
+
+def ask_server(running: Running) -> str:
+    """The answer of a running server to the first request of its recipe; "" where the recipe has none.
+
+    Raises CheckError where it does not answer, or not in the shape that the recipe tells.
+    """
+    from rocwright.serving.ask import ask
+
+    return ask(running.server, running.request, running.key) if running.request is not None else ""
+
+
+def attend_server(running: Running, *, home: str | Path | None = None) -> None:
+    """Wait until a server ends that was started without `detach`, and end it where this process is asked to
+    end; nothing of it is left. Raises CheckError, or what its log says, where it ended by itself."""
+    from rocwright.serving.attend import attend
+
+    if running.process is None:
+        raise ValueError("it was not started by this process")
+    attend(_home(home), running.server, running.process)
 
 
 def servers(home: str | Path | None = None) -> list[tuple[ServerState, bool]]:

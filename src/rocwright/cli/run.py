@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 @click.option("--no-auth", "key", flag_value=False, default=True, help="Ask nobody for a key.")
 @click.option("--detach", "-d", is_flag=True, help="Leave it running, and return once it can be used.")
 @click.option("--dry-run", "dry", is_flag=True, help="Print the exact command, and start nothing.")
+@click.option("--try", "tries", is_flag=True, help="Ask it something, and print the answer.")
 @engine_option
 @json_option
 def command(
@@ -59,6 +60,7 @@ def command(
     key: bool,
     detach: bool,
     dry: bool,
+    tries: bool,
     engine: str | None,
     as_json: bool,
 ) -> None:
@@ -93,7 +95,7 @@ def command(
     elif dry:
         _show_command(running)
     else:
-        show(running, detached=detach)
+        show(running, detached=detach, answer=api.ask_server(running) if tries else None)
     if not (detach or dry):
         _follow(running)
 
@@ -107,19 +109,10 @@ def _show_command(running: Running) -> None:
 
 def _follow(running: Running) -> None:
     """Wait until the server ends, and end it with Ctrl-C; nothing of it stays."""
-    from rocwheel.errors import CheckError
+    from contextlib import suppress
+
     from rocwright import api
 
-    assert running.process is not None, "it was started here"
-    try:
-        status = running.process.wait()
-    except KeyboardInterrupt:
-        say("stopping")
-        api.stop_server(running.server.name)
-        running.process.wait()
-        return
-    raise CheckError(
-        f"{running.server.name} ended by itself, with status {status}",
-        cause="the last lines that it printed are below",
-        next_step=f"rocwright logs {running.server.name}",
-    )
+    with suppress(KeyboardInterrupt):
+        api.attend_server(running)
+    say(f"stopped: {running.server.name}")

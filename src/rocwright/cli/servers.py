@@ -19,7 +19,7 @@ def as_data(server: ServerState, *, runs: bool) -> dict[str, Any]:
     return told | {"url": server.url, "running": runs}
 
 
-def show(running: Running, *, detached: bool) -> None:
+def show(running: Running, *, detached: bool, answer: str | None = None) -> None:
     """Where a server is, how to ask it something, and how to end it."""
     server = running.server
     what = f"{server.component} {server.version} on {server.on}"
@@ -31,6 +31,8 @@ def show(running: Running, *, detached: bool) -> None:
         click.echo(f"  {'key':<{wide}}  {running.key}   (shown this once)")
     if running.request is not None:
         click.echo(f"\n  {curl(server, running.request.path, running.request.body)}\n")
+    if answer is not None:
+        click.echo(f"it answers: {answer!r}\n")
     click.echo(f"rocwright stop {server.name}" if detached else "Ctrl-C ends it")
 
 

@@ -17,14 +17,16 @@ def complete_server(_: click.Context, __: click.Parameter, incomplete: str) -> l
 @click.command("stop")
 @click.argument("names", nargs=-1, metavar="NAME...", shell_complete=complete_server)
 @click.option("--all", "every", is_flag=True, help="Stop all of them.")
+@click.option("--quiet", "-q", is_flag=True, help="Say nothing of names that no server has.")
 @json_option
-def command(names: tuple[str, ...], every: bool, as_json: bool) -> None:
+def command(names: tuple[str, ...], every: bool, quiet: bool, as_json: bool) -> None:
     """End a server that was started with rocwright run, and remove what it left."""
     from rocwheel.cli.tell import print_json
     from rocwright import api
 
-    chosen = [one.name for one, _ in api.servers()] if every else list(names)
-    if not chosen and not every:
+    known = [one.name for one, _ in api.servers()]
+    chosen = known if every else [name for name in names if not quiet or name in known]
+    if not names and not every:
         raise click.UsageError("name a server, or use --all; rocwright ps shows them.")
     stopped = [(name, api.stop_server(name)) for name in chosen]
     if as_json:

@@ -38,10 +38,13 @@ class Bubblewrap:
         rules = scene.folder / "seccomp.bpf"
         rules.write_bytes(seccomp.program())
         opened = ("/bin/sh", "-c", _FILTERED, str(rules))
-        bound = () if scene.stays else ("--die-with-parent",)
+        bound = () if scene.stays else (BOUND,)
         words = ("--seccomp", _DESCRIPTOR, *bound, *_APART, *_network(scene), *_files(scene), *user)
         return Launch(argv=(*opened, "bwrap", *words, "--", *command))
 
+
+BOUND = "--die-with-parent"
+"""The word that ends all inside with whoever started it."""
 
 _DESCRIPTOR = "9"
 _FILTERED = f'exec {_DESCRIPTOR}< "$0" && exec "$@"'

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rocwright.sandbox import inside, state
-from rocwright.sandbox.bubblewrap import Bubblewrap
+from rocwright.sandbox.bubblewrap import BOUND, Bubblewrap
 from rocwright.sandbox.engine import Scene, host_environment
 from rocwright.sandbox.layout import make_layout
 from rocwright.sandbox.model import Job
@@ -41,6 +41,12 @@ def make_ready(job: Job, folder: Path, mark: str, *, stays: bool) -> Ready:
         stays=stays,
     )
     return Ready(argv=Bubblewrap().launch(scene).argv, env=host_environment(mark))
+
+
+def staying(argv: tuple[str, ...]) -> tuple[str, ...]:
+    """The command of a job that was bound to its starter, so that it goes on without it."""
+    end = argv.index("--") if "--" in argv else len(argv)
+    return (*(word for word in argv[:end] if word != BOUND), *argv[end:])
 
 
 def processes(mark: str) -> list[int]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rocwheel.errors import SandboxError
 from rocwheel.processes import run as process
@@ -16,11 +19,12 @@ from rocwright.sandbox.podman import base_words
 PODMAN = "podman"
 _ASK_SECONDS = 60.0
 _LOAD_SECONDS = 1800.0
+_MOST_JSON = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contained:
-    """A server for a container: the image by its reference, its words, what it sees, and its one port."""
+    """A server for a container: the image by its digest, its words, what it sees, and its one port."""
 
     name: str
     image: str
@@ -37,7 +41,8 @@ class Contained:
 def command(engine: str, what: Contained) -> tuple[str, ...]:
     """The command that runs it in the foreground; the container is removed when it ends."""
     words = [*_engine(engine), "run", "--rm", "--name", what.name, "--read-only", "--cap-drop", "all"]
-    words += ["--security-opt", "no-new-privileges", "--pull", "never", "--entrypoint", what.entrypoint]
+    words += ["--security-opt", "no-new-privileges", "--pull", "never"]
+    words += ["--log-driver", "none", "--entrypoint", what.entrypoint]  # its log is the server's own
     if engine == PODMAN:
         words += [*ulimits(), "--read-only-tmpfs=false"]
         words += [] if is_root() else [f"--userns=keep-id:uid={USER},gid={USER}"]
@@ -73,18 +78,57 @@ def _engine(engine: str) -> tuple[str, ...]:
     return (engine, *base_words()) if engine == PODMAN else (engine,)
 
 
-def load(engine: str, archive: Path, reference: str) -> None:
-    """Have the image of an archive in the engine's storage. Raises SandboxError."""
-    if process.run([*_engine(engine), "image", "inspect", reference], timeout=_ASK_SECONDS).ok:
-        return
+def load(engine: str, archive: Path) -> str:
+    """Have the image of an archive in the engine's storage; what the engine calls it there.
+
+    It is known by its digest: under its name and tag the engine may have another. Raises SandboxError.
+    """
+    names = digests(archive)
+    if found := _known(engine, names):
+        return found
     done = process.run([*_engine(engine), "load", "--input", archive], timeout=_LOAD_SECONDS)
-    if not done.ok:
+    if found := _known(engine, names):
+        return found
+    raise SandboxError(
+        f"{engine} could not load the image {archive.name}",
+        cause=last_line(done.stderr)
+        or f"it ended with status {done.returncode}, and has no image {names[0]}",
+        next_step=f"run `{engine} load --input {archive}` and read what it says, or use --in host",
+        detail=done.stderr.strip()[-2000:],
+    )
+
+
+def digests(archive: Path) -> tuple[str, ...]:
+    """The digests that engines take as the name of an archive's image: of its settings, of its manifest.
+
+    Raises SandboxError for what is not an OCI archive of one image.
+    """
+    try:
+        with tarfile.open(archive, "r:") as layout:
+            manifest = str(_json(layout, "index.json")["manifests"][0]["digest"])
+            config = str(_json(layout, f"blobs/{manifest.replace(':', '/', 1)}")["config"]["digest"])
+    except (tarfile.TarError, OSError, ValueError, KeyError, IndexError, TypeError) as error:
         raise SandboxError(
-            f"{engine} could not load the image {archive.name}",
-            cause=last_line(done.stderr) or f"it ended with status {done.returncode}",
-            next_step=f"run `{engine} load --input {archive}` and read what it says, or use --in host",
-            detail=done.stderr.strip()[-2000:],
-        )
+            f"{archive.name} is no archive of an image",
+            cause=str(error) or type(error).__name__,
+            next_step="rocwright store verify, then rocwright build",
+        ) from error
+    return config, manifest
+
+
+def _json(layout: tarfile.TarFile, name: str) -> dict[str, Any]:
+    file = layout.extractfile(name)
+    if file is None:
+        raise ValueError(f"{name} is not a file")
+    found: dict[str, Any] = json.loads(file.read(_MOST_JSON))
+    return found
+
+
+def _known(engine: str, names: Sequence[str]) -> str:
+    for name in names:
+        if process.run([*_engine(engine), "image", "inspect", name], timeout=_ASK_SECONDS).ok:
+            return name
+    return ""
 
 
 def runs(engine: str, name: str) -> bool:

@@ -18,6 +18,7 @@ from rocwright.execution.progress import Progress
 from rocwright.execution.runs import UnderWay
 from rocwright.model.steps import ImageAction, Plan, Step
 from rocwright.plan.decide import State
+from rocwright.plan.make import make_plan
 from rocwright.project import Project
 from rocwright.resolve.model import Lock
 from rocwright.serving.choose import served_component
@@ -39,17 +40,22 @@ class Product:
     version: str
 
 
-def product_of(project: Project, engine: str | None, progress: Progress) -> Product:
-    """The artifact of a project, built or fetched where it is not here. Raises what a build raises."""
+def product_of(
+    project: Project, engine: str | None, progress: Progress, *, contained: bool = False
+) -> Product:
+    """The artifact of a project, built or fetched where it is not here; its image only where it is to run
+    `contained`. Raises what a build raises, InputError where there is no image."""
     component = served_component(project.catalog, project.request.stack)
     if component is None:
         raise not_served(project)
     locked = flow.current_lock(project, progress.say)
-    plan, decisions = flow.planned(project, locked)
+    plan = make_plan(locked, project.catalog)
+    needed = (_image_step(plan, component)[0] if contained else _step(plan, component)).name
+    _, decisions = flow.planned(project, locked, (needed,))
     if any(one.state is State.RUN for one in decisions):
         progress.say(f"{project.request.stack} is not built here yet: building it first")
     with progress:
-        built = flow.build(project, locked, Options(engine=engine), progress, lay=False)
+        built = flow.build(project, locked, Options(engine=engine), progress, wanted=(needed,))
     if built.failures:
         raise built.failures[0][1]
     version = next(one.version for one in locked.components if one.name == component.name)
@@ -85,7 +91,7 @@ def root_of(product: Product, progress: Progress) -> Path:
 
 def program_of(product: Product, say: Callable[[str], None]) -> Path:
     """The folder with the product's archive unpacked, which is kept for the next time."""
-    output = _output(product, _step(product))
+    output = _output(product, _step(product.plan, product.component))
     project = product.project
     target = project.home.programs / output.sha256
     if target.is_dir():
@@ -109,19 +115,23 @@ def program_of(product: Product, say: Callable[[str], None]) -> Path:
 
 def image_of(product: Product) -> tuple[Path, ImageAction]:
     """The product's image as a file, and what it is. Raises InputError where it has none."""
-    for step in product.plan.steps:
-        if step.component == product.component.name and isinstance(step.action, ImageAction):
-            output = _output(product, step)
-            return product.project.store.verified(output.sha256), step.action
+    step, action = _image_step(product.plan, product.component)
+    return product.project.store.verified(_output(product, step).sha256), action
+
+
+def _image_step(plan: Plan, component: Component) -> tuple[Step, ImageAction]:
+    for step in plan.steps:
+        if step.component == component.name and isinstance(step.action, ImageAction):
+            return step, step.action
     raise InputError(
-        f"{product.component.name} has no image to run in a container",
+        f"{component.name} has no image to run in a container",
         cause="its recipe has no [image] table",
         next_step="--in host",
     )
 
 
-def _step(product: Product) -> Step:
-    return next(one for one in product.plan.steps if one.name == product.component.name)
+def _step(plan: Plan, component: Component) -> Step:
+    return next(one for one in plan.steps if one.name == component.name)
 
 
 def _output(product: Product, step: Step) -> Output:

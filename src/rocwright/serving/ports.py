@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import ipaddress
 import socket
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from rocwheel.errors import InputError
 from rocwright.serving.model import ServerState
@@ -26,7 +26,7 @@ def check_free(host: str, port: int, running: Iterable[ServerState]) -> None:
         return
     if fault.errno == errno.EADDRINUSE:
         mine = next((one.name for one in running if one.port == port), "")
-        free = next((one for one in range(port + 1, min(port + 100, 65536)) if _fault(host, one) is None), 0)
+        free = next((one for one in _near(port + 1) if _fault(host, one) is None), 0)
         raise InputError(
             f"port {port} is in use",
             cause=f"{mine} listens on it" if mine else "another program listens on it",
@@ -37,6 +37,19 @@ def check_free(host: str, port: int, running: Iterable[ServerState]) -> None:
         cause=fault.strerror or str(fault),
         next_step="name an address of this machine with --host, and a port above 1023 with --port",
     )
+
+
+def free_port(host: str, port: int, running: Iterable[ServerState], say: Callable[[str], None]) -> int:
+    """The port, or the next free one where it is in use, which is said. Raises InputError as `check_free`."""
+    free = next((one for one in _near(port) if _fault(host, one) is None), port)
+    check_free(host, free, running)
+    if free != port:
+        say(f"port {port} is in use: {free} is taken instead")
+    return free
+
+
+def _near(port: int) -> range:
+    return range(port, min(port + 100, 65536))
 
 
 def _fault(host: str, port: int) -> OSError | None:

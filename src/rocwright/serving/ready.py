@@ -52,8 +52,10 @@ def wait_until_ready(state: ServerState, seconds: float, alive: Callable[[], boo
     )
 
 
-def died(state: ServerState, log: Path) -> RocwrightError:
-    """Why a server ended while it was loading, from its log."""
+def died(
+    state: ServerState, log: Path, when: str = "ended before it could be used", status: int | None = None
+) -> RocwrightError:
+    """Why a server ended, from its log, and from its exit `status` where the log has no error."""
     from rocwright.catalog.phase import Phase
     from rocwright.diagnosis.diagnose import Where, diagnose
     from rocwright.diagnosis.explain import add_known, excerpt
@@ -64,10 +66,11 @@ def died(state: ServerState, log: Path) -> RocwrightError:
     )
     with open_log(log) as file:
         found = diagnose(pieces(file), where)
+    plain = found.last if status is None else f"its exit status is {status}; its log tells of no error"
     known = found.cause.issue if found.cause else None
     error = CheckError(
-        f"{state.name} ended before it could be used",
-        cause=found.first.text if found.first else found.last,
+        f"{state.name} {when}",
+        cause=found.first.text if found.first else plain,
         next_step=known.remedy if known else "read what it printed, above",
         detail=excerpt(found, _last_lines(log).splitlines()),
     )

@@ -8,6 +8,7 @@ from rocwheel.errors import InputError
 from rocwright.catalog.load import the_catalog
 from rocwright.home import Home
 from rocwright.records.model import now
+from rocwright.sandbox import lasting
 from rocwright.sandbox.engine import host_environment
 from rocwright.serving import state, stop
 from rocwright.serving.start import Launch
@@ -25,7 +26,7 @@ def again(home: Home, name: str) -> Launch:
         )
     stop.end(found)
     mark = f"rocwright-server-{name}-{secrets.token_hex(4)}"
-    command = tuple(mark if word == found.mark else word for word in found.command)
+    command = tuple(mark if word == found.mark else word for word in lasting.staying(found.command))
     fresh = found.model_copy(
         update={
             "mark": mark,

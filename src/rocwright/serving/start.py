@@ -22,7 +22,7 @@ from rocwright.sandbox.model import Job, Mount
 from rocwright.serving import container, state
 from rocwright.serving.laid import Product, image_of, program_of, root_of
 from rocwright.serving.model import ServerState, Wanted, address
-from rocwright.serving.ports import check_free, is_loopback
+from rocwright.serving.ports import check_free, free_port, is_loopback
 from rocwright.serving.words import CACHE, environment_for, words_of
 
 ARTIFACT, MODELS, KEY = "/artifact", "/models", "/run/key"
@@ -42,8 +42,12 @@ class Launch:
     key: str = ""
 
 
-def check_wanted(server: Server, wanted: Wanted, home_servers: list[ServerState]) -> None:
-    """Raises InputError for what cannot be, before anything is built: a name or a port that is taken, or an
+def check_wanted(
+    server: Server, wanted: Wanted, home_servers: list[ServerState], say: Callable[[str], None]
+) -> int:
+    """The port to listen on: the product's own, or the next free one, where none is named.
+
+    Raises InputError for what cannot be, before anything is built: a name or a port that is taken, or an
     address for others without a key."""
     running = [one for one in home_servers if state.runs(one)]
     if any(one.name == wanted.name for one in running):
@@ -54,7 +58,10 @@ def check_wanted(server: Server, wanted: Wanted, home_servers: list[ServerState]
             cause=f"it cannot ask for one, and --host {wanted.host} lets others reach it",
             next_step="leave --host out, or allow it with --no-auth",
         )
-    check_free(wanted.host, wanted.port or server.port, running)
+    if not wanted.port:
+        return free_port(wanted.host, server.port, running, say)
+    check_free(wanted.host, wanted.port, running)
+    return wanted.port
 
 
 def prepare(
@@ -118,13 +125,13 @@ def _launch(
     env = environment_for(product.component, product.project.catalog, product.lock, on)
     if contained:
         archive, image = image_of(product)
-        container.load(wanted.place, archive, image.reference)
+        loaded = container.load(wanted.place, archive)
         words = words_of(
             server, places | {"artifact": image.prefix}, product.lock.request.gpu, on, keyed=bool(key)
         )
         what = container.Contained(
             name=mark,
-            image=f"localhost/{image.reference}",
+            image=loaded,
             entrypoint=words[0],
             words=words[1:],
             env=env,

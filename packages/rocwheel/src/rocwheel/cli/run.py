@@ -21,8 +21,10 @@ def run(command: click.Command, failed: Callable[[Exception], int]) -> None:
     `failed` prints what no verb foresaw, and gives the exit code.
     """
     debug = "--debug" in sys.argv
-    # asked to end, it ends what it runs, as with Ctrl-C
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # asked to end, or with its terminal closed, it ends what it runs, as with Ctrl-C
+    for asked in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(asked) is not signal.SIG_IGN:  # as nohup has it
+            signal.signal(asked, signal.default_int_handler)
     startup.settle()
     _warn_in_a_line()
     # around the command's own context, so that errors are printed by it too

@@ -1,0 +1,35 @@
+"""Waits for a server in the foreground, and leaves nothing of it."""
+
+from __future__ import annotations
+
+from subprocess import Popen
+
+from rocwright.home import Home
+from rocwright.serving import ready, state, stop
+from rocwright.serving.model import ServerState
+
+
+def attend(home: Home, started: ServerState, process: Popen[bytes]) -> None:
+    """Wait until a server ends; it is ended where this process is asked to end. Its folder is removed.
+
+    One that was stopped or started again from elsewhere is left alone. Raises CheckError, or what its log
+    says, where it ended by itself.
+    """
+    try:
+        status = process.wait()
+    except BaseException:
+        if _same(home, started):
+            stop.stop(home, started.name)
+        process.wait()
+        raise
+    if not _same(home, started):
+        return
+    error = ready.died(started, state.log_of(home, started.name), "ended by itself", status)
+    stop.stop(home, started.name)
+    raise error
+
+
+def _same(home: Home, started: ServerState) -> bool:
+    """Whether the server of that name is still the one that was started here."""
+    found = state.read(home, started.name)
+    return found is not None and found.mark == started.mark
