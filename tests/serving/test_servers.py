@@ -14,6 +14,7 @@ from rocwheel.errors import CheckError, InputError, StepTimeoutError
 from rocwright.home import Home
 from rocwright.sandbox import lasting
 from rocwright.serving import ready, start, state, stop
+from rocwright.serving.attend import attend
 from tests.serving.conftest import Make
 
 
@@ -99,6 +100,61 @@ def test_a_server_in_the_foreground_ends_with_a_rocwright_that_is_killed(home: H
         _until(lambda: ready.answers(made.state.url, "/health"))
         starter.send_signal(signal.SIGKILL)
     _until(lambda: not lasting.processes(made.state.mark))
+
+
+def test_a_server_in_the_foreground_that_ends_by_itself_is_told_with_its_last_lines_and_leaves_nothing(
+    home: Home, launch: Make
+) -> None:
+    started, running = start.start(launch(), home)
+    ready.wait_until_ready(started, 30, start.living(running), state.log_of(home, "small"))
+    running.send_signal(signal.SIGKILL)
+    with pytest.raises(CheckError) as caught:
+        attend(home, started, running)
+    assert "small ended by itself" in caught.value.message
+    assert "begins" in caught.value.detail
+    assert list(home.servers.iterdir()) == []
+
+
+def test_one_that_was_stopped_from_elsewhere_ended_well(home: Home, launch: Make) -> None:
+    started, running = start.start(launch(), home)
+    ready.wait_until_ready(started, 30, start.living(running), state.log_of(home, "small"))
+    stop.stop(home, "small")
+    attend(home, started, running)
+
+
+@pytest.mark.parametrize("asked", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_rocwright_that_is_asked_to_end_or_loses_its_terminal_ends_its_server(
+    home: Home, launch: Make, asked: signal.Signals
+) -> None:
+    """As the command does it: rocwheel's handling of signals around it."""
+    made = launch()
+    code = (
+        "import subprocess, sys; from pathlib import Path; import click\n"
+        "from rocwheel.cli.run import run; from rocwright.home import Home\n"
+        "from rocwright.serving import state; from rocwright.serving.attend import attend\n"
+        "@click.command()\n"
+        "@click.argument('home')\n"
+        "def command(home):\n"
+        "    kept = state.read(Home(Path(home)), 'small')\n"
+        "    attend(Home(Path(home)), kept, subprocess.Popen(kept.command, start_new_session=True))\n"
+        "run(command, lambda error: 1)\n"
+    )
+    state.keep(home, made.state)
+    with subprocess.Popen([sys.executable, "-c", code, str(home.path)], env=dict(made.env)) as starter:
+        _until(lambda: ready.answers(made.state.url, "/health"))
+        starter.send_signal(asked)
+        assert starter.wait(30) == 130
+    assert not lasting.processes(made.state.mark)
+    assert list(home.servers.iterdir()) == []
+
+
+def test_a_server_that_was_in_the_foreground_stays_after_a_restart(home: Home, launch: Make) -> None:
+    made = launch(stays=False)
+    assert lasting.BOUND in made.argv
+    words = (*made.argv, lasting.BOUND)
+    stays = lasting.staying(words)
+    assert stays.count(lasting.BOUND) == 1
+    assert stays[-1] == lasting.BOUND, "a word of the server's own is left as it is"
 
 
 def test_a_name_is_taken_once(home: Home, launch: Make) -> None:

@@ -97,6 +97,8 @@ def run_server(
     compute = choose.compute_for(component, target if target in here else "", on)
     say(f"stack: {stack}, for {target}" + ("" if target in here else ", which is not in this machine"))
     say(f"on: {compute.summary}")
+    for warning in component.server.warnings:
+        say(f"warning: {warning}")
     if not dry:
         port = start.check_wanted(component.server, wanted, state.servers(place_of), say)
         wanted = replace(wanted, port=port)

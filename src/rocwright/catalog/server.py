@@ -89,7 +89,7 @@ class Server(Frozen):
     that it takes. `health` answers with 200 once it can be used, within `seconds`. `key` are the words that
     make it ask for a key, which is in {key_file}; without them it cannot. `env` holds for every run; its
     caches go to XDG_CACHE_HOME, which is kept. `compute` is what it can compute on beside the GPU that it
-    finds, the first of which is taken where there is no GPU.
+    finds, the first of which is taken where there is no GPU. `warnings` are said before each start.
     """
 
     command: Annotated[Words, Field(min_length=1)]
@@ -103,6 +103,7 @@ class Server(Frozen):
     request: FirstRequest | None = None
     flags: tuple[Flags, ...] = ()
     compute: tuple[Compute, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:

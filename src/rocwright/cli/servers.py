@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from rocwright.serving.model import ServerState
 
 
+_MOST = 400
+"""Characters of an answer that are shown."""
+
+
 def as_data(server: ServerState, *, runs: bool) -> dict[str, Any]:
     """A server for --json."""
     told = server.model_dump(mode="json", exclude={"mark", "boot", "health"})
@@ -32,7 +36,7 @@ def show(running: Running, *, detached: bool, answer: str | None = None) -> None
     if running.request is not None:
         click.echo(f"\n  {curl(server, running.request.path, running.request.body)}\n")
     if answer is not None:
-        click.echo(f"it answers: {answer!r}\n")
+        click.echo(f"it answers: {answer[:_MOST]!r}\n")
     click.echo(f"rocwright stop {server.name}" if detached else "Ctrl-C ends it")
 
 
