@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rocwright.sandbox import inside, state
-from rocwright.sandbox.bubblewrap import BOUND, Bubblewrap
+from rocwright.sandbox.bubblewrap import BOUND as BOUND
+from rocwright.sandbox.bubblewrap import Bubblewrap
 from rocwright.sandbox.engine import Scene, host_environment
 from rocwright.sandbox.layout import make_layout
 from rocwright.sandbox.model import Job
