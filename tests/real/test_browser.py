@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -75,6 +76,7 @@ PAGES = (
     "/",
     "/runs",
     "/queue",
+    "/servers",
     "/artifacts",
     "/trends",
     "/compare",
@@ -218,11 +220,12 @@ def test_a_build_is_started_watched_healed_and_installed(
         expect(page.locator("#outcome")).to_have_text("built", timeout=PATIENCE)
         assert not page.url.startswith(failed)
         page.get_by_role("link", name="beta-1.0-py3-none-any.whl").click()
-        line = f"pip install --index-url {server.address}/simple/ 'beta==1.0'"
-        expect(page.locator("pre").first).to_contain_text(line)
+        line = page.locator("pre").first
+        expect(line).to_contain_text("me:TOKEN@")
+        shown = line.inner_text()
         assert_fit(page)
         check_pages(watched, failed.removeprefix(server.address))
-    _install(server, tmp_path / "installed")
+    _install(shown.replace("TOKEN", server.token), tmp_path / "installed")
     read_without_scripts(browser, server, failed)
 
 
@@ -267,10 +270,10 @@ def assert_fit(page: Page) -> None:
     assert faults == [], page.url
 
 
-def _install(server: Server, target: Path) -> None:
-    index = server.address.replace("//", f"//me:{server.token}@") + "/simple/"
-    words = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--isolated"]
-    words += ["--disable-pip-version-check", "--target", str(target), "--index-url", index, "beta"]
+def _install(line: str, target: Path) -> None:
+    """The line of the page, into a folder of its own."""
+    words = [sys.executable, "-m", *shlex.split(line), "--quiet", "--no-deps", "--isolated"]
+    words += ["--disable-pip-version-check", "--target", str(target)]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     shown = subprocess.run(

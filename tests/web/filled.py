@@ -6,11 +6,14 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from rocwheel.files.atomic import sha256_bytes
+from rocwheel.processes.owner import this_process
 from rocwright.cycle.model import Culprit, CycleTold, RowTold
 from rocwright.home import Home
 from rocwright.records.model import Artifact, Finding, Promotion, Run, Sample, with_failure
 from rocwright.records.read import Records
 from rocwright.resolve.model import Request
+from rocwright.serving import state
+from rocwright.serving.model import ServerState
 from rocwright.watch.kept import keep
 from rocwright.watch.model import Alarm, News, Report, Silent
 from tests.web.serving import a_run, a_step, write_log
@@ -83,6 +86,37 @@ def fill(home: Home, records: Records, at: datetime | None = None) -> None:
         why = "checked without a GPU, 3 days without a failure"
         records.promote(Promotion(channel=channel, lock="l" * 64, at=ago(2), by="cycle 1", why=why, **held))
     _upstream(home, ago)
+    here, long = state.boot_id(), "a-name-that-has-no-place-to-break-at-and-is-as-long-as-may-be"
+    me = this_process()
+    a_server(home, "chat", boot=here, begun=ago(1), pid=me.pid, start=me.start)
+    ended = a_server(home, long, boot="before", begun=ago(30), model=f"/models/{'x' * 120}.gguf", key=True)
+    state.log_of(home, ended.name).write_text(f"{FIRST}\n{LONG}\nllama_model_load: error loading model\n")
+
+
+def a_server(home: Home, name: str, **more: object) -> ServerState:
+    """A server on record; `boot` and `pid` say whether it runs."""
+    said: dict[str, object] = {
+        "name": name,
+        "stack": "llama-vulkan",
+        "component": "llama.cpp",
+        "version": "11312",
+        "gpu": ("gfx1151",),
+        "base": "debian:sid",
+        "on": "cpu",
+        "model": "/models/tiny.gguf",
+        "place": "host",
+        "host": "127.0.0.1",
+        "port": 8080,
+        "health": "/health",
+        "addresses": {"OpenAI API": "http://127.0.0.1:8080/v1"},
+        "mark": f"rocwright-server-{name}-00000000",
+        "boot": "",
+        "begun": "2026-01-01T00:00:00Z",
+    }
+    server = ServerState.model_validate(said | more)
+    state.claim(home, name)
+    state.keep(home, server)
+    return server
 
 
 def _run(ident: str, started: str, **more: object) -> Run:

@@ -23,6 +23,7 @@ from tests.web.serving import Served, a_run
         ("/watch", "rocwright watch"),
         ("/cycle", "rocwright cycle"),
         ("/farm", "rocwright farm up"),
+        ("/servers", "rocwright run"),
     ],
 )
 def test_an_empty_page_names_the_command_that_fills_it(

@@ -10,7 +10,8 @@ import re2
 
 # RE2: its time is linear, whatever a log holds
 _SECRET = re2.compile(
-    r"(?i)\b([\w.-]*(?:token|secret|passw(?:or)?d|api[_-]?key|credential)[\w.-]*\s*[=:]\s*)(\S+)|(://[^/\s:@]*:)([^/\s@]+)(@)"
+    r"(?i)\b([\w.-]*(?:token|secret|passw(?:or)?d|api[_-]?key|credential)[\w.-]*\s*[=:]\s*"
+    r"|authorization\s*:\s*(?:bearer|basic)\s+)(\S+)|(://[^/\s:@]*:)([^/\s@]+)(@)"
 )
 
 
@@ -21,7 +22,7 @@ def secrets_of_environment() -> tuple[str, ...]:
 
 
 def masked(text: str, hidden: Iterable[str]) -> str:
-    """The text without the values `hidden`, and without what a variable or an address calls a secret."""
+    """The text without the values `hidden`, and without what a variable, a header or an address calls a secret."""
     for value in hidden:
         text = text.replace(value, "***")
     if _SECRET.search(text):

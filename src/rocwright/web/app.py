@@ -35,6 +35,7 @@ from rocwright.web.metrics import Metrics
 from rocwright.web.pages import Pages
 from rocwright.web.queue import Queue
 from rocwright.web.readers import for_readers
+from rocwright.web.servers import Servers
 from rocwright.web.site import COOKIE, Site
 from rocwright.web.trends import Trends
 
@@ -83,6 +84,7 @@ def app(
             Route("/watch", following.watch),
             Route("/cycle", following.cycle),
             Route("/farm", Workers(pages).page),
+            Route("/servers", Servers(pages).page),
             Route("/artifacts", artifacts.all),
             Route("/artifacts/{sha256}", artifacts.one),
             Route("/artifacts/{sha256}/anatomy.svg", artifacts.anatomy),

@@ -1,0 +1,86 @@
+"""What `rocwright run` started on this machine, whether it runs, and what it printed last."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from rocwheel.errors import RocwrightError
+from rocwright.home import Home
+from rocwright.serving import state
+from rocwright.serving.model import ServerState
+from rocwright.web.log_lines import Line, read_part
+from rocwright.web.pages import Pages
+from rocwright.web.site import asked
+
+FRESH = 2.0
+"""Seconds for which an answer is taken for that of now: to ask for a container starts a process."""
+
+TAIL = 16 * 1024
+"""Bytes of the end of a log that are read for the page."""
+
+LINES = 12
+"""Lines of it that are shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A server, whether it runs ("running" | "ended" | "not known"), why that is not known, its last lines.
+
+    `model` is the name of its file: where that lies is for who started it.
+    """
+
+    server: ServerState
+    state: str
+    why: str = ""
+    model: str
+    lines: tuple[Line, ...]
+
+
+@dataclass(slots=True)
+class Servers:
+    """Answers `/servers`; asks no more often than is of use, however many look."""
+
+    pages: Pages
+    clock: Callable[[], float] = time.monotonic
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _kept: tuple[float, list[Shown]] | None = None
+
+    async def page(self, request: Request) -> Response:
+        """All servers that were started and not stopped, by name."""
+        self.pages.site.need(request, "read")
+        return self.pages.page(request, "servers.html", servers=await asked(self._look))
+
+    def _look(self) -> list[Shown]:
+        site = self.pages.site
+        with self._lock:
+            if self._kept is None or self.clock() - self._kept[0] >= FRESH:
+                found = [shown(site.home, one, site.hidden) for one in state.servers(site.home)]
+                self._kept = (self.clock(), found)
+            return self._kept[1]
+
+
+def shown(home: Home, server: ServerState, hidden: tuple[str, ...]) -> Shown:
+    """A server for the page; its key is masked in what it printed."""
+    hidden = (*hidden, *_key(home, server.name))
+    log = read_part(state.log_of(home, server.name), -TAIL, hidden, TAIL)
+    word, why = "not known", ""
+    try:
+        word = "running" if state.runs(server) else "ended"
+    except RocwrightError as error:
+        why = error.message
+    return Shown(server=server, state=word, why=why, model=Path(server.model).name, lines=log.lines[-LINES:])
+
+
+def _key(home: Home, name: str) -> tuple[str, ...]:
+    with contextlib.suppress(OSError):
+        key = state.key_of(home, name).read_text().strip()
+        return (key,) if key else ()
+    return ()
