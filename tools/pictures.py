@@ -47,6 +47,9 @@ PACK = """async (address) => {
 PICTURES = Path(__file__).parents[1] / "docs/pictures"
 HEAL = Path(__file__).parents[1] / "tests/real/heal_catalog"
 SMOKE, BASE = "gfx-smoke", "debian:sid"
+DESK, PHONE = 1180, 360
+"""Pixels that a window is wide."""
+
 GPUS = ("gfx803", "gfx1030", "gfx1103", "gfx1151")
 STACK = """\
 name       = "{0}"
@@ -162,7 +165,7 @@ def draw(place: Place) -> None:
         schemes: tuple[Literal["light", "dark"], ...] = ("light", "dark")
         light, dark = (browser.new_page(color_scheme=one, base_url=address) for one in schemes)
         for page in (light, dark):
-            page.set_viewport_size({"width": 1180, "height": 600})
+            page.set_viewport_size({"width": DESK, "height": 600})
             page.set_default_timeout(600_000)
             page.goto(f"/enter?token={token}")
         with open_records(place.home) as records:
@@ -174,6 +177,10 @@ def draw(place: Place) -> None:
         take(dark, f"/runs/{newest[SMOKE]}/log/{SMOKE}#first-error", "log", full=False)
         take(light, "/gpu/gfx803", "gpu")
         take(light, "/cycle", "cycle")
+        light.set_viewport_size({"width": PHONE, "height": 640})
+        take(light, f"/runs/{newest['psimd']}", "phone-run", 900, wide=PHONE)
+        take(light, "/queue", "phone-queue", 900, wide=PHONE)
+        light.set_viewport_size({"width": DESK, "height": 600})
         take(light, f"/artifacts/{wheel.sha256}?check=yes", "artifact", 1000)
         light.goto(f"/runs/{newest['psimd']}")
         light.get_by_role("button", name="Heal").click()
@@ -184,12 +191,12 @@ def draw(place: Place) -> None:
         browser.close()
 
 
-def take(page: Page, to: str, name: str, most: int = 0, *, full: bool = True) -> None:
+def take(page: Page, to: str, name: str, most: int = 0, *, full: bool = True, wide: int = DESK) -> None:
     """A picture of a page, of so many pixels of it from the top, or of what a window shows."""
     page.goto(to)
     page.wait_for_timeout(500)
     height = page.evaluate("document.querySelector('main').getBoundingClientRect().bottom + scrollY")
-    clip = FloatRect(x=0, y=0, width=1180, height=min(height - 30, most or height))
+    clip = FloatRect(x=0, y=0, width=wide, height=min(height - 30, most or height))
     taken = page.screenshot(full_page=full, clip=clip if full else None)
     (PICTURES / f"{name}.webp").write_bytes(packed(page, taken))
 
