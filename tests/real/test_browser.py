@@ -220,13 +220,22 @@ def test_a_build_is_started_watched_healed_and_installed(
         expect(page.locator("#outcome")).to_have_text("built", timeout=PATIENCE)
         assert not page.url.startswith(failed)
         page.get_by_role("link", name="beta-1.0-py3-none-any.whl").click()
-        line = page.locator("pre").first
-        expect(line).to_contain_text("me:TOKEN@")
-        shown = line.inner_text()
+        shown = install_line(page)
         assert_fit(page)
         check_pages(watched, failed.removeprefix(server.address))
     _install(shown.replace("TOKEN", server.token), tmp_path / "installed")
     read_without_scripts(browser, server, failed)
+
+
+def install_line(page: Page) -> str:
+    """The line for pip: what was healed is laid out a moment after its run is on record."""
+    line = page.locator("pre.install").first
+    until = time.monotonic() + PATIENCE / 1000
+    while not line.count() and time.monotonic() < until:
+        time.sleep(0.5)
+        page.reload()
+    expect(line).to_contain_text("me:TOKEN@")
+    return line.inner_text()
 
 
 def check_pages(watched: Watched, run: str) -> None:
