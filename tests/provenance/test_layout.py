@@ -67,7 +67,7 @@ def test_the_store_keeps_what_the_step_made(work: Workplace) -> None:
     one = work.lay_out()[BETA]
     assert work.project.store.verified(one.output.sha256).read_bytes() == WHEEL_BYTES
     told = said(one.path)["predicate"]["runDetails"]["byproducts"]
-    assert f"{BETA} as the step made it, without its SBOM" in [row["name"] for row in told]
+    assert f"{BETA} as built, without its SBOM" in [row["name"] for row in told]
 
 
 def test_the_sbom_of_a_wheel_tells_source_packages_toolchain_libraries_and_requirements(

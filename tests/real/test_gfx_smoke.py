@@ -59,7 +59,7 @@ def test_gfx_smoke_is_built_for_three_gpus_and_is_the_same_in_every_engine(
     finding, *runs = [one for one in built["findings"] if one["check"] == "machine-code"]
     assert finding["ok"], finding
     assert "gfx803, gfx1103, gfx1151" in finding["detail"]
-    (form,) = [one for one in built["findings"] if one["name"] == "one form"]
+    (form,) = [one for one in built["findings"] if one["name"] == "canonical form"]
     assert re.fullmatch("sha256 [0-9a-f]{64}", form["detail"])
     assert [one["name"] for one in runs] == [f"runs on {gpu}" for gpu in ("gfx803", "gfx1103", "gfx1151")]
     assert all(one["ok"] for one in runs), runs

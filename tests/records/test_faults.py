@@ -50,7 +50,7 @@ def locked(home: Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_a_build_goes_on_while_the_records_are_locked_and_nothing_is_lost(home: Home, locked: None) -> None:
-    findings = [Finding(component="torch", check="wheel", name="one form", ok=True, sha256="a" * 64)]
+    findings = [Finding(component="torch", check="wheel", name="canonical form", ok=True, sha256="a" * 64)]
     said: list[str] = []
     with UnderWay("verify", REQUEST, home, said.append) as under_way:
         under_way.note(STEP)

@@ -188,7 +188,7 @@ def test_channels_hold_the_newest_promotion_and_keep_the_older_ones(records: Rec
 
 def test_evidence_is_found_by_the_content_that_it_is_about(records: Records) -> None:
     found = [
-        Finding(component="torch", check="wheel", name="one form", ok=True, sha256=digest, device="cpu")
+        Finding(component="torch", check="wheel", name="canonical form", ok=True, sha256=digest, device="cpu")
         for digest in ("a" * 64, "b" * 64)
     ]
     made = Artifact(component="torch", step="torch", filename="torch.whl", sha256="a" * 64, size=9)

@@ -28,7 +28,7 @@ def records(*words: str, **more: str) -> Result:
 
 def fill(home: Home, count: int) -> None:
     """So many runs, with all that a run may leave, and a promotion."""
-    found = [Finding(component="torch", check="wheel", name="one form", ok=True, sha256="a" * 64)]
+    found = [Finding(component="torch", check="wheel", name="canonical form", ok=True, sha256="a" * 64)]
     sample = [Sample(step="torch", at=1.5, memory=7, processes=2)]
 
     def work(connection: Connection) -> None:

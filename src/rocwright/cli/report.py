@@ -99,7 +99,7 @@ def show_summary(project: Project, built: Built) -> None:
         print_table(("step", "outcome", "time", "sandbox", "jobs", "compiler cache"), rows, right=(2, 4))
     click.echo()
     print_table(
-        ("artifact", "size", "sha256"),
+        ("artifact", "size", "sha256 as laid out"),
         [(one.path.name, size(one.size), one.sha256) for one in built.artifacts],
         right=(1,),
     )

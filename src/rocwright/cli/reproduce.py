@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -28,23 +28,42 @@ if TYPE_CHECKING:
     shell_complete=complete_engine,
     help="Another sandbox engine. [default: that of the first build]",
 )
+@click.option(
+    "--lock",
+    "lock_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The lock that STACK, a wheel of somebody else, was built from.",
+)
 @click.option("--roots", is_flag=True, help="Also make the root file systems again.")
 @click.option("--keep", is_flag=True, help="Keep the folder of the second build.")
 @json_option
 def command(
-    asked: Asked, jobs: int | None, engine: str | None, roots: bool, keep: bool, as_json: bool
+    asked: Asked,
+    jobs: int | None,
+    engine: str | None,
+    lock_file: Path | None,
+    roots: bool,
+    keep: bool,
+    as_json: bool,
 ) -> None:
     """Build again in another folder, with other jobs and no compiler cache: are the bytes the same?
 
     STACK may also be a lock, or a file that was built here. The sources, and the root file
     systems unless --roots is given, are those of the first build. Exit code 0: bit for bit the same;
     12: something differs, and the report says what.
+
+    With --lock, STACK is a wheel that somebody else built: its component is built from that lock here, and
+    the report says which files differ, and why. Nothing of that wheel is run.
     """
     from rocwheel.cli.tell import print_json
     from rocwright.execution.progress import choose_progress
     from rocwright.reproduce.rebuild import How, reproduce
     from rocwright.reproduce.text import lines
 
+    if lock_file is not None:
+        if roots or keep:
+            raise click.UsageError("--roots and --keep are of a second build here, and go without --lock.")
+        _wheel_of_another(asked, lock_file, jobs, engine, as_json)
     project, plan = _what(asked)
     with choose_progress() as progress:
         found = reproduce(
@@ -56,6 +75,47 @@ def command(
         for line in lines(found, Path(found.folders[1]).parent if keep else None):
             click.echo(line)
     raise SystemExit(0 if found.same else 12)
+
+
+def _wheel_of_another(
+    asked: Asked, lock_file: Path, jobs: int | None, engine: str | None, as_json: bool
+) -> NoReturn:
+    """Compare the wheel that is named with what the lock gives here, print that, and exit."""
+    from rocwheel.cli.tell import print_json
+    from rocwheel.errors import InputError
+    from rocwright.execution.options import Options
+    from rocwright.execution.progress import choose_progress
+    from rocwright.project import project_of
+    from rocwright.reproduce.from_lock import reproduce_wheel
+    from rocwright.reproduce.text import wheel_lines
+    from rocwright.resolve.files import read_lock
+
+    path = Path(asked.stack or "")
+    if not path.is_file() or path.suffix != ".whl":
+        raise InputError(
+            f"{asked.stack or 'nothing'} is not the file of a wheel",
+            cause="--lock compares a wheel that somebody else built with what the lock gives here",
+            next_step=f"rocwright reproduce FILE.whl --lock {lock_file}",
+        )
+    _alone(asked, path)
+    locked = read_lock(lock_file)
+    project = project_of(locked.request, Path.cwd())
+    options = Options(engine=engine) if jobs is None else Options(jobs=jobs, engine=engine)
+    with choose_progress() as progress:
+        found = reproduce_wheel(path, project, locked, options, progress)
+    if as_json:
+        print_json(found.model_dump(mode="json") | {"same": found.same})
+    else:
+        for line in wheel_lines(found):
+            click.echo(line)
+    raise SystemExit(0 if found.same else 12)
+
+
+def _alone(asked: Asked, path: Path) -> None:
+    if asked.gpus or asked.base or asked.changes:
+        raise click.UsageError(
+            f"{path} is a file that already says what it is for: leave out --gpu, --base and --set."
+        )
 
 
 def _what(asked: Asked) -> tuple[Project, Plan]:
@@ -82,10 +142,7 @@ def _what(asked: Asked) -> tuple[Project, Plan]:
             cause="the catalog has no such stack, and there is no file at that path",
             next_step="name a stack (rocwright stacks lists them), a lock, or a file that was built here",
         )
-    if asked.gpus or asked.base or asked.changes:
-        raise click.UsageError(
-            f"{path} is a file that already says what it is for: leave out --gpu, --base and --set."
-        )
+    _alone(asked, path)
     if ".lock" in path.suffixes:
         lock = read_lock(path)
         project = project_of(lock.request, Path.cwd())

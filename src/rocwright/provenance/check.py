@@ -40,6 +40,8 @@ class Attestation:
     started: str
     finished: str
     invocation: str
+    as_built: str
+    """The sha256 of the file as its step made it; "" where it is not told."""
     sources: tuple[tuple[str, str], ...]
     packages: int
     steps: int
@@ -127,6 +129,7 @@ def told(data: Mapping[str, Any]) -> Attestation:
         started=_text(metadata, "startedOn"),
         finished=_text(metadata, "finishedOn"),
         invocation=_text(metadata, "invocationId"),
+        as_built=_text(how, "asBuilt"),
         sources=tuple((_text(one, "uri"), _text(_object(one, "digest"), "sha256")) for one in sources),
         packages=len(depends) - len(sources),
         steps=len(_object(how, "keys")),
@@ -182,7 +185,10 @@ def _unsigned(statements: Path, found: Sequence[Signed], keys: Sequence[SSlibKey
 def _another_file(path: Path, digest: str, told: Sequence[Attestation]) -> CheckError:
     subjects = [subject for one in told for subject in one.subjects]
     same_name = [one for one in subjects if one.name == path.name]
-    if same_name:
+    if digest in {one.as_built for one in told}:
+        what = f"{path.name} is the file as built, and the statement is of the file as laid out"
+        cause = f"its sha256 as built is {digest}; the file in rocwright-out has its SBOM inside"
+    elif same_name:
         what = f"{path.name} is not the file that was signed: it was changed or rebuilt"
         cause = f"its sha256 is {digest}; the signed one is {same_name[0].sha256}"
     else:

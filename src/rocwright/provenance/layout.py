@@ -47,7 +47,7 @@ class Artifact:
     lacking: tuple[str, ...] = ()
 
 
-PROOF_SCHEMA = 5
+PROOF_SCHEMA = 6
 """Raised when what lies in or beside an artifact is written otherwise; all are laid out anew then."""
 
 

@@ -202,7 +202,7 @@ def _put(stored: Path, step: Step, document: bytes, target: Path, say: Callable[
 
 
 def _as_built(output: Output, file: Thing) -> Thing:
-    suffix = "" if output.sha256 == file.sha256 else " as the step made it, without its SBOM"
+    suffix = "" if output.sha256 == file.sha256 else " as built, without its SBOM"
     return Thing(name=f"{output.filename}{suffix}", sha256=output.sha256)
 
 

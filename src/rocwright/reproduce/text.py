@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rocwheel.units import duration, size
+from rocwright.reproduce.from_lock import FromLock
 from rocwright.reproduce.rebuild import Compared, Reproduced
 
 
@@ -24,6 +25,7 @@ def lines(found: Reproduced, kept: Path | None) -> Iterator[str]:
         when = found.started[place][:16].replace("T", " ")
         how = f"{many} in {found.engines[place]}, {duration(found.seconds[place])}"
         yield f"{name}    {when}  {how}{', in another folder, no compiler cache' if place else ''}"
+    yield "sha256   of each file as built"
     if kept is not None:
         yield f"kept     {kept}"
 
@@ -38,3 +40,30 @@ def _verdict(found: Reproduced) -> str:
         return f"bit for bit the same: {len(found.outputs)} of {len(found.outputs)}"
     first = f"start with {wrong[0].step}" + ("; the others may follow from it" if wrong[1:] else "")
     return f"not the same: {len(wrong)} of {len(found.outputs)}; {first}"
+
+
+def wheel_lines(found: FromLock) -> Iterator[str]:
+    """A wheel of somebody else against what its lock gives here, theirs first: a verdict, each file that
+    differs and why, and where both are from."""
+    word = "same" if found.same else "DIFFERS"
+    yield f"{word:<8} {found.component} {found.version}  {found.filename}"
+    if not found.same:
+        yield f"         {found.summary}"
+    yield from (f"         {line}" for line in (*found.metadata, *found.written))
+    for member in found.members:
+        yield from (f"         {line}" for line in member.says)
+        yield from (f"           why: {line}" for line in member.why)
+    if found.more:
+        yield f"         and {found.more:,} more files"
+    yield f"theirs   {found.theirs}"
+    inside = ", with their SBOM put in" if found.sbom else ""
+    yield f"ours     {found.ours}{inside}"
+    if found.sbom:
+        yield f"as built {found.as_built}, without it"
+    made = found.origin or f"built here {found.built[:16].replace('T', ' ')}"
+    yield f"from     {made}{'' if found.ran else ', in the store already'}"
+    yield (
+        "bit for bit the same: this lock gives that wheel here too"
+        if found.same
+        else "not the same: this lock gives another wheel here"
+    )

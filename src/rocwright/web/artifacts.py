@@ -150,7 +150,7 @@ class Artifacts:
                 raise HTTPException(404, f"it cannot be drawn: {what}") from error
 
     async def file(self, request: Request) -> Response:
-        """The file itself, as the step made it; its bytes are checked before they are sent."""
+        """The file itself, as built; its bytes are checked before they are sent."""
         self.site.need(request, "read")
         made = await self._known(request)
         name = Path(made.filename).name

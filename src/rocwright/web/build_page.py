@@ -100,7 +100,9 @@ def _earlier(step: StepRun, run: Run, records: Records) -> list[StepRun]:
 
 def _artifacts(made: Sequence[Artifact]) -> str:
     rows = [(f"`{_cell(one.filename)}`", f"{one.size:,}", f"`{one.sha256}`") for one in made]
-    return "\n".join(["## What came of it", "", *_table(("artifact", "bytes", "sha256"), rows, right=(1,))])
+    return "\n".join(
+        ["## What came of it", "", *_table(("artifact", "bytes", "sha256 as built"), rows, right=(1,))]
+    )
 
 
 def _code(store: Store, artifact: Artifact) -> Iterator[str]:

@@ -50,7 +50,9 @@ _CACHES = {
 def tell(told: Attestation) -> None:
     """What a statement says, a line each."""
     for subject in told.subjects:
-        click.echo(f"file      {subject.name}  sha256 {subject.sha256}")
+        click.echo(
+            f"file      {_line(subject.name)}  sha256{_form(told, subject.sha256)} {_line(subject.sha256)}"
+        )
     request = ", ".join(f"{name} {_short(value)}" for name, value in told.request.items())
     for label, text in (
         ("asked", f"{told.component}: {request}" if told.component else request),
@@ -70,6 +72,13 @@ def tell(told: Attestation) -> None:
             click.echo(f"compiled  {_line(step)}: in part by the owner of the key {_line(keyid)[:16]}")
     for one in told.byproducts:
         click.echo(f"left      {_line(one.name)}  sha256 {_line(one.sha256)}")
+
+
+def _form(told: Attestation, sha256: str) -> str:
+    """Which form of the file a sha256 is of, where the statement tells."""
+    if not told.as_built:
+        return ""
+    return " as built" if told.as_built == sha256 else " as laid out"
 
 
 def _short(value: object) -> str:

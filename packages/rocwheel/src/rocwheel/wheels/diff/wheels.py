@@ -65,11 +65,12 @@ def _seen(files: Iterable[File]) -> dict[str, _Seen]:
             digest.update(piece)
             if len(head) < HEAD:
                 head = (head + piece)[:HEAD]
-        found[_versionless(file.path)] = _Seen(file=file, sha256=digest.hexdigest(), head=head)
+        found[versionless(file.path)] = _Seen(file=file, sha256=digest.hexdigest(), head=head)
     return found
 
 
-def _versionless(path: str) -> str:
+def versionless(path: str) -> str:
+    """A file's path in a wheel as a difference names it: *.dist-info and *.data without name and version."""
     top, slash, rest = path.partition("/")
     for suffix in (DIST_INFO, ".data"):
         if slash and top.endswith(suffix):
@@ -173,7 +174,7 @@ def _headers(seen: Mapping[str, _Seen], name: str) -> dict[str, str]:
 
 
 def _written(before: Sequence[File], after: Sequence[File]) -> Iterator[str]:
-    one, two = ({_versionless(file.path): file.mode for file in files} for files in (before, after))
+    one, two = ({versionless(file.path): file.mode for file in files} for files in (before, after))
     if list(one) != list(two):
         yield "the order of the files"
     if one != two:
