@@ -9,7 +9,7 @@ PAGE = (Path(__file__).parents[1] / "docs/concepts.md").read_text()
 WORDS = {
     *("target", "base", "stack", "component", "recipe", "provider", "lock", "plan", "step", "key"),
     *("store", "artifact", "evidence", "row", "channel", "known issue", "remedy"),
-    *("executor", "shard", "content", "quantisation"),
+    *("executor", "shard", "content", "quantisation", "as built, as laid out", "canonical form"),
 }
 
 

@@ -10,6 +10,7 @@ from rocwright.api.gpus import gpus_here, target, targets
 from rocwright.api.lending import lender, verify_elsewhere
 from rocwright.api.machine import apply_remedies, diagnose, doctor
 from rocwright.api.measuring import bench
+from rocwright.api.patches import check_offered
 from rocwright.api.projects import (
     build,
     export,
@@ -37,7 +38,7 @@ from rocwright.api.serving import (
     stop_server,
 )
 from rocwright.api.sharing import check_shared, clean_shared, pull, push, shared_usage, sync
-from rocwright.api.wheels import audit_override, inspect, runs_on, slim
+from rocwright.api.wheels import audit_override, inspect, reproduce_wheel, runs_on, slim, wheel_sbom
 
 __all__ = [
     "apply_remedies",
@@ -46,6 +47,7 @@ __all__ = [
     "audit_override",
     "bench",
     "build",
+    "check_offered",
     "check_shared",
     "clean_shared",
     "diagnose",
@@ -64,6 +66,7 @@ __all__ = [
     "records",
     "rehearse",
     "remedies",
+    "reproduce_wheel",
     "request",
     "resolve",
     "restart_server",
@@ -81,4 +84,5 @@ __all__ = [
     "verify",
     "verify_elsewhere",
     "verify_environment",
+    "wheel_sbom",
 ]

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from rocwheel.wheels.inspection import Inspection
     from rocwheel.wheels.runs_on import Judged
     from rocwheel.wheels.slim.report import Report
+    from rocwright.execution.options import Options
+    from rocwright.execution.progress import Progress
+    from rocwright.model.steps import Step
+    from rocwright.reproduce.from_lock import FromLock
 
 
 def inspect(path: str | Path) -> Inspection:
@@ -73,3 +77,43 @@ def audit_override(path: str | Path, code: str, on: str, *, llvm: str | Path | N
     from rocwheel.wheels.audit.run import audit_override as judge
 
     return judge(Path(path), code_target(code), code_target(on), llvm=Path(llvm) if llvm else None)
+
+
+def wheel_sbom(path: str | Path) -> bytes:
+    """The SBOM of a wheel that somebody else built, as CycloneDX JSON, made from the file alone.
+
+    Raises InputError where `path` is no wheel, CheckError where it is damaged or made to deceive.
+    """
+    from rocwright.provenance.wheel_sbom import wheel_sbom as make
+
+    return make(Path(path))
+
+
+def reproduce_wheel(
+    path: str | Path, lock: str | Path, *, options: Options | None = None, progress: Progress | None = None
+) -> FromLock:
+    """A wheel that somebody else built against what its lock gives here: its component is built, unless it is
+    in the store, and nothing of the wheel is run.
+
+    Gives whether both are the `same`, and each file that differs with the reason. Raises InputError where the
+    lock has no such component, or another version of it, CheckError where the wheel is damaged, and what
+    building raises.
+    """
+    from rocwright.execution.options import Options
+    from rocwright.execution.progress import PlainProgress
+    from rocwright.flow import build
+    from rocwright.project import project_of
+    from rocwright.reproduce.from_lock import reproduce_wheel as compare
+    from rocwright.resolve.files import read_lock
+
+    locked = read_lock(Path(lock))
+    project = project_of(locked.request, Path.cwd())
+    told = progress or PlainProgress()
+
+    def made(step: Step) -> bool:
+        built = build(project, locked, options or Options(), told, lay=False, wanted=(step.name,))
+        if built.failures:
+            raise built.failures[0][1]
+        return any(one.name == step.name for one in built.run.steps)
+
+    return compare(Path(path), project, locked, made, told.say)

@@ -83,12 +83,10 @@ def _wheel_of_another(
     """Compare the wheel that is named with what the lock gives here, print that, and exit."""
     from rocwheel.cli.tell import print_json
     from rocwheel.errors import InputError
+    from rocwright import api
     from rocwright.execution.options import Options
     from rocwright.execution.progress import choose_progress
-    from rocwright.project import project_of
-    from rocwright.reproduce.from_lock import reproduce_wheel
     from rocwright.reproduce.text import wheel_lines
-    from rocwright.resolve.files import read_lock
 
     path = Path(asked.stack or "")
     if not path.is_file() or path.suffix != ".whl":
@@ -98,11 +96,9 @@ def _wheel_of_another(
             next_step=f"rocwright reproduce FILE.whl --lock {lock_file}",
         )
     _alone(asked, path)
-    locked = read_lock(lock_file)
-    project = project_of(locked.request, Path.cwd())
     options = Options(engine=engine) if jobs is None else Options(jobs=jobs, engine=engine)
     with choose_progress() as progress:
-        found = reproduce_wheel(path, project, locked, options, progress)
+        found = api.reproduce_wheel(path, lock_file, options=options, progress=progress)
     if as_json:
         print_json(found.model_dump(mode="json") | {"same": found.same})
     else:

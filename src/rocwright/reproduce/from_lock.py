@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
@@ -20,9 +20,6 @@ from rocwheel.wheels.diff.text import lines, summary
 from rocwheel.wheels.diff.wheels import diff, versionless
 from rocwheel.wheels.metadata import WheelName, parse_name
 from rocwheel.wheels.write import File
-from rocwright.execution.options import Options
-from rocwright.execution.progress import Progress
-from rocwright.flow import build
 from rocwright.model.steps import Plan, RunAction, Step
 from rocwright.plan.make import make_plan
 from rocwright.project import Project
@@ -72,10 +69,11 @@ class FromLock(Frozen):
 
 
 def reproduce_wheel(
-    wheel: Path, project: Project, locked: Lock, options: Options, progress: Progress
+    wheel: Path, project: Project, locked: Lock, build: Callable[[Step], bool], say: Callable[[str], None]
 ) -> FromLock:
-    """Build the component that gives a wheel of this name, from this lock, unless it is built already, and
-    tell what differs: theirs first, ours second.
+    """Have the step built that gives a wheel of this name, and tell what differs: theirs first, ours second.
+
+    `build` makes the step in the project's store and gives whether it had to run.
 
     Raises InputError where the lock has no such component, or another version of it, and where `wheel` is no
     wheel; CheckError where it is damaged or made to deceive; what building raises.
@@ -84,11 +82,8 @@ def reproduce_wheel(
     step, output = step_of(make_plan(locked, project.catalog), locked, wheel.name, name)
     # what cannot be read is refused before hours are spent
     theirs = {path: content for path, content in sboms_in(wheel).items() if path.endswith(f"/{NAME}")}
-    built = build(project, locked, options, progress, lay=False, wanted=(step.name,))
-    if built.failures:
-        raise built.failures[0][1]
-    progress.say("comparing")
-    ran = any(one.name == step.name for one in built.run.steps)
+    ran = build(step)
+    say("comparing")
     return _compared(wheel, step, output, locked, project.store, theirs, ran=ran)
 
 

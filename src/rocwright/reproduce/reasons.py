@@ -7,7 +7,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from rocwheel.units import printable
+from rocwheel.units import count, printable
 from rocwheel.wheels.metadata import DIST_INFO, RECORD
 
 LARGEST = 16 * 1024**2
@@ -60,14 +60,14 @@ def zip_reasons(before: Sequence[zipfile.ZipInfo], after: Sequence[zipfile.ZipIn
     both = [(one[name], two[name]) for name in one if name in two]
     if times := [(a, b) for a, b in both if a.date_time != b.date_time]:
         a, b = times[0]
-        yield f"time: {len(times):,} files, {_when(a)} -> {_when(b)} ({_plain(a.filename.encode())})"
+        yield f"time: {count(len(times), 'file')}, {_when(a)} -> {_when(b)} ({_plain(a.filename.encode())})"
     if modes := [a for a, b in both if a.external_attr != b.external_attr]:
-        yield f"modes: of {len(modes):,} files ({_plain(modes[0].filename.encode())})"
+        yield f"modes: of {count(len(modes), 'file')} ({_plain(modes[0].filename.encode())})"
     same = [(a, b) for a, b in both if a.CRC == b.CRC]
     if packed := [
         a for a, b in same if (a.compress_type, a.compress_size) != (b.compress_type, b.compress_size)
     ]:
-        yield f"compression: of {len(packed):,} files ({_plain(packed[0].filename.encode())})"
+        yield f"compression: of {count(len(packed), 'file')} ({_plain(packed[0].filename.encode())})"
     if [a.filename for a, b in both if a.CRC != b.CRC] == [a.filename for a, _ in both if _is_record(a)]:
         yield "RECORD: it is another one for the same files"
 
@@ -112,7 +112,7 @@ def _first_line(before: bytes, after: bytes) -> str:
         if a != b:
             return f"line {number:,}: {_plain(a)} -> {_plain(b)}"
     if len(one) != len(two):
-        return f"{len(one):,} lines -> {len(two):,}"
+        return f"{count(len(one), 'line')} -> {len(two):,}"
     return "the ends of lines"
 
 

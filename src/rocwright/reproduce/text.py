@@ -55,11 +55,10 @@ def wheel_lines(found: FromLock) -> Iterator[str]:
         yield from (f"           why: {line}" for line in member.why)
     if found.more:
         yield f"         and {found.more:,} more files"
-    yield f"theirs   {found.theirs}"
-    inside = ", with their SBOM put in" if found.sbom else ""
-    yield f"ours     {found.ours}{inside}"
+    yield f"theirs   {found.theirs}{' as laid out' if found.sbom else ''}"
     if found.sbom:
-        yield f"as built {found.as_built}, without it"
+        yield f"ours     {found.ours} as laid out with their SBOM"
+    yield f"ours     {found.as_built} as built"
     made = found.origin or f"built here {found.built[:16].replace('T', ' ')}"
     yield f"from     {made}{'' if found.ran else ', in the store already'}"
     yield (

@@ -41,6 +41,244 @@ _OWN_PYTHON = """{} -m venv --system-site-packages /trial/env
 export PATH=/trial/env/bin:$PATH"""
 """Makes `python3` and its pip the ones of an interpreter that has another name."""
 
+TINY, GIVEN = "/model/tiny.gguf", "/model/given.gguf"
+"""Where a sandbox has the model of language: one that is made here, or a user's."""
 
 FORM = "canonical form"
 """The name of the finding that has the sha256 of a wheel in canonical form."""
+
+MOST_FINDINGS = 10_000
+"""What a check may tell, several times what the longest does: the artifact that it tries may speak for it."""
+
+LACKS = "{lacks}"
+"""The argument of a check that becomes what the targets lack, where there is a GPU to run on."""
+
+
+class Subject:
+    """One component under test: its artifacts, the root file system to try them in, the sandbox."""
+
+    def __init__(
+        self,
+        project: Project,
+        lock: Lock,
+        component: Component,
+        artifacts: dict[str, Output],
+        root: Path | None,
+        wheels: Record | None,
+        engine: str | None,
+        logs: Path,
+        emulation: Emulation | None = None,
+        memory: int | None = None,
+        model: Path | None = None,
+        runs: int = 1,
+    ) -> None:
+        self.project, self.lock, self.component = project, lock, component
+        self.artifacts, self.root, self.engine, self.logs = artifacts, root, engine, logs
+        self.wheels = () if wheels is None else wheels.outputs
+        self.artifact, self.emulation, self.memory = artifacts[component.name], emulation, memory
+        self.model, self.runs = model, runs
+
+    def finding(
+        self, check: Check, name: str, ok: bool, detail: str, device: str, engine: str = ""
+    ) -> Finding:
+        return Finding(
+            component=self.component.name,
+            check=check.name,
+            name=name,
+            ok=ok,
+            detail=detail,
+            device=device,
+            artifact=self.artifact.filename,
+            sha256=self.artifact.sha256,
+            when=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            machine=described(),
+            engine=engine,
+        )
+
+    def code(self, check: Check) -> list[Finding]:
+        """What the machine code in the artifact is for, or what its kernels take of the GPU."""
+        with named(self.project.store, self.artifact) as path:
+            found = look_at(check, path, self.lock.request.gpu, self.project.catalog)
+        return [self.finding(check, one.name, one.ok, one.detail, "") for one in found]
+
+    def wheel(self, check: Check) -> list[Finding]:
+        """Whether the wheel is what it says.
+
+        Also the sha256 of its canonical form, by which builds of the same content are known, whoever packed
+        them, and whether the libraries that it needs are in the root file system in which it is tried.
+        """
+        with named(self.project.store, self.artifact) as path:
+            (found,) = look_at(check, path, self.lock.request.gpu, self.project.catalog)
+            form = self._one_form(check, path)
+            libraries = self._libraries(check, path)
+        return [self.finding(check, found.name, found.ok, found.detail, ""), form, *libraries]
+
+    def _one_form(self, check: Check, path: Path) -> Finding:
+        try:
+            form = form_of(path, epoch=EPOCH)
+        except RocwrightError as error:
+            return self.finding(check, FORM, False, f"{error.message}: {error.detail}", "")
+        return self.finding(check, FORM, True, f"sha256 {form.sha256}", "")
+
+    def _libraries(self, check: Check, path: Path) -> list[Finding]:
+        """Nothing where there is no root file system to run in."""
+        if self.root is None:
+            return []
+        with ExitStack() as stack:
+            outputs = (*self.artifacts.values(), *self.wheels)
+            others = [one for one in outputs if one.filename.endswith(".whl") and one != self.artifact]
+            beside = [stack.enter_context(named(self.project.store, one)) for one in others]
+            try:
+                needed = libraries_needed(path, beside)
+            except RocwrightError as error:
+                return [self.finding(check, LIBRARIES, False, f"{error.message}: {error.cause}", "")]
+        built = self.lock.root("build")
+        packages = [one.filename.partition("_")[0] for one in built.packages] if built else []
+        seen = judged(needed, self.libraries, packages, self.component.name)
+        return [self.finding(check, seen.name, seen.ok, seen.detail, "")]
+
+    @cached_property
+    def libraries(self) -> frozenset[str]:
+        """The names of the libraries in the root file system."""
+        return frozenset() if self.root is None else libraries_in(self.root)
+
+    def script(self, check: Check) -> list[Finding]:
+        """Run a program of the catalog on the artifacts, in the run-time root file system."""
+        engine = sandbox.pick(self.engine, self.project.home.probes)
+        log = LogFile(self.logs / log_name(f"verify/{self.component.name}/{check.name}"))
+        findings: list[Finding] = []
+        tail: list[str] = []
+        emulator = ""
+
+        def on_line(line: str) -> None:
+            nonlocal emulator
+            log.line(line)
+            if line.startswith(MARK):
+                if len(findings) < MOST_FINDINGS:
+                    findings.append(self._told(check, line, engine.name))
+                    if is_gpu(findings[-1].device):
+                        emulator = emulator or emulator_below(os.getpid())
+                elif len(findings) == MOST_FINDINGS:
+                    why = f"it reports more than {MOST_FINDINGS:,} findings; the others are in its log"
+                    findings.append(self.finding(check, check.name, False, why, "", engine.name))
+            elif line.strip():
+                tail[:] = [*tail[-5:], line]
+
+        outcome = self.ran(check, engine, on_line)
+        log.close()
+        if not outcome.ok and all(one.ok for one in findings):
+            how = "" if outcome.ended is Ended.EXITED else f"{outcome.ended.value}, "
+            detail = f"ended with {how}{outcome.code}: {' | '.join(tail)[-400:]}"
+            findings.append(self.finding(check, check.name, False, detail, "", engine.name))
+        if outcome.ok and not findings:
+            # a check without lines of its own speaks by its exit status
+            findings.append(self.finding(check, check.name, True, check.why, "cpu", engine.name))
+        if isinstance(check, EmulatedCheck) and len(findings) < check.least:
+            why = f"{len(findings)} of at least {check.least} ran"
+            findings.append(self.finding(check, check.name, False, why, "", engine.name))
+        # a process that was seen in an emulator told of no GPU before either
+        return [as_emulated(one) for one in findings] if emulator else findings
+
+    def ran(self, check: Check, engine: Engine, on_line: Callable[[str], None]) -> Outcome:
+        """How a check's program ended, in the sandbox; each line that it prints goes to `on_line`."""
+        assert self.root is not None
+        with temporary_folder("verify") as folder:
+            return sandbox.run(engine, self._job(check, folder), on_line)
+
+    def _told(self, check: Check, line: str, engine: str) -> Finding:
+        try:
+            told = read_line(line)
+            assert told is not None
+        except ValueError:
+            return self.finding(check, check.name, False, f"cannot be read: {line[:200]}", "", engine)
+        device = self.emulation.device if self.emulation else told.device
+        found = self.finding(check, told.name, told.ok, told.detail, device, engine)
+        return found.model_copy(update={"absent": told.absent})
+
+    def _job(self, check: Check, folder: Path) -> Job:
+        work = folder / "work"
+        work.mkdir()
+        mounts = [Mount(source=self.project.catalog.holder(check.script), target="/catalog")]
+        model = TINY if self.model is None else GIVEN
+        values = {"artifact": "/artifact", "model": model, "python": "python3", "runs": str(self.runs)}
+        interpreter = base_of(self.lock, self.project.catalog)[1].interpreter
+        commands = [_OWN_PYTHON.format(interpreter)] if interpreter else []
+        if check.wheels:
+            commands += [
+                "python3 -m pip install --quiet --no-deps --no-index --target /trial/site /wheels/*.whl",
+                "export PYTHONPATH=/trial/site",
+            ]
+            for output in (*self.artifacts.values(), *self.wheels):
+                path = self.project.store.verified(output.sha256)
+                mounts.append(Mount(source=path, target=f"/wheels/{output.filename}"))
+        elif self.component.kind == "archive":
+            path = self.project.store.verified(self.artifact.sha256)
+            unpack(path, folder / "artifact", filename=self.artifact.filename, git=True)
+            mounts.append(Mount(source=folder / "artifact", target="/artifact"))
+        elif self.component.kind == "wheel":
+            path = self.project.store.verified(self.artifact.sha256)
+            mounts.append(Mount(source=path, target=f"/wheels/{self.artifact.filename}"))
+        if check.outputs:
+            for output in self._outputs():
+                path = self.project.store.verified(output.sha256)
+                mounts.append(Mount(source=path, target=f"/outputs/{output.filename}"))
+        if check.model and self.model is not None:
+            mounts.append(Mount(source=self.model, target=GIVEN))
+        elif check.model:
+            (folder / "model").mkdir()
+            write_tiny_model(folder / "model" / "tiny.gguf")
+            mounts.append(Mount(source=folder / "model", target="/model"))
+        env = _environment() | {name: value.format_map(values) for name, value in check.env.items()}
+        # a card of this machine is not seen where one is emulated
+        devices = tuple(name for name in GPU_DEVICES if Path(name).exists() and not self.emulation)
+        # a card may lack what the processor, on which a check runs without one, has
+        lacks = lacks_words(self._lacking()) if devices else []
+        many = {LACKS: lacks, WORDS: self.emulation.words if self.emulation else []}
+        words = [
+            word
+            for one in check.arguments
+            for word in (many[one] if one in many else [one.format_map(values)])
+        ]
+        commands.append(shlex.join(["exec", "python3", f"/catalog/{check.script}", *words]))
+        if self.emulation:
+            (work / Path(FOLDER).name).mkdir()
+            mounts += self.emulation.mounts(folder)
+            env |= self.emulation.env
+        sandbox.make_writable(work)
+        mounts.append(Mount(source=work, target="/trial", writable=True))
+        return Job(
+            root=self.root or Path("/"),
+            argv=("/bin/sh", "-eu", "-c", "\n".join(commands)),
+            env=env,
+            workdir="/trial",
+            mounts=tuple(mounts),
+            memory=self.memory,
+            seconds=check.seconds,
+            devices=devices,
+        )
+
+    def _outputs(self) -> Sequence[Output]:
+        """All that the component has made."""
+        steps = make_plan(self.lock, self.project.catalog).steps
+        step = next(one for one in steps if one.name == self.component.name)
+        record = self.project.store.record(step.key)
+        return () if record is None else record.outputs
+
+    def _lacking(self) -> dict[str, str]:
+        return lacking([self.project.catalog.target(one) for one in self.lock.request.gpu])
+
+
+def _environment() -> dict[str, str]:
+    return {
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "HOME": "/trial",
+        "TMPDIR": "/tmp",  # noqa: S108 - the sandbox's own
+        "XDG_CACHE_HOME": "/tmp/cache",  # noqa: S108
+        "LANG": "C.UTF-8",
+        "TZ": "UTC",
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONNOUSERSITE": "1",
+        "PIP_NO_INDEX": "1",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    }
