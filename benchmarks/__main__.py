@@ -30,6 +30,7 @@ from benchmarks.rows import (
     recipe_line,
     records,
     roots,
+    run_program,
     scaling,
     second_machine,
     shards,
@@ -52,6 +53,7 @@ from rocwheel_samples import MissingError
 ROWS: Mapping[str, Callable[[int | None], Sequence[Measured]]] = {
     "help": start.measure,
     "rocwheel": start_wheel.measure,
+    "run-program": run_program.measure,
     "doctor": doctor.measure,
     "plan": plan.measure,
     "store": store.measure,

@@ -46,6 +46,11 @@ class Home(home.Home):
         return self.path / "programs"
 
     @property
+    def environments(self) -> Path:
+        """What programs of wheel stacks run in: a folder each, by what it is made of."""
+        return self.path / "environments"
+
+    @property
     def models(self) -> Path:
         """Models that rocwright makes or has fetched."""
         return self.path / "models"

@@ -311,3 +311,16 @@ def test_a_cycle_that_cannot_run_is_told_by_a_unit_of_the_same_export() -> None:
     group = cli.get_command(None, verb)  # type: ignore[arg-type]
     assert isinstance(group, click.Group)
     assert name in group.commands
+
+
+def test_an_image_on_a_digest_has_the_variables_its_port_and_its_entry_point_inside() -> None:
+    stack, row = next((stack, row) for stack, row in ROWS if stack.name == "vllm-spoof-locked")
+    lines = all_files(stack, row)["containerfile/Containerfile"].text.splitlines()
+    (image,) = [line for line in lines if line.startswith("ARG ")]
+    assert re.search(r"@sha256:[0-9a-f]{64}\"$", image)
+    component = builtin_catalog().component(stack.components[0])
+    assert component.serve is not None
+    for name in component.serve.env:
+        assert any(line.startswith(f"ENV {name}=") for line in lines)
+    assert f"EXPOSE {component.serve.ports[0]}" in lines
+    assert f"ENTRYPOINT {json.dumps(list(component.serve.command))}" in lines

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,51 @@ def test_torch_is_measured_on_the_cpu(home: Home, extensions: tuple[Path, dict[s
     told = {one["name"]: one for one in measured}
     assert told.keys() == {"torch start", "product fp32", "memory", "convolution fp32"}
     assert all(one["device"] == "cpu" and min(one["values"]) > 0 for one in measured)
+
+
+PRODUCT = "import torch; print((torch.arange(6.).reshape(2, 3) @ torch.ones(3, 2)).tolist())"
+
+
+def test_a_program_runs_in_the_environment_of_the_stack(
+    extensions: tuple[Path, dict[str, Any]], home: Home
+) -> None:
+    folder, _ = extensions
+    (folder / "x.py").write_text(f"import torchvision, torchaudio\n{PRODUCT}\nopen('made', 'w')\n")
+    for _ in range(2):
+        assert rocwright(home, folder, "run", "--", "python", "x.py") == "[[3.0, 3.0], [12.0, 12.0]]\n"
+    assert (folder / "made").is_file()
+
+
+def test_a_notebook_server_there_answers_who_has_its_token_and_nobody_else(
+    extensions: tuple[Path, dict[str, Any]], home: Home
+) -> None:
+    folder, _ = extensions
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    told = json.loads(rocwright(home, folder, "run", "--jupyter", "--detach", "--json", "--port", str(port)))
+    try:
+        assert told["running"]
+        assert asked(port, "/api/contents", "") == 403
+        assert asked(port, "/api/contents", "another") == 403
+        assert asked(port, "/api/contents", told["key"]) == 200
+        assert told["key"] not in Path("/proc", str(told["pid"]), "cmdline").read_text()
+    finally:
+        rocwright(home, folder, "stop", told["name"])
+    assert asked(port, "/api/contents", told["key"]) == 0
+    assert not list(home.servers.iterdir())
+
+
+def asked(port: int, path: str, token: str) -> int:
+    """The status with which it answers; 0 where nothing does."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        connection.request("GET", path, headers={"Authorization": f"token {token}"} if token else {})
+        return connection.getresponse().status
+    except OSError:
+        return 0
+    finally:
+        connection.close()
 
 
 def test_a_system_package_that_a_recipe_forgets_is_added(

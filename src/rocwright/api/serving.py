@@ -41,6 +41,7 @@ def run_server(
     stack: str = "",
     *,
     model: str = "",
+    trust_model: bool = False,
     gpu: str = AUTO,
     base: str = "",
     name: str = "",
@@ -59,17 +60,19 @@ def run_server(
     """Run a stack's server, and wait until it can be used; what it needs is fetched or built before.
 
     Without a `stack` it is the one of which most was seen on the GPU; `gpu` is the machine's by default, or
-    the fallback of gpu_names.toml where there is none. `model` is a file, or "tiny" for the one that is made
-    here. `place` is host (bubblewrap, with the base from the store), podman or docker; `on` says what it
-    computes on: gpu, cpu, or what else its recipe knows. Where `host` is not the loopback, a key is made and
-    asked for, unless `key` is False. Without `detach` it ends with this process. With `dry` nothing is
-    started: the answer has the command.
+    the fallback of gpu_names.toml where there is none. `model` is a file, a folder, `hf:OWNER/NAME/FILE` of a
+    hub, or "tiny" for the one that is made here; pickled weights are refused unless `trust_model`. `place` is
+    host (bubblewrap, with the base from the store), podman or docker; `on` says what it computes on: gpu,
+    cpu, or what else its recipe knows. Where `host` is not the loopback, a key is made and asked for, unless
+    `key` is False. Without `detach` it ends with this process. With `dry` nothing is started: the answer has
+    the command.
 
-    Raises InputError for what is not known, a name or port in use, CheckError where this machine cannot do it
-    or the server ends while it loads, and what a build raises.
+    Raises InputError for what is not known, a name or port in use, OutOfMemoryError for a model that does not
+    fit, CheckError where this machine cannot do it or the server ends while it loads, and what a build raises.
     """
     from rocwright.api.projects import project as project_for
     from rocwright.catalog.load import the_catalog
+    from rocwright.catalog.server import GPU
     from rocwright.execution.progress import PlainProgress
     from rocwright.home import Home
     from rocwright.serving import check, choose, laid, start, state
@@ -102,38 +105,41 @@ def run_server(
     if not dry:
         port = start.check_wanted(component.server, wanted, state.servers(place_of), say)
         wanted = replace(wanted, port=port)
-    file = model_of(model, component.server, place_of)
+    told = progress or PlainProgress()
+    found = model_of(model, component.server, place_of, trust=trust_model, say=say, progress=told)
     if target in here:
         check.check_machine(catalog, place_of, stack, target, say)
-    told = progress or PlainProgress()
+    if found is not None:
+        check.check_fit(catalog, place_of, found, target if compute.name == GPU else "", say)
     product = laid.product_of(project, engine, told, contained=place != "host")
-    launch = start.prepare(product, wanted, file, compute, told, stays=detach)
+    launch = start.prepare(product, wanted, found, compute, told, stays=detach)
     if dry:
         folder = state.folder_of(place_of, launch.state.name)
         return Running(server=launch.state, key=launch.key, request=component.server.request, folder=folder)
-    return _started(launch, place_of, say)
+    return started(launch, place_of, say)
 
 
-def _started(launch: Launch, home: Home, say: Say) -> Running:
+def started(launch: Launch, home: Home, say: Say) -> Running:
+    """Start what was made ready, and wait until it can be used. Raises CheckError where it ends before."""
     from rocwright.serving import ready, start, state, stop
 
-    started, process = start.start(launch, home)
+    begun, process = start.start(launch, home)
     try:
-        say(f"starting {started.name} on {started.url}")
-        log = state.log_of(home, started.name)
+        say(f"starting {begun.name} on {begun.url}")
+        log = state.log_of(home, begun.name)
         alive = start.living(process)
-        seconds = ready.wait_until_ready(started, launch.server.seconds, alive, log)
+        seconds = ready.wait_until_ready(begun, launch.server.seconds, alive, log)
     except BaseException:
-        stop.stop(home, started.name)
+        stop.stop(home, begun.name)
         process.wait()
         raise
     return Running(
-        server=started,
+        server=begun,
         key=launch.key,
         request=launch.server.request,
         seconds=seconds,
         process=process,
-        folder=state.folder_of(home, started.name),
+        folder=state.folder_of(home, begun.name),
     )
 
 
@@ -179,7 +185,7 @@ def restart_server(name: str, *, home: str | Path | None = None, say: Say = sile
     from rocwright.serving import restart
 
     place = _home(home)
-    return _started(restart.again(place, name), place, say)
+    return started(restart.again(place, name), place, say)
 
 
 def server_log(name: str, *, home: str | Path | None = None) -> Path | None:

@@ -20,6 +20,7 @@ from rocwheel.wheels.overrides import OverridesFile
 from rocwheel.wheels.repair.facts import LibrariesFile
 from rocwright.bench.model import BENCH, BenchFile
 from rocwright.catalog.load import Catalog
+from rocwright.catalog.notebook import Notebook
 from rocwright.catalog.schema import FILES as CATALOG_FILES
 from rocwright.catalog.schema import schema as schema_of
 from rocwright.catalog.target import PciId
@@ -220,6 +221,7 @@ TABLES: dict[str, Table] = {
     "loose_kernel": Table("loose_kernels.toml", LooseFile),
     "machine_code": Table("machine_code.toml", MachineCode),
     "model": Table("models.toml", ModelsFile),
+    "notebook": Table("notebook.toml", Notebook),
     "override": Table("overrides.toml", OverridesFile, _overrides),
     "package_name": Table("package_names.toml", PackageNamesFile, _package_names),
     "rehearsal": Table("rehearsals.toml", Book, _rehearsals),

@@ -33,6 +33,7 @@ KINDS = (
     "loose_kernel",
     "machine_code",
     "model",
+    "notebook",
     "launcher",
     "manager",
     "override",

@@ -8,14 +8,30 @@ import click
 
 from rocwheel.cli.common import json_option, say
 from rocwright.cli.common import complete, complete_gpu, engine_option
+from rocwright.cli.run_program import (
+    PROGRAM,
+    WithProgram,
+    had,
+    run_program,
+    start_notebook,
+    variables,
+    write_image,
+)
 
 if TYPE_CHECKING:
     from rocwright.api.serving import Running
 
 
-@click.command("run")
+@click.command("run", cls=WithProgram)
 @click.argument("stack", required=False, shell_complete=complete("stack"))
-@click.option("--model", "-m", default="", metavar="FILE", help="The model to serve; tiny is made here.")
+@click.option(
+    "--model",
+    "-m",
+    default="",
+    metavar="MODEL",
+    help="What to serve: a file, a folder, hf:OWNER/NAME/FILE of a hub, or tiny, which is made here.",
+)
+@click.option("--trust-model", is_flag=True, help="Load pickled weights, which can run any program.")
 @click.option(
     "--gpu",
     default="auto",
@@ -45,11 +61,34 @@ if TYPE_CHECKING:
 @click.option("--detach", "-d", is_flag=True, help="Leave it running, and return once it can be used.")
 @click.option("--dry-run", "dry", is_flag=True, help="Print the exact command, and start nothing.")
 @click.option("--try", "tries", is_flag=True, help="Ask it something, and print the answer.")
+@click.option("--shell", is_flag=True, help="A shell in the environment of STACK, a stack of wheels.")
+@click.option("--jupyter", is_flag=True, help="A Jupyter server in the environment of STACK.")
+@click.option(
+    "--image",
+    metavar="FOLDER",
+    help="Write the environment of STACK as an OCI image, with a unit for podman and a compose file.",
+)
+@click.option(
+    "--env",
+    multiple=True,
+    callback=variables,
+    metavar="NAME=VALUE",
+    help="A variable for the program; repeatable.",
+)
+@click.option(
+    "--require",
+    multiple=True,
+    metavar="REQUIREMENT",
+    help="A Python package to have in the environment too, such as pandas; repeatable.",
+)
 @engine_option
 @json_option
+@click.pass_context
 def command(
+    context: click.Context,
     stack: str | None,
     model: str,
+    trust_model: bool,
     gpu: str,
     base: str,
     name: str,
@@ -61,35 +100,58 @@ def command(
     detach: bool,
     dry: bool,
     tries: bool,
+    shell: bool,
+    jupyter: bool,
+    image: str | None,
+    env: dict[str, str],
+    require: tuple[str, ...],
     engine: str | None,
     as_json: bool,
 ) -> None:
     """Serve a model with STACK, or with the best one for this machine's GPU; build it first if need be.
 
     It listens on this machine alone, and ends with Ctrl-C; --detach leaves it running (rocwright ps, stop).
+
+    \b
+    rocwright run STACK -- python x.py     a program in the environment of a stack of wheels
+    rocwright run STACK --shell            a shell there
+    rocwright run STACK --jupyter          a Jupyter server there
+
+    A program sees the current folder, which it may change, and a home of its own, not yours.
     """
+    if image:
+        write_image(had(stack, gpu, base, require, engine), image)
+        return
+    if shell or context.meta[PROGRAM]:
+        raise SystemExit(run_program(had(stack, gpu, base, require, engine), context.meta[PROGRAM], env))
     from rocwheel.cli.tell import print_json
     from rocwright import api
     from rocwright.cli.servers import as_data, show
     from rocwright.execution.progress import choose_progress
 
-    running = api.run_server(
-        stack or "",
-        model=model,
-        gpu=gpu,
-        base=base,
-        name=name,
-        host=host,
-        port=port or 0,
-        place=place,  # type: ignore[arg-type]  # click has checked it
-        on=on,
-        key=key,
-        detach=detach,
-        dry=dry,
-        engine=engine,
-        progress=choose_progress(),
-        say=say,
-    )
+    if jupyter:
+        running = start_notebook(
+            stack, gpu, base, require, engine, name=name, host=host, port=port or 0, detach=detach
+        )
+    else:
+        running = api.run_server(
+            stack or "",
+            model=model,
+            trust_model=trust_model,
+            gpu=gpu,
+            base=base,
+            name=name,
+            host=host,
+            port=port or 0,
+            place=place,  # type: ignore[arg-type]  # click has checked it
+            on=on,
+            key=key,
+            detach=detach,
+            dry=dry,
+            engine=engine,
+            progress=choose_progress(),
+            say=say,
+        )
     if as_json:
         print_json(as_data(running.server, runs=not dry) | ({"key": running.key} if running.key else {}))
     elif dry:

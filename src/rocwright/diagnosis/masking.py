@@ -22,7 +22,7 @@ def secrets_of_environment() -> tuple[str, ...]:
 
 
 def masked(text: str, hidden: Iterable[str]) -> str:
-    """The text without the values `hidden`, and without what a variable, a header or an address calls a secret."""
+    """The text without the values `hidden`, and what a variable, a header or an address calls a secret."""
     for value in hidden:
         text = text.replace(value, "***")
     if _SECRET.search(text):

@@ -6,7 +6,9 @@ import gzip
 import json
 import shutil
 import tarfile
+from collections.abc import Sequence
 from copy import copy
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -27,25 +29,51 @@ LAYER_GZIP = "application/vnd.oci.image.layer.v1.tar+gzip"
 LAYER_ZSTD = "application/vnd.oci.image.layer.v1.tar+zstd"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerFile:
+    """A layer that is packed: its media type, its file, and the digest of what it holds, uncompressed."""
+
+    media: str
+    path: Path
+    sha256: str
+    content: str
+
+
 def run_image(action: ImageAction, context: Context) -> ActionResult:
     """Write `NAME.oci.tar`, an OCI image layout that podman, buildah and skopeo read (`oci-archive:`)."""
     root, archive = context.inputs["root"][0], context.inputs["archive"][0]
-    layout = context.workspace.scratch / "layout"
+    context.on_line("image: layer of the root file system")
+    layers = [root_layer(context.store.verified(root.sha256), root.sha256, root.content)]
+    context.on_line(f"image: layer of {archive.filename} under {action.prefix}")
+    top = context.workspace.scratch / "top"
+    _relocate(context.store.verified(archive.sha256), action.prefix, top)
+    layers.append(gzip_layer(top))
+    target = context.workspace.out / f"{action.name}.oci.tar"
+    write_image(action, layers, target, context.workspace.scratch)
+    return ActionResult(outputs={"image": target})
+
+
+def root_layer(path: Path, sha256: str, content: str = "") -> LayerFile:
+    """The packed root file system as a layer; `content` is the digest of its tar, where that is known."""
+    return LayerFile(
+        media=LAYER_ZSTD, path=path, sha256=sha256, content=content or _uncompressed_digest(path)
+    )
+
+
+def gzip_layer(path: Path) -> LayerFile:
+    """A tar that was packed with gzip, as a layer."""
+    with gzip.open(path) as file:
+        return LayerFile(media=LAYER_GZIP, path=path, sha256=sha256_file(path), content=_digest(file))
+
+
+def write_image(action: ImageAction, layers: Sequence[LayerFile], target: Path, scratch: Path) -> None:
+    """Pack an OCI image layout of these layers, the lowest first, to `target`."""
+    layout = scratch / "layout"
     blobs = layout / "blobs" / "sha256"
     blobs.mkdir(parents=True)
-    base = context.store.verified(root.sha256)
-    (blobs / root.sha256).symlink_to(base)
-    context.on_line("image: layer of the root file system")
-    layers = [_layer(LAYER_ZSTD, root.sha256, base.stat().st_size)]
-    diff_ids = [root.content or _uncompressed_digest(base)]
-    context.on_line(f"image: layer of {archive.filename} under {action.prefix}")
-    top = blobs / "top"
-    _relocate(context.store.verified(archive.sha256), action.prefix, top)
-    layers.append(_layer(LAYER_GZIP, sha256_file(top), top.stat().st_size))
-    with gzip.open(top) as file:
-        diff_ids.append(_digest(file))
-    top.rename(blobs / sha256_file(top))
-    config = _write(blobs, CONFIG, _config(action, diff_ids))
+    for one in layers:
+        (blobs / one.sha256).symlink_to(one.path.absolute())
+    config = _write(blobs, CONFIG, _config(action, [one.content for one in layers]))
     manifest = _write(
         blobs,
         MANIFEST,
@@ -53,7 +81,7 @@ def run_image(action: ImageAction, context: Context) -> ActionResult:
             "schemaVersion": 2,
             "mediaType": MANIFEST,
             "config": config,
-            "layers": layers,
+            "layers": [_layer(one.media, one.sha256, one.path.stat().st_size) for one in layers],
             "annotations": action.labels,
         },
     )
@@ -63,10 +91,8 @@ def run_image(action: ImageAction, context: Context) -> ActionResult:
         canonical_json({"schemaVersion": 2, "mediaType": INDEX, "manifests": [manifest]})
     )
     (layout / "oci-layout").write_bytes(canonical_json({"imageLayoutVersion": "1.0.0"}))
-    target = context.workspace.out / f"{action.name}.oci.tar"
     _pack(layout, target)
     shutil.rmtree(layout)
-    return ActionResult(outputs={"image": target})
 
 
 def _config(action: ImageAction, diff_ids: list[str]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import zipfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -105,7 +106,8 @@ def environment_python(environment: Path) -> Path:
 def read_wheel(path: Path) -> Wheel:
     """What a wheel says of itself. Raises CheckError where it says nothing."""
     with zipfile.ZipFile(path) as archive:
-        names = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        # a package may carry others, with what they say of themselves
+        names = [one for one in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", one)]
         if len(names) != 1:
             raise CheckError(
                 f"{path.name} has {len(names)} METADATA files",

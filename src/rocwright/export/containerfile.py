@@ -261,7 +261,11 @@ def _pulled_stage(step: Step, locked: LockedComponent, subject: Subject) -> Iter
         for one in served_env(subject, component):
             yield f"# {comment(one.why)}"
             yield f"ENV {one.name}={docker(one.value)}"
+        for port in component.serve.ports:
+            yield f"EXPOSE {port}"
     yield from _labels(subject)
+    if component.serve is not None and component.serve.command:
+        yield f"ENTRYPOINT {json.dumps(list(component.serve.command))}"
     yield ""
 
 

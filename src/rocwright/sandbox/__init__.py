@@ -4,7 +4,7 @@ from rocwright.sandbox.engine import Engine, Launch, Scene
 from rocwright.sandbox.lasting import Ready, make_ready
 from rocwright.sandbox.model import Ended, Job, Mount, Outcome
 from rocwright.sandbox.probe import ENGINES, Probe, choose, pick, probe, probe_all
-from rocwright.sandbox.runner import interactive, make_writable, run
+from rocwright.sandbox.runner import foreground, interactive, make_writable, run
 from rocwright.sandbox.state import sweep
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Ready",
     "Scene",
     "choose",
+    "foreground",
     "interactive",
     "make_ready",
     "make_writable",

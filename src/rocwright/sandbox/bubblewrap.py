@@ -33,8 +33,7 @@ class Bubblewrap:
         return version
 
     def launch(self, scene: Scene) -> Launch:
-        as_root = is_root()
-        user, command = _as_root(scene) if as_root else (_AS_USER, scene.command)
+        user, command = _user(scene)
         rules = scene.folder / "seccomp.bpf"
         rules.write_bytes(seccomp.program())
         opened = ("/bin/sh", "-c", _FILTERED, str(rules))
@@ -81,6 +80,12 @@ def _missing(scene: Scene) -> list[str]:
     targets = [PurePosixPath(mount.target) for mount in scene.mounts]
     above = {each for target in targets if target.parts[1] in SCRATCH for each in target.parents}
     return sorted(str(each) for each in above if len(each.parts) > 2)
+
+
+def _user(scene: Scene) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    if not is_root():
+        return _AS_USER, scene.command
+    return (("--cap-drop", "ALL"), scene.command) if scene.as_caller else _as_root(scene)
 
 
 def _as_root(scene: Scene) -> tuple[tuple[str, ...], tuple[str, ...]]:

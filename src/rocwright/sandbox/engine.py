@@ -38,7 +38,7 @@ class Scene:
     `command` is run inside as user and group 1000 and sets directory, umask and environment by itself.
     `cgroup` is the cgroup's path below its hierarchy (`/a/b`), None where there is none; its limits are set.
     `processes` is the most at once, for an engine that has a limit of its own. `stays` tells of one that goes
-    on when whoever started it has ended.
+    on when whoever started it has ended. With `as_caller` the command runs with the caller's rights to files.
     """
 
     name: str
@@ -52,6 +52,7 @@ class Scene:
     processes: int = MOST_PROCESSES
     terminal: bool = False
     stays: bool = False
+    as_caller: bool = False
 
     @property
     def groups(self) -> tuple[int, ...]:

@@ -40,6 +40,7 @@ def make_ready(job: Job, folder: Path, mark: str, *, stays: bool) -> Ready:
         devices=job.devices,
         terminal=True,
         stays=stays,
+        as_caller=job.as_caller,
     )
     return Ready(argv=Bubblewrap().launch(scene).argv, env=host_environment(mark))
 

@@ -17,6 +17,9 @@ class Mount:
     writable: bool = False
 
 
+GPU_DEVICES = ("/dev/kfd", "/dev/dri")
+"""What programs open to reach a GPU."""
+
 MOST_PROCESSES = 16_384
 """Processes and threads that a job may have at once: more than a build of 128 jobs takes whose linkers have a
 thread for each core, and half of the numbers that a machine has by default."""
@@ -28,8 +31,9 @@ class Job:
 
     `root` is a root file system folder, seen read-only; /tmp, /run, /dev and /proc are the sandbox's own.
     `env` is the whole environment. `memory` is in bytes, `seconds` a wall-clock limit; `processes` may be
-    there at once, threads included.
-    `devices` are host device nodes or folders handed through (/dev/kfd, /dev/dri).
+    there at once, threads included. `devices` are host device nodes or folders handed through (/dev/kfd,
+    /dev/dri). With `as_caller` it has the caller's own rights to files, and no more, where it would have
+    those of a user of no files.
     """
 
     root: Path
@@ -42,6 +46,7 @@ class Job:
     seconds: float | None = None
     processes: int = MOST_PROCESSES
     devices: tuple[str, ...] = ()
+    as_caller: bool = False
 
 
 class Ended(StrEnum):

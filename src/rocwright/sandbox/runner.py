@@ -8,13 +8,14 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from subprocess import Popen
 from threading import Event, Timer
 
 from rocwheel.errors import InputError, SandboxError
 from rocwheel.processes import run as process
+from rocwheel.processes.foreground import DEFAULTS, attend
 from rocwright.sandbox import cgroup, inside, reaper, state
 from rocwright.sandbox.engine import USER, Engine, Launch, Scene, host_environment, is_root, last_line
 from rocwright.sandbox.layout import make_layout
@@ -46,6 +47,32 @@ def interactive(engine: Engine, job: Job) -> int:
         status = process.attach(box.argv, cwd=box.folder, env=host_environment(box.name))
         box.ended = status == 0
         return 128 - status if status < 0 else status
+
+
+def foreground(engine: Engine, job: Job) -> int:
+    """Run a program on the caller's terminal: signals that the caller is sent go on to it; its exit status.
+
+    `engine` must be bubblewrap, whose processes around the program are known. Only the isolation holds, not
+    the limits.
+    """
+    command = inside.plain(replace(job, argv=(*DEFAULTS, *job.argv)))
+    with _opened(engine, job, command, terminal=True) as box:
+        status = attend(box.argv, _program, cwd=box.folder, env=host_environment(box.name))
+        box.ended = status == 0
+        return _as_shell(status)
+
+
+def _program(launcher: int) -> int | None:
+    """What runs in a bubblewrap: the child of the first process of its namespace, which is its child."""
+    first = _children(launcher)
+    inner = _children(first[0]) if first else []
+    return inner[0] if inner else None
+
+
+def _children(pid: int) -> list[int]:
+    with contextlib.suppress(OSError):
+        return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return []
 
 
 def make_writable(path: Path) -> None:
@@ -143,6 +170,7 @@ def _make(engine: Engine, job: Job, command: tuple[str, ...], folder: Path, *, t
         cgroup=group.path if group else None,
         processes=job.processes,
         terminal=terminal,
+        as_caller=job.as_caller,
     )
     launch = engine.launch(scene)
     state.write_record(folder, launch.undo, group)

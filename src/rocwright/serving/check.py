@@ -13,6 +13,8 @@ from rocwright.doctor.findings.driver import driver
 from rocwright.doctor.findings.model import Finding
 from rocwright.home import Home
 from rocwright.machine.tree import Tree
+from rocwright.serving.models.fit import fits
+from rocwright.serving.models.model import Model
 
 
 def check_machine(catalog: Catalog, home: Home, stack: str, target: str, say: Callable[[str], None]) -> None:
@@ -28,6 +30,17 @@ def check_machine(catalog: Catalog, home: Home, stack: str, target: str, say: Ca
     errors = [one for one in concerned if one.grade == "error"]
     if errors:
         raise _impossible(stack, target, errors)
+
+
+def check_fit(catalog: Catalog, home: Home, model: Model, target: str, say: Callable[[str], None]) -> None:
+    """Hold a model against the memory of this machine's GPU that is a `target`, or against the machine's own
+    where `target` is empty, before it is loaded. Raises OutOfMemoryError."""
+    with Tree() as tree:
+        machine = here(tree, catalog, host_facts(), home)
+    gpu = next((one for one in machine.gpus if one.target == target), None) if target else None
+    told = fits(model, machine, gpu)
+    if told:
+        say(f"warning: {told}")
 
 
 def _impossible(stack: str, target: str, errors: list[Finding]) -> CheckError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from rocwheel.errors import InputError
 from rocwright.catalog.load import Catalog
@@ -10,6 +10,8 @@ from rocwright.catalog.model import Component, Serve, Stack
 from rocwright.catalog.server import GPU, Compute
 from rocwright.home import Home
 from rocwright.records.model import SAID
+from rocwright.serving.models.facts import model_facts
+from rocwright.serving.models.tiny import TINY
 from rocwright.serving.words import compute_named
 from rocwright.verify.standing import Evidence, local_evidence, shipped_evidence
 
@@ -40,8 +42,13 @@ def _serves(catalog: Catalog, stack: Stack, target: str, model: str) -> bool:
         return False
     if component.kind != "archive" or all(target in one.without for one in component.release):
         return False
-    kind = "gguf" if model in ("", "tiny") else model.rpartition(".")[2].replace("bin", "ggml")
-    return kind in component.server.models
+    kinds = component.server.models
+    if model in ("", TINY):
+        return "gguf" in kinds
+    # a folder, or a repository of a hub, does not tell before it was looked into
+    ending = PurePath(model).suffix
+    known = {one.name: one.names for one in model_facts().format}
+    return bool(kinds) if not ending else any(ending in known.get(kind, ()) for kind in kinds)
 
 
 def _standing(catalog: Catalog, stack: Stack, target: str, seen: list[Evidence]) -> tuple[int, bool, bool]:

@@ -11,14 +11,15 @@ from rocwright.records.model import now
 from rocwright.sandbox import lasting
 from rocwright.sandbox.engine import host_environment
 from rocwright.serving import state, stop
+from rocwright.serving.notebook import server_named
 from rocwright.serving.start import Launch
 
 
 def again(home: Home, name: str) -> Launch:
     """End a server, and make it ready to be started with the same command. Raises InputError."""
     found = stop.find(home, name)
-    component = the_catalog().component(found.component)
-    if component.server is None:
+    server = server_named(found.component) or the_catalog().component(found.component).server
+    if server is None:
         raise InputError(
             f"{name} cannot be started again",
             cause=f"the catalog says no more how {found.component} is run",
@@ -38,4 +39,4 @@ def again(home: Home, name: str) -> Launch:
         }
     )
     key = state.key_of(home, name).read_text().strip() if found.key else ""
-    return Launch(state=fresh, argv=command, env=host_environment(mark), server=component.server, key=key)
+    return Launch(state=fresh, argv=command, env=host_environment(mark), server=server, key=key)

@@ -22,6 +22,7 @@ from rocwright.sandbox.model import Job, Mount
 from rocwright.serving import container, state
 from rocwright.serving.laid import Product, image_of, program_of, root_of
 from rocwright.serving.model import ServerState, Wanted, address
+from rocwright.serving.models.model import Model
 from rocwright.serving.ports import check_free, free_port, is_loopback
 from rocwright.serving.words import CACHE, environment_for, words_of
 
@@ -65,7 +66,7 @@ def check_wanted(
 
 
 def prepare(
-    product: Product, wanted: Wanted, model: Path | None, on: Compute, progress: Progress, *, stays: bool
+    product: Product, wanted: Wanted, model: Model | None, on: Compute, progress: Progress, *, stays: bool
 ) -> Launch:
     """Lay everything out that a server runs on, in its own folder. Nothing is started yet."""
     server = product.component.server
@@ -97,7 +98,7 @@ def _clear(product: Product, name: str) -> None:
 def _launch(
     product: Product,
     wanted: Wanted,
-    model: Path | None,
+    model: Model | None,
     on: Compute,
     progress: Progress,
     key: str,
@@ -111,12 +112,12 @@ def _launch(
     contained = wanted.place != "host"
     mounts = [Mount(source=_cache(product), target=CACHE, writable=True)]
     if model is not None:
-        mounts.append(Mount(source=model.resolve(), target=f"{MODELS}/{model.name}"))
+        mounts += [Mount(source=one.resolve(), target=f"{MODELS}/{one.name}") for one in model.paths]
     if key:
         mounts.append(Mount(source=state.key_of(home, wanted.name), target=KEY))
     places = {
         "artifact": ARTIFACT,
-        "model": f"{MODELS}/{model.name}" if model is not None else "",
+        "model": f"{MODELS}/{model.path.name}" if model is not None else "",
         "host": ANY if contained else wanted.host,
         "port": str(server.port if contained else port),
         "key_file": KEY,
@@ -165,7 +166,7 @@ def _launch(
         gpu=product.lock.request.gpu,
         base=product.lock.request.base,
         on=on.name,
-        model=str(model) if model is not None else "",
+        model=str(model.path) if model is not None else "",
         place=wanted.place,
         host=wanted.host,
         port=port,

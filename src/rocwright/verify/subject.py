@@ -27,15 +27,13 @@ from rocwright.records.model import Finding, as_emulated, is_gpu
 from rocwright.resolve.aliases import base_of
 from rocwright.resolve.model import Lock
 from rocwright.sandbox.engine import Engine
-from rocwright.sandbox.model import Ended, Job, Mount, Outcome
+from rocwright.sandbox.model import GPU_DEVICES, Ended, Job, Mount, Outcome
 from rocwright.sources.archive import unpack
 from rocwright.store.model import Output, Record
 from rocwright.verify.emulated import FOLDER, WORDS, Emulation
 from rocwright.verify.lines import MARK, read_line
 from rocwright.verify.suites import lacking, lacks_words
 from rocwright.verify.tiny_gguf import write_tiny_model
-
-GPU_DEVICES = ("/dev/kfd", "/dev/dri")
 
 _OWN_PYTHON = """{} -m venv --system-site-packages /trial/env
 export PATH=/trial/env/bin:$PATH"""

@@ -116,8 +116,8 @@ def judged(free: Outcome, blocking: Outcome | None, exact: Outcome | None) -> Ou
 
 
 def _is_choice(blocking: Outcome, exact: Outcome) -> bool:
-    """Whether it is torch's own choice: sums in an order that changes, with launch blocking too, and not under
-    deterministic algorithms. What stops with launch blocking is not: a GPU or its libraries do that."""
+    """Whether it is torch's own choice: sums in an order that changes, with launch blocking too, but not
+    under deterministic algorithms. What stops with launch blocking is not: a GPU or its libraries do that."""
     repeats = exact.state == "ok" and exact.more["runs"] > 1 and not exact.more["differ"]
     return bool(blocking.more["differ"]) and repeats
 

@@ -1,0 +1,146 @@
+"""Programs in the environment of a wheel stack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rocwright.api.serving import Running
+    from rocwright.execution.progress import Progress
+    from rocwright.home import Home
+    from rocwright.serving.environments import Environment
+
+Say = Callable[[str], None]
+
+
+def environment(
+    stack: str = "",
+    *,
+    gpu: str = "auto",
+    base: str = "",
+    extra: Sequence[str] = (),
+    engine: str | None = None,
+    home: str | Path | None = None,
+    progress: Progress | None = None,
+    say: Say = lambda line: None,
+) -> Environment:
+    """The environment of a wheel stack: its base, the wheels that were built, and what these require.
+
+    What is not there yet is fetched, built and installed. `extra` are requirements (PEP 508) of your own;
+    they are locked beside the stack's lock. Without a `stack` it is that of the project in this folder.
+    Raises InputError for a stack that makes no wheels, CheckError where they do not install, and what a build
+    raises.
+    """
+    from rocwright.api.projects import project as project_for
+    from rocwright.execution.progress import PlainProgress
+    from rocwright.serving.environments import asked_for, remember
+    from rocwright.serving.prepare import prepare
+    from rocwright.serving.wheels import built_lock, check_makes_wheels
+
+    named = (stack, gpu, base) if stack else ()
+    project = project_for(*named, home=home, say=say)
+    check_makes_wheels(project)
+    told = progress or PlainProgress()
+    locked = built_lock(project, engine, told, say)
+    made = prepare(project, locked, say, told, extra=extra, engine=engine)
+    remember(project.home, asked_for(_words(stack, gpu, base, extra)), project.lock_path, made)
+    return made
+
+
+def known_environment(
+    stack: str = "",
+    *,
+    gpu: str = "auto",
+    base: str = "",
+    extra: Sequence[str] = (),
+    home: str | Path | None = None,
+) -> Environment | None:
+    """The environment that `environment` gave for the same, if lock, catalog and machine are as they were."""
+    from rocwright.serving.environments import asked_for, remembered
+
+    return remembered(_home(home), asked_for(_words(stack, gpu, base, extra)))
+
+
+def run_program(
+    environment: Environment,
+    argv: Sequence[str],
+    *,
+    folder: str | Path = ".",
+    env: Mapping[str, str] | None = None,
+    home: str | Path | None = None,
+) -> int:
+    """Run a program in an environment on this terminal; its exit status, 128 and the number for a signal.
+
+    It sees, and may change, `folder`, which is its current one, and a home of its own; it has the network.
+    Raises InputError for a folder that cannot be shown, SandboxError where bubblewrap does not work.
+    """
+    from rocwright.serving import program
+
+    return program.run_program(environment, _home(home), argv, env=env, folder=Path(folder).absolute())
+
+
+def start_notebook(
+    environment: Environment,
+    *,
+    folder: str | Path = ".",
+    name: str = "",
+    host: str = "127.0.0.1",
+    port: int = 0,
+    detach: bool = True,
+    home: str | Path | None = None,
+    say: Say = lambda line: None,
+) -> Running:
+    """Start a notebook server in an environment that has `notebook_packages()`, and wait until it answers.
+
+    It sees, and may change, `folder`. The token that it asks for is the answer's `key`, and in no command and
+    no variable. Raises InputError for a name or port that is taken, CheckError where it ends at once.
+    """
+    from rocwright.api.serving import started
+    from rocwright.catalog.notebook import the_notebook
+    from rocwright.serving import notebook
+    from rocwright.serving.model import Wanted
+
+    place = _home(home)
+    wanted = Wanted(name=name or f"{environment.stack}-{the_notebook().name}", host=host, port=port)
+    launch = notebook.prepare(environment, place, wanted, Path(folder).absolute(), stays=detach, say=say)
+    return started(launch, place, say)
+
+
+def write_image(
+    environment: Environment, folder: str | Path, *, home: str | Path | None = None
+) -> list[Path]:
+    """Write an environment as an OCI image to `folder`, with a unit for podman and a compose file.
+
+    The variables that the card and the recipes want are inside. `podman load -i` takes the image.
+    """
+    from rocwright.config import store_of
+    from rocwright.export.environment_image import write
+    from rocwright.machine.architecture import host_architecture
+
+    place = _home(home)
+    return write(environment, host_architecture(), store_of(place), place, Path(folder).absolute())
+
+
+def notebook_packages() -> tuple[str, ...]:
+    """What an environment needs for a notebook server, as `extra` of `environment`."""
+    from rocwright.catalog.notebook import the_notebook
+
+    return the_notebook().requires
+
+
+def _words(stack: str, gpu: str, base: str, extra: Sequence[str]) -> tuple[object, ...]:
+    asked = (stack, gpu, base, sorted(extra))
+    if stack:
+        return asked
+    from rocwright.resolve.files import PROJECT
+
+    here = Path(PROJECT).absolute()
+    return (*asked, str(here), here.read_text() if here.is_file() else "")
+
+
+def _home(home: str | Path | None) -> Home:
+    from rocwright.home import Home
+
+    return Home(Path(home).absolute()) if home is not None else Home.default()

@@ -1,0 +1,44 @@
+"""A wheel stack, built where it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rocwheel.errors import InputError
+from rocwright import flow
+from rocwright.catalog.load import Catalog
+from rocwright.execution.options import Options
+from rocwright.execution.progress import Progress
+from rocwright.plan.decide import State
+from rocwright.project import Project
+from rocwright.resolve.model import Lock
+
+
+def check_makes_wheels(project: Project) -> None:
+    """Raise InputError for a stack that has no environment to run programs in."""
+    catalog, stack = project.catalog, project.request.stack
+    if not _makes_wheels(catalog, stack):
+        stacks = [name for name in catalog.stacks if _makes_wheels(catalog, name)]
+        raise InputError(
+            f"the stack {stack} makes no wheels",
+            cause="only a stack of wheels has a Python environment to run programs in",
+            next_step=f"name one of {', '.join(stacks)}",
+        )
+
+
+def _makes_wheels(catalog: Catalog, stack: str) -> bool:
+    return any(catalog.component(name).kind == "wheel" for name in catalog.stack(stack).components)
+
+
+def built_lock(project: Project, engine: str | None, progress: Progress, say: Callable[[str], None]) -> Lock:
+    """The lock of a stack all of which is in the store: had from there, fetched or built. Raises what a build
+    does."""
+    locked = flow.current_lock(project, say)
+    _, decisions = flow.planned(project, locked)
+    if any(one.state is State.RUN for one in decisions):
+        say(f"{project.request.stack} is not built here yet: building it first")
+    with progress:
+        built = flow.build(project, locked, Options(engine=engine), progress, lay=False)
+    if built.failures:
+        raise built.failures[0][1]
+    return locked
