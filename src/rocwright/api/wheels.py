@@ -108,12 +108,12 @@ def reproduce_wheel(
 
     locked = read_lock(Path(lock))
     project = project_of(locked.request, Path.cwd())
-    told = progress or PlainProgress()
 
     def made(step: Step) -> bool:
-        built = build(project, locked, options or Options(), told, lay=False, wanted=(step.name,))
+        built = build(project, locked, options or Options(), shown, lay=False, wanted=(step.name,))
         if built.failures:
             raise built.failures[0][1]
         return any(one.name == step.name for one in built.run.steps)
 
-    return compare(Path(path), project, locked, made, told.say)
+    with progress or PlainProgress() as shown:
+        return compare(Path(path), project, locked, made, shown.say)

@@ -97,8 +97,7 @@ def _wheel_of_another(
         )
     _alone(asked, path)
     options = Options(engine=engine) if jobs is None else Options(jobs=jobs, engine=engine)
-    with choose_progress() as progress:
-        found = api.reproduce_wheel(path, lock_file, options=options, progress=progress)
+    found = api.reproduce_wheel(path, lock_file, options=options, progress=choose_progress())
     if as_json:
         print_json(found.model_dump(mode="json") | {"same": found.same})
     else:
