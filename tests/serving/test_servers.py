@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -118,8 +119,11 @@ def test_a_server_in_the_foreground_that_ends_by_itself_is_told_with_its_last_li
 def test_one_that_was_stopped_from_elsewhere_ended_well(home: Home, launch: Make) -> None:
     started, running = start.start(launch(), home)
     ready.wait_until_ready(started, 30, start.living(running), state.log_of(home, "small"))
-    stop.stop(home, "small")
-    attend(home, started, running)
+    with ThreadPoolExecutor(1) as pool:
+        waits = pool.submit(attend, home, started, running)  # sees the end before the folder is gone
+        stop.stop(home, "small")
+        waits.result(30)
+    assert list(home.servers.iterdir()) == []
 
 
 @pytest.mark.parametrize("asked", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])

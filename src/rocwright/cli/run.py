@@ -177,4 +177,4 @@ def _follow(running: Running) -> None:
 
     with suppress(KeyboardInterrupt):
         api.attend_server(running)
-    say(f"stopped: {running.server.name}")
+    say(f"this run of {running.server.name} has ended")

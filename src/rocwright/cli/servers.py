@@ -19,7 +19,7 @@ _MOST = 400
 
 def as_data(server: ServerState, *, runs: bool) -> dict[str, Any]:
     """A server for --json."""
-    told = server.model_dump(mode="json", exclude={"mark", "boot", "health"})
+    told = server.model_dump(mode="json", exclude={"mark", "boot", "health", "ending"})
     return told | {"url": server.url, "running": runs}
 
 

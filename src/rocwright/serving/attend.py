@@ -30,6 +30,6 @@ def attend(home: Home, started: ServerState, process: Popen[bytes]) -> None:
 
 
 def _same(home: Home, started: ServerState) -> bool:
-    """Whether the server of that name is still the one that was started here."""
+    """Whether the server of that name is the one that was started here, and nobody else is stopping it."""
     found = state.read(home, started.name)
-    return found is not None and found.mark == started.mark
+    return found is not None and found.mark == started.mark and not found.ending

@@ -22,7 +22,8 @@ class ServerState(Frozen):
 
     `mark` is the word that its processes carry, and its container's name. `pid` and `start` (clock ticks
     since boot `boot`) are those of the process that was started; 0 until it was. `begun` is UTC, ISO 8601.
-    `key` says that it asks for a key; `addresses` are what to open, by name.
+    `key` says that it asks for a key; `addresses` are what to open, by name. `ending` says that somebody is
+    stopping it, so that its end is no failure.
     """
 
     name: Name
@@ -45,6 +46,7 @@ class ServerState(Frozen):
     start: int = 0
     begun: str
     command: tuple[str, ...] = ()
+    ending: bool = False
 
     @property
     def url(self) -> str:

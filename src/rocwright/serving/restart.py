@@ -25,6 +25,7 @@ def again(home: Home, name: str) -> Launch:
             cause=f"the catalog says no more how {found.component} is run",
             next_step=f"rocwright stop {name}",
         )
+    state.keep(home, found.model_copy(update={"ending": True}))
     stop.end(found)
     mark = f"rocwright-server-{name}-{secrets.token_hex(4)}"
     command = tuple(mark if word == found.mark else word for word in lasting.staying(found.command))
@@ -32,6 +33,7 @@ def again(home: Home, name: str) -> Launch:
         update={
             "mark": mark,
             "command": command,
+            "ending": False,
             "pid": 0,
             "start": 0,
             "boot": state.boot_id(),

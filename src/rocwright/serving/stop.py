@@ -28,6 +28,7 @@ def stop(home: Home, name: str, seconds: int = SECONDS) -> bool:
         return False
     found = find(home, name)
     ran = state.runs(found)
+    state.keep(home, found.model_copy(update={"ending": True}))
     end(found, seconds)
     state.forget(home, name)
     return ran
