@@ -135,10 +135,10 @@ def test_ctrl_c_interrupts_the_program_once_and_no_more(
     home: Home, environment: Environment, tmp_path: Path
 ) -> None:
     program = (
-        "import sys, time\nprint('begun', sys.stdin.isatty(), flush=True)\n"
-        "try:\n    time.sleep(60)\nexcept KeyboardInterrupt:\n    time.sleep(0.5)\n"
-        "print('goes on', flush=True)\n"
-        "sys.exit(5)"
+        "import sys, time\n"
+        "try:\n    print('begun', sys.stdin.isatty(), flush=True)\n    time.sleep(60)\n"
+        "except KeyboardInterrupt:\n    time.sleep(0.5)\n"
+        "print('goes on', flush=True)\nsys.exit(5)"
     )
     ours, theirs = pty.openpty()
     folder = tmp_path / "work"
