@@ -102,8 +102,6 @@ def rocwright(home: Home, tmp_path: Path) -> Command:
     """Run the command as a user does, in an empty folder."""
     folder = tmp_path / "project"
     folder.mkdir()
-    # whoever runs the tests may have a terminal: what is read here is as wide as it is
-    plain = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
 
     def run(
         *words: str, env: dict[str, str] | None = None, before: Sequence[str] = ()
@@ -111,7 +109,7 @@ def rocwright(home: Home, tmp_path: Path) -> Command:
         return subprocess.run(
             [*before, sys.executable, "-m", "rocwright", *words],
             cwd=folder,
-            env=plain | {"ROCWRIGHT_HOME": str(home.path)} | (env or {}),
+            env=os.environ | {"ROCWRIGHT_HOME": str(home.path)} | (env or {}),
             capture_output=True,
             text=True,
             check=False,

@@ -68,7 +68,7 @@ def run_server(
     the command.
 
     Raises InputError for what is not known, a name or port in use, OutOfMemoryError for a model that does not
-    fit, CheckError where this machine cannot do it or the server ends while it loads, and what a build raises.
+    fit, CheckError where this machine cannot do it or the server ends while it loads, and what builds raise.
     """
     from rocwright.api.projects import project as project_for
     from rocwright.catalog.load import the_catalog

@@ -41,7 +41,7 @@ def command(name: str | None, markdown: bool, verbose: bool, as_json: bool) -> N
     if verbose:
         print_table(HEADER, [cells(one) for one in found])
     else:
-        print_table(SHORT, [(one.stack, one.gpu, one.base, _most(one) or NOTHING) for one in found])
+        print_table(SHORT, brief(found))
     if name is None:
         click.echo(
             "\nrocwright stacks NAME tells more of one, -v more of all\n"
@@ -64,6 +64,26 @@ NOTHING = "nothing yet"
 HEADER = ("stack", "gpu", "base", "ROCm from", "versions", "locks", "plans", "seen", "rehearsed")
 """`locks`: a lock comes with rocwright (and leaves so many things to the first lock with a network); `plans`:
 so many steps; `seen`: the most that evidence says; `rehearsed`: how much could be tried on a stand-in."""
+
+
+def brief(found: list[Standing]) -> list[tuple[str, ...]]:
+    """The rows of the short table: GPUs for which nothing was seen of a stack on a base share one."""
+    rows: list[tuple[str, ...]] = []
+    unseen: dict[tuple[str, str], list[str]] = {}
+    for one in found:
+        most, place = _most(one), (one.stack, one.base)
+        if most:
+            rows.append((one.stack, one.gpu, one.base, most))
+            continue
+        unseen.setdefault(place, []).append(one.gpu)
+        if len(unseen[place]) == 1:
+            rows.append((one.stack, "", one.base, NOTHING))
+    return [(stack, gpu or _all_of(unseen[stack, base]), base, seen) for stack, gpu, base, seen in rows]
+
+
+def _all_of(gpus: list[str]) -> str:
+    different = len({*gpus})
+    return f"{different} GPUs" if different > 1 else gpus[0]
 
 
 def cells(one: Standing) -> tuple[str, ...]:

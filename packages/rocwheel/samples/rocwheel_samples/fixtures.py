@@ -17,6 +17,8 @@ __all__ = ["no_test_touches_the_users_home", "nothing_is_left_that_pytest_cannot
 def no_test_touches_the_users_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROCWRIGHT_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    # whoever runs the tests, or pytest-xdist, may tell of a terminal: what is read in tests is of any width
+    monkeypatch.delenv("COLUMNS", raising=False)
 
 
 @pytest.fixture(autouse=True)

@@ -67,6 +67,7 @@ def test_help_loads_the_names_of_the_verbs_alone() -> None:
     assert {one for one in loaded if not one.startswith("rocwheel.cli")} == {
         "rocwheel.processes",
         "rocwheel.processes.startup",
+        "rocwheel.terminal",
         "rocwheel.version",
     }
     assert not {one for one in loaded if one.removeprefix("rocwheel.cli.") in VERBS}

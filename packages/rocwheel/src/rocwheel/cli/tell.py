@@ -72,7 +72,9 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: 
         natural[i] if i in right else _least([header[i], *(row[i] for row in texts)])
         for i in range(len(header))
     ]
-    widths = _narrowed(_narrowed(natural, least, columns()), [min(one, BROKEN) for one in least], columns())
+    # what a row is called stays whole, as long as any other word can be broken
+    broken = [*least[:1], *(min(one, BROKEN) for one in least[1:])]
+    widths = _narrowed(_narrowed(natural, least, columns()), broken, columns())
 
     def line(cells: Sequence[str]) -> str:
         padded = [

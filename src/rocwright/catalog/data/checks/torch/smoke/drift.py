@@ -116,7 +116,7 @@ def judged(free: Outcome, blocking: Outcome | None, exact: Outcome | None) -> Ou
 
 
 def _is_choice(blocking: Outcome, exact: Outcome) -> bool:
-    """Whether it is torch's own choice: sums in an order that changes, with launch blocking too, but not
+    """Whether it is torch's own choice: sums in an order that changes, even with launch blocking, but not
     under deterministic algorithms. What stops with launch blocking is not: a GPU or its libraries do that."""
     repeats = exact.state == "ok" and exact.more["runs"] > 1 and not exact.more["differ"]
     return bool(blocking.more["differ"]) and repeats
