@@ -33,7 +33,6 @@ from rocwright.store.model import Output, Record
 from rocwright.verify.emulated import FOLDER, WORDS, Emulation
 from rocwright.verify.lines import MARK, read_line
 from rocwright.verify.suites import lacking, lacks_words
-from rocwright.verify.tiny_gguf import write_tiny_model
 
 _OWN_PYTHON = """{} -m venv --system-site-packages /trial/env
 export PATH=/trial/env/bin:$PATH"""
@@ -224,6 +223,9 @@ class Subject:
             mounts.append(Mount(source=self.model, target=GIVEN))
         elif check.model:
             (folder / "model").mkdir()
+            # it imports NumPy, which those who only serve need not wait for
+            from rocwright.verify.tiny_gguf import write_tiny_model
+
             write_tiny_model(folder / "model" / "tiny.gguf")
             mounts.append(Mount(source=folder / "model", target="/model"))
         env = _environment() | {name: value.format_map(values) for name, value in check.env.items()}
