@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,6 +61,9 @@ def build(workshop: Workshop, *steps: Step) -> Outcome:
 def test_steps_run_on_workers_that_are_jobs_of_a_cluster(
     slurm: Cluster, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    sys.modules.pop("dask_jobqueue.runner", None)
+    sys.modules.pop("dask_jobqueue", None)
     monkeypatch.setenv("SLURM_CONF", str(slurm.settings))
     monkeypatch.setenv("ROCWRIGHT_HOME", str(workshop.home.path))
     make_certificates(workshop.folder / "certificates")
@@ -73,6 +77,8 @@ def test_steps_run_on_workers_that_are_jobs_of_a_cluster(
     assert record is not None
     assert workshop.text(record) == "TEXT\n"
     assert len([*(workshop.folder / "jobs").glob("*.err")]) == 2
+    # dask_jobqueue has a handler of its own once it is imported
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from pathlib import Path
 from rocwheel.errors import CheckError
 from rocwheel.folders.temporary import temporary_folder
 from rocwright import sandbox
+from rocwright.machine.architecture import host_architecture
 from rocwright.sandbox.model import Job, Mount
 from rocwright.serving.environments import PLACE
 
@@ -20,7 +21,6 @@ print("rocwright " + json.dumps({"there": there, "markers": {
     "implementation_name": sys.implementation.name,
     "implementation_version": platform.python_version(),
     "os_name": os.name,
-    "platform_machine": platform.machine(),
     "platform_python_implementation": platform.python_implementation(),
     "platform_release": "",
     "platform_system": platform.system(),
@@ -78,7 +78,8 @@ class Layer:
             next(one for one in said if one.startswith("rocwright ")).removeprefix("rocwright ")
         )
         there = {str(canonicalize_name(name)): str(version) for name, version in told["there"].items()}
-        return About(there=there, markers={name: str(one) for name, one in told["markers"].items()})
+        markers = {name: str(one) for name, one in told["markers"].items()}
+        return About(there=there, markers=markers | {"platform_machine": str(host_architecture())})
 
     def install(self, wheels: Mapping[str, Path], target: Path) -> None:
         """Install wheels, by their file names, into the new folder `target`, which is seen at PLACE in a run.

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import importlib
 import os
-from contextlib import AbstractContextManager
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from distributed import LocalCluster
@@ -47,8 +50,9 @@ def cluster_of(settings: FarmCluster, security: Security | None) -> AbstractCont
     module, _, name = settings.make.partition(":")
     package = module.partition(".")[0].replace("_", "-")
     try:
-        made = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
+        with _interruptible():
+            made = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
         raise InputError(
             f"there is no {settings.make}",
             cause=str(error),
@@ -78,3 +82,14 @@ def cluster_of(settings: FarmCluster, security: Security | None) -> AbstractCont
     cluster.scale(settings.workers)
     ready: AbstractContextManager[Any] = cluster
     return ready
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """What handles Ctrl-C stays: dask_jobqueue has the program exit by it once it is imported (0.9.0)."""
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, handler)

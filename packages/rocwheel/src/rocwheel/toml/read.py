@@ -160,6 +160,8 @@ def _told(path: Path, place: Sequence[str | int], what: str) -> str:
     """What is wrong at a place of a file, with its line."""
     line = line_in(path, place)
     where = ".".join(str(part) for part in place)
+    # what a model's own check says is a sentence already
+    what = what.removeprefix("Value error, ")
     return f"{f'line {line}: ' if line else ''}{where or 'the file'}: {what}"
 
 
