@@ -174,8 +174,7 @@ class Scene:
             told = subprocess.run(words, capture_output=True, text=True, env=env, timeout=60, check=False)
             return told.returncode == 0 and len(json.loads(told.stdout)) == len(WORKERS)
 
-        # a worker that looks for a coordinator in vain does so for 60 s, and then again
-        until(there, 150)
+        until(there, 60)
 
     def project(self, seed: int) -> tuple[TinyProject, str]:
         sources, url = self.folder / f"sources-{seed}", f"s3://lab/fault-{seed}"
