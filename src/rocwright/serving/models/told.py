@@ -82,7 +82,7 @@ def _why(error: BaseException) -> str:
 def _no_file(where: Where, names: Callable[[], list[str]]) -> RocwrightError:
     try:
         there = names()
-    except Exception:
+    except Exception:  # they are only for the next step: the failure that is told is the file's
         there = []
     near = difflib.get_close_matches(where.file, there, 5, cutoff=0.4)
     return InputError(
