@@ -1,7 +1,8 @@
 """Outputs in pages, made by the commands: `make docs-outputs` writes those that a mark names anew.
 
 A mark is a comment above a block, `<!-- output: targets "RX 580" -->`: the block is what `rocwright` prints
-for these words in an empty folder, with an empty home folder, without a network, in 100 columns.
+for these words in an empty folder, with an empty home folder, without a network, in 100 columns. Below
+`<!-- table: stacks --markdown -->` stands a table that is printed so.
 """
 
 from __future__ import annotations
@@ -20,8 +21,12 @@ ROOT = Path(__file__).resolve().parents[1]
 COLUMNS = 100
 NOWHERE = "http://127.0.0.1:1"
 
-_MARKED = re.compile(r"<!-- output: (?P<words>[^\n]+) -->\n\n?```\n(?P<told>.*?)```\n", re.DOTALL)
-_MARK = re.compile(r"^ *<!-- output:", re.MULTILINE)
+_MARKED = re.compile(
+    r"<!-- output: (?P<words>[^\n]+) -->\n\n?```\n(?P<told>.*?)```\n"
+    r"|<!-- table: (?P<row_words>[^\n]+) -->\n\n?(?P<rows>(?:\|[^\n]*\n)+)",
+    re.DOTALL,
+)
+_MARK = re.compile(r"^ *<!-- (output|table):", re.MULTILINE)
 
 
 class Marked(NamedTuple):
@@ -37,7 +42,10 @@ class Marked(NamedTuple):
 def marked(page: Path) -> list[Marked]:
     """The marked blocks of a page. Raises ValueError for a mark without a block."""
     text = page.read_text()
-    found = [Marked(page, one["words"], one["told"], *one.span("told")) for one in _MARKED.finditer(text)]
+    found = []
+    for one in _MARKED.finditer(text):
+        words, told = ("words", "told") if one["words"] else ("row_words", "rows")
+        found.append(Marked(page, one[words], one[told], *one.span(told)))
     if len(found) != len(_MARK.findall(text)):
         raise ValueError(f"{page}: a mark is not followed by a block")
     return found
@@ -56,7 +64,7 @@ def output(words: str) -> str:
             text=True,
             check=True,
         )
-    return f"$ rocwright {words}\n{done.stdout}"
+    return done.stdout if "--markdown" in words else f"$ rocwright {words}\n{done.stdout}"
 
 
 def pages() -> Iterator[Path]:

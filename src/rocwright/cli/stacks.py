@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 def command(name: str | None, markdown: bool, verbose: bool, as_json: bool) -> None:
     """Every stack with the GPUs and bases that it has a lock for, and how well each is tested.
 
-    With a NAME: its rows, what their locks leave open, and the evidence with its source.
+    With a NAME: its rows, what their locks leave open, and the evidence with its source. With --markdown: the
+    tables of the documentation; of a NAME its versions, with -v what was asked for and what its rows hold.
     """
     from rocwheel.cli.tell import print_json, print_table
     from rocwright.catalog.load import the_catalog
@@ -36,7 +37,7 @@ def command(name: str | None, markdown: bool, verbose: bool, as_json: bool) -> N
         print_json([one.model_dump(mode="json") for one in found])
         return
     if markdown:
-        click.echo(as_markdown(found))
+        click.echo(as_markdown(*page_table(found, name is not None, verbose)))
         return
     if verbose:
         print_table(HEADER, [cells(one) for one in found])
@@ -119,11 +120,30 @@ def _rehearsed(one: Standing) -> str:
     return newest.detail.partition(" tried")[0] if newest is not None else ""
 
 
-def as_markdown(found: list[Standing]) -> str:
-    """The table for the documentation."""
-    lines = ["| " + " | ".join(HEADER) + " |", "| " + " | ".join("---" for _ in HEADER) + " |"]
-    lines += ["| " + " | ".join(cells(one)) + " |" for one in found]
-    return "\n".join(lines)
+def page_table(
+    found: list[Standing], one_stack: bool, verbose: bool
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """The head and the rows of a table for the documentation."""
+    if not one_stack:
+        return HEADER, [cells(one) for one in found]
+    if verbose:
+        return ASKED, [(one.gpu, f"`{one.base}`", one.wish, one.holds) for one in found]
+    return VERSIONS, [_versions(one) for one in found]
+
+
+VERSIONS = ("GPU", "base", "ROCm", "versions", "seen")
+ASKED = ("GPU", "base", "asked for", "you get")
+
+
+def _versions(one: Standing) -> tuple[str, ...]:
+    rocm = f"{one.provider} {one.versions.get('rocm', '')}".strip() or "-"
+    versions = ", ".join(f"{name} {version}" for name, version in one.versions.items() if name != "rocm")
+    return one.gpu, f"`{one.base}`", rocm, versions, _most(one) or "-"
+
+
+def as_markdown(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """A table for the documentation."""
+    return "\n".join("| " + " | ".join(one) + " |" for one in (header, ("---",) * len(header), *rows))
 
 
 def _tell(one: Standing) -> None:
