@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -64,6 +65,21 @@ class Index:
 @pytest.fixture
 def index(monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
     """The package index that pip of this process is set up for."""
+    with served_index() as served:
+        monkeypatch.setenv("PIP_INDEX_URL", f"{served.url}/simple")
+        yield served
+
+
+@pytest.fixture
+def vendor() -> Iterator[Index]:
+    """Another package index, which pip knows nothing of."""
+    with served_index() as served:
+        yield served
+
+
+@contextmanager
+def served_index() -> Iterator[Index]:
+    """A package index on this machine."""
     served = Index()
 
     class Handler(BaseHTTPRequestHandler):
@@ -90,7 +106,6 @@ def index(monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
     served.url = f"http://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
-    monkeypatch.setenv("PIP_INDEX_URL", f"{served.url}/simple")
     yield served
     server.shutdown()
     server.server_close()

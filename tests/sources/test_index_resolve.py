@@ -106,6 +106,45 @@ def test_another_index_may_be_named_and_is_in_the_pin(
     check_pin(tmp_path / pin.filename, pin)
 
 
+def test_what_an_index_does_not_have_may_come_from_pips_own(
+    published: Index, vendor: Index, store: LocalStore, tmp_path: Path
+) -> None:
+    vendor.files["maker"] = {"maker-3.0-py3-none-any.whl": wheel("maker", "3.0", "helper>=2")}
+    endpoint = f"{vendor.url}/simple"
+    with pytest.raises(FetchError, match="no project helper"):
+        resolve(("maker",), "3.13", "x86_64", store, endpoint=endpoint)
+    pins = resolve(("maker",), "3.13", "x86_64", store, endpoint=endpoint, fallback=True).wheels
+    assert [(pin.filename, pin.origin) for pin in pins] == [
+        (
+            "helper-2.0-cp313-cp313-manylinux_2_28_x86_64.whl",
+            IndexOrigin(project="helper", version="2.0", index=""),
+        ),
+        ("maker-3.0-py3-none-any.whl", IndexOrigin(project="maker", version="3.0", index=endpoint)),
+    ]
+    for pin in pins:
+        download(pin, tmp_path)
+        check_pin(tmp_path / pin.filename, pin)
+
+
+def test_a_project_that_an_index_has_is_from_there_alone_however_new_the_others(
+    published: Index, vendor: Index, store: LocalStore
+) -> None:
+    vendor.files["maker"] = {"maker-3.0-py3-none-any.whl": wheel("maker", "3.0")}
+    endpoint = f"{vendor.url}/simple"
+    (pin,) = resolve(("maker",), "3.13", "x86_64", store, endpoint=endpoint, fallback=True).wheels
+    assert pin.filename == "maker-3.0-py3-none-any.whl"
+    with pytest.raises(ConflictError):
+        resolve(("maker>=4",), "3.13", "x86_64", store, endpoint=endpoint, fallback=True)
+
+
+def test_an_index_that_is_silent_is_not_passed_over(
+    published: Index, store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_RETRIES", "0")
+    with pytest.raises(NetworkError, match="the package index does not answer"):
+        resolve(("maker",), "3.13", "x86_64", store, endpoint="http://127.0.0.1:9/simple", fallback=True)
+
+
 def test_an_index_that_tells_no_sizes_makes_the_files_be_looked_at(
     published: Index, store: LocalStore
 ) -> None:

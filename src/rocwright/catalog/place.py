@@ -71,13 +71,15 @@ class WheelsPlace(Frozen):
     """Wheels that somebody else has built and published on a package index, taken as they are.
 
     `wheels` are Python requirements; one with "{target}" is there for each target. `index` is the index's
-    address, the one that pip is set up for where there is none. What these require is taken too, but for
-    projects that another component brings, and what only they require: `leave` has their names, as globs.
+    address, the one that pip is set up for where there is none; with `fallback` that one is asked for
+    projects that `index` does not have. What these require is taken too, but for projects that another
+    component brings, and what only they require: `leave` has their names, as globs.
     A lock says for which `python`.
     """
 
     wheels: Annotated[tuple[str, ...], Field(min_length=1)]
     index: str = ""
+    fallback: bool = False
     leave: tuple[str, ...] = ()
     python: str = ""
 

@@ -108,6 +108,7 @@ class NetworkUpstream:
             self.architecture,
             self.store,
             endpoint=place.index,
+            fallback=place.fallback,
             until=until,
             leave=place.leave,
         )

@@ -8,7 +8,7 @@ import re
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -78,6 +78,10 @@ def _environment() -> dict[str, str]:
     return {name: value for name, value in env.items() if name not in unwanted}
 
 
+class _NoProjectError(FetchError):
+    """An index that answered, and does not have the project."""
+
+
 def _page(client: PyPISimple, project: str, seconds: float = SECONDS) -> ProjectPage:
     """What the index tells of a project. Raises FetchError, NetworkError."""
     import requests
@@ -95,7 +99,7 @@ def _page(client: PyPISimple, project: str, seconds: float = SECONDS) -> Project
         ):
             web.check_redirects(where, answer, where)
             if answer.status_code == requests.codes.not_found:
-                raise FetchError(
+                raise _NoProjectError(
                     f"the package index has no project {project}",
                     cause="the name is wrong, or pip is configured for another index",
                     next_step="correct the name in the recipe, or the index (pip config list)",
@@ -246,6 +250,7 @@ def resolve(
     store: Store,
     *,
     endpoint: str = "",
+    fallback: bool = False,
     kept: Mapping[str, str] = MappingProxyType({}),
     until: datetime | None = None,
     leave: Sequence[str] = (),
@@ -253,25 +258,29 @@ def resolve(
     """The files that `wanted` (PEP 508) and all that these need resolve to, for CPython `python` on Linux.
 
     Wheels; of a project that publishes none, a source distribution. pip resolves, at the index that it is set
-    up for, or at `endpoint`, and at no other; markers are those of this interpreter. Projects that are `kept`
-    are taken in that version, if they are taken at all; what was uploaded after `until` is not taken.
+    up for, or at `endpoint`; with `fallback` what that does not have comes from pip's own, and a project that
+    it has from there alone, however new the other's. Markers are those of this interpreter. Projects that are
+    `kept` are taken in that version, if they are taken at all; what was uploaded after `until` is not taken.
     Projects to `leave`, by globs of their names, are not taken, and what only they require neither.
     Raises InputError for what is no requirement, ConflictError where none fit, NetworkError.
     """
     requirements = [_requirement(one) for one in wanted]
-    client = _client(endpoint)
+    endpoints = (endpoint, "") if endpoint and fallback else (endpoint,)
+    clients = {one: _client(one) for one in endpoints}
+    origins: dict[str, str] = {}  # which index has a project
 
     def read(package: DistributionPackage) -> Sdist:
-        return _read_sdist(package, store, endpoint)
+        return _read_sdist(package, store, origins[canonicalize_name(package.project or "")])
 
     patience = current()
 
     def page(project: str) -> ProjectPage:
         # asked by pip, in the threads of a server
         with with_patience(patience):
-            return _page(client, project)
+            found, origins[canonicalize_name(project)] = _first_page(clients, project)
+        return found
 
-    front = Front(page, lambda url: _at(url, client), read, until, leave)
+    front = Front(page, lambda url: _at(url, *clients.values()), read, until, leave)
     with temporary_folder("index") as folder, served(front) as address:
         report = Path(folder) / "report.json"
         words = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed"]
@@ -296,16 +305,26 @@ def resolve(
             continue
         package = front.stand_ins.get(filename)
         if package is not None:
-            pin = _pin(package, project, endpoint, store)
+            pin = _pin(package, project, origins[project], store)
             sdists.append(FoundSdist(pin=pin, build=read(package).build))
             continue
         package = next(item for item in front.page(project).packages if item.filename == filename)
         hashed = one["download_info"]["archive_info"]["hashes"]["sha256"]
-        wheels.append(_pin(package, project, endpoint, store, hashed))
+        wheels.append(_pin(package, project, origins[project], store, hashed))
     return Resolved(
         wheels=tuple(sorted(wheels, key=lambda pin: pin.filename)),
         sdists=tuple(sorted(sdists, key=lambda sdist: sdist.pin.filename)),
     )
+
+
+def _first_page(clients: Mapping[str, PyPISimple], project: str) -> tuple[ProjectPage, str]:
+    """What the first index that has a project tells of it, and which that is. An index that is silent is not
+    passed over: another's project of that name may be a stranger's. Raises FetchError, NetworkError."""
+    *first, last = clients
+    for endpoint in first:
+        with suppress(_NoProjectError):
+            return _page(clients[endpoint], project), endpoint
+    return _page(clients[last], project), last
 
 
 def _pin(
@@ -337,14 +356,17 @@ def _read_sdist(package: DistributionPackage, store: Store, endpoint: str) -> Sd
     return replace(found, version=str(package.version))
 
 
-def _at(url: str, client: PyPISimple) -> str:
+def _at(url: str, *clients: PyPISimple) -> str:
     """Where a file of an index is to be had: at a mirror, or where it says; with the index's own login."""
     where = mirrors().at(url)
     if where.startswith("/"):
         return Path(where).as_uri()
-    index, file = urlsplit(client.endpoint), urlsplit(where)
-    login, _, host = index.netloc.rpartition("@")
-    return file._replace(netloc=f"{login}@{host}").geturl() if login and file.netloc == host else where
+    file = urlsplit(where)
+    for client in clients:
+        login, _, host = urlsplit(client.endpoint).netloc.rpartition("@")
+        if login and file.netloc == host:
+            return file._replace(netloc=f"{login}@{host}").geturl()
+    return where
 
 
 def _requirement(text: str) -> str:
