@@ -79,9 +79,30 @@ def test_the_known_issues_are_listed() -> None:
     assert "cmake-minimum" in CliRunner().invoke(cli, ["issues"]).output
     data = json.loads(CliRunner().invoke(cli, ["issues", "--json"]).stdout)
     assert len(data) >= 80
-    few = CliRunner().invoke(cli, ["issues", "--search", "cmake policy"]).output
-    assert "cmake-minimum" in few
+    few = CliRunner().invoke(cli, ["issues", "cmake", "policy"]).output
+    assert few.startswith("cmake-minimum")
+    assert "remedy: Set CMAKE_POLICY_VERSION_MINIMUM=3.5" in few
     assert "hipblaslt" not in few
+    found = json.loads(CliRunner().invoke(cli, ["issues", "cmake", "policy", "--json"]).stdout)
+    assert found[0]["name"] == "cmake-minimum" and found[0]["score"] > 0 and found[0]["lines"]
+
+
+def test_a_good_log_tells_what_is_new(tmp_path: Path) -> None:
+    good, bad = tmp_path / "good.log", tmp_path / "bad.log"
+    good.write_text("[1/2] c++ -c /a/b/one.cpp\n-- error: not found (optional)\n[2/2] link 0x7f\n")
+    bad.write_text(
+        "[1/2] c++ -c /tmp/x/one.cpp\n-- error: not found (optional)\n/tmp/x/one.cpp:3:1: error: no\n"
+    )
+    done = CliRunner().invoke(cli, ["diagnose", str(bad), "--good", str(good)])
+    assert done.output.startswith(
+        "1 line that the good log does not have\n  3  /tmp/x/one.cpp:3:1: error: no\n"
+    )
+    data = json.loads(CliRunner().invoke(cli, ["diagnose", str(bad), "--good", str(good), "--json"]).stdout)
+    assert data["new"]["count"] == 1 and data["new"]["lines"][0]["line"] == 3
+    same = CliRunner().invoke(cli, ["diagnose", str(good), "--good", str(good)]).output
+    assert "nothing in it is new: the good log has all its lines" in same
+    stream = CliRunner().invoke(cli, ["diagnose", "-", "--good", str(good)], input="x\n").exception
+    assert isinstance(stream, InputError)
 
 
 def test_one_issue_is_told_whole() -> None:

@@ -45,6 +45,28 @@ def test_the_first_error_is_shown_with_its_context_however_long_the_log(
     assert f'<strong class="first">{html.escape(FIRST)}</strong>' in text
 
 
+def test_what_the_last_good_log_did_not_have_is_shown(served: Served, records: Records, home: Home) -> None:
+    good = a_run("20251231T000000.000000Z-000001", steps=(a_step(),))
+    other = a_run("20251231T000001.000000Z-000001", gpu=("gfx803",), steps=(a_step(),))
+    for one in (good, other):
+        records.put(one)
+    write_log(home, good, "-- error: not found (optional)\nalways said 1\n")
+    write_log(home, other, "-- error: not found (optional)\n")
+    run = broken_run(records, error=BARE)
+    write_log(
+        home, run, "-- error: not found (optional)\nalways said 2\nthe plug <is> missing, token=abcdefgh1\n"
+    )
+    text = served.client().get(f"/runs/{run.id}").text
+    assert "1 line that its last good log did not have" in text
+    assert "3  the plug &lt;is&gt; missing, token=***" in text
+
+
+def test_without_a_good_log_nothing_is_said_to_be_new(served: Served, records: Records, home: Home) -> None:
+    run = broken_run(records, error=BARE)
+    write_log(home, run, long_log())
+    assert "last good log" not in served.client().get(f"/runs/{run.id}").text
+
+
 def test_a_link_leads_to_the_first_error_in_the_middle_of_a_log(
     served: Served, records: Records, home: Home
 ) -> None:

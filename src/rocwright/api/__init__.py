@@ -8,7 +8,7 @@ next step. What a function needs is imported when it is called.
 from rocwheel.errors import RocwrightError as RocwrightError
 from rocwright.api.gpus import gpus_here, target, targets
 from rocwright.api.lending import lender, verify_elsewhere
-from rocwright.api.machine import apply_remedies, diagnose, doctor
+from rocwright.api.machine import apply_remedies, diagnose, doctor, new_lines
 from rocwright.api.measuring import bench
 from rocwright.api.patches import check_offered
 from rocwright.api.projects import (
@@ -59,6 +59,7 @@ __all__ = [
     "inspect",
     "lender",
     "lock",
+    "new_lines",
     "plan",
     "project",
     "pull",

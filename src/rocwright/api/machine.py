@@ -10,6 +10,7 @@ from rocwright.api.gpus import AUTO, chosen_targets, named_gpus, silent
 
 if TYPE_CHECKING:
     from rocwright.diagnosis.diagnose import Diagnosis
+    from rocwright.diagnosis.novel import Novelty
     from rocwright.doctor.apply import Applied
     from rocwright.doctor.doctor import Report
     from rocwright.doctor.findings.model import Finding
@@ -25,17 +26,20 @@ def diagnose(
     gpu: str | Sequence[str] = (),
     base: str = "",
     phase: str = "",
+    good: str | Path | None = None,
     say: Callable[[str], None] = silent,
 ) -> Diagnosis:
     """The first error of a log, and what is known of it.
 
     The log is a file's path, or a file that is open; of any tool and any size, compressed, cut off. What is
     known of the `component`, its `version`, the GPUs, the base and the `phase` that failed rules issues out.
-    Raises InputError where the log cannot be read, or a GPU or phase is not known.
+    With a `good` log of the same step the answer says what is `new` in this one, which must be a path then.
+    Raises InputError where a log cannot be read, or a GPU or phase is not known.
     """
     from rocwright.catalog.phase import phase_named
     from rocwright.diagnosis.diagnose import Where
     from rocwright.diagnosis.diagnose import diagnose as search
+    from rocwright.diagnosis.good_log import compare
     from rocwright.diagnosis.read_log import open_log, pieces
 
     named = named_gpus(gpu)
@@ -47,9 +51,34 @@ def diagnose(
         phase=phase_named(phase) if phase else None,
     )
     if not isinstance(log, str | Path):
+        if good is not None:
+            from rocwheel.errors import InputError
+
+            raise InputError(
+                "a stream is not compared with a good log",
+                cause="both are read more than once",
+                next_step="write it to a file, and name that",
+            )
         return search(pieces(log), where)
     with open_log(Path(log)) as file:
-        return search(pieces(file), where)
+        found = search(pieces(file), where)
+    return found if good is None else found.model_copy(update={"new": compare(Path(log), Path(good))})
+
+
+def new_lines(run: str, step: str, *, home: str | Path | None = None) -> Novelty | None:
+    """What the log of a step of a run has that its last good log had not, the likeliest cause first.
+
+    Good is the last run before it that built this step of the same stack and base, for the same GPU where
+    there is one. None where there is none, or the run is not on record.
+    """
+    from rocwright.api.projects import records
+    from rocwright.diagnosis.good_log import new_lines as compared
+    from rocwright.home import Home
+
+    place = Home(Path(home).absolute()) if home is not None else Home.default()
+    with records(place.path) as read:
+        known = read.run(run)
+        return compared(read, place.runs, known, step) if known is not None else None
 
 
 def doctor(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -138,6 +139,7 @@ def command(
     elif not built.failures:
         show_summary(project, built)
     if built.failures:
-        raise SystemExit(show_failures(built.failures))
+        new = partial(api.new_lines, built.run.id, home=project.home.path)
+        raise SystemExit(show_failures(built.failures, new))
     if any(not one.ok for one in built.findings):
         raise SystemExit(CheckError.failure.exit_code)

@@ -14,6 +14,7 @@ from rocwright.cli.common import complete, complete_gpu
 
 if TYPE_CHECKING:
     from rocwright.diagnosis.diagnose import Diagnosis, Known
+    from rocwright.diagnosis.novel import Novelty
 
 MOST_KNOWN = 4
 """Known issues told in full; the others by name."""
@@ -30,6 +31,11 @@ MOST_KNOWN = 4
 @click.option("--version", default="", help="The version of the component.")
 @click.option("--gpu", "gpus", multiple=True, shell_complete=complete_gpu, help="The GPU that it is for.")
 @click.option("--base", default="", shell_complete=complete("base"), help="The base that it was built on.")
+@click.option(
+    "--good",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="A log of the same step that went well: what it does not have is told first.",
+)
 @click.option("--phase", type=click.Choice([one.value for one in Phase]), help="The phase that failed.")
 @json_option
 def command(
@@ -38,6 +44,7 @@ def command(
     version: str,
     gpus: tuple[str, ...],
     base: str,
+    good: Path | None,
     phase: str | None,
     as_json: bool,
 ) -> None:
@@ -59,6 +66,7 @@ def command(
         gpu=gpus,
         base=base,
         phase=phase or "",
+        good=good,
         say=say,
     )
     if as_json:
@@ -83,6 +91,7 @@ def _data(found: Diagnosis) -> dict[str, Any]:
         "lines": found.lines,
         "size": found.size,
         "last": found.last,
+        "new": found.new.model_dump(mode="json") if found.new else None,
     }
 
 
@@ -90,6 +99,8 @@ def _tell(found: Diagnosis) -> None:
     from rocwheel.units import printable, size
 
     read = f"{found.lines:,} line{'' if found.lines == 1 else 's'}, {size(found.size)}"
+    if found.new is not None:
+        _new(found.new)
     if found.first is None and not found.known:
         click.echo(f"no error found in {read}")
         if found.last.strip():
@@ -111,6 +122,23 @@ def _tell(found: Diagnosis) -> None:
     if found.cause is None:
         _label("unknown", "no known issue explains this; above is the first error of the log")
         _label("next", "read the lines before it; you can add an issue to issues/*.toml of your catalog")
+
+
+def _new(new: Novelty) -> None:
+    """What the good log did not have."""
+    from rocwheel.units import count, size
+
+    left = f", without its first {size(new.left_out)}" if new.left_out else ""
+    if not new.count:
+        click.echo(f"nothing in it is new: the good log has all its lines{left}\n")
+        return
+    click.echo(_bold(f"{count(new.count, 'line')} that the good log does not have{left}"))
+    width = max(len(f"{one.line:,}") for one in new.lines)
+    for one in new.lines:
+        click.echo(f"  {one.line:>{width},}  {one.text.strip()}")
+    if new.count > len(new.lines):
+        click.echo(f"  and {new.count - len(new.lines):,} more, which say less of a failure")
+    click.echo()
 
 
 def _known(one: Known) -> None:

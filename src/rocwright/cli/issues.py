@@ -11,6 +11,7 @@ from rocwright.cli.common import complete
 
 if TYPE_CHECKING:
     from rocwright.catalog.issue import Issue
+    from rocwright.diagnosis.search import Found
 
 
 def _names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -20,8 +21,7 @@ def _names(context: click.Context, parameter: click.Parameter, incomplete: str) 
 
 
 @click.command("issues")
-@click.argument("ident", metavar="[ISSUE]", required=False, shell_complete=_names)
-@click.option("--search", default="", help="Only issues that contain these words, in any order.")
+@click.argument("words", metavar="[ISSUE | WORDS]", nargs=-1, shell_complete=_names)
 @click.option(
     "--component",
     default="",
@@ -30,38 +30,56 @@ def _names(context: click.Context, parameter: click.Parameter, incomplete: str) 
 )
 @click.option("--markdown", is_flag=True, help="As the page of the documentation.")
 @json_option
-def command(ident: str | None, search: str, component: str, markdown: bool, as_json: bool) -> None:
+def command(words: tuple[str, ...], component: str, markdown: bool, as_json: bool) -> None:
     """Known failures of the ROCm stack; with an ISSUE, all that is known about it.
 
-    `rocwright diagnose` and failed steps use them. Your own catalog folder can add more.
+    Other WORDS are looked for in every field of every issue, the best first, each with the lines that have
+    them. `rocwright diagnose` and failed steps use these issues. Your own catalog folder can add more.
     """
     from rocwheel.cli.tell import print_json, print_table
     from rocwright.catalog.issue import the_issues
     from rocwright.catalog.load import lookup
+    from rocwright.diagnosis.search import search
     from rocwright.doctor.page import as_markdown
 
     known = the_issues()[0]
-    found = [lookup("issue", ident, known)] if ident else [*known.values()]
-    words = search.lower().split()
-    found = [
-        one
-        for one in found
-        if all(word in _text(one) for word in words)
-        and (not component or not one.components or component in one.components)
+    about = [
+        one for one in known.values() if not component or not one.components or component in one.components
     ]
+    named = len(words) == 1 and words[0] in known
+    found = search(" ".join(words), about) if words and not named else []
+    if len(words) == 1 and not named and not any(one.whole for one in found):
+        lookup("issue", words[0], known)  # raises, with the nearest names
+    issues = [known[words[0]]] if named else [one.issue for one in found] if words else about
     if as_json:
-        print_json([one.model_dump(mode="json", by_alias=True) for one in found])
+        lines = {one.issue.name: {"score": one.score, "lines": one.lines} for one in found}
+        print_json([one.model_dump(mode="json", by_alias=True) | lines.get(one.name, {}) for one in issues])
     elif markdown:
-        click.echo(as_markdown(found))
-    elif ident:
-        for one in found:
-            _tell(one)
+        click.echo(as_markdown(issues))
+    elif named:
+        _tell(issues[0])
+    elif words:
+        _tell_found(found)
     else:
-        print_table(("issue", "class", "means"), [(one.name, one.failure.value, one.means) for one in found])
+        print_table(("issue", "class", "means"), [(one.name, one.failure.value, one.means) for one in issues])
 
 
-def _text(one: Issue) -> str:
-    return " ".join((one.name, one.means, one.cause, one.remedy, *one.components, *one.examples)).lower()
+MOST_FOUND = 10
+"""Issues told of those that were found; --json has all."""
+
+
+def _tell_found(found: list[Found]) -> None:
+    if not found:
+        click.echo("no known issue has any of these words")
+    for one in found[:MOST_FOUND]:
+        click.echo(f"{click.style(one.issue.name, bold=True)}  {one.issue.means}")
+        for line in one.lines:
+            if line not in (f"name: {one.issue.name}", f"means: {one.issue.means}"):
+                click.echo(f"  {line}")
+    more = [one.issue.name for one in found[MOST_FOUND:]]
+    if more:
+        click.echo(f"fewer of the words: {', '.join(more)}")
+    click.echo("\nrocwright issues ISSUE tells all that is known of one")
 
 
 def _tell(one: Issue) -> None:

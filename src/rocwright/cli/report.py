@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -11,6 +11,7 @@ from rocwheel.cli.tell import print_table
 from rocwheel.errors import RocwrightError
 from rocwheel.units import count, duration, size
 from rocwright.cli.tell import tell
+from rocwright.diagnosis.novel import Novelty
 from rocwright.execution.built import Built
 from rocwright.execution.estimate import expected
 from rocwright.plan.decide import Decision, State
@@ -19,6 +20,12 @@ from rocwright.records.model import Finding
 from rocwright.resolve.aliases import ROCM
 from rocwright.resolve.model import Lock
 from rocwright.verify.lines import outcome_word
+
+NewLines = Callable[[str], Novelty | None]
+"""What is new in the log of a step, by its name."""
+
+MOST_NEW = 3
+"""New lines told of a step that failed; `rocwright logs` and the page of the run have more."""
 
 
 def show_lock_line(lock: Lock) -> None:
@@ -78,12 +85,24 @@ def show_remedies(lock: Lock) -> None:
         click.echo(f"{click.style('heal', bold=True)}   {count}: {told}", err=True)
 
 
-def show_failures(failures: Sequence[tuple[str, RocwrightError]]) -> int:
-    """Every failure, together; gives the exit code of the first."""
+def show_failures(failures: Sequence[tuple[str, RocwrightError]], new: NewLines = lambda step: None) -> int:
+    """Every failure, together, each with what is `new` in its log; gives the exit code of the first."""
     for name, error in failures:
         tell(error, name)
+        _show_new(new(name), error.detail)
         click.echo(f"  {click.style('look', bold=True)}   rocwright logs {name}", err=True)
     return failures[0][1].failure.exit_code
+
+
+def _show_new(new: Novelty | None, told: str) -> None:
+    """What the log of a step has that its last good one had not, but for what was told already."""
+    if new is None or not new.count:
+        return
+    head = f"{count(new.count, 'line')} that its last good log did not have"
+    others = [one for one in new.lines if one.weight and one.text.strip() not in told]
+    click.echo(f"  {click.style('new', bold=True)}    {head}{', of which:' if others else ''}", err=True)
+    for one in others[:MOST_NEW]:
+        click.echo(f"         {one.line:,}: {one.text.strip()}", err=True)
 
 
 def check_row(one: Finding) -> tuple[str, ...]:

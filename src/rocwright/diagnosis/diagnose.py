@@ -10,6 +10,7 @@ from rocwheel.errors import FailureClass
 from rocwheel.model import Frozen
 from rocwright.catalog.issue import ErrorLine, Issue, the_issues
 from rocwright.catalog.phase import Phase
+from rocwright.diagnosis.novel import Novelty
 from rocwright.diagnosis.scan import Hit, Scan
 
 MOST_LAST = 500
@@ -55,7 +56,8 @@ class RuledOut(Frozen):
 
 class Diagnosis(Frozen):
     """What a log tells: its `first` error (None: none was found), the known issues in it, the likeliest
-    first, those ruled out, how much was read, in lines and bytes, and its `last` line."""
+    first, those ruled out, how much was read, in lines and bytes, its `last` line, and, where a good log was
+    there to compare it with, what is `new` in it."""
 
     first: LogLocation | None
     known: tuple[Known, ...]
@@ -63,6 +65,7 @@ class Diagnosis(Frozen):
     lines: int
     size: int
     last: str = ""
+    new: Novelty | None = None
 
     @property
     def cause(self) -> Known | None:

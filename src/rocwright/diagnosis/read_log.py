@@ -94,6 +94,11 @@ def clean(data: bytes) -> bytes:
     return data if data.endswith(b"\n") else data + b"\n"
 
 
+def is_compressed(first: bytes) -> bool:
+    """Whether a log that begins so is compressed."""
+    return any(first.startswith(magic) for magic, _ in _COMPRESSED)
+
+
 def _chunks(file: IO[bytes], piece: int) -> Iterator[bytes]:
     """Bytes as they come, unpacked, as UTF-8 or what is near it."""
     first = _read(file, piece)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import mmap
 import re
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from rocwright.catalog.issue import Issue, the_issues
 from rocwright.diagnosis.diagnose import Where, diagnose
 from rocwright.diagnosis.masking import masked
+from rocwright.diagnosis.novel import Novelty
 from rocwright.diagnosis.read_log import open_log, pieces
 from rocwright.records.model import Run, StepRun
 from rocwright.web.log_lines import read_part
@@ -40,7 +42,7 @@ AGAIN = "build again: what is finished is kept, and only the rest runs"
 class BrokenStep:
     """A step that failed or was killed. `says` is its first error in a line, `message` how it ended, `lines`
     are what its log has around the error, which is the one of number `marked`; `at` is the byte of the log
-    where that line begins. Both are None where it was not found."""
+    where that line begins. Both are None where it was not found. `new` is what its last good log had not."""
 
     step: StepRun
     says: str
@@ -51,13 +53,17 @@ class BrokenStep:
     issue: Issue | None
     marked: int | None
     at: int | None
+    new: Novelty | None = None
 
 
 @dataclass(slots=True)
 class BrokenSteps:
-    """Reads logs for a page; `hidden` are the secrets that are never shown."""
+    """Reads logs for a page; `hidden` are the secrets that are never shown, `new` tells what is new in the
+    log of a step of a run."""
 
     hidden: tuple[str, ...]
+    new: Callable[[Run, str], Novelty | None] = lambda run, step: None
+    _compared: OrderedDict[tuple[str, str], Novelty | None] = field(default_factory=OrderedDict)
     _kept: OrderedDict[tuple[Path, int, int], tuple[str, int] | None] = field(default_factory=OrderedDict)
 
     def of(self, run: Run, folder: Path) -> list[BrokenStep]:
@@ -89,7 +95,23 @@ class BrokenSteps:
             issue=the_issues()[0].get(step.issue),
             marked=marked,
             at=first[1] if first else None,
+            new=self._new(run, step) if not killed and run.state == "ended" else None,
         )
+
+    def _new(self, run: Run, step: StepRun) -> Novelty | None:
+        """What its last good log had not; kept, for neither log changes any more."""
+        key = (run.id, step.name)
+        if key not in self._compared:
+            found = self.new(run, step.name)
+            lines = (
+                [one.model_copy(update={"text": masked(one.text, self.hidden)}) for one in found.lines]
+                if found
+                else []
+            )
+            self._compared[key] = found.model_copy(update={"lines": tuple(lines)}) if found else None
+            if len(self._compared) > MOST_KEPT:
+                self._compared.popitem(last=False)
+        return self._compared[key]
 
     def _first(self, log: Path, where: Where) -> tuple[str, int] | None:
         """The first error of a log, and the byte where its line begins; None where it has none that is

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -13,6 +14,8 @@ from starlette.responses import Response
 
 from rocwheel.units import duration, size
 from rocwright.catalog.issue import Issue, the_issues
+from rocwright.diagnosis.good_log import new_lines
+from rocwright.diagnosis.search import search
 from rocwright.records.model import Run, Sample, StepRun, Which
 from rocwright.resolve.files import LOCK, lock_text
 from rocwright.resolve.model import Lock
@@ -39,7 +42,8 @@ class Pages:
     """Reads for a site; each method answers one address."""
 
     def __init__(self, site: Site) -> None:
-        self.site, self._broken = site, BrokenSteps(site.hidden)
+        self.site = site
+        self._broken = BrokenSteps(site.hidden, partial(new_lines, site.records, site.home.runs))
 
     def page(self, request: Request, template: str, status: int = 200, **told: object) -> Response:
         """A page for whoever asks."""
@@ -151,15 +155,18 @@ class Pages:
         }
         met = {one.issue: one for one in await asked(self.site.records.met)}
         known = the_issues()[0].values()
-        found = sorted(
-            (one for one in known if about(one, **asked_for)), key=lambda one: (one.name not in met, one.name)
-        )
+        words = asked_for.pop("words")
+        found = [one for one in known if about(one, **asked_for)]
+        if words.strip():
+            found = [one.issue for one in search(words, found)]
+        else:
+            found.sort(key=lambda one: (one.name not in met, one.name))
         return self.page(
             request,
             "issues.html",
             issues=found,
             met=met,
-            asked=asked_for,
+            asked=asked_for | {"words": words},
             failures=sorted({one.failure.value for one in known}),
             components=sorted({name for one in known for name in one.components}),
         )
@@ -177,14 +184,10 @@ class Pages:
         return self.site.home.runs / Path(run.id).name / Path(log or "none").name
 
 
-def about(issue: Issue, words: str = "", failure: str = "", component: str = "") -> bool:
-    """Whether an issue has all these words somewhere, in upper or lower case, and is of that class and seen
-    in that component (or in any)."""
-    text = " ".join((issue.name, issue.means, issue.cause, issue.remedy, *issue.examples)).lower()
-    return (
-        all(word in text for word in words.lower().split())
-        and failure in ("", issue.failure.value)
-        and (not component or not issue.components or component in issue.components)
+def about(issue: Issue, failure: str = "", component: str = "") -> bool:
+    """Whether an issue is of that class and seen in that component (or in any)."""
+    return failure in ("", issue.failure.value) and (
+        not component or not issue.components or component in issue.components
     )
 
 

@@ -1,0 +1,160 @@
+"""What is new in a log: lines that a good log of the same step has no like of, the likeliest cause first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from rocwheel.model import Frozen
+from rocwheel.units import printable
+
+MOST_TOLD = 12
+"""New lines that are told."""
+
+MOST_WIDE = 300
+"""Characters told of a line."""
+
+MOST_KNOWN = 300_000
+"""Different lines that are kept of each log; those after it count as known: no alarm without a reason."""
+
+_MOST_KEPT = 20_000
+"""New lines whose words say something of a failure that are kept, to be ordered at the end."""
+
+_LONGEST = 4096
+"""Bytes of a line that are compared."""
+
+_DIGITS = b"0123456789"
+
+# what changes from run to run, beside digits: folders, hashes, how wide gaps are; the names of files stay
+_CHANGES = re.compile(
+    rb"(?:/[^/\s:'\"()=,;]+)+/|\b0x[0-9a-f]+|\b[0-9a-f]{7,}\b|[0-9]+(?:[.:,][0-9]+)*|[ \t]+"
+)
+
+
+def _words(*words: str) -> re.Pattern[bytes]:
+    return re.compile("|".join(words).encode(), re.IGNORECASE)
+
+
+# how much a word says of a failure
+_WORDS: tuple[tuple[int, re.Pattern[bytes]], ...] = (
+    (8, _words(r"\b(?:fatal )?error\b\s*[:\[]", r"^E:? ", r"\bFAILED\b", r"\bCMake Error\b", r"\*\*\* ")),
+    (6, _words("undefined (?:reference|symbol)", "cannot find", "no such file", "not found", "unable to")),
+    (6, _words("segmentation fault", "core dumped", r"\babort(?:ed)?\b", "terminate called")),
+    (6, _words("out of memory", r"\bkilled\b")),
+    (5, _words(r"^\s*(?:[a-z_]\w*\.)*\w+(?:Error|Exception)\b")),
+    (4, _words(r"\bfail(?:ed|ure|s)?\b", r"\bfatal\b", r"\binvalid\b", r"\bun(?:supported|known)\b")),
+    (4, _words(r"\bdenied\b", r"\brefused\b", r"\bmismatch", r"\bincompatible\b")),
+    (3, _words(r"\berrors?\b", r"\b(?:can|could)(?:n't|not)\b", r"\bmissing\b", r"\btimed? ?out\b")),
+    (1, _words(r"\bwarning\b")),
+)
+
+_CALM = _words(
+    r"\b(?:DEBUG|INFO|TRACE|PASS(?:ED)?)\b",
+    r"\b(?:warning|note):",
+    "^-- ",
+    r"\bchecking (?:for|whether)\b",
+    r"\(optional\)",
+    r"\b(?:0|no) (?:errors?|failed)\b",
+)
+_CALMED = 6
+"""How much the level of a line that is no error takes back."""
+
+_FOLLOWS = _words(
+    r"^(?:ninja|g?make)(?:\[\d+\])?: ",
+    "^FAILED: ",
+    "subprocess-exited",
+    "failed (?:building|to build)",
+    "CalledProcessError",
+    "returned non-zero",
+    "exit(?:ed with)? (?:code|status)",
+    "configuring incomplete",
+    "ld returned",
+)
+_FOLLOWED = 5
+"""How much is taken from a line that only tells that something before it failed."""
+
+
+class NewLine(Frozen):
+    """A line that is new, numbered from 1, and how much its words say of a failure."""
+
+    line: int
+    text: str
+    weight: int
+
+
+class Novelty(Frozen):
+    """How many lines of a log are new, and of these the ones that say most of a failure, the likeliest first;
+    `left_out` is how many bytes at the begin of the log were not looked at."""
+
+    count: int
+    lines: tuple[NewLine, ...]
+    left_out: int = 0
+
+
+def template(line: bytes) -> bytes:
+    """What stays of a line from run to run."""
+    return _CHANGES.sub(b"#", line[:_LONGEST])
+
+
+def novelty(
+    failed: Iterable[bytes], good: Iterable[bytes], *, skipped: int = 0, left_out: int = 0
+) -> Novelty:
+    """Compare two logs, each in pieces of whole, clean lines; lines alike count once.
+
+    `skipped` lines and `left_out` bytes of the failed one are not among its pieces.
+    """
+    known = {hash(b""), hash(b"#")}
+    known.update(hash(template(line)) for _, line in _different(good, 0))
+    telling: list[_Line] = []
+    others: list[_Line] = []
+    count, last = 0, skipped
+    for last, line in _different(failed, skipped):
+        mark = hash(template(line))
+        if mark in known:
+            continue
+        known.add(mark)
+        count += 1
+        points = weight(line[:_LONGEST])
+        kept, most = (telling, _MOST_KEPT) if points else (others, MOST_TOLD)
+        if len(kept) < most:
+            kept.append(_Line(points, last, line[: 4 * MOST_WIDE]))
+    best = sorted((*telling, *others), key=lambda one: (-one.weight, -(10 * one.at // max(last, 1)), one.at))
+    return Novelty(
+        count=count,
+        lines=tuple(
+            NewLine(
+                line=one.at, text=printable(one.line.decode(errors="replace"))[:MOST_WIDE], weight=one.weight
+            )
+            for one in best[:MOST_TOLD]
+        ),
+        left_out=left_out,
+    )
+
+
+class _Line(NamedTuple):
+    weight: int
+    at: int
+    line: bytes
+
+
+def weight(line: bytes) -> int:
+    """How much the words of a line say of a failure; 0 for nothing."""
+    most = max((points for points, words in _WORDS if words.search(line)), default=0)
+    calm = _CALMED if most and _CALM.search(line) else 0
+    follows = _FOLLOWED if most and _FOLLOWS.search(line) else 0
+    return max(0, most - calm - follows)
+
+
+def _different(pieces: Iterable[bytes], skipped: int) -> Iterator[tuple[int, bytes]]:
+    """The lines of a log that differ by more than digits, the first of each kind, with their numbers."""
+    seen: set[int] = set()
+    number = skipped
+    for piece in pieces:
+        lines = piece.split(b"\n")
+        for at, kind in enumerate(piece.translate(None, _DIGITS).split(b"\n")[:-1]):
+            mark = hash(kind)
+            if mark not in seen and len(seen) < MOST_KNOWN:
+                seen.add(mark)
+                yield number + at + 1, lines[at]
+        number += len(lines) - 1
