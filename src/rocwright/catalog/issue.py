@@ -113,9 +113,11 @@ class Issue(WithOldKeys, Signature):
 
 
 class ErrorLines(Frozen):
-    """error_lines.toml: what may stand before a line (times, numbers of steps), and what errors look like."""
+    """error_lines.toml: what may stand `before` a line (times, numbers of steps, names), which lines are
+    `calm`, no error whatever words are in them, and what errors look like."""
 
     before: tuple[Pattern, ...] = ()
+    calm: tuple[Pattern, ...] = ()
     error_line: tuple[ErrorLine, ...] = ()
 
 
@@ -145,7 +147,9 @@ def read_error_lines(reader: Reader) -> ErrorLines:
     read = [one for one in tables if one is not None]
     kinds = {line.name: line for one in read for line in one.error_line}
     return ErrorLines(
-        before=tuple(text for one in read for text in one.before), error_line=tuple(kinds.values())
+        before=tuple(text for one in read for text in one.before),
+        calm=tuple(text for one in read for text in one.calm),
+        error_line=tuple(kinds.values()),
     )
 
 
@@ -162,12 +166,31 @@ def the_issues() -> tuple[Mapping[str, Issue], ErrorLines]:
     return _the_issues(tuple(str(one) for one in catalog_folders()))
 
 
-def anchored(pattern: str, before: Iterable[str]) -> str:
-    """A pattern for whole logs: its `^` is the begin of any line, behind what may stand `before` it."""
-    if not pattern.startswith("^"):
-        return f"(?m:{pattern})"
-    stamps = "|".join(before)
-    return f"(?m:^(?:{stamps})?{pattern[1:]})" if stamps else f"(?m:{pattern})"
+MOST_BEFORE = 4
+"""How many times and names may stand one after another at the begin of a line."""
+
+
+def anywhere(pattern: str) -> str:
+    """A pattern for whole logs that finds a line wherever in it the pattern begins: what stands before the
+    line's own begin is not known yet."""
+    return f"(?m:{pattern.removeprefix('^')})"
+
+
+def stamps(before: Iterable[str]) -> re2.Pattern | None:
+    """What finds times and names at the begin of a line; None where none are known."""
+    known = "|".join(before)
+    return re2.compile(f"^(?:{known}){{1,{MOST_BEFORE}}}".encode(), options()) if known else None
+
+
+def any_of(patterns: Sequence[str]) -> re2.Pattern | None:
+    """What finds lines with any of these; None where there are none."""
+    return re2.compile("|".join(f"(?:{one})" for one in patterns).encode(), options()) if patterns else None
+
+
+def bare(line: bytes, stamp: re2.Pattern | None) -> bytes:
+    """A line without the times and names that stand before it."""
+    found = stamp.match(line) if stamp is not None else None
+    return line[found.end() :] if found is not None else line
 
 
 def plain(line: str) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import re2
 
@@ -10,11 +10,12 @@ from rocwheel.toml.read import Fault, Reader
 from rocwright.catalog.issue import (
     Issue,
     Signature,
-    anchored,
+    bare,
     options,
     plain,
     read_error_lines,
     read_issues,
+    stamps,
 )
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.refuse import refused
@@ -39,30 +40,34 @@ def check_issues(reader: Reader, catalog: Catalog) -> list[Fault]:
     faults = []
     for issue in issues.values():
         path, place = reader.where[Issue, issue.name]
-        found = (*_signature(issue, lines.before), *_issue(issue, catalog))
+        found = (*_signature(issue, stamps(lines.before)), *_issue(issue, catalog))
         faults += [Fault(path, f"{place} ({issue.name}).{where}", what) for where, what in found]
     path = reader.layers("error_lines.toml")[0]
     for line in lines.error_line:
         faults += [
             Fault(path, f"error_line ({line.name}).{where}", what)
-            for where, what in _signature(line, lines.before)
+            for where, what in _signature(line, stamps(lines.before))
         ]
     return faults
 
 
-def _signature(one: Signature, before: Iterable[str]) -> Found:
-    patterns = [(text, re2.compile(anchored(text, before).encode(), options())) for text in one.patterns]
+def _signature(one: Signature, stamp: re2.Pattern | None) -> Found:
+    def fits(pattern: re2.Pattern, text: str) -> bool:
+        line = plain(text)
+        return bool(pattern.search(line) or pattern.search(bare(line, stamp)))
+
+    patterns = [(text, re2.compile(text.encode(), options())) for text in one.patterns]
     for text in one.examples:
-        if not any(pattern.search(plain(text)) for _, pattern in patterns):
+        if not any(fits(pattern, text) for _, pattern in patterns):
             yield "examples", f"no pattern matches {text!r}"
     for text in one.no_match:
         yield from (
             ("no_match", f"{pattern_text!r} matches {text!r}")
             for pattern_text, pattern in patterns
-            if pattern.search(plain(text))
+            if fits(pattern, text)
         )
     for text, pattern in patterns:
-        if not any(pattern.search(plain(example)) for example in one.examples):
+        if not any(fits(pattern, example) for example in one.examples):
             yield "patterns", f"{text!r} has no example"
 
 

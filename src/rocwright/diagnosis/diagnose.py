@@ -88,7 +88,7 @@ class Search:
         issues, lines = the_issues()
         self._where = where or Where()
         self._last = b""
-        self._scan = Scan((*issues.values(), *lines.error_line), lines.before)
+        self._scan = Scan((*issues.values(), *lines.error_line), lines.before, lines.calm)
 
     def feed(self, piece: bytes) -> None:
         """Read one more piece."""

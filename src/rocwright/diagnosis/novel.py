@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import NamedTuple
+
+import re2
 
 from rocwheel.model import Frozen
 from rocwheel.units import printable
+from rocwright.catalog.issue import any_of, the_issues
 
 MOST_TOLD = 12
 """New lines that are told."""
@@ -49,14 +53,6 @@ _WORDS: tuple[tuple[int, re.Pattern[bytes]], ...] = (
     (1, _words(r"\bwarning\b")),
 )
 
-_CALM = _words(
-    r"\b(?:DEBUG|INFO|TRACE|PASS(?:ED)?)\b",
-    r"\b(?:warning|note):",
-    "^-- ",
-    r"\bchecking (?:for|whether)\b",
-    r"\(optional\)",
-    r"\b(?:0|no) (?:errors?|failed)\b",
-)
 _CALMED = 6
 """How much the level of a line that is no error takes back."""
 
@@ -73,6 +69,12 @@ _FOLLOWS = _words(
 )
 _FOLLOWED = 5
 """How much is taken from a line that only tells that something before it failed."""
+
+
+@cache
+def _calm() -> re2.Pattern | None:
+    """Lines that say of themselves that they are no error."""
+    return any_of(the_issues()[1].calm)
 
 
 class NewLine(Frozen):
@@ -141,7 +143,7 @@ class _Line(NamedTuple):
 def weight(line: bytes) -> int:
     """How much the words of a line say of a failure; 0 for nothing."""
     most = max((points for points, words in _WORDS if words.search(line)), default=0)
-    calm = _CALMED if most and _CALM.search(line) else 0
+    calm = _CALMED if most and (found := _calm()) is not None and found.search(line) else 0
     follows = _FOLLOWED if most and _FOLLOWS.search(line) else 0
     return max(0, most - calm - follows)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import re2
 
 from rocwheel.units import printable
-from rocwright.catalog.issue import ErrorLine, Signature, anchored, options
+from rocwright.catalog.issue import ErrorLine, Signature, any_of, anywhere, bare, options, stamps
 from rocwright.diagnosis.read_log import MOST_LINES
 
 MOST_WIDE = 300
@@ -38,10 +38,12 @@ class Hit:
 class Scan:
     """Looks for signatures in a log that comes in pieces of whole lines; `hits` tells what was found."""
 
-    def __init__(self, signatures: Iterable[Signature], before: Sequence[str] = ()) -> None:
+    def __init__(
+        self, signatures: Iterable[Signature], before: Sequence[str] = (), calm: Sequence[str] = ()
+    ) -> None:
         self.lines = self.size = 0
-        self._before = tuple(before)
-        self._stamp = re2.compile(f"^(?:{'|'.join(before)})".encode(), options()) if before else None
+        self._stamp = stamps(before)
+        self._calm = any_of(calm)
         self._looked_for = tuple(signatures)
         self._found: dict[str, Hit] = {}
         self._last = b""
@@ -70,7 +72,7 @@ class Scan:
                     self._note(one, piece, begin, end, line + 1)
             at = end + 1
             self._matched += 1
-            if self._matched >= AGAIN:
+            if self._matched >= AGAIN and len(self._found) > self._compiled:
                 self._compile()
             if at >= len(piece):
                 break
@@ -80,7 +82,7 @@ class Scan:
 
     def _compile(self) -> None:
         """One expression for what was not found yet; it says where, the set then says which."""
-        self._matched = 0
+        self._matched, self._compiled = 0, len(self._found)
         chosen = options()
         chosen.max_mem = MEMORY
         chosen.never_capture = True
@@ -90,21 +92,27 @@ class Scan:
         for one in self._looked_for:
             if one.name in self._found and one.role != "follows":
                 continue
-            for pattern in (anchored(pattern, self._before).encode() for pattern in one.patterns):
-                self._all.Add(pattern)
+            for pattern in one.patterns:
+                self._all.Add(pattern.encode())
                 self._each.append(one)
                 if one.name not in self._found:
-                    missing.append(pattern)
+                    missing.append(anywhere(pattern).encode())
         if self._each:
             self._all.Compile()
         self._any = re2.compile(b"|".join(missing), chosen) if missing else None
 
     def _in_line(self, line: bytes) -> list[Signature]:
-        """What a line has; where it follows from another, it is no error by itself."""
-        indices = self._all.Match(line) or ()
+        """What a line has; where it follows from another, or is calm, it is no error by itself."""
+        own = bare(line, self._stamp)
+        indices = {*(self._all.Match(line) or ()), *(self._all.Match(own) or ())}
         found = {self._each[index].name: self._each[index] for index in sorted(indices)}.values()
         follows = any(one.role == "follows" for one in found)
-        return [one for one in found if not (follows and isinstance(one, ErrorLine) and one.role == "cause")]
+        calm = self._calm is not None and bool(self._calm.search(line) or self._calm.search(own))
+        return [
+            one
+            for one in found
+            if not ((follows or calm) and isinstance(one, ErrorLine) and one.role == "cause")
+        ]
 
     def _note(self, signature: Signature, piece: bytes, begin: int, end: int, line: int) -> None:
         above = (
@@ -128,7 +136,6 @@ class Scan:
 
     def _shown(self, line: bytes) -> str:
         """A line as it is shown: without its time, cut, and nothing in it that a terminal would obey."""
-        stamp = self._stamp.match(line[:LONGEST]) if self._stamp else None
-        text = line[stamp.end() if stamp else 0 :][: 4 * MOST_WIDE].decode(errors="replace").rstrip()
+        text = bare(line[:LONGEST], self._stamp)[: 4 * MOST_WIDE].decode(errors="replace").rstrip()
         text = printable(text, keep="\t")
         return text if len(text) <= MOST_WIDE else f"{text[: MOST_WIDE - 3]}..."

@@ -1,0 +1,74 @@
+"""The first error is found whatever stands before the lines of a log, and calm lines are none."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from rocwright.catalog.issue import the_issues
+from rocwright.diagnosis.diagnose import Diagnosis, diagnose
+from rocwright.diagnosis.read_log import pieces
+
+ERRORS = {one.name: one.examples[0] for one in the_issues()[1].error_line if one.role == "cause"}
+
+BEFORE = {
+    "ISO": "2026-01-02T03:04:05.678Z ",
+    "ISO with a space": "2026-01-02 03:04:05,678 ",
+    "ISO in brackets": "[2026-01-02T03:04:05Z] ",
+    "clock": "03:04:05 ",
+    "clock in brackets": "[03:04:05] ",
+    "BuildKit": "#12 34.56 ",
+    "BuildKit with a time": "#12 34.56 2026-01-02T03:04:05Z ",
+    "name": "[builder] ",
+    "compose": "web-1  | ",
+    "journald": "Jan 02 03:04:05 host rocwright[123]: ",
+    "journald, ISO": "2026-01-02T03:04:05+0000 host podman[12]: ",
+    "vLLM": "(EngineCore pid=1) ",
+    "vLLM with its level": "(EngineCore_0 pid=12) ERROR 01-02 03:04:05 [core.py:700] ",
+    "level": "2026-01-02 03:04:05 ERROR ",
+    "the kernel": "[   12.345678] ",
+    "klog": "F0102 03:04:05.678901       1 main.go:1] ",
+    "seconds": "  12.3s ",
+    "GitHub": "##[error]",
+    "quoted": "> ",
+    "several": "web-1  | 2026-01-02T03:04:05Z [builder] ",
+}
+
+CALM = (
+    "2026-01-02 03:04:05 DEBUG error: tried again",
+    "[DEBUG] error: x",
+    "web-1  | INFO error: none so far",
+    "WARNING: a.py error: y",
+    "checking for error: no",
+    "-- error: not found (optional)",
+    "a.c:3: warning: fatal error: in a comment",
+    "PASS error: handled",
+    "done: 0 errors: fine",
+)
+
+
+def of(text: str) -> Diagnosis:
+    return diagnose(pieces(io.BytesIO(text.encode())))
+
+
+@pytest.mark.parametrize("tool", ERRORS)
+@pytest.mark.parametrize("before", BEFORE)
+def test_an_error_is_found_behind_what_stands_before_each_line(before: str, tool: str) -> None:
+    stamp = BEFORE[before]
+    found = of(f"{stamp}fine so far\n{stamp}{ERRORS[tool]}\n{stamp}done\n").first
+    assert found is not None
+    assert found.line == 2
+
+
+@pytest.mark.parametrize("line", CALM)
+def test_a_line_that_says_that_it_is_none_is_no_error(line: str) -> None:
+    assert of(f"{line}\n").first is None
+    found = of(f"{line}\na.c:1:1: error: real\n").first
+    assert found is not None
+    assert found.line == 2
+
+
+def test_a_known_issue_is_found_in_a_calm_line_too() -> None:
+    found = of("WARNING: hipErrorNoBinaryForGpu: Unable to find code object for all current devices!\n")
+    assert [one.issue.name for one in found.known] == ["no-binary-for-gpu"]
