@@ -8,6 +8,7 @@ import os
 import platform
 import re
 import signal
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -260,6 +261,40 @@ def test_steps_outlive_their_coordinator_and_are_found_by_the_next_build(farm: F
             one.wait_for("is a worker of")
         assert farm.build(step).steps == []
         assert farm.build(shop.step("echo more > $OUT/result", name="more")).failures == []
+
+
+def test_a_worker_that_runs_a_step_is_soon_found_by_a_coordinator_that_came_back(farm: Farm) -> None:
+    mark, port = "45.131", farm.address.rpartition(":")[2]
+    with building(farm, farm.workshop.step(f"sleep {mark}", "echo done > $OUT/result")):
+        until(lambda: bool(busy(farm, mark)))
+        has = farm.workers[busy(farm, mark)]
+        os.killpg(farm.up.process.pid, signal.SIGKILL)
+    with running(farm.homes["asks"], "farm", "up", "--port", port) as again:
+        again.wait_for("coordinator at")
+        has.wait_for("is a worker of", 20)
+        assert sleeps(mark)
+
+
+def test_a_worker_leaves_a_coordinator_that_says_nothing(tmp_path: Path) -> None:
+    """As of a machine that was switched off: its connections stay, and nothing comes."""
+    home = make_homes(tmp_path)["one"]
+    with socket.create_server(("127.0.0.1", 0)) as silent, ExitStack() as stack:
+        address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        worker = stack.enter_context(running(home, "farm", "worker", address))
+        stack.enter_context(silent.accept()[0])
+        silent.close()
+        up = stack.enter_context(running(home, "farm", "up", "--port", address.rpartition(":")[2]))
+        up.wait_for("coordinator at")
+        worker.wait_for("is a worker of", 40)
+
+
+def test_a_worker_that_looks_for_its_coordinator_ends_when_it_is_asked_to(tmp_path: Path) -> None:
+    home = make_homes(tmp_path)["one"]
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        with running(home, "farm", "worker", address) as worker, silent.accept()[0]:
+            worker.process.send_signal(signal.SIGTERM)
+            assert worker.process.wait(15) == 0
 
 
 def test_a_project_is_built_over_the_farm_and_laid_out_here(farm: Farm, tiny_root: Path) -> None:

@@ -9,7 +9,8 @@ import signal
 import threading
 from typing import TYPE_CHECKING
 
-from distributed import get_worker
+import dask.config
+from distributed import Worker, get_worker
 
 from rocwheel.folders.temporary import temporary_folder
 from rocwright.farm.dask.client import quiet
@@ -29,8 +30,17 @@ THREADS = 16
 CORES = "cores"
 """What dask calls the cores that steps which compile have: two that take all are better on two machines."""
 
-AGAIN = 5.0
+AGAIN = 2.0
 """Seconds after which a worker whose coordinator is gone looks for it again."""
+
+LOOK = 20.0
+"""Seconds after which a worker takes a coordinator that says nothing for one that is gone."""
+
+CONNECT = 5.0
+"""Seconds between two tries to reach a coordinator, at most: dask waits longer after each (30 by itself)."""
+
+CLOSE = 5.0
+"""Seconds that each part of leaving a coordinator may take."""
 
 FETCHED = 10.0
 """Seconds that a worker which ends waits for its last results to be fetched."""
@@ -77,7 +87,21 @@ def serve(address: str, security: Security | None, name: str, say: Callable[[str
     Without a coordinator it looks for one again and again: what runs here goes on meanwhile.
     """
     quiet()
+    dask.config.set({"distributed.comm.timeouts.connect": CONNECT})
     asyncio.run(_serve(address, security, name, say))
+
+
+class _Worker(Worker):
+    """One that leaves its coordinator at once: what runs goes on in the host, and dask would wait for it."""
+
+    async def close(  # type: ignore[override]
+        self,
+        timeout: float = CLOSE,
+        executor_wait: bool = False,
+        nanny: bool = True,
+        reason: str = "worker-close",
+    ) -> str | None:
+        return await super().close(timeout, executor_wait, nanny, reason)
 
 
 async def _serve(address: str, security: Security | None, name: str, say: Callable[[str], None]) -> None:
@@ -96,7 +120,15 @@ async def _serve(address: str, security: Security | None, name: str, say: Callab
             await _until_gone(address, security, name, say, str(folder), stop, now)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), AGAIN)
+        # asked to end while it looked for its coordinator
+        await _idle(now)
     ours.close()
+
+
+async def _idle(now: asyncio.Event) -> None:
+    """Until nothing runs here, or it is to end now."""
+    while not host().idle and not now.is_set():
+        await asyncio.sleep(0.1)
 
 
 async def _until_gone(
@@ -109,9 +141,7 @@ async def _until_gone(
     now: asyncio.Event,
 ) -> None:
     """One worker, until it is to stop, or its coordinator is gone."""
-    from distributed import Worker
-
-    worker = Worker(
+    worker = _Worker(
         address,
         nthreads=THREADS,
         resources={CORES: os.cpu_count() or 1},
@@ -123,28 +153,34 @@ async def _until_gone(
         host=None if security is not None else LOOPBACK[0],
         dashboard=False,
         dashboard_address=f"{LOOPBACK[0]}:0",
-        death_timeout=60,
+        death_timeout=LOOK,
     )
-    try:
-        await worker
-    except (OSError, TimeoutError, RuntimeError) as error:
+    loop = asyncio.get_running_loop()
+    ending = asyncio.create_task(stop.wait())
+    there = asyncio.ensure_future(worker)
+    await asyncio.wait([there, ending], return_when=asyncio.FIRST_COMPLETED)
+    if not there.done():
+        there.cancel()
+        await asyncio.wait([there])
+        return
+    if error := there.exception():
+        ending.cancel()
+        if not isinstance(error, OSError | TimeoutError | RuntimeError):
+            raise error
         say(f"no coordinator answers at {address} ({type(error).__name__}): looking again in {AGAIN:.0f} s")
         return
     say(f"{name} is a worker of {address}")
-    loop = asyncio.get_running_loop()
     gone = asyncio.create_task(worker.finished())
-    ending = asyncio.create_task(stop.wait())
     await asyncio.wait([gone, ending], return_when=asyncio.FIRST_COMPLETED)
     if not stop.is_set():
         say(f"the coordinator at {address} is gone: looking for it again")
         ending.cancel()
         return
     say("ending: nothing more is taken, what runs goes on (ask again to end it now)")
-    while not host().idle and not now.is_set():
-        await asyncio.sleep(0.1)
+    await _idle(now)
     # a result that was not fetched goes with this process, and its step is asked for again
     end = loop.time() + FETCHED
     while worker.state.tasks and not now.is_set() and loop.time() < end:
         await asyncio.sleep(0.1)
-    await worker.close(timeout=5, executor_wait=False, reason="asked to end")
+    await worker.close(reason="asked to end")
     gone.cancel()
