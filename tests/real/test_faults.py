@@ -5,6 +5,7 @@ Two faults of each kind, at moments of a seed; `python -m tests.farm.faults` tri
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
 
@@ -21,6 +22,13 @@ STOPPED = 6.0
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     with ExitStack() as stack:
         yield Scene(tmp_path_factory.mktemp("farm"), stack, STOPPED)
+
+
+def test_a_machine_that_was_killed_is_started_again_by_who_looks_at_once(scene: Scene) -> None:
+    machine = scene.machines["one"]
+    before = machine.up().process.pid
+    machine.signal(signal.SIGKILL)
+    assert machine.up().process.pid != before
 
 
 @pytest.mark.parametrize("round_", range(2))
