@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 from tests.store.sharers import Machine
 
+from rocwright.home import Home
+from rocwright.store.blobs import blob_name
 from rocwright.store.bucket import Bucket
+from rocwright.store.damage import Damage
 from rocwright.store.model import Record
-from rocwright.store.shared import blob_name, word_name
+from rocwright.store.shared import word_name
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -64,6 +67,8 @@ def test_verify_ends_with_12_where_something_is_wrong(
     assert "other bytes than its name says" in told.stdout
     found = json.loads(rocwright("store", "verify", "--of", bucket.url, "--json").stdout)
     assert found["wrong"] == [[blob_name(made.outputs[0].sha256), "other bytes than its name says"]]
+    # it is noted, for the next push of this machine
+    assert Damage(Home.default().store).has(bucket, made.outputs[0].sha256)
 
 
 def test_sync_copies_what_is_trusted_and_says_what_it_left_out(

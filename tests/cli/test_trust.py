@@ -21,11 +21,11 @@ from rocwright.home import Home
 from rocwright.model.steps import FetchAction, Step
 from rocwright.resolve.files import lock_text
 from rocwright.signing.keys import fingerprint
+from rocwright.store.blobs import blob_name
 from rocwright.store.bucket import Bucket
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output
 from rocwright.store.push import Pusher
-from rocwright.store.shared import blob_name
 from rocwright.store.sharing import SharingStore
 from rocwright.store.trust import Trust, TrustedStore, read_trust, trust_file, write_trust
 

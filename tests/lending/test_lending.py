@@ -26,9 +26,10 @@ from rocwright.lending.model import Wanted
 from rocwright.machine.model import Driver, Gpu, Machine, Topology, User
 from rocwright.records.opening import read_records
 from rocwright.resolve.files import lock_text, write_lock, write_request
+from rocwright.store.blobs import blob_name
 from rocwright.store.bucket import Bucket
 from rocwright.store.local import LocalStore
-from rocwright.store.shared import blob_name, word_name
+from rocwright.store.shared import word_name
 from rocwright.store.step_lease import step_lease
 from rocwright.store.working import WorkingStore
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from tests.making import digest, record_of
 from rocwright.model.steps import FetchAction, Input, Step
 from rocwright.signing.keys import make_key, pem_of, signer_of
 from rocwright.store.bucket import Bucket
+from rocwright.store.damage import Damage
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output, Record
 from rocwright.store.push import Pusher
@@ -48,8 +50,13 @@ class Machine:
         output = Output(name="out", filename="made.tar", sha256=sha256, size=size)
         return self.store.put_record(record_of(step, output))
 
-    def pusher(self, bucket: Bucket) -> Pusher:
-        return Pusher(self.store, bucket, self.signer)
+    def pusher(
+        self,
+        bucket: Bucket,
+        on_bytes: Callable[[int], None] = lambda size: None,
+        damage: Damage | None = None,
+    ) -> Pusher:
+        return Pusher(self.store, bucket, self.signer, on_bytes, damage)
 
     def push(self, bucket: Bucket, *records: Record) -> None:
         pusher = self.pusher(bucket)

@@ -14,9 +14,10 @@ from tests.store.sharers import Machine
 
 from rocwheel.errors import InputError
 from rocwright.store.access import policy, rights
+from rocwright.store.blobs import blob_name
 from rocwright.store.bucket import Bucket
 from rocwright.store.contents import read_contents
-from rocwright.store.shared import blob_name, word_name
+from rocwright.store.shared import word_name
 
 
 @pytest.fixture

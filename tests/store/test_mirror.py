@@ -8,10 +8,11 @@ import pytest
 from tests.store.sharers import Machine
 
 from rocwheel.errors import InputError
+from rocwright.store.blobs import blob_name
 from rocwright.store.bucket import Bucket
 from rocwright.store.mirror import Copied, Mirror
 from rocwright.store.push import listed_keys, read_mark
-from rocwright.store.shared import SharedStore, blob_name, step_name, word_name
+from rocwright.store.shared import SharedStore, step_name, word_name
 from rocwright.store.shared_check import check
 from rocwright.store.signed import envelope_of
 from rocwright.store.turns import turn

@@ -11,11 +11,11 @@ from tests.store.sharers import Machine
 from rocwheel.errors import InputError
 from rocwright.model.steps import FetchAction, Step
 from rocwright.store import packed
+from rocwright.store.blobs import blob_name
 from rocwright.store.bucket import Bucket
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output, Record
 from rocwright.store.packed import content_of, packing
-from rocwright.store.shared import blob_name
 from rocwright.store.working import WorkingStore
 
 TREE = b"a tree, as a tar " * 1000

@@ -10,11 +10,12 @@ from tests.store.sharers import Machine
 
 from rocwheel.errors import InputError
 from rocwheel.model import sealed
+from rocwright.store.blobs import blob_name
 from rocwright.store.bucket import Bucket
 from rocwright.store.contents import by_signer, by_step, read_contents
 from rocwright.store.model import Record
 from rocwright.store.seal import seal
-from rocwright.store.shared import blob_name, step_name, word_name
+from rocwright.store.shared import step_name, word_name
 from rocwright.store.shared_check import check, told
 from rocwright.store.signed import envelope_of
 

@@ -17,9 +17,10 @@ from tests.store.sharers import Machine
 from rocwheel.errors import InputError
 from rocwright.model.steps import About, FetchAction, Step
 from rocwright.store import turns
+from rocwright.store.blobs import blob_name
 from rocwright.store.bucket import Bucket
 from rocwright.store.model import Output, Record
-from rocwright.store.shared import blob_name, step_name, word_name
+from rocwright.store.shared import step_name, word_name
 from rocwright.store.shared_gc import DAY, OLD, YOUNG, Keep, clean
 
 RACES = 100

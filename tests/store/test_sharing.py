@@ -11,13 +11,14 @@ import pytest
 from tests.store.sharers import Machine, other
 
 from rocwheel.errors import NetworkError, OutOfDiskError
+from rocwright.store.blobs import blob_name
 from rocwright.store.bucket import Bucket
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Objects, Record, Shard
 from rocwright.store.origins import untrusted
 from rocwright.store.push import read_mark
 from rocwright.store.seal import seal
-from rocwright.store.shared import blob_name, step_name, word_name
+from rocwright.store.shared import step_name, word_name
 from rocwright.store.signed import Said, envelope_of
 from rocwright.store.trust import Trust
 

@@ -18,9 +18,11 @@ from rocwright.home import Home
 from rocwright.model.steps import FetchAction, Step
 from rocwright.signing.keys import make_key
 from rocwright.store import open_store
+from rocwright.store.blobs import blob_name
 from rocwright.store.bucket import Bucket
+from rocwright.store.damage import Damage
 from rocwright.store.model import Output, Record
-from rocwright.store.shared import blob_name, step_name, word_name
+from rocwright.store.shared import step_name, word_name
 from rocwright.store.step_lease import lease_name
 from rocwright.store.working import WorkingStore
 
@@ -158,6 +160,24 @@ def test_a_file_that_was_cut_short_in_the_bucket_is_put_again_or_made_again(
         assert finished(store, made.key) is None
     again = build(opens("two", "one"), tmp_path)
     assert again.outputs == made.outputs
+    assert bucket.get(blob, 99) == b"made"
+
+
+def test_a_file_that_was_damaged_in_the_bucket_is_put_anew_by_who_found_it(
+    opens: Opens, machines: dict[str, Machine], bucket: Bucket, tmp_path: Path
+) -> None:
+    made = build(opens("one"), tmp_path)
+    blob = blob_name(made.outputs[0].sha256)
+    bucket.replace(blob, b"MADE")
+    two = opens("two", "one")
+    assert two.record(made.key) is not None
+    assert not two.bring(made.key)
+    build(opens("two", "one"), tmp_path)
+    assert bucket.get(blob, 99) == b"made"
+    # and by who has it still, once a check has found it
+    bucket.replace(blob, b"MADE")
+    Damage(machines["one"].store.path).note(bucket, made.outputs[0].sha256)
+    assert opens("one").lend(made.key)
     assert bucket.get(blob, 99) == b"made"
 
 

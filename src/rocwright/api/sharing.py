@@ -44,6 +44,7 @@ def push(
     from rocwright.home import Home
     from rocwright.resolve.files import lock_text
     from rocwright.store.bucket import Bucket
+    from rocwright.store.damage import Damage
     from rocwright.store.push import Pusher
 
     signer = _signer(key)
@@ -60,7 +61,8 @@ def push(
             cause="the store has no record of its steps",
             next_step="rocwright build first",
         )
-    pusher = Pusher(store, Bucket(to), signer, lambda sent: say(f"  sent {size(sent)}"))
+    damage = Damage((project.home if project is not None else Home.default()).store)
+    pusher = Pusher(store, Bucket(to), signer, lambda sent: say(f"  sent {size(sent)}"), damage)
     pusher.open(name or to.rstrip("/").rpartition("/")[2] or "store")
     done = pusher.records(keys)
     if project is None or locked is None:
@@ -142,14 +144,21 @@ def sync(source: str, target: str, *, name: str = "", say: Say = silent) -> Copi
 
 def check_shared(url: str, *, read: bool = True, say: Say = silent) -> SharedCheck:
     """Whether a shared store is whole: each signature, each name, and each file byte by byte; without `read`
-    only that the files are there. Nothing in it is changed.
+    only that the files are there. Nothing in it is changed; what is damaged is noted here, and put anew by
+    the next push or build of this machine that has it.
 
     Raises InputError where there is no store; NetworkError.
     """
+    from rocwright.home import Home
     from rocwright.store.bucket import Bucket
+    from rocwright.store.damage import Damage
     from rocwright.store.shared_check import check
 
-    return check(Bucket(url), read=read, on_bytes=Transfer("read", say))
+    bucket = Bucket(url)
+    found = check(bucket, read=read, on_bytes=Transfer("read", say))
+    for sha256 in found.damaged:
+        Damage(Home.default().store).note(bucket, sha256)
+    return found
 
 
 def shared_usage(url: str) -> Contents:

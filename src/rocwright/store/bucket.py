@@ -87,6 +87,11 @@ class Bucket:
         self._folder = Path(parts.path) if parts.scheme == "file" else None
         self._store = self._opened(url, parts) if self._folder is None else None
 
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a folder of this machine's file system."""
+        return self._folder is not None
+
     def __str__(self) -> str:
         return self.url
 
@@ -212,12 +217,12 @@ class Bucket:
             return False
         return True
 
-    def replace(self, name: str, data: bytes | Path) -> None:
+    def replace(self, name: str, data: bytes | Path | Iterator[bytes]) -> None:
         """Put an object over what is there: one made of others, or a file of which that is no copy."""
         import obstore
 
         with self._told(f"write {name}"), self._there():
-            obstore.put(self._objects(make=True), name, data)
+            obstore.put(self._objects(make=True), name, data, chunk_size=PART, max_concurrency=4)
 
     def update(self, name: str, data: bytes, tag: str) -> bool:
         """Put an object over the writing of it that has that tag; whether it still had, and it was put."""

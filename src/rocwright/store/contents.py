@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from rocwheel.errors import InputError
 from rocwright.signing.envelope import parse_envelopes
 from rocwright.signing.safe_json import parse_json
+from rocwright.store.blobs import Blob, Blobs
 from rocwright.store.bucket import ASKED_AT_ONCE, Bucket, Found
 from rocwright.store.model import is_key
 from rocwright.store.objects import FOLDER as OBJECTS
@@ -38,10 +39,10 @@ class Contents:
     the files that no record names."""
 
     records: tuple[Held, ...]
-    blobs: Mapping[str, Found]
+    blobs: Mapping[str, Blob]
     unreadable: tuple[str, ...]
     objects: tuple[Found, ...] = ()
-    nobodys: tuple[Found, ...] = field(init=False)
+    nobodys: tuple[Blob, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         named = self.named()
@@ -62,10 +63,9 @@ def read_contents(bucket: Bucket) -> Contents:
     # records before files: one that is put meanwhile comes after its files
     with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
         read = list(pool.map(lambda one: _held(bucket, one), bucket.list(FOLDERS["record"])))
-    blobs = {one.name.rpartition("/")[2]: one for one in bucket.list("blobs")}
     return Contents(
         records=tuple(one for one in read if isinstance(one, Held)),
-        blobs={name: one for name, one in blobs.items() if is_key(name)},
+        blobs={name: one for name, one in Blobs(bucket).found().items() if is_key(name)},
         unreadable=tuple(one for one in read if isinstance(one, str)),
         objects=tuple(bucket.list(OBJECTS)),
     )

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rocwright.store.blobs import Blobs
 from rocwright.store.bucket import Bucket
 from rocwright.store.model import Output, Record, is_key
 from rocwright.store.push import make_store, publish_key
 from rocwright.store.seal import DamagedRecordError, UnknownRecordError, unseal
-from rocwright.store.shared import SharedStore, blob_name, step_name, word_name
+from rocwright.store.shared import SharedStore, step_name, word_name
 from rocwright.store.signed import LARGEST, RefusedError, Word, word_of
 from rocwright.store.trust import TrustedKey
 from rocwright.store.turns import Turn, turn
@@ -98,7 +99,7 @@ class Mirror:
 
     def _files(self, record: Record, held: Turn, done: Copied) -> None:
         for output in record.outputs:
-            if self.target.size(blob_name(output.sha256)) == output.size:
+            if Blobs(self.target).has(output.sha256, output.size):
                 continue
             with tempfile.NamedTemporaryFile(dir=self.scratch) as file:
                 hasher = hashlib.sha256()
@@ -110,7 +111,9 @@ class Mirror:
                 if hasher.hexdigest() != output.sha256:
                     raise _LeftOutError(f"{output.filename} has other bytes than its record says")
                 file.flush()
-                self.target.add(blob_name(output.sha256), Path(file.name))
+                Blobs(self.target).put(
+                    Path(file.name), output.sha256, output.size, on_bytes=lambda _: held.renew()
+                )
             done.files += 1
             done.size += output.size
 
@@ -118,7 +121,7 @@ class Mirror:
         """The bytes of a file, no more than its record says."""
         left = output.size
         try:
-            for chunk in self.source.fetch(output.sha256, 0):
+            for chunk in self.source.fetch(output, 0):
                 left -= len(chunk)
                 if left < 0:
                     raise _LeftOutError(f"{output.filename} has more bytes than its record says")

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 from rocwheel.errors import InputError
 from rocwright.signing.keys import key_of, pem_of
+from rocwright.store.blobs import Blobs
 from rocwright.store.bucket import Bucket
+from rocwright.store.damage import Damage
 from rocwright.store.model import Output, Record, Store
 from rocwright.store.seal import DamagedRecordError, UnknownRecordError, seal, unseal
-from rocwright.store.shared import FORMAT, KEYS, SCHEMA, blob_name, step_name, word_name
+from rocwright.store.shared import FORMAT, KEYS, SCHEMA, step_name, word_name
 from rocwright.store.signed import LARGEST, RefusedError, envelope_of, word_of
 from rocwright.store.turns import Turn, turn
 
@@ -39,12 +41,14 @@ class Pushed:
 
 @dataclass(frozen=True, slots=True)
 class Pusher:
-    """Sends to a bucket in the name of a key. `on_bytes` is called with the size of each file sent."""
+    """Sends to a bucket in the name of a key. `on_bytes` is called with the size of each file sent, of a
+    large one with that of each part. What `damage` says was found damaged there is put anew."""
 
     store: Store
     bucket: Bucket
     signer: CryptoSigner
     on_bytes: Callable[[int], None] = lambda size: None
+    damage: Damage | None = None
 
     def open(self, name: str) -> None:
         """Make the bucket a store that is called so, if it is none, and add our key to its list.
@@ -72,12 +76,12 @@ class Pusher:
             if record.origin is not None:
                 left_out.append(f"{record.step}: built by {record.origin.by}, who signs it")
                 continue
-            reason = self._record(record, done)
+            reason = self._record(record, held, done)
             left_out += [f"{record.step}: {reason}"] if reason else []
         done.left_out = tuple(left_out)
         return done
 
-    def _record(self, record: Record, done: Pushed) -> str:
+    def _record(self, record: Record, held: Turn, done: Pushed) -> str:
         """Push one; why it was not, "" where it was or is there."""
         name = word_name("record", record.key, self.signer.public_key.keyid)
         before = self.bucket.get(name, LARGEST)
@@ -88,16 +92,16 @@ class Pusher:
             if not kept.gave_same(record):
                 return "other bytes were pushed before: it is not reproducible here, and the first stand"
             # of those that were packed otherwise before, nothing is here
-            self._files([one for one in kept.outputs if self.store.has(one.sha256, one.size)], done)
+            self._files([one for one in kept.outputs if self.store.has(one.sha256, one.size)], held, done)
             done.there += 1
             return ""
-        self._files(record.outputs, done)
+        self._files(record.outputs, held, done)
         definition = self.store.step(record.key)
         if definition is not None:
             self.bucket.add(step_name(record.key), definition)
         self.bucket.add(name, envelope_of("record", record.key, seal(record).decode(), self.signer))
         # a clean-up may have taken a file that was there before the record that names it was
-        self._files(record.outputs, done)
+        self._files(record.outputs, held, done)
         done.records += 1
         return ""
 
@@ -107,17 +111,20 @@ class Pusher:
         except (RefusedError, DamagedRecordError, UnknownRecordError):
             return None
 
-    def _files(self, outputs: Iterable[Output], done: Pushed) -> None:
+    def _files(self, outputs: Iterable[Output], held: Turn, done: Pushed) -> None:
+        def sent(size: int) -> None:
+            held.renew()
+            self.on_bytes(size)
+
         for output in outputs:
-            if self.bucket.size(blob_name(output.sha256)) == output.size:
+            damaged = self.damage is not None and self.damage.has(self.bucket, output.sha256)
+            if not damaged and Blobs(self.bucket).has(output.sha256, output.size):
                 continue
             path = self.store.verified(output.sha256)
-            # what lies there under the name and has another size is none of it
-            if not self.bucket.add(blob_name(output.sha256), path):
-                self.bucket.replace(blob_name(output.sha256), path)
+            done.size += Blobs(self.bucket).put(path, output.sha256, output.size, anew=damaged, on_bytes=sent)
             done.files += 1
-            done.size += output.size
-            self.on_bytes(output.size)
+            if self.damage is not None and damaged:
+                self.damage.mended(self.bucket, output.sha256)
 
     def lock(self, digest: str, text: str) -> bool:
         """Publish a lock for a request by its digest, instead of an older one of ours. Whether it is new."""

@@ -1,8 +1,8 @@
 """A store that machines share: what lies where in its bucket, and which of its records count.
 
-`format.json`, `keys.json`, `blobs/ab/SHA`, `steps/ab/KEY`, `records/ab/KEY/SIGNER`, and likewise `locks`,
-`wanted` (what is to be verified on a machine with a card) and `evidence` (what was found there); `objects`
-are compiled objects (`store.objects`).
+`format.json`, `keys.json`, `blobs/ab/SHA` (`store.blobs`), `steps/ab/KEY`, `records/ab/KEY/SIGNER`, and
+likewise `locks`, `wanted` (what is to be verified on a machine with a card) and `evidence` (what was found
+there); `objects` are compiled objects (`store.objects`).
 Files are named by their sha256; records and locks are signed, each signer's under the id of the key. Nothing
 is written over but a signer's own lock, wish and evidence by a newer one, and the list of keys.
 """
@@ -19,8 +19,9 @@ from pydantic import ValidationError
 
 from rocwheel.errors import NetworkError, RocwrightError
 from rocwright.model.steps import Step
+from rocwright.store.blobs import Blobs
 from rocwright.store.bucket import ASKED_AT_ONCE, Bucket
-from rocwright.store.model import Origin, Record, is_key
+from rocwright.store.model import Origin, Output, Record, is_key
 from rocwright.store.seal import DamagedRecordError, UnknownRecordError, unseal
 from rocwright.store.signed import LARGEST, NewerError, RefusedError, What, Word, word_of
 from rocwright.store.trust import TrustedKey
@@ -34,11 +35,6 @@ MOST_NOTES = 50
 
 Signed = tuple[Word, Record]
 """A record, and the word of its signer that it is from."""
-
-
-def blob_name(sha256: str) -> str:
-    """Where a file lies."""
-    return f"blobs/{sha256[:2]}/{sha256}"
 
 
 def step_name(key: str) -> str:
@@ -120,16 +116,16 @@ class SharedStore:
         found = [word for _, word in self.words("lock", name)]
         return max(found, key=lambda word: word.signed, default=None)
 
-    def fetch(self, sha256: str, begin: int) -> Iterator[bytes]:
+    def fetch(self, output: Output, begin: int) -> Iterator[bytes]:
         """The bytes of a file from one on, unchecked. Raises KeyError, NetworkError, InputError."""
-        return self.bucket.chunks(blob_name(sha256), begin)
+        return Blobs(self.bucket).chunks(output.sha256, output.size, begin)
 
     def is_whole(self, record: Record) -> bool:
         """Whether the files that a record names lie there, each of its size; so too where nobody answers."""
         try:
             with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
-                sizes = pool.map(self.bucket.size, [blob_name(one.sha256) for one in record.outputs])
-                return all(size == one.size for size, one in zip(sizes, record.outputs, strict=True))
+                blobs = Blobs(self.bucket)
+                return all(pool.map(lambda one: blobs.has(one.sha256, one.size), record.outputs))
         except RocwrightError:
             return True
 

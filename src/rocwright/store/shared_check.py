@@ -15,6 +15,7 @@ from rocwheel import units
 from rocwheel.errors import InputError
 from rocwright.model.steps import Step
 from rocwright.signing.keys import LARGEST_KEY, key_of
+from rocwright.store.blobs import Blob, Blobs
 from rocwright.store.bucket import ASKED_AT_ONCE, Bucket, Found
 from rocwright.store.model import is_key
 from rocwright.store.push import plain_name, read_mark
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedCheck:
     """How much was looked at: words of signers, files and bytes; `wrong` are names of objects and what is
-    wrong with each, `newer` those that a newer rocwright wrote, `signers` the ids of the keys that signed."""
+    wrong with each, `newer` those that a newer rocwright wrote, `signers` the ids of the keys that signed,
+    `damaged` the files by their names."""
 
     words: int
     files: int
@@ -37,6 +39,7 @@ class SharedCheck:
     wrong: tuple[tuple[str, str], ...]
     newer: tuple[str, ...]
     signers: tuple[str, ...]
+    damaged: tuple[str, ...] = ()
 
 
 def check(
@@ -52,24 +55,27 @@ def check(
     said: list[tuple[What, Found]] = [
         (what, one) for what, folder in FOLDERS.items() for one in bucket.list(folder)
     ]
-    blobs = {one.name.rpartition("/")[2]: one for one in bucket.list("blobs")}
+    # of an upload that was cut, nothing is said: it goes on, or a clean-up takes it
+    blobs = {sha256: one for sha256, one in Blobs(bucket).found().items() if one.whole}
     with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
         found = list(pool.map(partial(_word, bucket, keys, blobs), said))
         wrong += [
             (one.name, why) for one, why in pool.map(partial(_step, bucket), bucket.list("steps")) if why
         ]
     wrong += [(one.name, why) for (_, one), why in zip(said, found, strict=True) if why and why != _NEWER]
-    size = 0
-    for name, blob in blobs.items():
+    size, damaged = 0, []
+    for sha256, blob in blobs.items():
         size += blob.size
-        if read and (why := _file(bucket, name, blob, on_bytes)):
+        if read and (why := _file(bucket, blob, on_bytes)):
             wrong.append((blob.name, why))
+            damaged.append(sha256)
     return SharedCheck(
         words=len(said),
         files=len(blobs),
         size=size,
         wrong=tuple(sorted(wrong)),
         newer=tuple(one.name for (_, one), why in zip(said, found, strict=True) if why == _NEWER),
+        damaged=tuple(damaged),
         signers=tuple(sorted({one.name.rpartition("/")[2] for _, one in said} & keys.keys())),
     )
 
@@ -95,9 +101,7 @@ def _keys(bucket: Bucket) -> tuple[dict[str, SSlibKey], list[tuple[str, str]]]:
     return keys, wrong
 
 
-def _word(
-    bucket: Bucket, keys: dict[str, SSlibKey], blobs: dict[str, Found], said: tuple[What, Found]
-) -> str:
+def _word(bucket: Bucket, keys: dict[str, SSlibKey], blobs: dict[str, Blob], said: tuple[What, Found]) -> str:
     """What is wrong with a word of a signer, "" for nothing."""
     what, found = said
     parts = found.name.split("/")
@@ -133,16 +137,21 @@ def _step(bucket: Bucket, found: Found) -> tuple[Found, str]:
     return found, "" if found.name.endswith(f"/{step.key}") else "it is the definition of another step"
 
 
-def _file(bucket: Bucket, sha256: str, found: Found, on_bytes: Callable[[int], None]) -> str:
+def _file(bucket: Bucket, blob: Blob, on_bytes: Callable[[int], None]) -> str:
     try:
         hasher = hashlib.sha256()
-        for chunk in _bounded(bucket.chunks(found.name), found.size):
+        for chunk in _bounded(_chunks(bucket, blob), blob.size):
             hasher.update(chunk)
             on_bytes(len(chunk))
     except KeyError:
         # a clean-up took it
         return ""
-    return "" if hasher.hexdigest() == sha256 else "other bytes than its name says"
+    return "" if hasher.hexdigest() == blob.sha256 else "other bytes than its name says"
+
+
+def _chunks(bucket: Bucket, blob: Blob) -> Iterator[bytes]:
+    for name in blob.read:
+        yield from bucket.chunks(name)
 
 
 def _bounded(chunks: Iterator[bytes], most: int) -> Iterator[bytes]:

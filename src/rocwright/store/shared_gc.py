@@ -70,20 +70,22 @@ def clean(
         own = [one for one in contents.records if keep is not None and one.keyid == keep.keyid]
         gone = not_kept(own, keep, _meant(bucket, own), now) if keep is not None else []
         named = contents.named(but=frozenset(one.path for one in gone))
-        going = [
+        blobs = [
             one for sha256, one in contents.blobs.items() if sha256 not in named and now - one.written > YOUNG
         ]
-        going += [one for one in bucket.list(OBJECTS) if now - one.written > OLD]
+        objects = [one for one in bucket.list(OBJECTS) if now - one.written > OLD]
+        going = [(one.names, one.size) for one in blobs] + [((one.name,), one.size) for one in objects]
         if not dry_run:
             # a record goes before its files: nobody is told of a file that is not there
             for name in [*(one.path for one in gone), *_definitions(contents, gone)]:
                 held.renew()
                 bucket.remove(name)
-            for one in going:
-                held.renew()
-                bucket.remove(one.name)
-                on_file(one.size)
-    return Cleaned(files=len(going), size=sum(one.size for one in going), records=len(gone))
+            for names, size in going:
+                for name in names:
+                    held.renew()
+                    bucket.remove(name)
+                on_file(size)
+    return Cleaned(files=len(going), size=sum(size for _, size in going), records=len(gone))
 
 
 def not_kept(own: Iterable[Held], keep: Keep, meant: dict[str, str], now: float) -> list[Held]:

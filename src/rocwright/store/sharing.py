@@ -16,6 +16,7 @@ from rocwheel import units
 from rocwheel.errors import InputError, NetworkError, OutOfDiskError
 from rocwheel.files.hashes import Hashes
 from rocwright.store.bucket import ASKED_AT_ONCE
+from rocwright.store.damage import Damage
 from rocwright.store.local import LocalStore, disk_errors
 from rocwright.store.model import Maintenance, Output, Record
 from rocwright.store.packed import content_of
@@ -180,20 +181,30 @@ class SharingStore:
                     hasher.update(chunk)
                     size += len(chunk)
                 if size > output.size:
-                    raise _other_bytes(shared, part, "more than it should be")
+                    raise self._other_bytes(shared, part, sha256, "more than it should be")
                 # hashed by another thread while it is written and the next is read
                 with ThreadPoolExecutor(1) as pool:
-                    for chunk in shared.fetch(sha256, size) if size < output.size else ():
+                    for chunk in shared.fetch(output, size) if size < output.size else ():
                         size += len(chunk)
                         if size > output.size:
-                            raise _other_bytes(shared, part, "more than it should be")
+                            raise self._other_bytes(shared, part, sha256, "more than it should be")
                         hashed = pool.submit(hasher.update, chunk)
                         file.write(chunk)
                         on_bytes(len(chunk))
                         hashed.result()
             if hasher.hexdigest() != sha256:
-                raise _other_bytes(shared, part, f"{hasher.hexdigest()[:12]} for {sha256[:12]}")
+                raise self._other_bytes(shared, part, sha256, f"{hasher.hexdigest()[:12]} for {sha256[:12]}")
             self.local.take_hashed(part, sha256)
+
+    def _other_bytes(self, shared: SharedStore, part: Path, sha256: str, found: str) -> InputError:
+        with contextlib.suppress(OSError):
+            part.unlink()
+        Damage(self.local.path).note(shared.bucket, sha256)
+        return InputError(
+            f"{shared.name} has other bytes than its record says",
+            cause=found,
+            next_step="tell whoever keeps that store: the file was damaged or replaced",
+        )
 
     # files
 
@@ -263,16 +274,6 @@ class SharingStore:
 
     def maintenance(self) -> Maintenance:
         return self.local.maintenance()
-
-
-def _other_bytes(shared: SharedStore, part: Path, found: str) -> InputError:
-    with contextlib.suppress(OSError):
-        part.unlink()
-    return InputError(
-        f"{shared.name} has other bytes than its record says",
-        cause=found,
-        next_step="tell whoever keeps that store: the file was damaged or replaced",
-    )
 
 
 def _why(error: KeyError | NetworkError | InputError) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.errors import InputError
 from rocwright.store.bucket import Bucket
+from rocwright.store.damage import Damage
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Record, in_store, is_key
 from rocwright.store.objects import SECONDS, DomainObjects
@@ -38,6 +39,7 @@ class WorkingStore(SharingStore):
     ) -> None:
         super().__init__(local, shared)
         self._bucket, self._signer, self._name = shared[0].bucket, signer, name
+        self._damage = Damage(local.path)
 
     @property
     def url(self) -> str:
@@ -48,7 +50,7 @@ class WorkingStore(SharingStore):
 
     @cached_property
     def _pusher(self) -> Pusher:
-        pusher = Pusher(self.local, self._bucket, self._signer)
+        pusher = Pusher(self.local, self._bucket, self._signer, damage=self._damage)
         # who is listed there has opened it before
         if self._bucket.size(f"keys/{self._signer.public_key.keyid}") is None:
             pusher.open(self._name)
@@ -81,21 +83,27 @@ class WorkingStore(SharingStore):
 
     def lend(self, key: str) -> bool:
         offered, record = self._offer(key), self.local.record(key)
-        if offered is not None and offered[0].is_whole(offered[1]):
+        if offered is not None and self._is_whole(*offered):
             return True
         if record is not None and record.origin is None and in_store(self.local, record):
-            # also what lies there cut short is put anew
+            # also what lies there cut short or damaged is put anew
             self._push(record)
             return True
         if offered is not None:
             shared, there = offered
-            shared.say(f"{shared.name}: a file of {there.step} {key[:12]} is cut short or gone: made again")
+            shared.say(
+                f"{shared.name}: a file of {there.step} {key[:12]} is damaged, cut short or gone: made again"
+            )
             self._withdraw(key, there)
         elif record is None:
             return True
         # what others cannot have any more is made again
         self.local.forget(key)
         return False
+
+    def _is_whole(self, shared: SharedStore, record: Record) -> bool:
+        damaged = (self._damage.has(shared.bucket, one.sha256) for one in record.outputs)
+        return not any(damaged) and shared.is_whole(record)
 
     def signers(self, record: Record) -> frozenset[str]:
         return frozenset(one or self.keyid for one in super().signers(record))

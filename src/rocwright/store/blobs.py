@@ -1,0 +1,130 @@
+"""The files of a shared store, named by their sha256: each in one object, or in several where it is large.
+
+obstore (0.12) gives no upload id with which a multipart upload could go on, and the URLs that it signs cover
+no query, without which S3 takes no part. So a large file lies in objects of LARGE bytes, and an upload that
+was cut goes on with the first that is not there. In a folder, from which a web server can give it, it is one.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from rocwright.store.bucket import CHUNK, Bucket, Found
+
+FOLDER = "blobs"
+LARGE = 64 * 1024 * 1024
+"""Bytes of each object of a file that has more; it belongs to the layout of a store."""
+
+
+def blob_name(sha256: str) -> str:
+    """Where a file lies that is one object."""
+    return f"{FOLDER}/{sha256[:2]}/{sha256}"
+
+
+def parts_of(sha256: str, size: int) -> Iterator[tuple[str, int, int]]:
+    """Where a large file of that size lies: the name of each object, the byte at which it begins, and how
+    many it has. One by one, as the size may be a stranger's word."""
+    count = -(-size // LARGE)
+    for number in range(count):
+        at = number * LARGE
+        yield f"{blob_name(sha256)}/{number + 1:05}-of-{count:05}", at, min(LARGE, size - at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blob:
+    """A file that lies there: where, bytes, when the last of it was written, the names of the objects that
+    are read for it, of all that belong to it, and whether all of it is there."""
+
+    sha256: str
+    name: str
+    size: int
+    written: float
+    read: tuple[str, ...]
+    names: tuple[str, ...]
+    whole: bool
+
+    @classmethod
+    def of(cls, sha256: str, found: list[Found]) -> Blob:
+        """The file of that name by its objects; one that is all of it counts before those that are parts."""
+        single = [one for one in found if one.name.endswith(f"/{sha256}")]
+        read = single or sorted(found, key=lambda one: one.name)
+        names, size = tuple(one.name for one in read), sum(one.size for one in read)
+        return cls(
+            sha256=sha256,
+            name=single[0].name if single else blob_name(sha256),
+            size=size,
+            written=max(one.written for one in found),
+            read=names,
+            names=tuple(one.name for one in found),
+            whole=bool(single) or [*names] == [name for name, _, _ in parts_of(sha256, size)],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Blobs:
+    """The files in a bucket."""
+
+    bucket: Bucket
+
+    def has(self, sha256: str, size: int) -> bool:
+        """Whether a file is there, of that size; its bytes are not looked at."""
+        found = self.bucket.size(blob_name(sha256))
+        if found is not None or size <= LARGE:
+            return found == size
+        there = self._parts(sha256)
+        return all(there.get(name) == length for name, _, length in parts_of(sha256, size))
+
+    def chunks(self, sha256: str, size: int, begin: int = 0) -> Iterator[bytes]:
+        """The bytes of a file of that size, from one on, unchecked. Raises KeyError where some are gone."""
+        if size > LARGE:
+            try:
+                yield from self.bucket.chunks(blob_name(sha256), begin)
+            except KeyError:
+                for name, at, length in parts_of(sha256, size):
+                    if begin < at + length:
+                        yield from self.bucket.chunks(name, max(0, begin - at))
+            return
+        yield from self.bucket.chunks(blob_name(sha256), begin)
+
+    def put(
+        self, path: Path, sha256: str, size: int, *, anew: bool = False, on_bytes: Callable[[int], None]
+    ) -> int:
+        """Put a file, or what is missing of it; with `anew` all of it, over what is there. Gives the bytes
+        that were sent, and tells of them as they go."""
+        name = blob_name(sha256)
+        if size <= LARGE or self.bucket.is_folder or self.bucket.size(name) is not None:
+            # what lies there under the name and has another size is none of it
+            if anew or not self.bucket.add(name, path):
+                self.bucket.replace(name, path)
+            on_bytes(size)
+            return size
+        sent, there = 0, {} if anew else self._parts(sha256)
+        with path.open("rb") as file:
+            for part, at, length in parts_of(sha256, size):
+                if there.get(part) != length:
+                    file.seek(at)
+                    self.bucket.replace(part, _slice(file, length))
+                    on_bytes(length)
+                    sent += length
+        return sent
+
+    def found(self) -> dict[str, Blob]:
+        """Every file by its sha256; also what was not put by us, by its name, and what is not all there."""
+        objects: defaultdict[str, list[Found]] = defaultdict(list)
+        for one in self.bucket.list(FOLDER):
+            words = one.name.split("/")
+            objects[words[2] if len(words) == 4 else words[-1]].append(one)
+        return {sha256: Blob.of(sha256, found) for sha256, found in objects.items()}
+
+    def _parts(self, sha256: str) -> dict[str, int]:
+        return {one.name: one.size for one in self.bucket.list(blob_name(sha256))}
+
+
+def _slice(file: BinaryIO, left: int) -> Iterator[bytes]:
+    while left and (chunk := file.read(min(CHUNK, left))):
+        left -= len(chunk)
+        yield chunk
