@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import threading
 import time
@@ -79,6 +80,21 @@ def test_what_no_machine_has_is_refused_before_anything_starts(workshop: Worksho
     assert "the nearest is n" in error.cause
     assert f"{MEMORY / 1024:.2f} GiB memory of 83.82 GiB" in error.cause
     assert time.monotonic() - begun < 5
+
+
+def test_a_step_that_has_no_machine_yet_is_told_with_the_reason_of_the_cluster(
+    workshop: Workshop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wide = Resources(cores=64, limit=120)
+    parts = {
+        name: workshop.step(f"sleep 5; echo {name} > $OUT/result", name=name, resources=wide)
+        for name in ("a", "b", "c")
+    }
+    outcome = build(workshop, *parts.values(), workshop.step("touch $OUT/result", name="all", inputs=parts))
+    assert outcome.failures == []
+    said = [line for line in "".join(capsys.readouterr()).splitlines() if "waits for room" in line]
+    assert len(said) == 1, "once, while it waits a few seconds"
+    assert re.search("[abc] waits for room: (Resources|Priority)", said[0])
 
 
 def test_what_is_interrupted_is_ended_on_its_machine(workshop: Workshop) -> None:

@@ -28,7 +28,7 @@ from rocwheel.errors import (
 )
 from rocwheel.folders.temporary import temporary_folder
 from rocwheel.processes import run as process
-from rocwheel.units import size
+from rocwheel.units import count, printable, size
 from rocwright.config import config
 from rocwright.execution.estimate import most_jobs
 from rocwright.execution.executor import Ended, Event, Line, Lost, Offer, Queued, Started, Task, ended
@@ -50,6 +50,12 @@ LATE = 15.0
 
 MOST_BYTES = 1024 * 1024
 """Of a log, read at once."""
+
+WAITS = 60.0
+"""Seconds between two words about what waits for room in the cluster."""
+
+MOST_NAMED = 3
+"""Of those that wait, how many are named at once."""
 
 LEAST_MEMORY = 768 * 1024 * 1024
 """Bytes that a step gets at least: those that run no compilers say nothing of theirs."""
@@ -99,6 +105,15 @@ class _Job:
             yield self.held.decode(errors="replace")
         if self.file is not None:
             self.file.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What the cluster says of a job: its state, its machine, and why it waits."""
+
+    state: str = ""
+    node: str = ""
+    reason: str = ""
 
 
 @dataclass(slots=True)
@@ -168,11 +183,11 @@ class _Cluster:
             )
         job.number = told.stdout.strip().partition(";")[0]
 
-    def states(self) -> dict[str, tuple[str, str]]:
-        """The state and the machine of each of this user's jobs, by number."""
-        told = self.ask("squeue", "--noheader", "--me", "--states=all", "--format=%i|%T|%N")
-        rows = (line.strip().split("|") for line in told.stdout.splitlines())
-        return {row[0]: (row[1], row[2]) for row in rows if len(row) == 3}
+    def states(self) -> dict[str, _State]:
+        """How each of this user's jobs is, by number."""
+        told = self.ask("squeue", "--noheader", "--me", "--states=all", "--format=%i|%T|%N|%r")
+        rows = (line.strip().split("|", 3) for line in told.stdout.splitlines())
+        return {row[0]: _State(*row[1:]) for row in rows if len(row) == 4}
 
     def cancel(self, number: str) -> None:
         """End a job, whether it waits or runs."""
@@ -189,6 +204,7 @@ class SlurmExecutor:
     _jobs: dict[str, _Job] = field(default_factory=dict)
     _soon: deque[Event] = field(default_factory=deque)
     _looked: float = 0
+    _said: float = 0
     _folder: Path = Path()
     _places: list[Place] = field(default_factory=list)
     _open: ExitStack = field(default_factory=ExitStack)
@@ -252,9 +268,24 @@ class SlurmExecutor:
         time.sleep(max(0.0, self._looked + POLL - time.monotonic()))
         self._looked = time.monotonic()
         states = self._cluster.states() if self._jobs else {}
+        self._say_waiting(states)
         for job in [*self._jobs.values()]:
-            state, node = states.get(job.number, ("", ""))
-            yield from self._told(job, state, node)
+            found = states.get(job.number, _State())
+            yield from self._told(job, found.state, found.node)
+
+    def _say_waiting(self, states: dict[str, _State]) -> None:
+        """Say of what has no machine yet why that is, by the cluster's word for it."""
+        found = {one.task.step.name: states.get(one.number, _State()) for one in self._jobs.values()}
+        # at first it has no reason: the cluster has not looked at it
+        waits = {name: one.reason for name, one in found.items() if one.state == "PENDING"}
+        waits = {name: printable(why) for name, why in waits.items() if why not in ("", "None")}
+        if not waits:
+            self._said = 0
+        elif not self._said or self._looked - self._said > WAITS:
+            self._said = self._looked
+            named = [f"{name} waits for room: {why}" for name, why in waits.items()][:MOST_NAMED]
+            more = len(waits) - len(named)
+            self.say("; ".join([*named, *([f"so do {count(more, 'other step')}"] if more else [])]))
 
     def _told(self, job: _Job, state: str, node: str) -> Iterator[Event]:
         if not job.begun and (state not in ("PENDING", "CONFIGURING") or job.log.exists()) and node:
