@@ -221,6 +221,7 @@ def step_of(
 ) -> Step:
     """A step that runs these commands on a stand-in."""
     tree = tree_of(shop, name, stand_in.files, site="PYTHONPATH" in stand_in.env, compiler=compiler)
+    shop.trees[name] = tree
     env = {"PATH": "/build/src/bin:/usr/bin:/bin", "CC": "gcc"} | dict(stand_in.env)
     outputs = (OutputSpec(name="out", pattern=pattern),)
     action = RunAction(commands=commands, env=env, outputs=outputs, resume=resume, split=split)
