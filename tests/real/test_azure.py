@@ -20,6 +20,8 @@ import pytest
 from tests.store.sharers import Machine
 
 from rocwheel.errors import InputError
+from rocwright.store import blobs
+from rocwright.store.blobs import blob_name
 from rocwright.store.bucket import PART, Bucket
 from rocwright.store.shared_check import check
 from rocwright.store.shared_gc import clean
@@ -110,6 +112,29 @@ def test_what_is_pushed_there_is_taken_by_another_machine(bucket: Bucket, tmp_pa
         == data[99:]
     )
     assert clean(bucket).files == 0
+
+
+def test_a_push_that_was_cut_goes_on_there(
+    bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blobs, "LARGE", 300_000)
+    lab, mine = Machine(tmp_path / "lab", "lab"), Machine(tmp_path / "mine", "me")
+    data = bytes(range(251)) * 4000
+    made = lab.make(data)
+    [output] = made.outputs
+    lab.pusher(bucket).open("lab")
+
+    def cut(size: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        lab.pusher(bucket, cut).records([made.key])
+    assert len([*bucket.list(blob_name(output.sha256))]) == 1
+    assert lab.pusher(bucket).records([made.key]).size == len(data) - 300_000
+    store = mine.behind(bucket, lab.key)
+    assert store.record(made.key) and store.bring(made.key)
+    assert store.verified(output.sha256).read_bytes() == data
+    assert check(bucket).wrong == ()
 
 
 def test_a_container_that_is_not_there_is_told(bucket: Bucket) -> None:

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.farm.proxy import proxied
 from tests.store.servers import overwriting_s3, reach, s3, static_host
 from tests.store.sharers import Machine
 
 from rocwheel.errors import InputError, NetworkError
+from rocwright.store import bucket as bucket_module
 from rocwright.store.bucket import PART, Bucket, plain_url
 
 
@@ -44,6 +46,19 @@ def test_a_large_file_goes_in_parts_and_comes_from_any_byte_on(bucket: Bucket, t
     assert not bucket.add("large", path)
     assert b"".join(bucket.chunks("large")) == data
     assert b"".join(bucket.chunks("large", len(data) - 10)) == data[-10:]
+
+
+def test_what_comes_slowly_comes_whole_however_long_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = bytes(range(256)) * 2400
+    monkeypatch.setattr(bucket_module, "CHUNK", 64 * 1024)
+    with s3() as url, proxied(int(url.rpartition(":")[2])) as proxy:
+        reach(monkeypatch, proxy.url)
+        Bucket("s3://lab/slow").add("large", data)
+        proxy.mood = "slow"
+        assert b"".join(Bucket("s3://lab/slow", seconds=2, tries=1).chunks("large")) == data
+        # who would rather not have it than wait
+        with pytest.raises(NetworkError):
+            [*Bucket("s3://lab/slow", seconds=2, tries=0).chunks("large")]
 
 
 def test_more_than_may_be_is_not_read(bucket: Bucket) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -84,9 +85,11 @@ class Blobs:
             try:
                 yield from self.bucket.chunks(blob_name(sha256), begin)
             except KeyError:
-                for name, at, length in parts_of(sha256, size):
-                    if begin < at + length:
-                        yield from self.bucket.chunks(name, max(0, begin - at))
+                yield from _one_ahead(
+                    self.bucket.chunks(name, max(0, begin - at))
+                    for name, at, length in parts_of(sha256, size)
+                    if begin < at + length
+                )
             return
         yield from self.bucket.chunks(blob_name(sha256), begin)
 
@@ -122,6 +125,23 @@ class Blobs:
 
     def _parts(self, sha256: str) -> dict[str, int]:
         return {one.name: one.size for one in self.bucket.list(blob_name(sha256))}
+
+
+def _one_ahead(streams: Iterator[Iterator[bytes]]) -> Iterator[bytes]:
+    """What comes of these, one after the other; the next is asked for while one comes, as a far bucket takes
+    a while to answer."""
+
+    def asked(stream: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
+        return next(stream, b""), stream
+
+    with ThreadPoolExecutor(1) as pool:
+        coming: Future[tuple[bytes, Iterator[bytes]]] | None = pool.submit(asked, next(streams))
+        while coming is not None:
+            first, rest = coming.result()
+            following = next(streams, None)
+            coming = pool.submit(asked, following) if following is not None else None
+            yield first
+            yield from rest
 
 
 def _slice(file: BinaryIO, left: int) -> Iterator[bytes]:

@@ -151,7 +151,25 @@ class Bucket:
         return bytes(found)
 
     def chunks(self, name: str, begin: int = 0) -> Iterator[bytes]:
-        """The bytes of an object from one on, as they come. Raises KeyError where there is none."""
+        """The bytes of an object from one on, as they come. Raises KeyError where there is none.
+
+        A client gives an answer so many seconds with all of its bytes, however many still come: what is left
+        then is asked for anew.
+        """
+        while True:
+            came = 0
+            try:
+                for chunk in self._chunks(name, begin):
+                    came += len(chunk)
+                    yield chunk
+            except NetworkError:
+                if not came or not self._tries:
+                    raise
+                begin += came
+            else:
+                return
+
+    def _chunks(self, name: str, begin: int) -> Iterator[bytes]:
         import obstore
         from obstore.exceptions import NotSupportedError
 
