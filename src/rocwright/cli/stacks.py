@@ -32,7 +32,8 @@ def command(name: str | None, markdown: bool, verbose: bool, as_json: bool) -> N
     catalog = the_catalog()
     if name is not None:
         catalog.stack(name)
-    found = [one for one in standings(catalog, Home.default()) if name in (None, one.stack)]
+    plans = verbose or markdown or as_json or name is not None
+    found = standings(catalog, Home.default(), stack=name, plans=plans)
     if as_json:
         print_json([one.model_dump(mode="json") for one in found])
         return

@@ -10,7 +10,6 @@ from rocwheel.toml.read import parse, read_toml
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Row, Stack
 from rocwright.home import Home
-from rocwright.plan.make import make_plan
 from rocwright.records.model import Cell, Said
 from rocwright.records.opening import read_records
 from rocwright.records.place import there
@@ -51,17 +50,23 @@ class Standing(Frozen):
     holds: str
 
 
-def standings(catalog: Catalog, home: Home | None = None) -> list[Standing]:
-    """Every row of every stack; with `home`, what was built and verified on this machine counts too."""
+def standings(
+    catalog: Catalog, home: Home | None = None, *, stack: str | None = None, plans: bool = True
+) -> list[Standing]:
+    """Every row of every stack, or of one; with `home`, what was built and verified on this machine counts
+    too. Without `plans` nothing is planned, and locks are not read: the evidence alone is told."""
     seen = [*shipped_evidence(catalog), *(local_evidence(home) if home else ())]
-    return [_standing(catalog, stack, row, seen) for stack, row in rows(catalog)]
+    found = [(one, row) for one, row in rows(catalog) if stack in (None, one.name)]
+    return [_standing(catalog, one, row, seen, plans=plans) for one, row in found]
 
 
-def _standing(catalog: Catalog, stack: Stack, row: Row, seen: Iterable[Evidence]) -> Standing:
+def _standing(catalog: Catalog, stack: Stack, row: Row, seen: Iterable[Evidence], *, plans: bool) -> Standing:
+    from rocwright.plan.make import make_plan
+
     lock: Lock | None = None
     steps, problem = 0, ""
     try:
-        lock = shipped_lock(catalog, request_of(stack, row))
+        lock = shipped_lock(catalog, request_of(stack, row)) if plans else None
         steps = len(make_plan(lock, catalog).steps) if lock else 0
     except RocwrightError as error:
         problem = f"{error.message}: {error.cause}"
