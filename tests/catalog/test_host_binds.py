@@ -17,7 +17,8 @@ from rocwright.catalog.watchlist import the_watchlist
 from rocwright.diagnosis.facts import HostFacts, host_facts
 from rocwright.diagnosis.scan import Scan
 from rocwright.doctor import findings
-from rocwright.doctor.doctor import examine, here
+from rocwright.doctor.doctor import examine
+from rocwright.doctor.this_machine import here
 from rocwright.home import Home
 from rocwright.machine.rooms import storages
 from rocwright.machine.tree import Tree

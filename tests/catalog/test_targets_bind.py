@@ -24,8 +24,8 @@ from rocwright.catalog.target import Quirk, Target
 from rocwright.catalog_lint.for_people import ForPeopleFile, marked
 from rocwright.diagnosis.facts import host_facts
 from rocwright.doctor.able import able, lacking
-from rocwright.doctor.doctor import here
 from rocwright.doctor.findings.driver import driver
+from rocwright.doctor.this_machine import here
 from rocwright.home import Home
 from rocwright.machine.model import Machine
 from rocwright.machine.tree import Tree

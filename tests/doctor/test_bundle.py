@@ -15,7 +15,8 @@ from rocwheel.errors import InputError
 from rocwright.catalog.load import builtin_catalog
 from rocwright.diagnosis.facts import host_facts
 from rocwright.doctor.bundle import clean, secrets, write_bundle
-from rocwright.doctor.doctor import examine, here
+from rocwright.doctor.doctor import examine
+from rocwright.doctor.this_machine import here
 from rocwright.home import Home
 from rocwright.machine.tree import Tree
 from tests.machine.machines import STRIX_HALO, machine

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from rocwheel.errors import InputError
 from rocwright.catalog.load import builtin_catalog
 from rocwright.diagnosis.facts import host_facts
-from rocwright.doctor.doctor import Report, examine, here, only
+from rocwright.doctor.doctor import Report, examine
 from rocwright.doctor.findings.model import Finding
+from rocwright.doctor.this_machine import here, only
 from rocwright.home import Home
 from rocwright.machine.model import Group, Right
 from rocwright.machine.tree import Tree

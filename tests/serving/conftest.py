@@ -15,8 +15,8 @@ from rocwright.home import Home
 from rocwright.records.model import now
 from rocwright.sandbox.model import Job, Mount
 from rocwright.serving import state, stop
+from rocwright.serving.launch import Launch
 from rocwright.serving.model import ServerState
-from rocwright.serving.start import Launch
 from tests.engines import must_work
 
 PROGRAM = """

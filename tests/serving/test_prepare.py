@@ -19,7 +19,8 @@ from rocwright.model.steps import FilePin, IndexOrigin
 from rocwright.resolve.model import LockedPython
 from rocwright.sandbox import probe_all
 from rocwright.serving import requirements_lock
-from rocwright.serving.environments import Environment, asked_for, remember, remembered
+from rocwright.serving.asked import asked_for
+from rocwright.serving.environments import Environment, remember, remembered
 from rocwright.serving.prepare import prepare
 from rocwright.serving.wheels import check_makes_wheels
 from rocwright.sources.index import Resolved

@@ -14,24 +14,25 @@ import pytest
 from rocwheel.errors import CheckError, InputError, StepTimeoutError
 from rocwright.home import Home
 from rocwright.sandbox import lasting
-from rocwright.serving import ready, start, state, stop
+from rocwright.serving import launch as launching
+from rocwright.serving import ready, state, stop
 from rocwright.serving.attend import attend
 from tests.serving.conftest import Make
 
 
 def test_a_server_is_ready_once_its_health_page_says_so(home: Home, launch: Make) -> None:
     made = launch()
-    started, running = start.start(made, home)
+    started, running = launching.start(made, home)
     log = state.log_of(home, "small")
-    ready.wait_until_ready(started, 30, start.living(running), log)
+    ready.wait_until_ready(started, 30, launching.living(running), log)
     assert ready.answers(started.url, "/health")
     assert state.runs(started)
     assert "begins" in log.read_text()
 
 
 def test_stop_leaves_nothing(home: Home, launch: Make) -> None:
-    started, running = start.start(launch(), home)
-    ready.wait_until_ready(started, 30, start.living(running), state.log_of(home, "small"))
+    started, running = launching.start(launch(), home)
+    ready.wait_until_ready(started, 30, launching.living(running), state.log_of(home, "small"))
     assert stop.stop(home, "small")
     assert not lasting.processes(started.mark)
     assert not ready.answers(started.url, "/health")
@@ -40,18 +41,18 @@ def test_stop_leaves_nothing(home: Home, launch: Make) -> None:
 
 
 def test_a_server_that_ends_while_it_loads_is_explained_from_its_log(home: Home, launch: Make) -> None:
-    started, running = start.start(launch(how="dies"), home)
+    started, running = launching.start(launch(how="dies"), home)
     with pytest.raises(CheckError) as caught:
-        ready.wait_until_ready(started, 30, start.living(running), state.log_of(home, "small"))
+        ready.wait_until_ready(started, 30, launching.living(running), state.log_of(home, "small"))
     assert "ended before it could be used" in caught.value.message
     assert "libamdhip64.so.6" in caught.value.cause + caught.value.detail
     assert not state.runs(started)
 
 
 def test_one_that_never_gets_ready_is_given_up(home: Home, launch: Make) -> None:
-    started, running = start.start(launch(how="badly"), home)
+    started, running = launching.start(launch(how="badly"), home)
     with pytest.raises(StepTimeoutError):
-        ready.wait_until_ready(started, 1, start.living(running), state.log_of(home, "small"))
+        ready.wait_until_ready(started, 1, launching.living(running), state.log_of(home, "small"))
 
 
 def test_a_process_that_only_has_the_number_is_neither_shown_as_running_nor_ended(
@@ -68,7 +69,7 @@ def test_a_process_that_only_has_the_number_is_neither_shown_as_running_nor_ende
 
 
 def test_after_a_reboot_no_server_runs_and_nothing_is_ended(home: Home, launch: Make) -> None:
-    started, _ = start.start(launch(), home)
+    started, _ = launching.start(launch(), home)
     before = started.model_copy(update={"boot": "another"})
     assert not state.runs(before)
     stop.end(before, seconds=1)
@@ -106,8 +107,8 @@ def test_a_server_in_the_foreground_ends_with_a_rocwright_that_is_killed(home: H
 def test_a_server_in_the_foreground_that_ends_by_itself_is_told_with_its_last_lines_and_leaves_nothing(
     home: Home, launch: Make
 ) -> None:
-    started, running = start.start(launch(), home)
-    ready.wait_until_ready(started, 30, start.living(running), state.log_of(home, "small"))
+    started, running = launching.start(launch(), home)
+    ready.wait_until_ready(started, 30, launching.living(running), state.log_of(home, "small"))
     running.send_signal(signal.SIGKILL)
     with pytest.raises(CheckError) as caught:
         attend(home, started, running)
@@ -117,8 +118,8 @@ def test_a_server_in_the_foreground_that_ends_by_itself_is_told_with_its_last_li
 
 
 def test_one_that_was_stopped_from_elsewhere_ended_well(home: Home, launch: Make) -> None:
-    started, running = start.start(launch(), home)
-    ready.wait_until_ready(started, 30, start.living(running), state.log_of(home, "small"))
+    started, running = launching.start(launch(), home)
+    ready.wait_until_ready(started, 30, launching.living(running), state.log_of(home, "small"))
     with ThreadPoolExecutor(1) as pool:
         waits = pool.submit(attend, home, started, running)  # sees the end before the folder is gone
         stop.stop(home, "small")

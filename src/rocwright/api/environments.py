@@ -35,7 +35,8 @@ def environment(
     """
     from rocwright.api.projects import project as project_for
     from rocwright.execution.progress import PlainProgress
-    from rocwright.serving.environments import asked_for, remember
+    from rocwright.serving.asked import asked_for
+    from rocwright.serving.environments import remember
     from rocwright.serving.prepare import prepare
     from rocwright.serving.wheels import built_lock, check_makes_wheels
 
@@ -58,7 +59,8 @@ def known_environment(
     home: str | Path | None = None,
 ) -> Environment | None:
     """The environment that `environment` gave for the same, if lock, catalog and machine are as they were."""
-    from rocwright.serving.environments import asked_for, remembered
+    from rocwright.serving.asked import asked_for
+    from rocwright.serving.environments import remembered
 
     return remembered(_home(home), asked_for(_words(stack, gpu, base, extra)))
 

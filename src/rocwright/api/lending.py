@@ -56,7 +56,7 @@ def lender(url: str = "", *, say: Say = silent) -> Lender:
     from rocwright.catalog.load import the_catalog
     from rocwright.config import config_file, store_of
     from rocwright.diagnosis.facts import host_facts
-    from rocwright.doctor.doctor import here
+    from rocwright.doctor.this_machine import here
     from rocwright.home import Home
     from rocwright.lending.lend import Lender
     from rocwright.machine.tree import Tree

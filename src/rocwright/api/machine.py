@@ -98,7 +98,8 @@ def doctor(
     """
     from rocwright.catalog.load import the_catalog
     from rocwright.diagnosis.facts import host_facts
-    from rocwright.doctor.doctor import engines_here, examine, here, only
+    from rocwright.doctor.doctor import engines_here, examine
+    from rocwright.doctor.this_machine import here, only
     from rocwright.home import Home
     from rocwright.machine.tree import Tree
 

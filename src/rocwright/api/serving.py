@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from rocwright.catalog.server import FirstRequest
     from rocwright.execution.progress import Progress
     from rocwright.home import Home
-    from rocwright.serving.model import Place, ServerState
-    from rocwright.serving.start import Launch
+    from rocwright.serving.launch import Launch
+    from rocwright.serving.model import Place, ServerState, Wanted
 
 Say = Callable[[str], None]
 
@@ -70,64 +70,119 @@ def run_server(
     Raises InputError for what is not known, a name or port in use, OutOfMemoryError for a model that does not
     fit, CheckError where this machine cannot do it or the server ends while it loads, and what builds raise.
     """
+    from rocwright.serving import known
+    from rocwright.serving.asked import asked_for
+    from rocwright.serving.model import Wanted
+
+    home_of = _home(home)
+    wanted = Wanted(model=model, name=name, host=host, port=port, place=place, on=on, key=key)
+    where = str(Path(model).expanduser().absolute())
+    asked = asked_for([stack, gpu, base, trust_model, where, *astuple(wanted)])
+    again = known.relaunch(home_of, asked, stays=detach, say=say) if stack and not dry else None
+    if again is not None:
+        return started(again, home_of, say)
+    return _run_chosen(
+        stack,
+        wanted,
+        asked,
+        home_of,
+        trust=trust_model,
+        gpu=gpu,
+        base=base,
+        detach=detach,
+        dry=dry,
+        engine=engine,
+        progress=progress,
+        say=say,
+    )
+
+
+def _run_chosen(
+    stack: str,
+    wanted: Wanted,
+    asked: str,
+    home: Home,
+    *,
+    trust: bool,
+    gpu: str,
+    base: str,
+    detach: bool,
+    dry: bool,
+    engine: str | None,
+    progress: Progress | None,
+    say: Say,
+) -> Running:
+    """Choose, check, build and start; what it came to is kept for the next start of the same."""
     from rocwright.api.projects import project as project_for
     from rocwright.catalog.load import the_catalog
     from rocwright.catalog.server import GPU
     from rocwright.execution.progress import PlainProgress
-    from rocwright.home import Home
-    from rocwright.serving import check, choose, laid, start, state
-    from rocwright.serving.model import Wanted
-    from rocwright.serving.model_file import model_of
+    from rocwright.serving import check, choose, known, laid, start, state
+    from rocwright.serving.model_file import may_last, model_of
+    from rocwright.serving.own_fit import own_need
 
     catalog = the_catalog()
-    place_of = Home(Path(home).absolute()) if home is not None else Home.default()
     here = gpus_here(catalog)
     (target,) = (here[0],) if gpu == AUTO and here else chosen_targets(gpu, silent, catalog)
-    stack = catalog.stack(stack).name if stack else choose.best_stack(catalog, target, place_of, model)
-    project = project_for(stack, target, base, home=home, say=say)
+    lasts = bool(stack) and may_last(wanted.model)
+    stack = catalog.stack(stack).name if stack else choose.best_stack(catalog, target, home, wanted.model)
+    project = project_for(stack, target, base, home=home.path, say=say)
     component = choose.served_component(project.catalog, stack)
     if component is None or component.server is None:
         raise laid.not_served(project)
-    wanted = Wanted(
-        model=model,
-        name=name or (f"{stack}.dry-run" if dry else stack),
-        host=host,
-        port=port,
-        place=place,
-        on=on,
-        key=key,
-    )
-    compute = choose.compute_for(component, target if target in here else "", on)
-    say(f"stack: {stack}, for {target}" + ("" if target in here else ", which is not in this machine"))
-    say(f"on: {compute.summary}")
-    for warning in component.server.warnings:
-        say(f"warning: {warning}")
+    wanted = replace(wanted, name=wanted.name or (f"{stack}.dry-run" if dry else stack))
+    compute = choose.compute_for(component, target if target in here else "", wanted.on)
+    said = [
+        f"stack: {stack}, for {target}" + ("" if target in here else ", which is not in this machine"),
+        f"on: {compute.summary}",
+        *(f"warning: {one}" for one in component.server.warnings),
+    ]
+    for line in said:
+        say(line)
     if not dry:
-        port = start.check_wanted(component.server, wanted, state.servers(place_of), say)
+        port = start.check_wanted(component.server, wanted, state.servers(home), say)
+        lasts = lasts and port == (wanted.port or component.server.port)
         wanted = replace(wanted, port=port)
     told = progress or PlainProgress()
-    found = model_of(model, component.server, place_of, trust=trust_model, say=say, progress=told)
+    found = model_of(wanted.model, component.server, home, trust=trust, say=say, progress=told)
+    files = known.stamps(found.paths) if found is not None else ()
+    machine = check.machine_here(catalog, home)
     if target in here:
-        check.check_machine(catalog, place_of, stack, target, say)
+        check.check_machine(machine, catalog, stack, target, say)
+    room = check.room_here(machine, target if compute.name == GPU else "")
+    contained = wanted.place != "host"
+
+    def fits() -> None:
+        if found is not None:
+            check.check_fit(found, room, None, silent)
+
+    product = laid.product_of(project, engine, told, contained=contained, before=fits)
+    most = 0
     if found is not None:
-        check.check_fit(catalog, place_of, found, target if compute.name == GPU else "", say)
-    product = laid.product_of(project, engine, told, contained=place != "host")
+        need = None if contained else own_need(product, found, compute, told)
+        most = check.check_fit(found, room, need, say)
     launch = start.prepare(product, wanted, found, compute, told, stays=detach)
     if dry:
-        folder = state.folder_of(place_of, launch.state.name)
+        folder = state.folder_of(home, launch.state.name)
         return Running(server=launch.state, key=launch.key, request=component.server.request, folder=folder)
-    return started(launch, place_of, say)
+    running = started(launch, home, say)
+    if lasts and files is not None and (most or found is None):
+        known.remember(
+            home, asked, launch, project.lock_path, files, most=most, card=target in here, said=said
+        )
+    return running
 
 
 def started(launch: Launch, home: Home, say: Say) -> Running:
     """Start what was made ready, and wait until it can be used. Raises CheckError where it ends before."""
-    from rocwright.serving import ready, start, state, stop
+    from rocwright.serving import launch as launching
+    from rocwright.serving import ready, state, stop
 
-    begun, process = start.start(launch, home)
+    begun, process = launching.start(launch, home)
     try:
         say(f"starting {begun.name} on {begun.url}")
         log = state.log_of(home, begun.name)
-        alive = start.living(process)
+        alive = launching.living(process)
         seconds = ready.wait_until_ready(begun, launch.server.seconds, alive, log)
     except BaseException:
         stop.stop(home, begun.name)

@@ -34,7 +34,7 @@ def unpacked_root(store: Store, sha256: str, folder: Path, on_line: Callable[[st
     used only if it is as it was unpacked; if not, it is moved aside and unpacked again, which is said.
     """
     target = folder / sha256
-    if _is_as_it_was(target):
+    if is_as_it_was(target):
         return target
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / f"{sha256}.lock"):
@@ -95,14 +95,15 @@ def changed_roots(store: Store, folder: Path) -> dict[Path, str]:
             try:
                 why = changed(store, target.name, target, read_all=True)
             except (KeyError, DamagedBlobError):
-                why = "" if _is_as_it_was(target) else "its archive is gone, and it is not as it was unpacked"
+                why = "" if is_as_it_was(target) else "its archive is gone, and it is not as it was unpacked"
             if why:
                 found[target] = why
                 set_aside(target)
     return found
 
 
-def _is_as_it_was(target: Path) -> bool:
+def is_as_it_was(target: Path) -> bool:
+    """Whether nothing of an unpacked root was changed since; no file of it is read."""
     kept = read_manifest(manifest_of(target))
     if kept is None or target.is_symlink():
         return False

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Collection, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import Field
 
-from rocwheel.errors import InputError, RocwrightError
+from rocwheel.errors import RocwrightError
 from rocwheel.model import Frozen
 from rocwright.catalog.load import Catalog
-from rocwright.config import store_folder
 from rocwright.diagnosis.facts import Grade, HostFacts
 from rocwright.doctor.able import Able, able
 from rocwright.doctor.findings.devices import devices
@@ -23,9 +20,6 @@ from rocwright.doctor.findings.surroundings import surroundings
 from rocwright.doctor.needs import need_of
 from rocwright.home import Home
 from rocwright.machine.model import Machine
-from rocwright.machine.read import read_machine
-from rocwright.machine.tools import read_tools
-from rocwright.machine.tree import Tree
 from rocwright.records.model import Cell
 from rocwright.verify.standing import local_cells, local_evidence, shipped_evidence
 
@@ -53,26 +47,6 @@ def engines_here(home: Home) -> dict[str, str]:
     isolating = tuple(one for one in sandbox.ENGINES.values() if one.isolates)
     probes = sandbox.probe_all(home.probes, isolating)
     return {one.engine: "" if one.ok else one.reason or "no" for one in probes}
-
-
-def here(
-    tree: Tree, catalog: Catalog, facts: HostFacts, home: Home, engines: dict[str, str] | None = None
-) -> Machine:
-    """The machine of a tree, with the places that rocwright writes to on this one."""
-    folder = str(Path.home())
-    places = {"the store": str(store_folder(home)), "temporary files": tempfile.gettempdir()}
-    if not tree.live:
-        places, folder = {}, "/root"
-    return read_machine(
-        tree,
-        catalog,
-        facts,
-        home=folder,
-        places=places,
-        work=str(home.work) if tree.live else "",
-        engines=engines,
-        tools=read_tools(facts) if tree.live else {},
-    )
 
 
 def examine(
@@ -103,18 +77,3 @@ def examine(
     findings.sort(key=lambda one: ORDER.index(one.grade))
     seen = [*shipped_evidence(catalog), *(local_evidence(home, cells) if home else ())]
     return Report(machine=machine, findings=tuple(findings), able=able(machine, catalog, names, seen, cells))
-
-
-def only(machine: Machine, targets: Collection[str]) -> Machine:
-    """The machine with the GPUs of these targets alone; with all, where none is named. Raises InputError."""
-    if not targets:
-        return machine
-    gpus = tuple(gpu for gpu in machine.gpus if gpu.target in targets)
-    if not gpus:
-        seen = ", ".join(gpu.target or gpu.pci_id for gpu in machine.gpus)
-        raise InputError(
-            f"{', '.join(sorted(targets))} is not in this machine",
-            cause=f"found: {seen}" if seen else "no AMD GPU was found",
-            next_step="rocwright doctor",
-        )
-    return machine.model_copy(update={"gpus": gpus})

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from rocwheel.files.atomic import sha256_bytes, sha256_file, write_atomic
-from rocwheel.model import Frozen, canonical_json
-from rocwheel.version import __version__
-from rocwright.catalog.folders import catalog_folders
+from rocwheel.files.atomic import sha256_file, write_atomic
+from rocwheel.model import Frozen
 from rocwright.home import Home
-from rocwright.serving.state import boot_id
 
 PLACE = "/rocwright"
 """Where an environment is seen in a run; not in its base, so that nothing of the base is hidden."""
@@ -62,13 +58,6 @@ def read(home: Home, key: str) -> Environment | None:
     return None
 
 
-def asked_for(words: Sequence[object]) -> str:
-    """A name for what was asked for, as this rocwright and its catalog understand it until the machine is
-    started again; nothing is read of the catalog but when its files changed."""
-    stamps = [stamp for folder in catalog_folders() for stamp in _stamps(folder)]
-    return sha256_bytes(canonical_json([*words, boot_id(), __version__, stamps]))
-
-
 def remember(home: Home, asked: str, lock: Path, environment: Environment) -> None:
     """Keep what was had, for as long as the lock is the same."""
     told = {"lock": str(lock), "sha256": sha256_file(lock), "environment": environment.key}
@@ -88,16 +77,3 @@ def remembered(home: Home, asked: str) -> Environment | None:
 
 def _answer(home: Home, asked: str) -> Path:
     return home.environments / "asked" / f"{asked}.json"
-
-
-def _stamps(folder: Path) -> list[tuple[str, int, int]]:
-    found, todo = [], [str(folder)]
-    while todo:
-        with os.scandir(todo.pop()) as entries:
-            for one in entries:
-                if one.is_dir():
-                    todo.append(one.path)
-                elif one.name.endswith(".toml"):
-                    stat = one.stat()
-                    found.append((one.path, stat.st_mtime_ns, stat.st_size))
-    return sorted(found)

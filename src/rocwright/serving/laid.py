@@ -41,10 +41,16 @@ class Product:
 
 
 def product_of(
-    project: Project, engine: str | None, progress: Progress, *, contained: bool = False
+    project: Project,
+    engine: str | None,
+    progress: Progress,
+    *,
+    contained: bool = False,
+    before: Callable[[], None] = lambda: None,
 ) -> Product:
-    """The artifact of a project, built or fetched where it is not here; its image only where it is to run
-    `contained`. Raises what a build raises, InputError where there is no image."""
+    """The artifact of a project, built or fetched where it is not here, and `before` that is called; its
+    image only where it is to run `contained`. Raises what a build raises, InputError where there is no image.
+    """
     component = served_component(project.catalog, project.request.stack)
     if component is None:
         raise not_served(project)
@@ -53,6 +59,7 @@ def product_of(
     needed = (_image_step(plan, component)[0] if contained else _step(plan, component)).name
     _, decisions = flow.planned(project, locked, (needed,))
     if any(one.state is State.RUN for one in decisions):
+        before()
         progress.say(f"{project.request.stack} is not built here yet: building it first")
     with progress:
         built = flow.build(project, locked, Options(engine=engine), progress, wanted=(needed,))

@@ -8,6 +8,7 @@ from rocwheel.errors import InputError
 from rocwright.catalog.server import Server
 from rocwright.execution.progress import Progress
 from rocwright.home import Home
+from rocwright.serving.models.address import SCHEME, parse_address
 from rocwright.serving.models.find import find_model
 from rocwright.serving.models.model import Model
 from rocwright.serving.models.tiny import TINY
@@ -35,3 +36,9 @@ def model_of(
             next_step=f"--model FILE or hf:OWNER/NAME/FILE, or --model {TINY} for a trial without a download",
         )
     return find_model(asked, server.models, home=home, trust=trust, say=say, progress=progress)
+
+
+def may_last(asked: str) -> bool:
+    """Whether the words mean the same files as long as these are there: a whole repository of a hub is looked
+    up each time."""
+    return not asked.startswith(SCHEME) or bool(parse_address(asked).file)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rocwheel.files.atomic import write_atomic
-from rocwright import sandbox
 from rocwright.catalog.notebook import Notebook, the_notebook
 from rocwright.catalog.server import Server
 from rocwright.home import Home
@@ -15,9 +14,10 @@ from rocwright.records.model import now
 from rocwright.sandbox.model import Mount
 from rocwright.serving import state
 from rocwright.serving.environments import Environment
+from rocwright.serving.launch import Launch, boxed, new_mark
 from rocwright.serving.model import ServerState, Wanted, address
 from rocwright.serving.program import program_job
-from rocwright.serving.start import KEY, Launch, check_wanted
+from rocwright.serving.start import KEY, check_wanted
 
 
 def server_named(component: str) -> Server | None:
@@ -44,7 +44,7 @@ def prepare(
     left = state.read(home, wanted.name)
     if left is not None:
         state.forget(home, left.name)
-    mark = f"rocwright-server-{wanted.name}-{secrets.token_hex(4)}"
+    mark = new_mark(wanted.name)
     token = secrets.token_urlsafe(24)
     state.claim(home, wanted.name)
     try:
@@ -55,9 +55,7 @@ def prepare(
         env = {name: value.format_map(places) for name, value in server.env.items()}
         shown = (Mount(source=key, target=KEY),)
         job = program_job(environment, home, words, env=env, folder=folder, more=shown)
-        box = state.box_of(home, wanted.name)
-        box.mkdir()
-        ready = sandbox.make_ready(job, box, mark, stays=stays)
+        ready = boxed(job, home, wanted.name, mark, stays=stays)
     except BaseException:
         state.forget(home, wanted.name)
         raise

@@ -19,6 +19,11 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def is_free(host: str, port: int) -> bool:
+    """Whether the port can be listened on."""
+    return _fault(host, port) is None
+
+
 def check_free(host: str, port: int, running: Iterable[ServerState]) -> None:
     """Raises InputError where the port cannot be listened on, with who has it and one that is free."""
     fault = _fault(host, port)

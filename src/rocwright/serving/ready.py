@@ -35,15 +35,15 @@ def wait_until_ready(state: ServerState, seconds: float, alive: Callable[[], boo
     Raises CheckError (or what its log says) where it ends before, StepTimeoutError where it takes longer.
     """
     begun = time.monotonic()
-    pause = _LEAST_PAUSE
     while time.monotonic() - begun < seconds:
         living = alive()
         if living and answers(state.url, state.health):
             return time.monotonic() - begun
         if not living:
             raise died(state, log)
-        time.sleep(pause)
-        pause = min(_MOST_PAUSE, pause * 1.3)
+        # the longer it took, the less a moment more is noticed
+        waited = time.monotonic() - begun
+        time.sleep(min(_MOST_PAUSE, max(_LEAST_PAUSE, waited / 20)))
     raise StepTimeoutError(
         f"{state.name} did not answer within {seconds:.0f} s",
         cause=f"{state.url}{state.health} never said that it is ready",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
-
 from rocwheel.errors import InputError
 from rocwright.catalog.load import the_catalog
 from rocwright.home import Home
@@ -11,8 +9,8 @@ from rocwright.records.model import now
 from rocwright.sandbox import lasting
 from rocwright.sandbox.engine import host_environment
 from rocwright.serving import state, stop
+from rocwright.serving.launch import Launch, new_mark
 from rocwright.serving.notebook import server_named
-from rocwright.serving.start import Launch
 
 
 def again(home: Home, name: str) -> Launch:
@@ -27,7 +25,7 @@ def again(home: Home, name: str) -> Launch:
         )
     state.keep(home, found.model_copy(update={"ending": True}))
     stop.end(found)
-    mark = f"rocwright-server-{name}-{secrets.token_hex(4)}"
+    mark = new_mark(name)
     command = tuple(mark if word == found.mark else word for word in lasting.staying(found.command))
     fresh = found.model_copy(
         update={

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
-from subprocess import Popen
 
 from rocwheel.errors import InputError
 from rocwheel.files.atomic import write_atomic
-from rocwheel.processes import run as process
-from rocwheel.processes.owner import start_time
 from rocwright import sandbox
-from rocwright.catalog.model import Serve
+from rocwright.catalog.model import Component, Serve
 from rocwright.catalog.server import GPU, Compute, Server
 from rocwright.execution.progress import Progress
-from rocwright.home import Home
 from rocwright.records.model import now
 from rocwright.sandbox.model import Job, Mount
 from rocwright.serving import container, state
 from rocwright.serving.laid import Product, image_of, program_of, root_of
+from rocwright.serving.launch import Launch, boxed, new_mark
 from rocwright.serving.model import ServerState, Wanted, address
 from rocwright.serving.models.model import Model
 from rocwright.serving.ports import check_free, free_port, is_loopback
@@ -30,17 +26,6 @@ ARTIFACT, MODELS, KEY = "/artifact", "/models", "/run/key"
 """Where a server sees its program, its model and its key."""
 
 ANY = "0.0.0.0"  # noqa: S104 - within a container, of which one port is published
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
-    """A server that is ready to be started: its command, the environment of that, and what is kept of it."""
-
-    state: ServerState
-    argv: tuple[str, ...]
-    env: Mapping[str, str]
-    server: Server
-    key: str = ""
 
 
 def check_wanted(
@@ -108,9 +93,9 @@ def _launch(
     server, home = product.component.server, product.project.home
     assert server is not None
     port = wanted.port or server.port
-    mark = f"rocwright-server-{wanted.name}-{secrets.token_hex(4)}"
+    mark = new_mark(wanted.name)
     contained = wanted.place != "host"
-    mounts = [Mount(source=_cache(product), target=CACHE, writable=True)]
+    mounts, job = [Mount(source=_cache(product), target=CACHE, writable=True)], None
     if model is not None:
         mounts += [Mount(source=one.resolve(), target=f"{MODELS}/{one.name}") for one in model.paths]
     if key:
@@ -122,7 +107,7 @@ def _launch(
         "port": str(server.port if contained else port),
         "key_file": KEY,
     }
-    devices = _devices(product, on)
+    devices = devices_for(product.component, on)
     env = environment_for(product.component, product.project.catalog, product.lock, on)
     if contained:
         archive, image = image_of(product)
@@ -154,9 +139,7 @@ def _launch(
             network=True,
             devices=devices,
         )
-        box = state.box_of(home, wanted.name)
-        box.mkdir()
-        ready = sandbox.make_ready(job, box, mark, stays=stays)
+        ready = boxed(job, home, wanted.name, mark, stays=stays)
         argv, around = ready.argv, dict(ready.env)
     kept = ServerState(
         name=wanted.name,
@@ -178,13 +161,14 @@ def _launch(
         begun=now(),
         command=argv,
     )
-    return Launch(state=kept, argv=argv, env=around, server=server, key=key)
+    return Launch(state=kept, argv=argv, env=around, server=server, key=key, job=job)
 
 
-def _devices(product: Product, on: Compute) -> tuple[str, ...]:
+def devices_for(component: Component, on: Compute) -> tuple[str, ...]:
+    """The device nodes that a product opens to compute there."""
     if on.name != GPU:
         return ()
-    serve = product.component.serve or Serve()
+    serve = component.serve or Serve()
     return tuple(name for name in serve.devices if Path(name).exists())
 
 
@@ -195,19 +179,3 @@ def _cache(product: Product) -> Path:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     sandbox.make_writable(folder)
     return folder
-
-
-def start(launch: Launch, home: Home) -> tuple[ServerState, Popen[bytes]]:
-    """Start it, and keep what tells its processes from all others: before and after."""
-    state.keep(home, launch.state)
-    log = state.log_of(home, launch.state.name)
-    log.touch(mode=0o600)
-    running = process.detach_to(log, launch.argv, env=launch.env)
-    started = launch.state.model_copy(update={"pid": running.pid, "start": start_time(running.pid) or 0})
-    state.keep(home, started)
-    return started, running
-
-
-def living(running: Popen[bytes]) -> Callable[[], bool]:
-    """Whether the process that was just started is still there."""
-    return lambda: running.poll() is None

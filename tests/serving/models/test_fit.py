@@ -13,7 +13,7 @@ from rocwright.serving.models.facts import model_facts
 from rocwright.serving.models.fit import (
     Need,
     Room,
-    ask,
+    arguments,
     check_fit,
     estimate,
     fits,
@@ -144,39 +144,27 @@ def test_words_that_are_no_answer_are_none() -> None:
     assert parse_answer("error: unknown argument\n0 1 2\n", FACTS) is None
 
 
-def program(folder: Path, text: str) -> None:
-    path = folder / FACTS.fit.program
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(0o755)
+def test_the_program_is_asked_of_the_model_as_it_sees_it() -> None:
+    words = " ".join(arguments("/models/llama-8b.gguf", model(), FACTS, context=512, slots=2))
+    assert "--model /models/llama-8b.gguf --ctx-size 512 --parallel 2" in words
 
 
-def test_the_program_beside_the_server_is_asked(tmp_path: Path) -> None:
-    program(tmp_path, 'echo "Vulkan0 1 2 3 "; echo "$@" > ' + f"{tmp_path}/asked")
-    found = ask(tmp_path, model(), FACTS, context=512, slots=2)
-    assert found is not None and found.cache == 2 * 1024**2
-    assert "--model /models/llama-8b.gguf --ctx-size 512 --parallel 2" in (tmp_path / "asked").read_text()
-
-
-def test_a_program_that_fails_or_is_not_there_answers_nothing(tmp_path: Path) -> None:
-    assert ask(tmp_path, model(), FACTS) is None
-    program(tmp_path, 'echo "Vulkan0 1 2 3 "; exit 1')
-    assert ask(tmp_path, model(), FACTS) is None
-
-
-def test_what_llama_cpp_says_counts_before_the_estimate(tmp_path: Path) -> None:
+def test_what_llama_cpp_says_counts_before_the_estimate() -> None:
     card = gpu(16 * GIB)
-    assert fits(model(), machine(card), card, programs=tmp_path) == ""
-    program(tmp_path, 'echo "Vulkan0 20000 10 10 "')
+    room = room_of(machine(card), card)
+    told, need = fits(model(), room)
+    assert told == "" and need is not None and need.said_by.startswith("an estimate")
+    said = parse_answer("Vulkan0 20000 10 10 ", FACTS)
     with pytest.raises(OutOfMemoryError, match="does not fit") as refused:
-        fits(model(), machine(card), card, programs=tmp_path)
+        fits(model(), room, said=said)
     assert "llama-fit-params" in refused.value.cause
 
 
 def test_a_model_without_a_head_is_not_refused() -> None:
     found = replace(model(), head=None)
-    assert "nothing tells" in fits(found, machine(None), None)
+    assert "nothing tells" in fits(found, room_of(machine(None), None))[0]
 
 
 def test_a_gpu_that_does_not_tell_its_memory_refuses_nothing() -> None:
     card = gpu(GIB).model_copy(update={"vram": None})
-    assert "nothing tells how much memory the GPU has" in fits(model(), machine(card), card)
+    assert "nothing tells how much memory the GPU has" in fits(model(), room_of(machine(card), card))[0]

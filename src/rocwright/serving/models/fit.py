@@ -6,12 +6,9 @@ Said before anything is loaded, with how much is missing, and the next smaller q
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from rocwheel.errors import OutOfMemoryError
-from rocwheel.processes import run as process
 from rocwheel.units import size
 from rocwright.machine.model import Gpu, Machine, Memory
 from rocwright.serving.models.facts import ModelsFile, model_facts
@@ -65,16 +62,17 @@ def room_of(machine: Machine, gpu: Gpu | None) -> Room | None:
     """
     memory = machine.memory
     if gpu is None:
-        return Room("the machine's memory", _free(memory)) if memory else None
+        return Room("the machine's memory", free_memory(memory)) if memory else None
     if gpu.vram is None:
         return None
     if not gpu.shared:
         return Room("the GPU's memory (VRAM)", gpu.vram)
-    taken = min(gpu.gtt or 0, _free(memory)) if memory else gpu.gtt or 0
+    taken = min(gpu.gtt or 0, free_memory(memory)) if memory else gpu.gtt or 0
     return Room("the memory that the GPU can reach (VRAM and GTT)", gpu.vram + taken)
 
 
-def _free(memory: Memory) -> int:
+def free_memory(memory: Memory) -> int:
+    """What programs may take now, in bytes: of the machine, or of this process's limit."""
     return min(memory.available, memory.limit) if memory.limit is not None else memory.available
 
 
@@ -102,27 +100,12 @@ def estimate(head: Head, facts: ModelsFile, *, context: int = 0, slots: int = 1)
     )
 
 
-def ask(
-    programs: Path,
-    model: Model,
-    facts: ModelsFile,
-    *,
-    context: int = 0,
-    slots: int = 1,
-    environment: Mapping[str, str] | None = None,
-) -> Need | None:
-    """What llama.cpp itself says that a model takes, where its program is in the folder `programs`.
-
-    None where it is not there, or does not answer.
-    """
-    program = programs / facts.fit.program
-    if not program.is_file():
-        return None
-    tokens = context or _tokens(model.head)
-    filled = {"model": str(model.path), "context": str(tokens), "slots": str(slots)}
-    arguments = [one.format(**filled) for one in facts.fit.arguments]
-    ended = process.run([str(program), *arguments], timeout=SECONDS, env=environment)
-    return parse_answer(ended.stdout, facts) if ended.ok else None
+def arguments(
+    path: str, model: Model, facts: ModelsFile, *, context: int = 0, slots: int = 1
+) -> tuple[str, ...]:
+    """What llama.cpp's own program is asked with, of the model that it sees at `path`."""
+    filled = {"model": path, "context": str(context or _tokens(model.head)), "slots": str(slots)}
+    return tuple(one.format(**filled) for one in facts.fit.arguments)
 
 
 def _tokens(head: Head | None) -> int:
@@ -178,30 +161,19 @@ def check_fit(model: Model, need: Need, room: Room, facts: ModelsFile) -> str:
 
 
 def fits(
-    model: Model,
-    machine: Machine,
-    gpu: Gpu | None,
-    *,
-    programs: Path | None = None,
-    context: int = 0,
-    slots: int = 1,
-    environment: Mapping[str, str] | None = None,
-) -> str:
-    """Hold a model against the memory of `gpu`, or of the machine where that is None.
+    model: Model, room: Room | None, *, context: int = 0, slots: int = 1, said: Need | None = None
+) -> tuple[str, Need | None]:
+    """Hold a model against the memory that there is: what it needs, as the server `said`, or an estimate.
 
-    `programs` is the folder of the server's programs, where they can run as they are, in `environment`.
-    Gives a sentence where it is tight or nothing tells, else nothing. Raises OutOfMemoryError.
+    With it comes a sentence where it is tight or nothing tells, else nothing. Raises OutOfMemoryError.
     """
     facts = model_facts()
     if model.head is None:
-        return f"nothing tells how much memory {model.path.name} takes"
-    room = room_of(machine, gpu)
+        return f"nothing tells how much memory {model.path.name} takes", None
     if room is None:
-        return "nothing tells how much memory the GPU has"
-    need = estimate(model.head, facts, context=context, slots=slots)
-    if programs is not None:
-        need = ask(programs, model, facts, context=context, slots=slots, environment=environment) or need
-    return check_fit(model, need, room, facts)
+        return "nothing tells how much memory the GPU has", None
+    need = said or estimate(model.head, facts, context=context, slots=slots)
+    return check_fit(model, need, room, facts), need
 
 
 def _instead(head: Head | None, need: Need, room: Room, facts: ModelsFile) -> str:

@@ -1,0 +1,37 @@
+"""A name for what was asked for: what was found for it stands while nothing that it was found by changes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from rocwheel.files.atomic import sha256_bytes
+from rocwheel.model import canonical_json
+from rocwheel.version import __version__
+from rocwheel.wheels.detect import SYSFS, find_gpus
+from rocwright.catalog.folders import catalog_folders
+from rocwright.sandbox.model import GPU_DEVICES
+from rocwright.serving.state import boot_id
+
+
+def asked_for(words: Sequence[object], sysfs: Path = SYSFS) -> str:
+    """A name for what was asked for, as this rocwright and its catalog understand it on a machine with these
+    GPUs and device nodes until it is started again; of the catalog only the times of its files are read."""
+    stamps = [stamp for folder in catalog_folders() for stamp in _stamps(folder)]
+    gpus = [(one.target, one.pci_id) for one in find_gpus({}, sysfs)]
+    nodes = [name for name in GPU_DEVICES if Path(name).exists()]
+    return sha256_bytes(canonical_json([*words, boot_id(), __version__, gpus, nodes, stamps]))
+
+
+def _stamps(folder: Path) -> list[tuple[str, int, int]]:
+    found, todo = [], [str(folder)]
+    while todo:
+        with os.scandir(todo.pop()) as entries:
+            for one in entries:
+                if one.is_dir():
+                    todo.append(one.path)
+                elif one.name.endswith(".toml"):
+                    stat = one.stat()
+                    found.append((one.path, stat.st_mtime_ns, stat.st_size))
+    return sorted(found)

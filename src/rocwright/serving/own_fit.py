@@ -1,0 +1,53 @@
+"""What the server's own program says that a model takes, asked in the sandbox that the server will have."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+from rocwheel.errors import RocwrightError
+from rocwright import sandbox
+from rocwright.catalog.server import Compute
+from rocwright.execution.progress import Progress
+from rocwright.sandbox.model import Job, Mount
+from rocwright.serving.environments import ENGINE
+from rocwright.serving.laid import Product, program_of, root_of
+from rocwright.serving.models.facts import model_facts
+from rocwright.serving.models.fit import SECONDS, Need, arguments, parse_answer
+from rocwright.serving.models.model import Model
+from rocwright.serving.start import ARTIFACT, MODELS, devices_for
+from rocwright.serving.words import environment_for
+
+
+def own_need(product: Product, model: Model, on: Compute, progress: Progress) -> Need | None:
+    """What a model takes on what the server computes on; None where there is no such program beside the
+    server's, or it does not answer."""
+    server, facts = product.component.server, model_facts()
+    assert server is not None, "it was looked for by that"
+    beside = PurePosixPath(server.command[0].format_map({"artifact": "."})).parent
+    folder = program_of(product, progress.say)
+    if not (folder / beside / facts.fit.program).is_file():
+        return None
+    flags = server.words_for(product.lock.request.gpu) if on.name == "gpu" else ()
+    path = f"{MODELS}/{model.path.name}"
+    job = Job(
+        root=root_of(product, progress),
+        argv=(
+            str(PurePosixPath(ARTIFACT) / beside / facts.fit.program),
+            *arguments(path, model, facts),
+            *flags,
+            *on.words,
+        ),
+        env=environment_for(product.component, product.project.catalog, product.lock, on),
+        mounts=(
+            Mount(source=folder, target=ARTIFACT),
+            *(Mount(source=one.resolve(), target=f"{MODELS}/{one.name}") for one in model.paths),
+        ),
+        devices=devices_for(product.component, on),
+        seconds=SECONDS,
+    )
+    said: list[str] = []
+    try:
+        ended = sandbox.run(sandbox.pick(ENGINE, product.project.home.probes), job, said.append)
+    except RocwrightError:
+        return None  # the server itself will say what is wrong with its sandbox
+    return parse_answer("\n".join(said), facts) if ended.ok else None
