@@ -213,6 +213,13 @@ def test_no_fault_is_found_in_the_recipes_that_are_healed_for_real() -> None:
         ),
         (
             "components/mine.toml",
+            f'{RECIPE}release = []\n[server]\ncommand = ["{{artifact}}/x", "{{page}}"]\nport = 1\n'
+            'health = "/"\npage = "pages/x"\n',
+            "server.page",
+            "there is no folder pages/x",
+        ),
+        (
+            "components/mine.toml",
             f'{RECIPE}release = []\n[[edit]]\nfile = "a"\nregex = "("\nwith = ""\nwhy = "w"\n',
             "edit.0",
             "is not a regular expression",

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from tests.engines import must_work
+from tests.real.chatting import chat
 from tests.real.served import containers, served
 from tests.real.stacks import build_and_verify, rocwright
 from tests.serving.conftest import free_port
@@ -114,6 +115,15 @@ def test_who_comes_from_elsewhere_needs_the_key(
         with pytest.raises(urllib.error.HTTPError) as refused:
             server.ask(SEED)
         assert refused.value.code == 401
+
+
+def test_the_chat_page_answers_in_a_browser(home: Home, serving: Path) -> None:
+    with served(home, serving, "--host", "0.0.0.0") as server, chat(f"{server.state['url']}/") as page:
+        assert server.state["addresses"]["chat page"] == page.page.url
+        page.page.get_by_label("The key of this server").fill(server.key)
+        page.page.get_by_role("button", name="Use it").click()
+        assert page.answer("Hello")
+        assert all("401" in one for one in page.wrong), "the page itself is shown without the key"
 
 
 def test_a_page_from_elsewhere_may_not_read_the_answer(home: Home, serving: Path) -> None:

@@ -8,12 +8,20 @@ import pytest
 from pydantic import ValidationError
 
 from rocwheel.errors import InputError
+from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import the_catalog
 from rocwright.catalog.server import Server
 from rocwright.serving import choose
 from rocwright.serving.words import compute_named, words_of
 
-PLACES = {"artifact": "/a", "model": "/m/x.gguf", "host": "127.0.0.1", "port": "80", "key_file": "/k"}
+PLACES = {
+    "artifact": "/a",
+    "model": "/m/x.gguf",
+    "host": "127.0.0.1",
+    "port": "80",
+    "key_file": "/k",
+    "page": "/p",
+}
 SERVER = Server(
     command=("{artifact}/serve", "{model}", "--port", "{port}"),
     models=("gguf",),
@@ -54,6 +62,8 @@ def test_what_it_cannot_compute_on_is_refused() -> None:
         {"key": ["--key", "secret"]},
         {"health": "health"},
         {"port": 0},
+        {"page": "pages/chat"},
+        {"command": ["{artifact}/serve", "{model}", "--path", "{page}"]},
         {"request": {"path": "/", "body": "{not json", "answer": "x"}},
         {"compute": [{"name": "gpu", "summary": "twice"}]},
     ],
@@ -82,3 +92,10 @@ def test_a_card_of_this_machine_is_needed_only_where_it_is_asked_for() -> None:
     assert choose.compute_for(component, "gfx1151", "software").env
     with pytest.raises(InputError, match="no GPU here"):
         choose.compute_for(component, "", "gpu")
+
+
+@pytest.mark.parametrize("name", SERVED)
+def test_the_page_that_a_server_shows_is_in_the_catalog(name: str) -> None:
+    server = the_catalog().component(name).server
+    assert server is not None
+    assert not server.page or (DATA / server.page / "index.html").is_file()

@@ -14,7 +14,7 @@ ModelKind = Literal["gguf", "ggml", "safetensors", "names"]
 """What a server takes as a model: a GGUF file, an older ggml file (.bin), safetensors, or only names that it
 looks up by itself."""
 
-SLOTS = frozenset({"artifact", "model", "host", "port", "key_file"})
+SLOTS = frozenset({"artifact", "model", "host", "port", "key_file", "page"})
 """What is filled in in a server's words and variables: folders and files as the server sees them."""
 
 GPU = "gpu"
@@ -88,8 +88,9 @@ class Server(Frozen):
     `command` are its words, with places: {artifact}, {model}, {host}, {port}. `models` are the kinds of model
     that it takes. `health` answers with 200 once it can be used, within `seconds`. `key` are the words that
     make it ask for a key, which is in {key_file}; without them it cannot. `env` holds for every run; its
-    caches go to XDG_CACHE_HOME, which is kept. `compute` is what it can compute on beside the GPU that it
-    finds, the first of which is taken where there is no GPU. `warnings` are said before each start.
+    caches go to XDG_CACHE_HOME, which is kept. `page` is a folder of the catalog whose files the server
+    shows, in {page}. `compute` is what it can compute on beside the GPU that it finds, the first of which is
+    taken where there is no GPU. `warnings` are said before each start.
     """
 
     command: Annotated[Words, Field(min_length=1)]
@@ -98,6 +99,7 @@ class Server(Frozen):
     health: UrlPath
     seconds: Annotated[float, Field(gt=0)] = 600
     key: Words = ()
+    page: str = ""
     env: dict[str, str] = {}
     address: tuple[Address, ...] = ()
     request: FirstRequest | None = None
@@ -112,6 +114,8 @@ class Server(Frozen):
             raise ValueError("it takes a model, and {model} is not in its command")
         if self.key and "{key_file}" not in " ".join(self.key):
             raise ValueError("{key_file} is not in its key")
+        if bool(self.page) != ("{page}" in slots):
+            raise ValueError("page and {page} in its command go together")
         names = [GPU, *(one.name for one in self.compute)]
         if len(set(names)) < len(names):
             raise ValueError(f"two things to compute on have one name: {', '.join(names)}")

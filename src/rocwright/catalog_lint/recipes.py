@@ -237,6 +237,9 @@ def _component(component: Component, catalog: Catalog) -> Found:
     for check in (*component.check, *component.emulated):
         if check.kind == "script" and holder(check.script, catalog.folders) is None:
             yield f"check {check.name}.script", f"there is no file {check.script}"
+    page = component.server.page if component.server is not None else ""
+    if page and holder(page, catalog.folders) is None:
+        yield "server.page", f"there is no folder {page}"
 
 
 def _place(one: Place, component: Component, catalog: Catalog) -> Iterator[str]:

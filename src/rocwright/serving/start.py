@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rocwheel.errors import InputError
 from rocwheel.files.atomic import write_atomic
+from rocwheel.toml.folders import holder
 from rocwright import sandbox
 from rocwright.catalog.model import Component, Serve
 from rocwright.catalog.server import GPU, Compute, Server
@@ -22,8 +23,8 @@ from rocwright.serving.models.model import Model
 from rocwright.serving.ports import check_free, free_port, is_loopback
 from rocwright.serving.words import CACHE, environment_for, words_of
 
-ARTIFACT, MODELS, KEY = "/artifact", "/models", "/run/key"
-"""Where a server sees its program, its model and its key."""
+ARTIFACT, MODELS, KEY, PAGE = "/artifact", "/models", "/run/key", "/page"
+"""Where a server sees its program, its model, its key and the page that it shows."""
 
 ANY = "0.0.0.0"  # noqa: S104 - within a container, of which one port is published
 
@@ -100,12 +101,15 @@ def _launch(
         mounts += [Mount(source=one.resolve(), target=f"{MODELS}/{one.name}") for one in model.paths]
     if key:
         mounts.append(Mount(source=state.key_of(home, wanted.name), target=KEY))
+    if server.page:
+        mounts.append(Mount(source=_page(product, server.page), target=PAGE))
     places = {
         "artifact": ARTIFACT,
         "model": f"{MODELS}/{model.path.name}" if model is not None else "",
         "host": ANY if contained else wanted.host,
         "port": str(server.port if contained else port),
         "key_file": KEY,
+        "page": PAGE,
     }
     devices = devices_for(product.component, on)
     env = environment_for(product.component, product.project.catalog, product.lock, on)
@@ -170,6 +174,19 @@ def devices_for(component: Component, on: Compute) -> tuple[str, ...]:
         return ()
     serve = component.serve or Serve()
     return tuple(name for name in serve.devices if Path(name).exists())
+
+
+def _page(product: Product, name: str) -> Path:
+    """The folder of the catalog with a page."""
+    folders = product.project.catalog.folders
+    folder = holder(name, folders)
+    if folder is None:
+        raise InputError(
+            f"the catalog has no {name}",
+            cause=f"the server of {product.component.name} shows that page",
+            next_step="rocwright catalog check",
+        )
+    return folder / name
 
 
 def _cache(product: Product) -> Path:
