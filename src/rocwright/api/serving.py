@@ -243,22 +243,23 @@ def restart_server(name: str, *, home: str | Path | None = None, say: Say = sile
     return started(restart.again(place, name), place, say)
 
 
-def server_log(name: str, *, home: str | Path | None = None) -> Path | None:
-    """The log of a server that was started here and not stopped; None where none has that name."""
-    from rocwright.serving import state
+def server_log(name: str, *, home: str | Path | None = None) -> list[Path]:
+    """The files of the log of a server that was started here and not stopped, the newest last; none where
+    none has that name. There are two once the first is full, and what is older than both is gone."""
+    from rocwright.serving import logs, state
 
-    path = state.log_of(_home(home), name)
-    return path if path.exists() else None
+    return logs.files_of(state.log_of(_home(home), name))
 
 
 def follow_log(path: str | Path, *, home: str | Path | None = None) -> Iterator[str]:
     """The text of a log and what is added to it; that of a server ends when the server does."""
     from rocwright.serving import state
     from rocwright.serving.follow import follow
+    from rocwright.serving.logs import is_written
 
     place, path = _home(home), Path(path)
     server = state.read(place, path.parent.name) if path.parent.parent == place.servers else None
-    return follow(path, lambda: server is None or state.runs(server))
+    return follow(path, lambda: server is None or state.runs(server) or is_written(path))
 
 
 def _home(home: str | Path | None) -> Home:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 
 import click
@@ -33,9 +35,9 @@ def command(name: str | None, only_path: bool, follow: bool, as_json: bool) -> N
     """
     if follow and as_json:
         raise click.UsageError("--follow goes without --json.")
-    path = _path(name)
+    *older, path = _paths(name)
     if as_json:
-        _print_json(path, with_lines=not only_path)
+        _print_json([*older, path], with_lines=not only_path)
         return
     if only_path:
         click.echo(str(path))
@@ -44,17 +46,19 @@ def command(name: str | None, only_path: bool, follow: bool, as_json: bool) -> N
     if follow:
         _follow(path)
         return
-    with path.open("r", encoding="utf-8", errors="replace") as file:
-        shutil.copyfileobj(file, sys.stdout)
+    for one in (*older, path):
+        with one.open("r", encoding="utf-8", errors="replace") as file:
+            shutil.copyfileobj(file, sys.stdout)
 
 
-def _path(name: str | None) -> Path:
+def _paths(name: str | None) -> list[Path]:
+    """The files of a log, the newest last."""
     from rocwright import api
     from rocwright.execution.runs import find_log
     from rocwright.home import Home
 
-    served = api.server_log(name) if name else None
-    return served or find_log(Home.default(), name)
+    served = api.server_log(name) if name else []
+    return served or [find_log(Home.default(), name)]
 
 
 def _follow(path: Path) -> None:
@@ -68,11 +72,12 @@ def _follow(path: Path) -> None:
             click.echo(text, nl=False)
 
 
-def _print_json(path: Path, *, with_lines: bool) -> None:
+def _print_json(paths: list[Path], *, with_lines: bool) -> None:
     """The run, the path and the lines with their times; line by line, for a log may be larger than memory."""
     from rocwright.execution.runs import parse_line
     from rocwright.home import Home
 
+    path = paths[-1]
     run = path.parent.name if path.is_relative_to(Home.default().runs) else ""
     head = json.dumps({"run": run, "path": str(path)}, indent=2)
     if not with_lines:
@@ -80,8 +85,9 @@ def _print_json(path: Path, *, with_lines: bool) -> None:
         return
     write = sys.stdout.write
     write(head.removesuffix("\n}") + ',\n  "lines": [')
-    with path.open("r", encoding="utf-8", errors="replace") as file:
-        for number, line in enumerate(file):
+    with ExitStack() as stack:
+        files = [stack.enter_context(one.open("r", encoding="utf-8", errors="replace")) for one in paths]
+        for number, line in enumerate(chain.from_iterable(files)):
             time, text = parse_line(line)
             write(f"{',' if number else ''}\n    {json.dumps({'time': time, 'text': text})}")
     write("\n  ]\n}\n")

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from subprocess import Popen
 
-from rocwheel.processes import run as process
 from rocwheel.processes.owner import start_time
 from rocwright import sandbox
 from rocwright.catalog.server import Server
 from rocwright.home import Home
 from rocwright.sandbox.model import Job
 from rocwright.serving import state
+from rocwright.serving.logs import start_logged
 from rocwright.serving.model import ServerState
 
 
@@ -47,9 +47,7 @@ def boxed(job: Job, home: Home, name: str, mark: str, *, stays: bool) -> sandbox
 def start(launch: Launch, home: Home) -> tuple[ServerState, Popen[bytes]]:
     """Start it, and keep what tells its processes from all others: before and after."""
     state.keep(home, launch.state)
-    log = state.log_of(home, launch.state.name)
-    log.touch(mode=0o600)
-    running = process.detach_to(log, launch.argv, env=launch.env)
+    running = start_logged(home, launch.state.name, launch.argv, launch.env)
     started = launch.state.model_copy(update={"pid": running.pid, "start": start_time(running.pid) or 0})
     state.keep(home, started)
     return started, running

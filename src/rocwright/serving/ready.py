@@ -5,10 +5,13 @@ from __future__ import annotations
 import http.client
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from rocwheel.errors import CheckError, RocwrightError, StepTimeoutError
+from rocwright.serving.logs import files_of, wait_until_written
 from rocwright.serving.model import ServerState
 
 _ANSWER_SECONDS = 5.0
@@ -61,11 +64,13 @@ def died(
     from rocwright.diagnosis.explain import add_known, excerpt
     from rocwright.diagnosis.read_log import open_log, pieces
 
+    wait_until_written(log)
     where = Where(
         component=state.component, version=state.version, targets=state.gpu, base=state.base, phase=Phase.RUN
     )
-    with open_log(log) as file:
-        found = diagnose(pieces(file), where)
+    with ExitStack() as stack:
+        files = [stack.enter_context(open_log(one)) for one in files_of(log)]
+        found = diagnose(chain.from_iterable(map(pieces, files)), where)
     plain = found.last if status is None else f"its exit status is {status}; its log tells of no error"
     known = found.cause.issue if found.cause else None
     error = CheckError(
@@ -79,6 +84,9 @@ def died(
 
 
 def _last_lines(log: Path, count: int = 12) -> str:
-    with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - _TAIL))
-        return "\n".join(file.read().decode(errors="replace").splitlines()[-count:])
+    text = b""
+    for one in reversed(files_of(log)):
+        with one.open("rb") as file:
+            file.seek(max(0, one.stat().st_size - _TAIL))
+            text = file.read() + text
+    return "\n".join(text.decode(errors="replace").splitlines()[-count:])

@@ -1,0 +1,126 @@
+"""The log of a server: bounded, whole when its server has ended, and followed over the bound."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rocwheel.errors import InputError, InternalError
+from rocwright.home import Home
+from rocwright.serving import logs, state
+from rocwright.serving.follow import follow
+
+KIB = 1024
+LINES = """
+import sys
+for one in range({}):
+    print(f"line {{one:06}} " + "x" * 50)
+print("the end", file=sys.stderr)
+"""
+
+
+@pytest.fixture
+def start(home: Home) -> Callable[..., subprocess.Popen[bytes]]:
+    """Starts a program of Python as a server whose log is bounded."""
+    state.claim(home, "small")
+
+    def begun(code: str, most: int = 8 * KIB) -> subprocess.Popen[bytes]:
+        return logs.start_logged(home, "small", [sys.executable, "-c", code], dict(os.environ), most=most)
+
+    return begun
+
+
+def read(log: Path) -> list[str]:
+    return "".join(one.read_text() for one in logs.files_of(log)).splitlines()
+
+
+def test_all_of_a_short_one_is_kept_and_for_its_owner_alone(
+    home: Home, start: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    log = state.log_of(home, "small")
+    start(LINES.format(3)).wait()
+    logs.wait_until_written(log)
+    assert [one[:11] for one in read(log)] == ["the end", "line 000000", "line 000001", "line 000002"] or [
+        one[:11] for one in read(log)
+    ] == ["line 000000", "line 000001", "line 000002", "the end"]
+    assert logs.files_of(log) == [log]
+    assert log.stat().st_mode & 0o777 == 0o600
+
+
+def test_of_a_long_one_the_newest_is_kept_in_whole_lines(
+    home: Home, start: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    log = state.log_of(home, "small")
+    start(LINES.format(200_000), most=256 * KIB).wait()
+    logs.wait_until_written(log)
+    assert [one.name for one in logs.files_of(log)] == ["log.1", "log"]
+    assert sum(one.stat().st_size for one in logs.files_of(log)) < 2 * (256 + 64) * KIB
+    numbers = [int(one[5:11]) for one in read(log) if one != "the end"]
+    assert numbers == list(range(numbers[0], 200_000)), "no line is lost between the two, or cut"
+    assert sorted(one.name for one in log.parent.iterdir()) == ["log", "log.1", "log.lock"]
+
+
+def test_follow_goes_on_in_the_file_that_takes_its_place(
+    home: Home, start: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    log = state.log_of(home, "small")
+    code = (
+        "import time\n"
+        'for one in range(60): print(f"line {one:06} " + "x" * 500, flush=True); time.sleep(0.03)\n'
+    )
+    running = start(code)
+    told = "".join(follow(log, lambda: running.poll() is None or logs.is_written(log)))
+    assert [int(one[5:11]) for one in told.splitlines()] == list(range(60))
+    assert len(logs.files_of(log)) == 2, "it was over the bound"
+
+
+def test_a_server_goes_on_where_its_log_cannot_be_written(
+    home: Home, start: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    """As on a full disk, or where the folder is gone: a pipe that nobody reads would hold it up for ever."""
+    running = start("import time; time.sleep(1)\n" + LINES.format(100_000))
+    log = state.log_of(home, "small")
+    for one in log.parent.iterdir():
+        one.unlink()
+    log.parent.rmdir()
+    assert running.wait(60) == 0
+    assert not log.parent.exists()
+
+
+def test_the_starter_is_not_waited_for(home: Home, start: Callable[..., subprocess.Popen[bytes]]) -> None:
+    begun = time.monotonic()
+    running = start("import time; time.sleep(60)")
+    assert time.monotonic() - begun < 30
+    log = state.log_of(home, "small")
+    assert logs.is_written(log)
+    running.kill()
+    running.wait()
+    logs.wait_until_written(log)
+    assert not logs.is_written(log)
+
+
+def test_what_cannot_be_started_leaves_nothing_running(home: Home) -> None:
+    state.claim(home, "small")
+    log = state.log_of(home, "small")
+    with pytest.raises(InputError, match="no-such-program"):
+        logs.start_logged(home, "small", ["no-such-program"], {})
+    logs.wait_until_written(log)
+    assert not logs.is_written(log)
+    state.forget(home, "small")
+    with pytest.raises(InternalError, match="cannot be read"):
+        logs.start_logged(home, "small", ["true"], {})
+
+
+def test_a_link_in_the_place_of_the_log_is_not_followed(home: Home, tmp_path: Path) -> None:
+    state.claim(home, "small")
+    elsewhere = tmp_path / "elsewhere"
+    state.log_of(home, "small").symlink_to(elsewhere)
+    with pytest.raises(InternalError):
+        logs.start_logged(home, "small", ["true"], {})
+    assert not elsewhere.exists()
