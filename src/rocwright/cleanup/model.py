@@ -74,12 +74,16 @@ class Kinds(Frozen):
 
 
 class Piece(Frozen):
-    """Something that may go as one: of which kind, its name, bytes, and last use in seconds since 1970."""
+    """Something that may go as one: of which kind, its name, bytes, and last use in seconds since 1970.
+
+    `of` is the stack that it was made for, where that is told.
+    """
 
     kind: str
     name: str
     size: int
     used: float
+    of: str = ""
 
 
 class Reclaimable(Frozen):

@@ -15,22 +15,31 @@ from rocwright.bases.roots import remove_tree
 from rocwright.cleanup import inside
 from rocwright.cleanup.model import DiskSpace, Kind, Piece, Reclaimable, the_kinds
 from rocwright.cleanup.outside import find_images, find_tool
+from rocwright.cleanup.runtimes import find_runtimes, place_of, remove_runtime
 from rocwright.home import Home
 from rocwright.store.gc import Rubbish, remove, under_way
 from rocwright.store.model import Output, Store
 
+RUNTIMES = ("programs", "environments")
+"""The kinds of what `rocwright run` made."""
 
-def look(home: Home, store: Store, keep: set[str], days: float, kinds: Iterable[str]) -> DiskSpace:
-    """What there is of these kinds, and what of it may go: not needed by `keep`, and older than `days`."""
+
+def look(
+    home: Home, store: Store, keep: set[str], days: float, kinds: Iterable[str], stack: str = ""
+) -> DiskSpace:
+    """What there is of these kinds, and what of it may go: not needed by `keep`, and older than `days`.
+
+    Of what was made to run a `stack`, where one is named, all that nothing uses now.
+    """
     known, wanted = the_kinds(), set(kinds)
     gone = inside.what_can_go(home, store, keep, days)
-    found = [_found(kind, home, store, gone, days) for kind in known.kind if kind.name in wanted]
+    found = [_found(kind, home, store, gone, days, stack) for kind in known.kind if kind.name in wanted]
     found += [find_tool(tool, days) for tool in known.tool if tool.name in wanted]
     found += [find_images(engine, days) for engine in known.engine if engine.name in wanted]
     return DiskSpace(found=tuple(found), rubbish=gone, days=days)
 
 
-def _found(kind: Kind, home: Home, store: Store, gone: Rubbish, days: float) -> Reclaimable:
+def _found(kind: Kind, home: Home, store: Store, gone: Rubbish, days: float, stack: str) -> Reclaimable:
     command = f"rocwright clean {kind.name}"
     match kind.name:
         case "work":
@@ -45,6 +54,8 @@ def _found(kind: Kind, home: Home, store: Store, gone: Rubbish, days: float) -> 
             # steps that fetch work in them
             age = inf if under_way(store) else days
             found = inside.find_folders(kind, inside.package_lists(home), age)
+        case "programs" | "environments":
+            found = find_runtimes(kind, place_of(kind, home), days, stack)
         case _:
             found = inside.find_kept(kind, home, store, gone)
     return found.model_copy(update={"command": command})
@@ -92,6 +103,9 @@ def clear(
     for piece in by_kind.get("package-lists", ()):
         say(f"clean: {piece.name}")
         _remove_folder(Path(piece.name))
+    for piece in (piece for name in RUNTIMES for piece in by_kind.get(name, ())):
+        gone_now = remove_runtime(Path(piece.name))
+        say(f"clean: {piece.name}" + ("" if gone_now else " is in use by now"))
     commands = [(tool.name, tool.clear) for tool in known.tool if tool.name in by_kind]
     commands += [
         (engine.name, (*engine.remove, piece.name))

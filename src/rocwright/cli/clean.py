@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rocwheel.cli.common import json_option, say
-from rocwright.cli.common import size_option
+from rocwright.cli.common import complete, size_option
 
 if TYPE_CHECKING:
     from rocwright.cleanup.model import DiskSpace, Piece, Reclaimable
@@ -40,6 +40,12 @@ def _names(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
 @click.option(
     "--max", "at_most", metavar="50GiB", callback=size_option, help="Remove only until this much is left."
 )
+@click.option(
+    "--stack",
+    default="",
+    help="What rocwright run made of this stack, however new.",
+    shell_complete=complete("stack"),
+)
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option
 def command(
@@ -47,6 +53,7 @@ def command(
     dry_run: bool,
     keep: float | None,
     at_most: int | None,
+    stack: str,
     yes: bool,
     as_json: bool,
 ) -> None:
@@ -59,16 +66,19 @@ def command(
     from rocwheel.errors import InputError
     from rocwheel.units import size
     from rocwright.cleanup.model import chosen, the_kinds
-    from rocwright.cleanup.room import clear, kinds_asked, look
+    from rocwright.cleanup.room import RUNTIMES, clear, kinds_asked, look
     from rocwright.config import store_of
     from rocwright.home import Home
     from rocwright.project import kept_keys
 
     home = Home.default()
     store = store_of(home)
-    only_look = not (kinds or dry_run or yes or keep is not None or at_most is not None)
+    only_look = not (kinds or dry_run or yes or stack or keep is not None or at_most is not None)
     wanted = the_kinds().names if only_look else kinds_asked(kinds)
-    room = look(home, store, kept_keys(home), 30.0 if keep is None else keep, wanted)
+    if stack:
+        wanted = tuple(kind for kind in RUNTIMES if not kinds or kind in kinds)
+    days = 30.0 if keep is None else keep
+    room = look(home, store, kept_keys(home), days, wanted, stack)
     if only_look:
         print_json(_as_data(room, ())) if as_json else _show(room, str(home.path))
         return
@@ -90,7 +100,7 @@ def command(
         click.confirm(f"Remove these, {size(total)}?", abort=True)
     refused = clear(going, room, home, store, say) if removed else ()
     if removed:
-        total = room.size - look(home, store, kept_keys(home), room.days, wanted).size
+        total = room.size - look(home, store, kept_keys(home), room.days, wanted, stack).size
     if as_json:
         print_json(_as_data(room, going) | {"removed": removed, "size": total, "refused": refused})
     elif not going:
@@ -154,8 +164,12 @@ def _list(going: tuple[Piece, ...]) -> None:
     from rocwheel.units import size
 
     if going:
-        rows = [(one.kind, one.name, _when(one.used), size(one.size)) for one in going]
+        rows = [(one.kind, _what(one), _when(one.used), size(one.size)) for one in going]
         print_table(("kind", "what", "last use", "size"), rows, right=(3,))
+
+
+def _what(one: Piece) -> str:
+    return f"{one.name} ({one.of})" if one.of else one.name
 
 
 def _when(used: float) -> str:

@@ -5,6 +5,7 @@ and look again. It stands while nothing that it was found by changes; what may c
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -194,6 +195,9 @@ def _launch(home: Home, known: Known, *, stays: bool) -> Launch:
         devices=known.devices,
     )
     mark = new_mark(name)
+    for one in known.folders:
+        if Path(one).parent == home.programs:
+            os.utime(one)  # its last use, for clean
     try:
         ready = boxed(job, home, name, mark, stays=stays)
     except BaseException:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +13,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from rocwheel.errors import InputError
+from rocwheel.files.atomic import write_atomic
 from rocwright import flow
 from rocwright.bases.roots import remove_tree, unpacked_root
 from rocwright.catalog.model import Component
@@ -101,7 +105,8 @@ def program_of(product: Product, say: Callable[[str], None]) -> Path:
     output = _output(product, _step(product.plan, product.component))
     project = product.project
     target = project.home.programs / output.sha256
-    if target.is_dir():
+    with contextlib.suppress(FileNotFoundError):
+        os.utime(target)  # its last use, for clean
         return target
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with FileLock(target.with_name(f"{target.name}.lock")):
@@ -113,6 +118,8 @@ def program_of(product: Product, say: Callable[[str], None]) -> Path:
             archive = project.store.verified(output.sha256)
             unpack(archive, temporary, filename=output.filename, git=True)
             temporary.chmod(0o755)
+            about = {"stack": project.request.stack, "component": product.component.name}
+            write_atomic(target.with_name(f"{target.name}.json"), json.dumps(about) + "\n")
             temporary.rename(target)
         except BaseException:
             remove_tree(temporary)

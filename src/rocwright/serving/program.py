@@ -49,6 +49,7 @@ def program_job(
     """What is run, with all that it sees, `more` among it. Raises InputError."""
     root, own = home.roots / environment.root, environment.folder(home)
     check_folder(folder, root)
+    os.utime(own)  # its last use, for clean
     return Job(
         root=root,
         argv=tuple(argv),

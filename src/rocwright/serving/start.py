@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Callable
 from pathlib import Path
@@ -195,4 +196,5 @@ def _cache(product: Product) -> Path:
     folder = home.programs / f"{product.component.name}-{product.version}.cache"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     sandbox.make_writable(folder)
+    os.utime(folder)  # its last use, for clean
     return folder
