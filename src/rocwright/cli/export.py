@@ -10,8 +10,8 @@ from rocwheel.cli.common import json_option, say
 from rocwright.cli.common import Asked, project_options, the_project
 
 FORMATS = (
-    *("containerfile", "pipeline", "nspawn", "run", "quadlet", "powershell", "github", "requirements"),
-    *("timer", "tutorial", "all"),
+    *("containerfile", "pipeline", "nspawn", "run", "quadlet", "compose", "powershell", "github"),
+    *("requirements", "timer", "tutorial", "all"),
 )
 
 
@@ -39,6 +39,7 @@ def command(
     pipeline       the same with build_pipeline.sh and versions.env
     nspawn         the build in systemd-nspawn containers
     run, quadlet   scripts and systemd units of the stacks that are run
+    compose        the same as a compose.yaml
     powershell     the build on Windows, where the stack has one
     github         a workflow that builds the pipeline
     requirements   requirements.lock and pylock.toml

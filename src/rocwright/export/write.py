@@ -9,6 +9,7 @@ from rocwheel.errors import FetchError, InputError
 from rocwheel.files.atomic import sha256_bytes, write_atomic
 from rocwheel.folders.temporary import temporary_folder
 from rocwright.catalog.load import Catalog
+from rocwright.export.compose import compose
 from rocwright.export.containerfile import containerfile
 from rocwright.export.github import github
 from rocwright.export.model import Files, Subject
@@ -31,6 +32,7 @@ FORMATS: Mapping[str, Callable[[Subject], Files]] = {
     "nspawn": nspawn,
     "run": run_scripts,
     "quadlet": quadlet,
+    "compose": compose,
     "powershell": powershell_scripts,
     "github": github,
     "requirements": requirements,

@@ -1,0 +1,43 @@
+"""compose.yaml: what is run says the same there as in the script and the unit."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.export.test_rows import every_row, lock_of_row
+
+from rocwright.catalog.load import builtin_catalog
+from rocwright.catalog.model import Row, Stack
+from rocwright.export.compose import compose
+from rocwright.export.model import Subject, slug
+from rocwright.export.run import served, served_env
+from rocwright.export.write import export
+
+
+@every_row
+def test_each_component_that_is_run_is_a_service(stack: Stack, row: Row) -> None:
+    subject = Subject.of(lock_of_row(stack, row), builtin_catalog())
+    told: dict[str, Any] = json.loads(compose(subject)["compose.yaml"].text) if compose(subject) else {}
+    services = told.get("services", {})
+    assert services.keys() == {slug(one.component.name) for one in served(subject)}
+    for one in served(subject):
+        service = services[slug(one.component.name)]
+        assert [word.replace("$$", "$") for word in service.get("command", [])] == [*one.serve.command]
+        assert service.get("devices", []) == [f"{device}:{device}" for device in one.serve.devices]
+        assert all(port.startswith("127.0.0.1:") for port in service.get("ports", [])), "nobody else"
+        assert len(service.get("ports", [])) == len(one.serve.ports)
+        env = {var.name: var.value.replace("$", "$$") for var in served_env(subject, one.component)}
+        assert service.get("environment", {}) == env
+        named = {volume.partition(":")[0] for volume in service.get("volumes", [])}
+        assert named <= told.get("volumes", {}).keys()
+        assert service["image"] == one.image or (not one.image and service["image"].startswith("${"))
+
+
+def test_a_stack_that_is_not_run_has_none() -> None:
+    catalog = builtin_catalog()
+    stack = catalog.stack("gfx-smoke")
+    lock = lock_of_row(stack, stack.row[0])
+    with pytest.raises(Exception, match="nothing to export as compose"):
+        export(lock, catalog, "compose")
