@@ -85,11 +85,17 @@ def not_served(project: Project) -> InputError:
 
 def root_of(product: Product, progress: Progress) -> Path:
     """The folder of the base's root file system that the product runs on: the one that it is checked in where
-    there is none for runs alone."""
-    names = [step.name for step in product.plan.steps]
-    name = RUN_ROOT if RUN_ROOT in names else CHECK_ROOT
+    there is none for runs alone. Raises InputError where there is neither."""
+    steps = {step.name: step for step in product.plan.steps}
+    name = next((one for one in (RUN_ROOT, CHECK_ROOT) if one in steps), "")
     project = product.project
-    step = next(one for one in product.plan.steps if one.name == name)
+    if not name:
+        raise InputError(
+            f"the lock of {project.request.stack} has no root file system to run in",
+            cause=f"{product.component.name} has neither an [image] nor a [[check]] that runs a script",
+            next_step="add one of them to its recipe",
+        )
+    step = steps[name]
     record = project.store.record(step.key)
     if record is None or not all(project.store.has(one.sha256, one.size) for one in record.outputs):
         under_way = UnderWay("run", project.request, project.home, progress.say, lock=product.lock)

@@ -1,0 +1,148 @@
+"""`rocwright run` from a stack to an answer, with a product that is built in moments."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from samples.making import make_tiny_root
+from samples.project import TAR, make_sources, open_project, put_roots
+
+from rocwright import sandbox
+from rocwright.api import project as project_for
+from rocwright.home import Home
+from rocwright.resolve.files import read_lock, write_lock
+from tests.engines import must_work
+from tests.serving.conftest import free_port
+
+SERVE = r"""
+import http.server, json, sys
+class Answers(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self._say({"model": open(sys.argv[2], "rb").read(4).decode()})
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self._say({"text": "an answer"})
+    def _say(self, told):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps(told).encode())
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Answers).serve_forever()
+"""
+
+RECIPE: dict[str, dict[str, object]] = {
+    "alpha": {
+        "kind": "archive",
+        "run": [
+            f"mkdir -p alpha-1/bin && cat > alpha-1/bin/serve.py <<'END'\n{SERVE}END",
+            f"{TAR} $OUT/alpha-1.0.tar.gz alpha-1",
+        ],
+        "output": [{"name": "archive", "pattern": "alpha-*.tar.gz"}],
+        "image": {"prefix": "/opt/alpha"},
+        "server": {
+            "command": ["python3", "{artifact}/bin/serve.py", "{port}", "{model}"],
+            "models": ["gguf"],
+            "port": 8080,
+            "health": "/health",
+            "request": {"path": "/ask", "body": "{}", "answer": "text"},
+            "compute": [{"name": "cpu", "summary": "the processor"}],
+        },
+    }
+}
+
+WORDS = ("run", "tiny", "--gpu", "gfx1151", "--base", "debian:sid", "--model", "tiny", "--name", "mine", "-d")
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("root")
+    make_tiny_root(folder / "root.tar.zst", folder, python=True, whole=True)
+    return folder / "root.tar.zst"
+
+
+@pytest.fixture
+def recipe() -> dict[str, dict[str, object]]:
+    return RECIPE
+
+
+@pytest.fixture
+def run(
+    home: Home,
+    tmp_path: Path,
+    root: Path,
+    probed: Path,
+    recipe: dict[str, dict[str, object]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Run]:
+    """The command, with a stack of its own whose lock and root are there."""
+    must_work(sandbox.probe(sandbox.ENGINES["bubblewrap"]))
+    home.path.mkdir(exist_ok=True)
+    shutil.copy(probed, home.probes)
+    make_sources(tmp_path / "sources", recipe)
+    monkeypatch.setenv("ROCWRIGHT_CATALOG", str(tmp_path / "sources" / "catalog"))
+    monkeypatch.setenv("ROCWRIGHT_HOME", str(home.path))
+    put_roots(open_project(tmp_path / "sources", home.path), root)
+    folder = tmp_path / "project"
+    folder.mkdir()
+
+    def command(*words: str) -> subprocess.CompletedProcess[str]:
+        argv = [sys.executable, "-m", "rocwright", *words]
+        return subprocess.run(
+            argv, cwd=folder, env=dict(os.environ), capture_output=True, text=True, check=False
+        )
+
+    meant = project_for("tiny", "gfx1151", "debian:sid", folder=folder, home=home.path)
+    lock = read_lock(tmp_path / "sources" / "rocwright.lock")
+    write_lock(meant.lock_path, lock.model_copy(update={"request": meant.request}))
+    yield command
+    command("stop", "mine")
+
+
+def test_the_second_start_says_and_serves_the_same(run: Run, home: Home) -> None:
+    port = free_port()
+    words = (*WORDS, "--port", str(port), "--try")
+    told = []
+    for _ in range(2):
+        done = run(*words)
+        assert done.returncode == 0, done.stderr
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=30) as reply:
+            assert json.load(reply) == {"model": "GGUF"}
+        assert "it answers: 'an answer'" in done.stdout
+        told.append((done.stdout, done.stderr))
+        assert run("stop", "mine").returncode == 0
+    (_, first), (_, second) = told
+    assert "is not built here yet" in first and "unpacking" in first
+    # what is said of the server is said each time, and nothing else
+    assert second.splitlines() == [
+        "stack: tiny, for gfx1151, which is not in this machine",
+        "on: the processor",
+        f"starting mine on http://127.0.0.1:{port}",
+    ]
+
+
+def test_a_catalog_that_changed_is_read_again(run: Run, tmp_path: Path) -> None:
+    words = (*WORDS, "--port", str(free_port()))
+    assert run(*words).returncode == 0
+    run("stop", "mine")
+    recipe = tmp_path / "sources" / "catalog" / "components" / "alpha.toml"
+    recipe.write_text(recipe.read_text().replace('"the processor"', '"another word"'))
+    assert "on: another word" in run(*words).stderr
+    run("stop", "mine")
+
+
+WITHOUT_IMAGE = {name: one for name, one in RECIPE["alpha"].items() if name != "image"}
+
+
+@pytest.mark.parametrize("recipe", [{"alpha": WITHOUT_IMAGE}], ids=["no image"])
+def test_a_recipe_without_a_root_to_run_in_is_refused_in_words(run: Run) -> None:
+    done = run(*WORDS)
+    assert done.returncode == 2 and "no root file system to run in" in done.stderr
