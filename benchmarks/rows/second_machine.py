@@ -44,7 +44,7 @@ def measure(runs: int | None) -> Sequence[Measured]:
     stack = STACKS[os.environ.get(STACK, TORCH.name)]
     with scratch(stack) as first:
         answers = first.path / "answers"
-        with _server(first, answers) as env:
+        with bucket(first, answers) as env:
             log = first.log
             timed([BIN / "rocwright", "attest", "key"], log=log, env=env, cwd=first.folder)
             words = ["store", "push", *stack.words, "--to", URL, "--name", "lab"]
@@ -109,7 +109,7 @@ def _measured(stack: Stack, found: Sequence[_Second]) -> list[Measured]:
 
 
 @contextlib.contextmanager
-def _server(first: Scratch, answers: Path) -> Iterator[dict[str, str]]:
+def bucket(first: Scratch, answers: Path) -> Iterator[dict[str, str]]:
     """An S3 server with a bucket, and the variables by which it and the first home are found."""
     url = f"http://127.0.0.1:{PORT}"
     words = [sys.executable, "-m", "benchmarks.s3_server", str(PORT), str(answers)]
