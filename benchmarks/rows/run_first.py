@@ -1,4 +1,4 @@
-"""`rocwright run llama-vulkan --model tiny` in an empty home, from a bucket that is trusted, to its answer."""
+"""`rocwright run llama-vulkan` in an empty home, from a bucket whose key is trusted, to its first answer."""
 
 from __future__ import annotations
 
