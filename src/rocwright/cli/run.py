@@ -11,6 +11,7 @@ from rocwright.cli.common import complete, complete_gpu, engine_option
 from rocwright.cli.run_program import (
     PROGRAM,
     WithProgram,
+    check_words,
     had,
     run_program,
     start_notebook,
@@ -119,10 +120,14 @@ def command(
 
     A program sees the current folder, which it may change, and a home of its own, not yours.
     """
+    program = shell or bool(context.meta[PROGRAM])
+    check_words(
+        context, "--image" if image else "a program" if program else "--jupyter" if jupyter else "a server"
+    )
     if image:
         write_image(had(stack, gpu, base, require, engine), image)
         return
-    if shell or context.meta[PROGRAM]:
+    if program:
         raise SystemExit(run_program(had(stack, gpu, base, require, engine), context.meta[PROGRAM], env))
     from rocwheel.cli.tell import print_json
     from rocwright import api

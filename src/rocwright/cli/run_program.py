@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from rocwheel.cli.common import say
 
@@ -37,6 +38,48 @@ def variables(_: click.Context, __: click.Parameter, words: Sequence[str]) -> di
             raise click.BadParameter(f"{word!r} is not NAME=VALUE.")
         found[name] = value
     return found
+
+
+_ANYTHING = frozenset({"stack", "gpu", "base", "engine"})
+_TAKES = {
+    "a server": {
+        "model",
+        "trust_model",
+        "name",
+        "host",
+        "port",
+        "place",
+        "on",
+        "key",
+        "detach",
+        "dry",
+        "tries",
+    }
+    | {"as_json"},
+    "a program": {"shell", "env", "require"},
+    "--jupyter": {"jupyter", "require", "name", "host", "port", "detach", "as_json"},
+    "--image": {"image", "require"},
+}
+"""What has an effect on each of the things that run starts, by the names of its parameters."""
+
+
+def check_words(context: click.Context, what: str) -> None:
+    """Refuse what would be without effect. Raises click.UsageError."""
+    given = [
+        one
+        for one in context.command.params
+        if one.name is not None
+        and context.get_parameter_source(one.name) is ParameterSource.COMMANDLINE
+        and one.name not in _ANYTHING | _TAKES[what]
+    ]
+    if given:
+        told = ", ".join(one.opts[0] for one in given)
+        more = ""
+        if what == "a program" and any(one.name == "place" for one in given):
+            more = (
+                " A program runs in bubblewrap; --image FOLDER makes an image of its environment for podman."
+            )
+        raise click.UsageError(f"{told} has no effect on {what}.{more}")
 
 
 def had(stack: str | None, gpu: str, base: str, require: Sequence[str], engine: str | None) -> Environment:
