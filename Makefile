@@ -86,9 +86,10 @@ requirements:
 	$(compile) --constraint .venv/rocwheel.txt --group dev -o requirements/dev.txt
 	$(compile) --constraint .venv/rocwheel.txt --constraint requirements/dev.txt --group docs -o requirements/docs.txt
 
-# outputs in pages that a mark names, made by the commands
+# outputs in pages that a mark names, and pictures of a terminal, made by the commands
 docs-outputs: .venv/ready
 	$(BIN)/python -m tools.docs_outputs
+	ROCWRIGHT_HOME=$$(mktemp -d) $(BIN)/python -m tools.terminal_pictures targets stacks
 
 # what a release publishes, into dist/: the same files for the same commit
 dist: .venv/ready
