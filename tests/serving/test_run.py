@@ -37,13 +37,13 @@ class Answers(http.server.BaseHTTPRequestHandler):
 http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Answers).serve_forever()
 """
 
+LAID = f"mkdir -p alpha-1/bin && cat > alpha-1/bin/serve.py <<'END'\n{SERVE}END"
+PACKED = f"{TAR} $OUT/alpha-1.0.tar.gz alpha-1"
+
 RECIPE: dict[str, dict[str, object]] = {
     "alpha": {
         "kind": "archive",
-        "run": [
-            f"mkdir -p alpha-1/bin && cat > alpha-1/bin/serve.py <<'END'\n{SERVE}END",
-            f"{TAR} $OUT/alpha-1.0.tar.gz alpha-1",
-        ],
+        "run": [LAID, PACKED],
         "output": [{"name": "archive", "pattern": "alpha-*.tar.gz"}],
         "image": {"prefix": "/opt/alpha"},
         "server": {
@@ -146,3 +146,24 @@ WITHOUT_IMAGE = {name: one for name, one in RECIPE["alpha"].items() if name != "
 def test_a_recipe_without_a_root_to_run_in_is_refused_in_words(run: Run) -> None:
     done = run(*WORDS)
     assert done.returncode == 2 and "no root file system to run in" in done.stderr
+
+
+def with_fit(says: str) -> dict[str, dict[str, object]]:
+    """The product with a program beside it that says what a model takes, and what it was asked."""
+    script = f"#!/bin/sh\\ntest -f /models/*.gguf && test ! -w / && echo '{says}'\\n"
+    made = f'printf "{script}" > alpha-1/llama-fit-params && chmod 755 alpha-1/llama-fit-params'
+    return {"alpha": {**RECIPE["alpha"], "run": [LAID, made, PACKED]}}
+
+
+@pytest.mark.parametrize("recipe", [with_fit("Host 900000000 10 10 ")], ids=["too much"])
+def test_what_the_servers_own_program_says_of_the_model_counts(run: Run, home: Home) -> None:
+    done = run(*WORDS)
+    assert "does not fit" in done.stderr and "says llama-fit-params" in done.stderr
+    assert done.returncode not in (0, 70)
+    assert list(home.servers.glob("*")) == []
+
+
+@pytest.mark.parametrize("recipe", [with_fit("what is this"), with_fit("Host 1 1 1 ")], ids=["none", "fits"])
+def test_where_it_says_nothing_or_that_there_is_room_the_server_starts(run: Run) -> None:
+    done = run(*WORDS, "--port", str(free_port()))
+    assert done.returncode == 0, done.stderr

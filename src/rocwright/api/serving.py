@@ -244,8 +244,7 @@ def restart_server(name: str, *, home: str | Path | None = None, say: Say = sile
 
 
 def server_log(name: str, *, home: str | Path | None = None) -> list[Path]:
-    """The files of the log of a server that was started here and not stopped, the newest last; none where
-    none has that name. There are two once the first is full, and what is older than both is gone."""
+    """The files, the newest last, of what a server prints that was started here; none where there is none."""
     from rocwright.serving import logs, state
 
     return logs.files_of(state.log_of(_home(home), name))
