@@ -10,6 +10,7 @@ WORDS = {
     *("target", "base", "stack", "component", "recipe", "provider", "lock", "plan", "step", "key"),
     *("store", "artifact", "evidence", "row", "channel", "known issue", "remedy"),
     *("executor", "shard", "content", "quantisation", "as built, as laid out", "canonical form"),
+    *("kpack archive",),
 }
 
 

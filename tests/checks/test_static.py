@@ -5,7 +5,9 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
+from rocwheel_samples.fatbin import write_wheel
 from rocwheel_samples.gpu_assembly import assemble, kernel_source
+from rocwheel_samples.kpack import code_for, kpack, kpacked_elf
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.model import Check
 from rocwright.checks.static import is_static, look_at, published
@@ -41,15 +43,25 @@ def test_a_gpu_without_a_kernel_fails(tmp_path: Path) -> None:
 
 def test_published_wheels_need_the_wheel_of_device_code_of_each_gpu(tmp_path: Path) -> None:
     check = Check(name="check-gpu", kind="check-gpu", arguments=("amd-torch-device-{target}",))
-    names = ("torch-2.13.0-py3-none-any.whl", "amd_torch_device_gfx1151-2.13.0-py3-none-any.whl")
-    for name in names:
-        with zipfile.ZipFile(tmp_path / name, "w") as archive:
-            archive.writestr("x/__init__.py", "")
-    paths = [tmp_path / name for name in names]
+    host, device, hollow = (
+        tmp_path / name
+        for name in (
+            "torch-2.13.0-py3-none-any.whl",
+            "amd_torch_device_gfx1151-2.13.0-py3-none-any.whl",
+            "amd_torch_device_gfx803-2.13.0-py3-none-any.whl",
+        )
+    )
+    write_wheel(host, {"torch/lib/x.so": kpacked_elf()})
+    write_wheel(device, {"torch/.kpack/x_gfx1151.kpack": kpack(code_for("gfx1151", "lib/x.so#0"))})
+    write_wheel(hollow, {"torch/a.txt": b""})
+    paths = [host, device, hollow]
+    (empty,) = published(check, paths, ["gfx803"], builtin_catalog())
+    assert "amd_torch_device_gfx803-2.13.0-py3-none-any.whl is there, and holds no GPU code" in empty.detail
+    assert not empty.ok
     has, lacks = published(check, paths, ["gfx1151", "gfx1100"], builtin_catalog())
     assert is_static(check)
     assert (has.name, has.ok) == ("runs on gfx1151", True)
-    assert "amd_torch_device_gfx1151-2.13.0-py3-none-any.whl is there; its code was not read" in has.detail
+    assert has.detail == "torch/lib/x.so: 1 fat binary with code for gfx1151"
     assert (lacks.name, lacks.ok) == ("runs on gfx1100", False)
     assert "no wheel amd-torch-device-gfx1100" in lacks.detail
 

@@ -67,28 +67,29 @@ def machine_code(check: Check, path: Path, gpus: Sequence[str], catalog: Catalog
 
 def published(check: Check, paths: Sequence[Path], gpus: Sequence[str], catalog: Catalog) -> list[Seen]:
     """Whether wheels that others published have code for each GPU: all that holds code in them runs there,
-    and the wheels of device code that the check names ("{target}" is filled in) are among them.
+    and the wheels of device code that the check names ("{target}" is filled in) are among them, with code.
 
-    What lies in archives of kernels (kpack) cannot be read: of these only the names of the wheels tell.
+    The wheels are judged together: code of one may lie in kpack archives of another.
     """
     from packaging.utils import canonicalize_name
 
     from rocwheel.wheels.choose import targets
-    from rocwheel.wheels.runs_on import runs_on
+    from rocwheel.wheels.inspection import inspect
+    from rocwheel.wheels.runs_on import runs_together
 
-    there = {canonicalize_name(path.name.partition("-")[0]): path.name for path in paths}
+    there = {canonicalize_name(path.name.partition("-")[0]): path for path in paths}
+    wheels = [path for path in paths if path.suffix == ".whl"]
     found = []
     for gpu in gpus:
         (target,) = targets([gpu], [gpu.partition(":")[0]])
         named = [canonicalize_name(one.replace("{target}", target.name)) for one in check.arguments]
         missing = [name for name in named if name not in there]
-        judged = [
-            one for path in paths if path.suffix == ".whl" for one in runs_on(path, target, catalog.overrides)
-        ]
+        empty = [name for name in named if name in there and not inspect(there[name], heads=True).totals]
+        judged = [one for each in runs_together(wheels, target, catalog.overrides) for one in each]
         bad = [f"{one.path}: {one.verdict}: {one.reason}" for one in judged if not one.verdict.runs]
         bad += [f"there is no wheel {name}, which has the code for it" for name in missing]
+        bad += [f"{there[name].name} is there, and holds no GPU code" for name in empty]
         told = [f"{one.path}: {one.reason}" for one in judged]
-        told += [f"{there[name]} is there; its code was not read" for name in named if name in there]
         nothing = [] if told or bad else ["none of the wheels holds GPU code"]
         found.append(Seen(f"runs on {gpu}", not bad and not nothing, "; ".join(bad or told or nothing)))
     return found

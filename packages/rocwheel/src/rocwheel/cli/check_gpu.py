@@ -12,6 +12,9 @@ from rocwheel.cli.common import complete_gpu, json_option
 if TYPE_CHECKING:
     from rocwheel.wheels.runs_on import RunsOn
 
+CANNOT_TELL = 13
+"""The exit code where code is not here or cannot be read; no class of failure has it."""
+
 
 @click.command("check-gpu")
 @click.argument("gpu", shell_complete=complete_gpu)
@@ -25,7 +28,9 @@ def command(
     """Say whether PATHS (wheels, folders, libraries, environments) run on GPU, and why.
 
     GPU is a target (gfx1151, gfx90a:xnack-) or a name ("RX 580"). Only the files are read: no GPU is
-    needed, and nothing is run. Exit code 0: everything runs as it is; 12: something does not.
+    needed, and nothing is run. Paths are seen together: a wheel and that with its kpack archives are given
+    both. Exit code 0: everything runs as it is; 12: something does not; 13: it cannot be told of something,
+    since its code is not here or cannot be read, and all the rest runs.
     """
     from dataclasses import asdict
 
@@ -34,10 +39,10 @@ def command(
     from rocwheel.errors import CheckError
     from rocwheel.wheels.choose import targets
     from rocwheel.wheels.devicecode.gpu import machines
-    from rocwheel.wheels.runs_on import RunsOn, runs_on, worst
+    from rocwheel.wheels.runs_on import RunsOn, runs_together, worst
 
     (target,) = targets([known().code_target(gpu)], machines().values())
-    found = {path: runs_on(path, target) for path in paths}
+    found = dict(zip(paths, runs_together(paths, target), strict=True))
     verdict = worst(one for judged in found.values() for one in judged)
     runs = verdict.runs or (with_override and verdict is RunsOn.OVERRIDE)
     if as_json:
@@ -48,17 +53,19 @@ def command(
             if len(paths) > 1:
                 click.echo(click.style(str(path), bold=True))
             for one in each:
-                colour = (
-                    "green" if one.verdict.runs else "yellow" if one.verdict is RunsOn.OVERRIDE else "red"
-                )
+                unsure = one.verdict in (RunsOn.OVERRIDE, RunsOn.UNKNOWN)
+                colour = "green" if one.verdict.runs else "yellow" if unsure else "red"
                 click.echo(f"{click.style(f'{one.verdict}', fg=colour, bold=True)}  {one.path}")
                 click.echo(f"  {one.reason}")
             if not each:
                 click.echo(f"{path.name} holds no GPU code: nothing in it depends on the GPU")
         if sum(map(len, found.values())) > 1:
             click.echo(f"\n{target}: {_summary(verdict)}")
-    if not runs:
+    fails = {RunsOn.NO} if with_override else {RunsOn.NO, RunsOn.OVERRIDE}
+    if fails & {one.verdict for judged in found.values() for one in judged}:
         context.exit(CheckError.failure.exit_code)
+    if verdict is RunsOn.UNKNOWN:
+        context.exit(CANNOT_TELL)
 
 
 def _summary(verdict: RunsOn) -> str:
@@ -69,6 +76,8 @@ def _summary(verdict: RunsOn) -> str:
             return "runs only with an override"
         case RunsOn.NO:
             return "does not run, or not all of it"
+        case RunsOn.UNKNOWN:
+            return "cannot be told of all of it"
         case RunsOn.SLOWER:
             return "runs, in places slower than it could"
         case _:

@@ -22,10 +22,11 @@ MOST_SHOWN = 10
 
 
 @click.command("inspect")
-@click.argument("path", type=click.Path(exists=True, path_type=Path))
+@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option(
     "--venv", is_flag=True, help="PATH is a Python environment: say which package installed each file."
 )
+@click.option("--targets", is_flag=True, help="Only the targets: compressed code is not unpacked for them.")
 @click.option("--kernels", is_flag=True, help="Every kernel: registers, memory, wave size.")
 @click.option(
     "--resources", is_flag=True, help="What the kernels take of each target's registers and memory, in all."
@@ -45,8 +46,9 @@ MOST_SHOWN = 10
 @click.pass_context
 def command(
     context: click.Context,
-    path: Path,
+    paths: tuple[Path, ...],
     venv: bool,
+    targets: bool,
     kernels: bool,
     resources: bool,
     judge: bool,
@@ -54,12 +56,17 @@ def command(
     html: Path | None,
     as_json: bool,
 ) -> None:
-    """List every piece of GPU code in PATH, by target.
+    """List every piece of GPU code in PATHS, by target.
 
-    PATH is a wheel, a .tar.gz (or .xz, .zst), a .deb, an OCI image layout, a folder, a static library, or
-    one library, DLL, program or code object. Nothing is unpacked to disk. If --judge finds an error, the
-    exit code is 12.
+    A path is a wheel, a .tar.gz (or .xz, .zst), a .deb, an OCI image layout, a folder, a static library, or
+    one library, DLL, program, code object or kpack archive. Wheels that are installed together, such as one
+    and that with its kpack archives, are given together. Nothing is unpacked to disk. If --judge finds an
+    error, the exit code is 12.
     """
+    if len(paths) > 1:
+        _together(paths, targets, as_json, other=venv or kernels or resources or judge or svg or html)
+        return
+    (path,) = paths
     if kernels:
         _kernels(path, as_json)
         return
@@ -68,7 +75,7 @@ def command(
         return
     from rocwheel.cli.caller import sboms
 
-    found = _inspected(path, venv)
+    found = _inspected(path, venv, heads=targets)
     findings = _judged(path) if judge else []
     if as_json:
         _print_json(found, findings if judge else None, sboms().sboms(path))
@@ -102,14 +109,27 @@ def _draw(path: Path, findings: list[Finding], svg: Path | None, html: Path | No
             click.echo(f"written: {out}", err=True)
 
 
-def _inspected(path: Path, venv: bool) -> Inspection:
+def _inspected(path: Path, venv: bool, *, heads: bool) -> Inspection:
     if venv:
         from rocwheel.wheels.environment import inspect_environment
 
-        return inspect_environment(path)
+        return inspect_environment(path, heads=heads)
     from rocwheel.wheels.inspection import inspect
 
-    return inspect(path)
+    return inspect(path, heads=heads)
+
+
+def _together(paths: tuple[Path, ...], heads: bool, as_json: bool, other: object) -> None:
+    if other:
+        raise click.UsageError("of several PATHS only the code is listed: --targets and --json go with them")
+    from rocwheel.cli.tell import print_json
+    from rocwheel.wheels.inspection import inspect_together
+
+    found = inspect_together(paths, heads=heads)
+    if as_json:
+        print_json(found.as_dict())
+    else:
+        _tell(found)
 
 
 def _print_json(found: Inspection, findings: list[Finding] | None, bills: list[dict[str, Any]]) -> None:
@@ -151,7 +171,8 @@ def _tell(found: Inspection) -> None:
 def _rows(library: Library) -> list[tuple[str, ...]]:
     owner = f" ({library.distribution})" if library.distribution else ""
     head = (f"{library.path}{owner}", "", "", f"{library.size:,}", _form(library))
-    return [head, *(("", *_cells(one)) for one in library.targets)]
+    notes = [("", "", "", "", f"cannot be read: {why}") for why in library.unread]
+    return [head, *(("", *_cells(one)) for one in library.targets), *notes]
 
 
 def _lone(found: Inspection) -> list[tuple[str, ...]]:
@@ -189,6 +210,14 @@ def _form(library: Library) -> str:
             )
         else:
             told.append(bundles)
+    if library.kind == "kpack archive":
+        told.append("a kpack archive")
+    if (elsewhere := library.kpacked) is not None:
+        there = f"here for {', '.join(elsewhere.targets)}" if elsewhere.targets else "here for no target"
+        told.append(
+            f"code in kpack archives {', '.join(elsewhere.search)}: "
+            f"{there if elsewhere.archives else 'not here'}"
+        )
     if library.unreached:
         told.append(f"{library.unreached:,} not reached by any wrapper")
     return "; ".join(told)

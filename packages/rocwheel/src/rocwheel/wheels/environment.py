@@ -8,28 +8,37 @@ from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
 from rocwheel.errors import InputError
-from rocwheel.wheels.inspection import Inspection, inspect
+from rocwheel.wheels.inspection import Elsewhere, Inspection, inspect
 
 _SITE_PACKAGES = ("lib/python*/site-packages", "lib64/python*/site-packages", "Lib/site-packages")
 
 
-def inspect_environment(path: Path) -> Inspection:
+def inspect_environment(path: Path, *, heads: bool = False) -> Inspection:
     """The GPU code in an environment's packages; each file says which distribution brought it.
 
     `path` is the environment's folder (that of pyvenv.cfg, or a prefix), or a site-packages folder itself.
-    Raises InputError where it is none, and as `inspect` does.
+    `heads` is as for `inspect`. Raises InputError where it is none, and as `inspect` does.
     """
     libraries, loose = [], []
     for folder in site_packages(path):
         owners = {file: name for name, file in _files(folder)}
-        found = inspect(folder)
+        found = inspect(folder, heads=heads)
         prefix = folder.relative_to(path)
         libraries += [
-            replace(one, path=str(prefix / one.path), distribution=owners.get(one.path, ""))
+            replace(
+                one,
+                path=str(prefix / one.path),
+                distribution=owners.get(one.path, ""),
+                kpacked=_under(prefix, one.kpacked) if one.kpacked else None,
+            )
             for one in found.libraries
         ]
         loose += [replace(one, folder=str(prefix / one.folder)) for one in found.loose]
     return Inspection(path=str(path), libraries=tuple(libraries), loose=tuple(loose))
+
+
+def _under(prefix: Path, one: Elsewhere) -> Elsewhere:
+    return replace(one, archives=tuple(str(prefix / path) for path in one.archives))
 
 
 def site_packages(path: Path) -> list[Path]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,12 +12,15 @@ from rocwheel.wheels.devicecode import bundle as offload
 from rocwheel.wheels.devicecode import generic
 from rocwheel.wheels.devicecode.code_objects import CodeObject, fat_binaries, objects_in, read_code
 from rocwheel.wheels.devicecode.fatbin import FatBinary
+from rocwheel.wheels.devicecode.kpack import Archive
+from rocwheel.wheels.devicecode.kpack_reference import Reference
+from rocwheel.wheels.kpacked import Distribution, Kpacked, MetadataReader, Place, check_versions, join
 
 if TYPE_CHECKING:
     from rocwheel.wheels.devicecode.kernels import Kernel
     from rocwheel.wheels.members import Member
 
-Kind = Literal["library", "bundle", "code object"]
+Kind = Literal["library", "bundle", "code object", "kpack archive"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,11 +48,23 @@ class BundleForm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Elsewhere:
+    """A library's code in kpack archives: its name there, where it looks for them, which are here, and for
+    which targets they hold all the code that it asks for."""
+
+    name: str
+    search: tuple[str, ...]
+    archives: tuple[str, ...]
+    targets: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Library:
     """One file with GPU code. `size` counts the file's bytes.
 
     `unreached` counts bundles that no wrapper leads to; `distribution` is the package of an environment that
-    brought the file, empty elsewhere.
+    brought the file, empty elsewhere. `kpacked` tells of code that lies in kpack archives, `unread` of code
+    that was seen and cannot be read, and why.
     """
 
     path: str
@@ -60,6 +75,8 @@ class Library:
     unreached: int
     code: tuple[CodeObject, ...]
     distribution: str = ""
+    kpacked: Elsewhere | None = None
+    unread: tuple[str, ...] = ()
 
     @property
     def targets(self) -> tuple[TargetCode, ...]:
@@ -107,22 +124,60 @@ class Inspection:
         }
 
 
-def inspect(path: Path) -> Inspection:
+def inspect(path: Path, *, heads: bool = False) -> Inspection:
     """Read `path` (wheel, archive, package, image layout, folder, file).
 
-    Raises InputError where it cannot be read, CheckError where something in it is damaged.
+    With `heads` no more is unpacked than tells the targets. Raises InputError where it cannot be read,
+    CheckError where something in it is damaged.
+    """
+    return inspect_together([path], heads=heads)
+
+
+def inspect_together(paths: Sequence[Path], *, heads: bool = False) -> Inspection:
+    """The same for several, as if they were installed together; their files' paths begin with their names.
+
+    Raises CheckError too where a wheel brings code for another version of one of the others.
     """
     others: list[tuple[str, int]] = []
+    found: dict[Place, Library] = {}
+    references: dict[Place, Reference] = {}
+    archives: dict[Place, Archive] = {}
+    distributions: list[Distribution] = []
+    for number, path in enumerate(paths):
+        metadata = MetadataReader()
+        prefix = f"{path.name}: " if len(paths) > 1 else ""
 
-    def keep(member: Member) -> None:
-        if "gfx" in member.path:
-            others.append((member.path, member.size))
+        def keep(member: Member, metadata: MetadataReader = metadata, prefix: str = prefix) -> None:
+            metadata.see(member)
+            if "gfx" in member.path:
+                others.append((f"{prefix}{member.path}", member.size))
 
-    found = [_library(member.path, binary) for member, _, binary in fat_binaries(path, others=keep)]
+        before = len(archives)
+        for member, _, binary in fat_binaries(path, heads=heads, others=keep):
+            place = Place(number, member.path)
+            found[place] = _library(f"{prefix}{member.path}", binary)
+            if binary.archive is not None:
+                archives[place] = binary.archive
+            if binary.reference is not None:
+                references[place] = binary.reference
+        distributions += metadata.found(archives=len(archives) > before)
+    check_versions(distributions)
+    for place, one in join(references, archives).items():
+        found[place] = replace(found[place], kpacked=_elsewhere(one, found))
     return Inspection(
-        path=str(path),
-        libraries=tuple(sorted(found, key=lambda one: one.path)),
+        path=" ".join(map(str, paths)),
+        libraries=tuple(sorted(found.values(), key=lambda one: one.path)),
         loose=_loose_files(others),
+    )
+
+
+def _elsewhere(one: Kpacked, libraries: Mapping[Place, Library]) -> Elsewhere:
+    held = [{packed.target_id for packed in code} for code in one.code.values()]
+    return Elsewhere(
+        name=one.reference.name,
+        search=one.reference.search,
+        archives=tuple(sorted(libraries[place].path for place in one.archives)),
+        targets=tuple(sorted(set.intersection(*held), key=natural)) if held else (),
     )
 
 
@@ -173,13 +228,16 @@ def _library(path: str, binary: FatBinary) -> Library:
         wrappers=len(binary.wrappers),
         unreached=len(binary.unreached),
         code=tuple(objects_in(path, binary)),
+        unread=binary.unread,
     )
 
 
 def _kind(binary: FatBinary) -> Kind:
     if binary.lone is not None:
         return "code object"
-    return "bundle" if binary.spans[0][0] == 0 else "library"
+    if binary.archive is not None:
+        return "kpack archive"
+    return "bundle" if binary.spans and binary.spans[0][0] == 0 else "library"
 
 
 def by_target(code: Iterable[CodeObject]) -> tuple[TargetCode, ...]:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
 
+from rocwheel.errors import CheckError
 from rocwheel.wheels.choose import ANY_GPU, Code, Target, needed
 from rocwheel.wheels.devicecode.code_objects import fat_binaries
 from rocwheel.wheels.devicecode.fatbin import FatBinary
 from rocwheel.wheels.devicecode.generic import generic_targets
+from rocwheel.wheels.devicecode.kpack import Archive
+from rocwheel.wheels.devicecode.kpack_reference import Reference
 from rocwheel.wheels.devicecode.loose import Kind, kinds, loose
-from rocwheel.wheels.members import members
+from rocwheel.wheels.kpacked import Distribution, Kpacked, MetadataReader, Place, check_versions, join
+from rocwheel.wheels.members import Member
 from rocwheel.wheels.overrides import Overrides, the_overrides
 
 
@@ -25,12 +29,13 @@ class RunsOn(StrEnum):
     COMPILED = "compiled when it is loaded"
     SLOWER = "slower"
     OVERRIDE = "only with an override"
+    UNKNOWN = "cannot be told"
     NO = "not at all"
 
     @property
     def runs(self) -> bool:
         """Whether it runs as it is, on a machine where nothing was set."""
-        return self not in (RunsOn.OVERRIDE, RunsOn.NO)
+        return self not in (RunsOn.OVERRIDE, RunsOn.UNKNOWN, RunsOn.NO)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,16 +55,114 @@ class Judged:
 def runs_on(path: Path, gpu: Target, overrides: Overrides | None = None) -> list[Judged]:
     """The verdicts on everything in `path` (as `members` takes it) that holds GPU code; none where none does.
 
-    `overrides` are the known ways to make the GPU pass for another, those in use if not given.
-    Raises InputError where `path` cannot be read, CheckError where something in it is damaged.
+    `overrides` are the known ways to make the GPU pass for another, those in use if not given. Code that
+    cannot be read, or that is not there, has the verdict UNKNOWN. Raises InputError where `path` cannot be
+    read, CheckError where it is damaged as a whole.
+    """
+    (judged,) = runs_together([path], gpu, overrides)
+    return judged
+
+
+def runs_together(
+    paths: Sequence[Path], gpu: Target, overrides: Overrides | None = None
+) -> list[list[Judged]]:
+    """The same for each of several paths, where a library's code may lie in another of them (kpack archives).
+
+    Raises CheckError too where a wheel brings code for another version of one of the others.
     """
     overrides = overrides or the_overrides()
-    judged = [
-        _library(member.path, _held(binary), gpu, overrides)
-        for member, _, binary in fat_binaries(path)
-        if loose(member.path) is None
-    ]
-    return [*judged, *_folders((member.path for member in members(path)), gpu, overrides)]
+    trees = [_read(number, path) for number, path in enumerate(paths)]
+    distributions = [one for tree in trees for one in tree.distributions]
+    check_versions(distributions)
+    archives = {place: one for tree in trees for place, one in tree.archives.items()}
+    joined = join({place: one for tree in trees for place, one in tree.references.items()}, archives)
+    used = {place for one in joined.values() for place in one.archives}
+    judged = []
+    for tree in trees:
+        found = [_library(path, held, gpu, overrides) for path, held in tree.libraries.items()]
+        found += [
+            _kpacked(place.path, one, gpu, overrides, distributions)
+            for place, one in joined.items()
+            if place.tree == tree.number
+        ]
+        found += list(_left_archives(tree, used, gpu, overrides))
+        found += [Judged(path=path, verdict=RunsOn.UNKNOWN, reason=why) for path, why in tree.unread]
+        found.sort(key=lambda one: one.path)
+        judged.append([*found, *_folders(tree.paths, gpu, overrides)])
+    return judged
+
+
+@dataclass(slots=True, kw_only=True)
+class _Tree:
+    """What a path holds; libraries by path, with what each of their bundles holds code for."""
+
+    number: int
+    libraries: dict[str, list[list[Code]]] = field(default_factory=dict)
+    references: dict[Place, Reference] = field(default_factory=dict)
+    archives: dict[Place, Archive] = field(default_factory=dict)
+    unread: list[tuple[str, str]] = field(default_factory=list)
+    distributions: tuple[Distribution, ...] = ()
+    paths: list[str] = field(default_factory=list)
+
+
+def _read(number: int, path: Path) -> _Tree:
+    tree = _Tree(number=number)
+    metadata = MetadataReader()
+
+    def failed(member: Member, error: CheckError) -> None:
+        tree.paths.append(member.path)
+        tree.unread.append((member.path, f"its code cannot be read: {error.message}; {error.cause}"))
+
+    def other(member: Member) -> None:
+        tree.paths.append(member.path)
+        metadata.see(member)
+
+    for member, _, binary in fat_binaries(path, heads=True, others=other, failed=failed):
+        tree.paths.append(member.path)
+        place = Place(number, member.path)
+        tree.unread += [(member.path, why) for why in binary.unread]
+        if binary.archive is not None:
+            tree.archives[place] = binary.archive
+        if binary.reference is not None:
+            tree.references[place] = binary.reference
+        if binary.has_code and loose(member.path) is None:
+            tree.libraries[member.path] = _held(binary)
+    tree.distributions = tuple(metadata.found(archives=bool(tree.archives)))
+    return tree
+
+
+def _kpacked(
+    path: str, one: Kpacked, gpu: Target, overrides: Overrides, distributions: Sequence[Distribution]
+) -> Judged:
+    """The verdict on a library whose code lies in kpack archives."""
+    if one.archives:
+        held = [[Code((packed.target,), packed.features) for packed in each] for each in one.code.values()]
+        return _library(path, held, gpu, overrides)
+    wheels = sorted({wheel for each in distributions if (wheel := each.wheel_for(gpu.name))})
+    hint = f"; {', '.join(wheels)} has those for {gpu.name}" if wheels else ""
+    where = ", ".join(one.reference.search)
+    return Judged(
+        path=path,
+        verdict=RunsOn.UNKNOWN,
+        reason=f"its code is in kpack archives that are not here ({where}){hint}",
+    )
+
+
+def _left_archives(
+    tree: _Tree, used: Collection[Place], gpu: Target, overrides: Overrides
+) -> Iterator[Judged]:
+    """The verdict on each folder of archives to which no library leads that is here."""
+    folders: dict[str, dict[str, list[Code]]] = {}
+    for place, archive in tree.archives.items():
+        if place not in used:
+            held = folders.setdefault(place.path.rpartition("/")[0], {})
+            for one in archive.code:
+                held.setdefault(one.name, []).append(Code((one.target,), one.features))
+    for folder, held in folders.items():
+        judged = _library(folder or ".", list(held.values()), gpu, overrides)
+        libraries = len({name.partition("#")[0] for name in held})
+        word = "a library that is" if libraries == 1 else f"{libraries:,} libraries that are"
+        yield replace(judged, reason=f"kpack archives for {word} not here: {judged.reason}")
 
 
 def worst(judged: Iterable[Judged]) -> RunsOn:

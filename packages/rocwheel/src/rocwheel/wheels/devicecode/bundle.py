@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -95,7 +95,9 @@ def is_bundle(head: bytes) -> bool:
     return head.startswith((MAGIC, COMPRESSED_MAGIC))
 
 
-def read_bundles(source: Source, begin: int, end: int, *, hashes: bool = False) -> Iterator[Bundle]:
+def read_bundles(
+    source: Source, begin: int, end: int, *, hashes: bool = False, heads: bool = False
+) -> Iterator[Bundle]:
     """The bundles that follow one another in bytes `begin` to `end`, with zeros between them.
 
     Raises CheckError for anything that is no whole bundle, and where an entry's name and the header of its
@@ -103,19 +105,22 @@ def read_bundles(source: Source, begin: int, end: int, *, hashes: bool = False) 
     """
     position = _next_bundle(source, begin, begin, end)
     while position is not None:
-        bundle = read_bundle(source, position, end, hashes=hashes)
+        bundle = read_bundle(source, position, end, hashes=hashes, heads=heads)
         yield bundle
         position = _next_bundle(source, begin, bundle.end, end)
 
 
-def read_bundle(source: Source, offset: int, end: int, *, hashes: bool = False) -> Bundle:
+def read_bundle(
+    source: Source, offset: int, end: int, *, hashes: bool = False, heads: bool = False
+) -> Bundle:
     """The bundle at `offset`, of which bytes up to `end` may be part; raises as `read_bundles` does.
 
     Of a plain bundle only headers are read; a compressed one is unpacked, and with `hashes` its own hash is
-    checked too (an md5 that guards against accidents, and costs more than all the rest).
+    checked too (an md5 that guards against accidents, and costs more than all the rest). With `heads` only
+    its list of entries is unpacked: what the code objects say of themselves is not read.
     """
     if source.read_at(offset, min(len(COMPRESSED_MAGIC), end - offset)) == COMPRESSED_MAGIC:
-        return _read_compressed(source, offset, end, hashes)
+        return _read_compressed(source, offset, end, hashes, heads)
     place = source.window(offset, end - offset)
     entries, header_size = _entries(lambda: place.read_at, place.size, source.subject)
     size = max([header_size, *(one.offset + one.size for one in entries if one.size)])
@@ -176,8 +181,18 @@ def _entries(opened: Callable[[], _ReadAt], size: int, subject: str) -> tuple[tu
     `opened` begins to read it anew.
     """
     entries, header_size = _read_header(opened(), size, subject)
-    read, end = opened(), header_size
+    _check_order(entries, header_size, size, subject)
+    read = opened()
     headers: dict[str, GpuHeader | None] = {}
+    for entry in sorted(entries, key=lambda one: (one.offset, one.size)):
+        if entry.target:
+            headers[entry.id] = _header(entry, read(entry.offset, min(entry.size, HEADER_SIZE)), subject)
+    return tuple(replace(one, header=headers.get(one.id)) for one in entries), header_size
+
+
+def _check_order(entries: Sequence[Entry], header_size: int, size: int, subject: str) -> None:
+    """Raise CheckError where entries overlap, or lie outside a plain bundle of at most `size` bytes."""
+    end = header_size
     for entry in sorted(entries, key=lambda one: (one.offset, one.size)):
         empty = entry.size == 0 and not entry.target
         # the compiler aligns an empty one, too: where the header is all that there is, beyond the end
@@ -185,12 +200,8 @@ def _entries(opened: Callable[[], _ReadAt], size: int, subject: str) -> tuple[tu
             entry.offset < end and not empty
         ):
             raise unsound(subject, f"the entry {entry.id} overlaps another or lies outside its bundle")
-        if empty:
-            continue
-        if entry.target:
-            headers[entry.id] = _header(entry, read(entry.offset, min(entry.size, HEADER_SIZE)), subject)
-        end = entry.offset + entry.size
-    return tuple(replace(one, header=headers.get(one.id)) for one in entries), header_size
+        if not empty:
+            end = entry.offset + entry.size
 
 
 def _read_header(read: _ReadAt, size: int, subject: str) -> tuple[tuple[Entry, ...], int]:
@@ -242,7 +253,7 @@ def _header(entry: Entry, head: bytes, subject: str) -> GpuHeader | None:
     return header
 
 
-def _read_compressed(source: Source, offset: int, end: int, hashes: bool) -> Bundle:
+def _read_compressed(source: Source, offset: int, end: int, hashes: bool, heads: bool) -> Bundle:
     subject = source.subject
     if end - offset < 8:
         raise unsound(subject, "a bundle is truncated")
@@ -272,6 +283,11 @@ def _read_compressed(source: Source, offset: int, end: int, hashes: bool) -> Bun
         unpacked_size=unpacked_size,
         entries=(),
     )
+    if heads:
+        read = _unpacking(source, bundle, heads=True).read_at
+        entries, begin = _read_header(read, unpacked_size, subject)
+        _check_order(entries, begin, unpacked_size, subject)
+        return replace(bundle, entries=entries)
     last: list[Unpacking] = []
 
     def opened() -> _ReadAt:
@@ -283,11 +299,13 @@ def _read_compressed(source: Source, offset: int, end: int, hashes: bool) -> Bun
     return replace(bundle, entries=entries)
 
 
-def _unpacking(source: Source, bundle: Bundle, *, hashes: bool = False) -> Unpacking:
+def _unpacking(source: Source, bundle: Bundle, *, hashes: bool = False, heads: bool = False) -> Unpacking:
     packed = source.window(bundle.offset + bundle.header_size, bundle.size - bundle.header_size)
     # version 1 does not say where its data end: padding may follow
     padded = bundle.version == 1
-    return Unpacking(packed, bundle.compression, bundle.unpacked_size, padded=padded, hashes=hashes)
+    return Unpacking(
+        packed, bundle.compression, bundle.unpacked_size, padded=padded, hashes=hashes, heads=heads
+    )
 
 
 def _end_of_version_1(source: Source, position: int, end: int) -> int:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from rocwheel.errors import CheckError
 from rocwheel.wheels.devicecode import bundle as offload
+from rocwheel.wheels.devicecode import kpack
 from rocwheel.wheels.devicecode.fatbin import FatBinary, fat_binary, may_hold_code
+from rocwheel.wheels.devicecode.kpack import Archive, Packed
 from rocwheel.wheels.members import Member, members
 from rocwheel.wheels.source import Source
 
@@ -21,7 +24,8 @@ class CodeObject:
     bundles from 0 and is None for a file that is itself one code object. `features` are sorted:
     ("sramecc+", "xnack-"). `size` is in bytes, unpacked. `abi` is the code object version, 0 where that is
     not told (SPIR-V, entries of the oldest toolchains); `generic_version` that of a generic target, 0 of
-    others. `sha256` is empty where it was not asked for.
+    others. `sha256` is empty where it was not asked for. Of a kpack archive, `library` names the one that the
+    code is of (`lib/x.so#0`), and `index` counts the libraries.
     """
 
     path: str
@@ -32,6 +36,7 @@ class CodeObject:
     abi: int = 0
     generic_version: int = 0
     sha256: str = ""
+    library: str = ""
 
     @property
     def target_id(self) -> str:
@@ -40,17 +45,29 @@ class CodeObject:
 
 
 def fat_binaries(
-    path: Path, *, hashes: bool = False, others: Callable[[Member], None] = lambda member: None
+    path: Path,
+    *,
+    hashes: bool = False,
+    heads: bool = False,
+    others: Callable[[Member], None] = lambda member: None,
+    failed: Callable[[Member, CheckError], None] | None = None,
 ) -> Iterator[tuple[Member, Source, FatBinary]]:
     """The files with GPU code in a wheel, archive, folder or file; each with its content and what is there.
 
-    `others` gets the files that have none. Raises InputError where `path` cannot be read, CheckError where
-    something in it is damaged.
+    `hashes` and `heads` are as for `fat_binary`. `others` gets the files that have none. Raises InputError
+    where `path` cannot be read, CheckError where something in it is damaged; with `failed`, a file whose code
+    cannot be read is handed to that instead.
     """
     for member in members(path):
         if may_hold_code(member.head):
-            source = member.open()
-            found = fat_binary(source, hashes=hashes)
+            try:
+                source = member.open()
+                found = fat_binary(source, hashes=hashes, heads=heads)
+            except CheckError as error:
+                if failed is None:
+                    raise
+                failed(member, error)
+                continue
             if found is not None:
                 yield member, source, found
                 continue
@@ -84,6 +101,16 @@ def read_code(
             listed = {key: one for key, one in _of_bundle(member.path, index, bundle).items() if wanted(one)}
             for entry, code in offload.contents(source, bundle, _named(listed)):
                 yield listed[entry.id], code
+        if binary.archive is not None:
+            told = dict(_of_archive(member.path, binary.archive))
+            for packed, code in kpack.contents(source, binary.archive, _wanted(told, wanted)):
+                yield told[packed], code
+
+
+def _wanted(
+    told: Mapping[Packed, CodeObject], wanted: Callable[[CodeObject], bool]
+) -> Callable[[Packed], bool]:
+    return lambda one: wanted(told[one])
 
 
 def _named(ids: Collection[str]) -> Callable[[offload.Entry], bool]:
@@ -97,13 +124,19 @@ def check_targets(path: Path, wanted: Sequence[str]) -> list[str]:
     with features where those are fixed: gfx1151, gfx90a:xnack-.
     """
     asked = {_normal(target) for target in wanted}
-    found = code_objects(path)
-    if not found:
+    found: list[CodeObject] = []
+    problems = []
+    for member, _, binary in fat_binaries(path):
+        found += objects_in(member.path, binary)
+        problems += [f"{member.path}: {why}" for why in binary.unread]
+        if binary.reference is not None:
+            where = ", ".join(binary.reference.search)
+            problems.append(f"{member.path}: its code is in kpack archives ({where}), and not in the file")
+    if not found and not problems:
         return [f"{path.name} contains no GPU code; expected: {', '.join(sorted(asked))}"] if asked else []
     bundles: dict[str, dict[int | None, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for one in found:
+    for one in sorted(found, key=lambda one: one.path):
         bundles[one.path][one.index].add(one.target_id)
-    problems = []
     for name, by_index in bundles.items():
         told = Counter(text for index, held in by_index.items() for text in _differences(index, held, asked))
         for text, times in told.items():
@@ -141,6 +174,27 @@ def objects_in(path: str, binary: FatBinary) -> Iterator[CodeObject]:
         )
     for index, bundle in enumerate(binary.bundles):
         yield from _of_bundle(path, index, bundle).values()
+    if binary.archive is not None:
+        yield from (one for _, one in _of_archive(path, binary.archive))
+
+
+def _of_archive(path: str, archive: Archive) -> Iterator[tuple[Packed, CodeObject]]:
+    """The code objects of a kpack archive."""
+    numbers: dict[str, int] = {}
+    for one in archive.code:
+        yield (
+            one,
+            CodeObject(
+                path=path,
+                target=one.target,
+                features=one.features,
+                size=one.size,
+                index=numbers.setdefault(one.name, len(numbers)),
+                abi=one.header.abi if one.header else 0,
+                generic_version=one.header.generic_version if one.header else 0,
+                library=one.name,
+            ),
+        )
 
 
 def _of_bundle(path: str, index: int, bundle: offload.Bundle) -> dict[str, CodeObject]:

@@ -3,16 +3,20 @@
 The compiler puts bundles into the section `.hip_fatbin`, and for each a wrapper into `.hipFatBinSegment`:
 magic, version, the address of the bundle, and an unused address, 24 bytes. Source: clang's
 lib/CodeGen/CGCUDANV.cpp, and `__CudaFatBinaryWrapper` in HIP's clr/hipamd/src/hip_fatbin.hpp.
+
+Since ROCm 7.14 the code may lie in kpack archives instead: see `kpack_reference`.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from rocwheel.wheels import elf, pe
 from rocwheel.wheels.devicecode import bundle as offload
+from rocwheel.wheels.devicecode import kpack, kpack_reference
 from rocwheel.wheels.devicecode.bundle import Bundle
 from rocwheel.wheels.devicecode.gpu import (
     HEADER_SIZE,
@@ -22,6 +26,8 @@ from rocwheel.wheels.devicecode.gpu import (
     is_gpu_elf,
     is_unnamed,
 )
+from rocwheel.wheels.devicecode.kpack import Archive
+from rocwheel.wheels.devicecode.kpack_reference import Reference
 from rocwheel.wheels.elf import Elf, Pointer
 from rocwheel.wheels.pe import Pe
 from rocwheel.wheels.source import Source
@@ -31,6 +37,9 @@ WRAPPERS = ".hipFatBinSegment"
 WRAPPER_MAGIC = 0x48495046
 MOST_WRAPPERS = 50_000
 
+TAKEN_OUT = f"the section {BUNDLES} has no bytes in the file: the code was taken out of it"
+"""Why code cannot be read to which wrappers lead."""
+
 _WRAPPER = struct.Struct("<IIQQ")
 
 
@@ -38,12 +47,14 @@ _WRAPPER = struct.Struct("<IIQQ")
 class Wrapper:
     """24 bytes at `offset` in the file that lead the program to a bundle, and what leads there.
 
-    `bundle` is where the bundle lies in the file; None where it is not in this file.
+    `bundle` is where the bundle lies in the file; None where it is not in this file. `number` is that of the
+    library's code object in kpack archives which a wrapper of those asks for; None for one of a bundle.
     """
 
     offset: int
     version: int
     pointer: Pointer | None
+    number: int | None = None
 
     @property
     def bundle(self) -> int | None:
@@ -55,7 +66,8 @@ class FatBinary:
     """All GPU code of one file.
 
     `spans` are the parts of the file that hold bundles, as offset and size; `lone` is the header of a file
-    that is itself one code object.
+    that is itself one code object, `archive` the content of one that is a kpack archive. `reference` says
+    where code lies that is in such archives. `unread` says what code was seen and cannot be read, and why.
     """
 
     size: int
@@ -63,44 +75,108 @@ class FatBinary:
     bundles: tuple[Bundle, ...] = ()
     wrappers: tuple[Wrapper, ...] = ()
     lone: GpuHeader | None = None
+    archive: Archive | None = None
+    reference: Reference | None = None
+    unread: tuple[str, ...] = ()
+
+    @property
+    def has_code(self) -> bool:
+        """Whether the file itself holds code, and is no kpack archive."""
+        return self.lone is not None or bool(self.bundles)
 
     @property
     def unreached(self) -> tuple[Bundle, ...]:
         """Bundles to which no wrapper leads, where there are wrappers at all."""
-        reached = {one.bundle for one in self.wrappers}
+        reached = {one.bundle for one in self.wrappers if one.number is None}
         return tuple(one for one in self.bundles if self.wrappers and one.offset not in reached)
+
+
+class _Reading(NamedTuple):
+    """How much is read: see `fat_binary`."""
+
+    hashes: bool
+    heads: bool
 
 
 def may_hold_code(head: bytes) -> bool:
     """Whether a file that begins with `head` (24 bytes are enough) can be one that `fat_binary` reads."""
-    return head.startswith((elf.MAGIC, pe.MAGIC)) or offload.is_bundle(head)
+    return head.startswith((elf.MAGIC, pe.MAGIC, kpack.MAGIC)) or offload.is_bundle(head)
 
 
-def fat_binary(source: Source, *, hashes: bool = False) -> FatBinary | None:
+def fat_binary(source: Source, *, hashes: bool = False, heads: bool = False) -> FatBinary | None:
     """The GPU code in one file; None where it has none.
 
-    Raises CheckError where the file is damaged. Only headers are read, but of compressed bundles, which are
-    unpacked; with `hashes` their own hashes are checked too.
+    Raises CheckError where the file is damaged. Only headers are read, but of what is compressed, which is
+    unpacked; with `hashes` the own hashes of bundles are checked too. With `heads` no more is unpacked than
+    tells the targets.
     """
+    reading = _Reading(hashes=hashes, heads=heads)
     head = source.read_at(0, min(source.size, HEADER_SIZE))
     if is_unnamed(head):
         return FatBinary(size=source.size, lone=_of_version_2(source))
     if is_gpu_elf(head):
         return FatBinary(size=source.size, lone=gpu_header(head, source.subject))
     if offload.is_bundle(head):
-        return _with_bundles(source, ((0, source.size),), hashes)
+        return _with_bundles(source, ((0, source.size),), reading)
+    if kpack.is_archive(head):
+        return FatBinary(size=source.size, archive=kpack.read_archive(source, heads=heads))
     file = _host_file(source, head)
-    spans = tuple((one.offset, one.size) for one in file.named(BUNDLES) if one.size) if file else ()
-    if file is None or not spans:
-        return None
-    return replace(_with_bundles(source, spans, hashes), wrappers=tuple(_wrappers(file)))
+    return _of_host(file, reading) if file else None
 
 
-def _with_bundles(source: Source, spans: tuple[tuple[int, int], ...], hashes: bool) -> FatBinary:
+def _of_host(file: Elf | Pe, reading: _Reading) -> FatBinary | None:
+    """The code of a library or program of a host."""
+    spans = tuple((one.offset, one.size) for one in file.named(BUNDLES) if one.size)
+    told = _reference_bytes(file)
+    wrappers = tuple(_wrappers(file)) if spans or told or file.named(WRAPPERS) else ()
+    of_bundles = [one for one in wrappers if one.number is None]
+    numbers = tuple(dict.fromkeys(one.number for one in wrappers if one.number is not None))
+    reference = None
+    unread: tuple[str, ...] = ()
+    if told or numbers:
+        reference = replace(_reference(file, told, wrappers), wanted=numbers)
+        # without a wrapper of a bundle, what is left of the section is a rest of what was there
+        spans = spans if of_bundles else ()
+    elif not spans:
+        if not of_bundles or not _is_emptied(file):
+            return None
+        unread = (TAKEN_OUT,)
+    found = _with_bundles(file.source, spans, reading)
+    return replace(found, wrappers=wrappers, reference=reference, unread=unread)
+
+
+def _reference_bytes(file: Elf | Pe) -> bytes:
+    """The section that says in which kpack archives code lies; empty where there is none."""
+    name = kpack_reference.SECTION if isinstance(file, Elf) else kpack_reference.PE_SECTION
+    for one in file.named(name):
+        return file.source.read_at(one.offset, min(one.size, kpack_reference.LARGEST))
+    return b""
+
+
+def _reference(file: Elf | Pe, told: bytes, wrappers: Sequence[Wrapper]) -> Reference:
+    """The reference as its section has it, else as the wrappers lead to it."""
+    if not told:
+        at = next((one.bundle for one in wrappers if one.number is not None and one.bundle is not None), None)
+        if at is None:
+            raise file.wrong("its wrappers ask for code in kpack archives, and nothing says which")
+        told = file.source.read_at(at, min(file.source.size - at, kpack_reference.LARGEST))
+    return kpack_reference.read_reference(told, file.source.subject)
+
+
+def _is_emptied(file: Elf | Pe) -> bool:
+    """Whether there is a section of bundles that has no bytes in the file."""
+    if isinstance(file, Elf):
+        return any(one.name == BUNDLES and one.size and not one.has_bytes for one in file.sections)
+    return any(one.name == BUNDLES[:8] and not one.size for one in file.sections)
+
+
+def _with_bundles(source: Source, spans: tuple[tuple[int, int], ...], reading: _Reading) -> FatBinary:
     bundles = (
         bundle
         for begin, size in spans
-        for bundle in offload.read_bundles(source, begin, begin + size, hashes=hashes)
+        for bundle in offload.read_bundles(
+            source, begin, begin + size, hashes=reading.hashes, heads=reading.heads
+        )
     )
     return FatBinary(size=source.size, spans=spans, bundles=tuple(bundles))
 
@@ -127,8 +203,8 @@ def _wrappers(file: Elf | Pe) -> Iterator[Wrapper]:
         found = file.pointers(section) if isinstance(file, Elf) and isinstance(section, elf.Section) else []
         pointers = {one.at: one for one in found}
         data = file.source.read_at(offset, size // _WRAPPER.size * _WRAPPER.size)
-        for number, (magic, version, address, _) in enumerate(_WRAPPER.iter_unpack(data)):
-            if magic != WRAPPER_MAGIC:
+        for number, (magic, version, address, rest) in enumerate(_WRAPPER.iter_unpack(data)):
+            if magic not in (WRAPPER_MAGIC, kpack_reference.WRAPPER_MAGIC):
                 raise file.wrong(f"bundle wrapper {number} begins with {magic:#x}")
             at = offset + number * _WRAPPER.size
             pointer = pointers.get(at + 8)
@@ -136,4 +212,6 @@ def _wrappers(file: Elf | Pe) -> Iterator[Wrapper]:
                 # a program at fixed addresses and a PE file hold the address itself
                 target = file.at_address(address)
                 pointer = Pointer(at=at + 8, target=target, form="place", value_at=at + 8, value=address)
-            yield Wrapper(offset=at, version=version, pointer=pointer)
+            # the low half of the address that a wrapper of a bundle has no use for
+            packed = rest & 0xFFFFFFFF if magic == kpack_reference.WRAPPER_MAGIC else None
+            yield Wrapper(offset=at, version=version, pointer=pointer, number=packed)

@@ -14,15 +14,22 @@ if TYPE_CHECKING:
 LARGEST_WINDOW = 1 << 27
 """Bytes of memory that a zstd frame may ask for."""
 
+HEAD_CHUNK = 16 * 1024
+"""Packed bytes read at a time where only the beginning is wanted."""
+
 
 class Unpacking:
     """Bytes of the plain bundle of `size` bytes that is packed in `packed`.
 
-    `padded` says that other bytes may follow the packed data; `hashes` that their hash will be checked.
+    `padded` says that other bytes may follow the packed data; `hashes` that their hash will be checked;
+    `heads` that little is wanted, so that little is read at a time.
     """
 
-    def __init__(self, packed: Source, compression: str, size: int, *, padded: bool, hashes: bool) -> None:
-        self._stream = _Inflating(packed) if compression == "zlib" else _unpacking_zstd(packed)
+    def __init__(
+        self, packed: Source, compression: str, size: int, *, padded: bool, hashes: bool, heads: bool = False
+    ) -> None:
+        step = HEAD_CHUNK if heads else CHUNK
+        self._stream = _Inflating(packed, step) if compression == "zlib" else _unpacking_zstd(packed, step)
         self._size = size
         self._padded = padded
         self._budget = packed.budget
@@ -85,15 +92,16 @@ class _Stream(Protocol):
 class _Inflating:
     """zlib data, unpacked as they are read, never more at a time than is asked for."""
 
-    def __init__(self, packed: Source) -> None:
+    def __init__(self, packed: Source, step: int) -> None:
         import zlib
 
         self._packed = packed
+        self._step = step
         self._inflate = zlib.decompressobj()
 
     def read(self, size: int, /) -> bytes:
         while not self._inflate.eof:
-            packed = self._inflate.unconsumed_tail or self._packed.read(CHUNK)
+            packed = self._inflate.unconsumed_tail or self._packed.read(self._step)
             data = self._inflate.decompress(packed, size)
             if data:
                 return data
@@ -102,12 +110,12 @@ class _Inflating:
         return b""
 
 
-def _unpacking_zstd(packed: Source) -> _Stream:
+def _unpacking_zstd(packed: Source, step: int) -> _Stream:
     """zstd data, unpacked as they are read; a frame may ask for so much memory."""
     import zstandard
 
     return zstandard.ZstdDecompressor(max_window_size=LARGEST_WINDOW).stream_reader(
-        cast("IO[bytes]", packed), read_size=CHUNK
+        cast("IO[bytes]", packed), read_size=step
     )
 
 

@@ -57,8 +57,8 @@ class Span(NamedTuple):
 class Wheel:
     """A wheel of the index. `project` and `version` are normalised.
 
-    `targets` are those that it holds machine code for, None where it holds no GPU code at all. `metadata`
-    is where its METADATA lies.
+    `targets` are those that it holds machine code for, None where it is for no GPU in particular: it holds no
+    GPU code, or what it needs is in kpack archives of other wheels. `metadata` is where its METADATA lies.
     """
 
     seen: Seen
@@ -242,6 +242,7 @@ def _targets(archive: Source, members: Sequence[zips.ZipMember]) -> tuple[str, .
             if binary is not None:
                 found |= {binary.lone.target} if binary.lone else set()
                 found |= {one.target for bundle in binary.bundles for one in bundle.code}
+                found |= {one.target for one in binary.archive.code} if binary.archive else set()
     found |= {name for one in found for name in covers(one)}
     return tuple(sorted(found & set(machines().values()))) if found else None
 

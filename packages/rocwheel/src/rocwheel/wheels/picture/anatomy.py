@@ -99,13 +99,17 @@ def _parts(size: int, binary: FatBinary) -> tuple[Part, ...]:
         return (Part(what=":".join((binary.lone.target, *binary.lone.features)), size=size, count=1),)
     share: Counter[str] = Counter()
     count: Counter[str] = Counter()
+    for one in binary.archive.code if binary.archive else ():
+        share[one.target_id] += one.packed_size
+        count[one.target_id] += 1
     for bundle in binary.bundles:
         unpacked = max(1, bundle.unpacked_size)
         for entry in bundle.code:
             share[entry.target_id] += entry.size * bundle.size // unpacked if bundle.version else entry.size
             count[entry.target_id] += 1
     parts = [Part(what=one, size=share[one], count=count[one]) for one in in_order(share)]
-    return (*parts, Part(what=HOST, size=max(0, size - sum(share.values()))))
+    rest = OTHER if binary.archive else HOST
+    return (*parts, Part(what=rest, size=max(0, size - sum(share.values()))))
 
 
 def colours(parts: Iterable[Part]) -> Mapping[str, str]:

@@ -1,0 +1,97 @@
+"""kpack archives written, as `kpack` reads them; the same code gives the same bytes."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgpack
+import zstandard
+
+from rocwheel.errors import InputError
+from rocwheel.wheels.devicecode.kpack import ALIGNMENT, HEADER, MAGIC, VERSION, ZSTD, Scheme
+from rocwheel.wheels.devicecode.kpack_reference import Reference
+from rocwheel.wheels.parts import Joined, Part, held, pieces, whole, zeros
+from rocwheel.wheels.scratch import Scratch
+from rocwheel.wheels.source import Source
+
+ZSTD_LEVEL = 19
+LARGEST_FRAME = 0xFFFFFFFF
+"""Bytes of a packed code object; its size has 32 bits in the archive."""
+
+_SIZE = struct.Struct("<I")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Code:
+    """A code object: the library that it is of (`lib/x.so#0`), its target (gfx90a:xnack-), its bytes."""
+
+    name: str
+    target_id: str
+    content: Source
+
+
+def archive(code: Sequence[Code], group: str, results: Scratch, scheme: Scheme = ZSTD) -> Joined:
+    """An archive of this code, in this order, as far as it is new in `results`.
+
+    `group` names what the libraries belong to. Raises InputError for code that is too large.
+    """
+    toc: dict[str, dict[str, dict[str, Any]]] = {}
+    for number, one in enumerate(code):
+        row = {"type": "hsaco", "ordinal": number, "original_size": one.content.size}
+        toc.setdefault(one.name, {})[one.target_id] = row
+    targets = sorted({one.target_id for one in code})
+    body, told = _frames(code, results) if scheme == ZSTD else _as_they_are(code)
+    table = {
+        "format_version": VERSION,
+        "group_name": group,
+        "gfx_arch_family": targets[0] if targets else "",
+        "gfx_arches": targets,
+        "toc": toc,
+        "compression_scheme": scheme,
+        **told,
+    }
+    end = ALIGNMENT + sum(part.size for part in body)
+    header = HEADER.pack(MAGIC, VERSION, end)
+    packed: bytes = msgpack.packb(table, use_bin_type=True)
+    return Joined([held(header), zeros(ALIGNMENT - len(header)), *body, held(packed)])
+
+
+def reference(told: Reference) -> bytes:
+    """The bytes of the section by which a library names its archives."""
+    data: bytes = msgpack.packb(
+        {"kpack_search_paths": list(told.search), "kernel_name": told.name}, use_bin_type=True
+    )
+    return data
+
+
+def _frames(code: Sequence[Code], results: Scratch) -> tuple[list[Part], dict[str, Any]]:
+    body = [held(_SIZE.pack(len(code)))]
+    for one in code:
+        frame = results.put(_zstd(one.content))
+        if frame.size > LARGEST_FRAME:
+            raise InputError(
+                f"{one.name} for {one.target_id} is too large for a kpack archive",
+                cause=f"packed it has {frame.size:,} bytes; an archive has room for {LARGEST_FRAME:,}",
+                next_step="build the library in smaller parts",
+            )
+        body += [held(_SIZE.pack(frame.size)), frame]
+    return body, {"zstd_offset": ALIGNMENT, "zstd_size": sum(part.size for part in body)}
+
+
+def _as_they_are(code: Sequence[Code]) -> tuple[list[Part], dict[str, Any]]:
+    blobs, at = [], ALIGNMENT
+    for one in code:
+        blobs.append({"offset": at, "size": one.content.size})
+        at += one.content.size
+    return [whole(one.content) for one in code], {"blobs": blobs}
+
+
+def _zstd(content: Source) -> Iterator[bytes]:
+    # two workers: the bytes are the same with any number of them, and the memory stays bounded
+    packer = zstandard.ZstdCompressor(level=ZSTD_LEVEL, threads=2).compressobj(size=content.size)
+    for piece in pieces(content):
+        yield packer.compress(piece)
+    yield packer.flush()

@@ -1,0 +1,90 @@
+"""MessagePack read piece by piece: nothing is built but what is asked for, however much the data claim.
+
+A list or map is entered by its size; what stands where a number or text is expected must be one. So memory is
+bounded by what the reader keeps, where unpacking all of it takes a hundred times the bytes of the data.
+Source of the format: https://github.com/msgpack/msgpack/blob/master/spec.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+Value = TypeVar("Value")
+
+
+class MalformedError(ValueError):
+    """The data are not what they should be; the text says how."""
+
+
+class Walk:
+    """MessagePack data from their beginning on; texts are at most `longest` bytes."""
+
+    def __init__(self, data: bytes, longest: int) -> None:
+        import msgpack  # most files can do without
+
+        self._data = data
+        self._errors = ValueError, msgpack.UnpackException
+        self._unpacker = msgpack.Unpacker(
+            raw=False, max_buffer_size=max(1, len(data)), max_str_len=longest, max_bin_len=0, max_ext_len=0
+        )
+        self._unpacker.feed(data)
+
+    def map(self, what: str, most: int) -> Iterator[str]:
+        """The keys of a map, one after another; read or skip the value of each before the next."""
+        count = self._taken(what, self._unpacker.read_map_header)
+        self._check_count(what, count, most, least_bytes=2)
+        seen = set()
+        for _ in range(count):
+            key = self.text(f"a key of {what}")
+            if key in seen:
+                raise MalformedError(f"{what} has {key[:100]!r} twice")
+            seen.add(key)
+            yield key
+
+    def list(self, what: str, most: int) -> range:
+        """A list's numbers; read an item for each."""
+        count = self._taken(what, self._unpacker.read_array_header)
+        self._check_count(what, count, most, least_bytes=1)
+        return range(count)
+
+    def text(self, what: str) -> str:
+        """A text without characters that cannot be printed."""
+        found = self._scalar(what)
+        if not isinstance(found, str) or not found.isprintable():
+            raise MalformedError(f"{what} is not a printable text")
+        return found
+
+    def count(self, what: str) -> int:
+        """A number that is not negative."""
+        found = self._scalar(what)
+        if type(found) is not int or found < 0:
+            raise MalformedError(f"{what} is not a count")
+        return found
+
+    def skip(self, what: str) -> None:
+        """Pass over a value of any kind."""
+        self._taken(what, self._unpacker.skip)
+
+    @property
+    def position(self) -> int:
+        """How many bytes have been read."""
+        return int(self._unpacker.tell())
+
+    def _scalar(self, what: str) -> object:
+        begin = self._data[self.position : self.position + 1]
+        # lists and maps: 0x80 to 0x9f, 0xdc to 0xdf
+        if b"\x80" <= begin <= b"\x9f" or b"\xdc" <= begin <= b"\xdf":
+            raise MalformedError(f"{what} is a list or map")
+        return self._taken(what, self._unpacker.unpack)
+
+    def _taken(self, what: str, take: Callable[[], Value]) -> Value:
+        try:
+            return take()
+        except self._errors as error:
+            why = str(error)[:100] or "the data end early"  # msgpack.OutOfData has no text
+            raise MalformedError(f"{what} cannot be read: {why}") from error
+
+    def _check_count(self, what: str, count: int, most: int, *, least_bytes: int) -> None:
+        if count > most or count * least_bytes > len(self._data) - self.position:
+            raise MalformedError(f"{what} claims {count:,} items")
