@@ -12,8 +12,10 @@ from rocwheel.wheels.canonicalize import normalise
 from rocwheel.wheels.diff.model import Change
 from rocwheel.wheels.diff.text import lines, summary
 from rocwheel.wheels.diff.wheels import diff
-from rocwheel_samples.fatbin import plain_bundle
+from rocwheel_samples.code_object import code_object, metadata
+from rocwheel_samples.fatbin import entry_id, fatbin, host_elf, plain_bundle
 from rocwheel_samples.hip_compiler import compile_library
+from rocwheel_samples.kpack import kpack, kpacked_elf
 from rocwheel_samples.wheel_making import FILES, METADATA, WHEEL, small_wheel
 
 INFO = "small-1.0.dist-info"
@@ -178,3 +180,34 @@ def test_the_command_ends_as_diff_does(tmp_path: Path) -> None:
     told = json.loads(CliRunner().invoke(cli, ["diff", str(one), str(two), "--json"]).output)
     assert told["same"] is False
     assert len(told["files"]) == 20
+
+
+def test_code_that_moved_into_kpack_archives_is_moved_not_removed(tmp_path: Path) -> None:
+    code = {"gfx1100": code_object(0x41), "gfx1151": code_object(0x4A)}
+    bundle = plain_bundle([(entry_id(target), content) for target, content in code.items()])
+    fat = small_wheel(tmp_path / "1", {**FILES, "small/lib/x.so": host_elf(fatbin([bundle]))})
+    library = {"small/lib/x.so": kpacked_elf()}
+    archives = {
+        f"small/.kpack/x_{target}.kpack": kpack({("lib/x.so#0", target): content})
+        for target, content in code.items()
+    }
+    host = small_wheel(tmp_path / "2", {**FILES, **library})
+    whole = small_wheel(tmp_path / "3", {**FILES, **library, **archives})
+
+    for after, there in ((host, ", not in this wheel"), (whole, "")):
+        (changed,) = [file for file in diff(fat, after).files if file.path == "small/lib/x.so"]
+        assert changed.code == ()  # the same code objects, or none that can be compared
+        assert changed.changes[0] == Change(
+            what="GPU code",
+            before="in the file",
+            after=f"in kpack archives (../.kpack/x_@GFXARCH@.kpack{there})",
+        )
+    other = {
+        **archives,
+        "small/.kpack/x_gfx1151.kpack": kpack(
+            {("lib/x.so#0", "gfx1151"): code_object(0x4A, metadata("other"))}
+        ),
+    }
+    another = small_wheel(tmp_path / "4", {**FILES, **library, **other})
+    (changed,) = [file for file in diff(fat, another).files if file.path == "small/lib/x.so"]
+    assert [(one.target, one.before, one.after, one.same) for one in changed.code] == [("gfx1151", 1, 1, 0)]

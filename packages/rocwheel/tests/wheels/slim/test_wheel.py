@@ -20,6 +20,7 @@ from rocwheel.wheels.metadata import read_record
 from rocwheel.wheels.slim import slim
 from rocwheel.wheels.slim.wheel import slim_version
 from rocwheel_samples.fatbin import compressed_bundle, entry_id, gpu_elf, plain_bundle
+from rocwheel_samples.kpack import kpack, kpacked_elf
 from rocwheel_samples.loading import code_in, embed, registered
 from rocwheel_samples.wheel_making import FILES, small_wheel
 
@@ -278,3 +279,26 @@ def test_the_report_is_json_if_asked_for(tmp_path: Path, files: dict[str, bytes]
     library = next(one for one in told["changed"] if one["path"] == "small/libsmall.so")
     assert library["stayed"] == {"gfx1151": len(code("gfx1151"))}
     assert set(library["went"]) == {"gfx803", "gfx1103"}
+
+
+def test_kpack_archives_for_other_gpus_go(tmp_path: Path) -> None:
+    archives = {
+        f"small/.kpack/x_{target}.kpack": kpack({("lib/x.so#0", target): code(target)}) for target in MACHINES
+    }
+    files = {**FILES, "small/lib/x.so": kpacked_elf(), **archives}
+    wheel = small_wheel(tmp_path, files)
+    report = slim(wheel, ["gfx1151"], epoch=0)
+    left = unpacked(report.out)
+    assert {path for path in left if path.endswith(".kpack")} == {"small/.kpack/x_gfx1151.kpack"}
+    assert left["small/lib/x.so"] == files["small/lib/x.so"]
+    with pytest.raises(CheckError, match=r"has files of kpack archive x for other GPUs and none for gfx906"):
+        slim(wheel, ["gfx906"], epoch=0)
+
+
+def test_a_kpack_archive_for_several_gpus_stays_with_a_word(tmp_path: Path) -> None:
+    both = kpack({("lib/x.so#0", target): code(target) for target in ("gfx803", "gfx1151")})
+    other = kpack({("lib/x.so#0", "gfx1103"): code("gfx1103")})
+    wheel = small_wheel(tmp_path, {**FILES, "small/.kpack/a.kpack": both, "small/.kpack/b.kpack": other})
+    report = slim(wheel, ["gfx1151"], epoch=0)
+    assert report.left == {"small/.kpack/a.kpack": "a kpack archive that is for gfx803 too"}
+    assert [one.path for one in report.changed] == ["small/.kpack/b.kpack"]

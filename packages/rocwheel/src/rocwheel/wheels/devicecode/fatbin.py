@@ -145,6 +145,16 @@ def _of_host(file: Elf | Pe, reading: _Reading) -> FatBinary | None:
     return replace(found, wrappers=wrappers, reference=reference, unread=unread)
 
 
+def reference_in(source: Source) -> Reference | None:
+    """Where a library's code lies if that is in kpack archives; only that section is read.
+
+    Raises CheckError where the file is damaged.
+    """
+    file = _host_file(source, source.read_at(0, min(source.size, HEADER_SIZE)))
+    told = _reference_bytes(file) if file else b""
+    return kpack_reference.read_reference(told, source.subject) if told else None
+
+
 def _reference_bytes(file: Elf | Pe) -> bytes:
     """The section that says in which kpack archives code lies; empty where there is none."""
     name = kpack_reference.SECTION if isinstance(file, Elf) else kpack_reference.PE_SECTION

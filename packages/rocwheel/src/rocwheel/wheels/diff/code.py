@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from rocwheel.wheels.devicecode.code_object import CodeFile
-from rocwheel.wheels.devicecode.code_objects import code_objects, read_code
+from rocwheel.wheels.devicecode.code_objects import CodeObject, read_code
 from rocwheel.wheels.devicecode.gpu import is_gpu_elf, is_unnamed
 from rocwheel.wheels.devicecode.kernels import Kernel, kernels_of
+from rocwheel.wheels.devicecode.kpack_reference import Reference
 from rocwheel.wheels.diff.model import CodeDifference, KernelChange, changes
 
 NUMBERS = (
@@ -40,7 +42,27 @@ class _Kernels:
     silent: int = 0
 
 
-def compare_code(before: Path | None, after: Path | None) -> tuple[CodeDifference, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Code:
+    """A file, and the kpack archives with code of it by its `reference` to them."""
+
+    file: Path
+    archives: tuple[Path, ...] = ()
+    reference: Reference | None = None
+
+    def read(
+        self, wanted: Callable[[CodeObject], bool] = lambda one: True
+    ) -> Iterator[tuple[CodeObject, bytes]]:
+        """The code objects that are wanted, wherever they lie."""
+        yield from read_code(self.file, wanted)
+        for archive in self.archives:
+            yield from read_code(archive, lambda one: self._owns(one) and wanted(one))
+
+    def _owns(self, one: CodeObject) -> bool:
+        return self.reference is not None and self.reference.owns(one.library)
+
+
+def compare_code(before: Code | None, after: Code | None) -> tuple[CodeDifference, ...]:
     """What the GPU code of two files differs in, by target; None where there is no such file.
 
     Raises CheckError where code is damaged.
@@ -73,20 +95,20 @@ def _compare(
     )
 
 
-def _objects(path: Path | None) -> _Objects:
+def _objects(of: Code | None) -> _Objects:
     found: _Objects = defaultdict(Counter)
-    for one in code_objects(path, hashes=True) if path else ():
-        found[one.target_id][one.sha256] += 1
+    for one, code in of.read() if of else ():
+        found[one.target_id][hashlib.sha256(code).hexdigest()] += 1
     return found
 
 
-def _named(path: Path | None, own: _Objects, other: _Objects) -> defaultdict[str, _Kernels]:
+def _named(of: Code | None, own: _Objects, other: _Objects) -> defaultdict[str, _Kernels]:
     """The kernels, by target, of the code objects that the other file does not have."""
     found: defaultdict[str, _Kernels] = defaultdict(_Kernels)
     differing = {target for target, digests in own.items() if digests.keys() - other[target].keys()}
-    if path is None or not differing:
+    if of is None or not differing:
         return found
-    for one, code in read_code(path, lambda one: one.target_id in differing):
+    for one, code in of.read(lambda one: one.target_id in differing):
         if hashlib.sha256(code).hexdigest() not in other[one.target_id]:
             _add(found[one.target_id], code, f"{one.path} ({one.target_id})")
     return found

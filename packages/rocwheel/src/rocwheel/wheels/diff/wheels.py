@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from rocwheel.files.atomic import sha256_bytes, sha256_file
 from rocwheel.wheels.archive import opened
 from rocwheel.wheels.devicecode.fatbin import may_hold_code
-from rocwheel.wheels.diff import code, libraries
+from rocwheel.wheels.devicecode.kpack import is_archive
+from rocwheel.wheels.diff import code, kpacked, libraries
 from rocwheel.wheels.diff.model import Change, Difference, FileDifference, changes
 from rocwheel.wheels.elf import MAGIC
 from rocwheel.wheels.metadata import DIST_INFO, RECORD, SIGNATURES, Headers, parse_name
@@ -48,7 +49,7 @@ def diff(before: Path, after: Path) -> Difference:
         files = tuple(
             found
             for path in sorted((was.keys() | now.keys()) - gone)
-            if path not in _ELSEWHERE and (found := _compare(path, was.get(path), now.get(path)))
+            if path not in _ELSEWHERE and (found := _compare(path, was, now))
         )
         metadata = (*_names(before, after), *_metadata(was, now))
         result = Difference(same_bytes=False, metadata=metadata, moved=moved, files=files)
@@ -88,7 +89,8 @@ def _moved(before: Mapping[str, _Seen], after: Mapping[str, _Seen]) -> Iterator[
             yield Change(what="moved", before=path, after=there[seen.sha256].pop(0))
 
 
-def _compare(path: str, before: _Seen | None, after: _Seen | None) -> FileDifference | None:
+def _compare(path: str, was: Mapping[str, _Seen], now: Mapping[str, _Seen]) -> FileDifference | None:
+    before, after = was.get(path), now.get(path)
     changed = [] if before is None or after is None else list(changes(_mode(before), _mode(after)))
     if before and after and before.sha256 == after.sha256 and not changed:
         return None
@@ -103,9 +105,25 @@ def _compare(path: str, before: _Seen | None, after: _Seen | None) -> FileDiffer
     kinds = {_kind(seen.head) for seen in (before, after) if seen}
     if kinds == {""}:
         return found
-    with _on_disk(before) as one, _on_disk(after) as two:
-        found = replace(found, code=code.compare_code(one, two))
+    with ExitStack() as stack:
+        one, two = (stack.enter_context(_on_disk(seen)) for seen in (before, after))
+        ours, theirs = (
+            kpacked.with_archives(path, file, _archives(tree, stack))
+            for file, tree in ((one, was), (two, now))
+        )
+        found = replace(found, changes=(*found.changes, *kpacked.moves(ours, theirs)))
+        if not kpacked.is_away(ours) and not kpacked.is_away(theirs):
+            found = replace(found, code=code.compare_code(ours, theirs))
         return _with_library(found, one, two) if kinds == {"elf"} and one and two else found
+
+
+def _archives(tree: Mapping[str, _Seen], stack: ExitStack) -> kpacked.Archives:
+    """The kpack archives of a tree by their paths, each put on disk where it is asked for."""
+    return {
+        path: lambda seen=seen: stack.enter_context(_on_disk(seen))  # type: ignore[misc]
+        for path, seen in tree.items()
+        if is_archive(seen.head)
+    }
 
 
 def _with_library(found: FileDifference, before: Path, after: Path) -> FileDifference:

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from rocwheel.wheels.devicecode.fatbin import reference_in
+from rocwheel.wheels.devicecode.kpack_reference import PLACEHOLDER, SECTION
 from rocwheel.wheels.needed import Library
 from rocwheel.wheels.repair.facts import Facts, Known, Read, matches
 from rocwheel.wheels.repair.model import DataFile, Lacking, Request
 from rocwheel.wheels.repair.targets import covered, is_for, targets_named
+from rocwheel.wheels.source import FileSource
+
+_ARCHIVE = re.compile(r"(?:\.\./)*(?:(?!\.\.)[\w.+-]+/)*[\w.+@-]+\.kpack", re.ASCII)
+"""A search path that names files of one folder and no other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,11 +35,27 @@ class Gathered:
 def gather(libraries: Iterable[Library], request: Request, facts: Facts, folder: str) -> Gathered:
     """All that the libraries read, for the targets asked for; `folder` is where they go in the wheel."""
     names = {one.file_name: one for one in libraries}
-    return gather_known(
-        ((known, name, one.path) for name, one in names.items() if (known := facts.known(name))),
-        request,
-        folder,
-    )
+    known = [(reads, name, one.path) for name, one in names.items() if (reads := facts.known(name))]
+    packed = archives((name, one.path) for name, one in names.items())
+    return gather_known([*known, *packed], request, folder)
+
+
+def archives(libraries: Iterable[tuple[str, Path]]) -> Iterator[tuple[Known, str, Path]]:
+    """The kpack archives that the code of libraries (name, file) lies in, as files that they read."""
+    for name, path in libraries:
+        if reads := _archives(name, path):
+            yield reads, name, path
+
+
+def _archives(name: str, path: Path) -> Known | None:
+    with FileSource(path, subject=name) as source:
+        reference = reference_in(source)
+    found = [_ARCHIVE.fullmatch(one) for one in reference.search] if reference else []
+    at = tuple(one[0].replace(PLACEHOLDER, "*") for one in found if one)
+    if not at:
+        return None
+    why = "the code of the library, for each GPU in an archive"
+    return Known(name=name, source=(SECTION,), reads=(Read(at=at, why=why),))
 
 
 def gather_known(found: Iterable[tuple[Known, str, Path]], request: Request, folder: str) -> Gathered:

@@ -15,7 +15,7 @@ from rocwheel.errors import InputError
 from rocwheel.wheels.repair.dlls import Folders, dll_names_in, imports, known_names
 from rocwheel.wheels.repair.facts import Facts, Known
 from rocwheel.wheels.repair.model import Brought, Lacking, Plan, Request
-from rocwheel.wheels.repair.reads import Gathered, gather_known
+from rocwheel.wheels.repair.reads import Gathered, archives, gather_known
 from rocwheel.wheels.repair.staying import Staying, is_meant
 
 BIN = "bin"
@@ -59,7 +59,7 @@ def plan_windows(
     folder = f"{home}/{BIN}"
     found = finding.found
     known = [(one, name, found[name]) for name in sorted(found) if (one := facts.known_dll(name)) is not None]
-    gathered = gather_known(known, request, folder)
+    gathered = gather_known([*known, *archives(found.items())], request, folder)
     staying.used |= gathered.used
     staying.check_patterns(own)
     opened = [name for name in sorted(found) if name.lower() in finding.opened]

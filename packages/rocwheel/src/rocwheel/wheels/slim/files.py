@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from rocwheel.errors import CheckError
 from rocwheel.wheels.choose import Code, Target, needed
 from rocwheel.wheels.devicecode.gpu import HEADER_SIZE, gpu_header, is_gpu_elf, is_unnamed
+from rocwheel.wheels.devicecode.kpack import Archive
 from rocwheel.wheels.slim.wish import Wish
 
 PREFIX = "gfx"
@@ -18,18 +19,23 @@ CODE = "code object"
 """The kind of a file that is known by what it holds, not by its path."""
 
 
+ARCHIVE = "kpack archive"
+"""The same of a kpack archive."""
+
+
 def other_files(
-    heads: Iterable[tuple[str, bytes]], wish: Wish
+    heads: Iterable[tuple[str, bytes]], wish: Wish, archives: Mapping[str, Archive]
 ) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:
     """Of files (path, first 64 bytes), those for other GPUs only, with their kind; and the folders in which
-    code for a wanted target is missing, with the targets.
+    code for a wanted target is missing, with the targets. `archives` are the kpack archives among them.
 
     Raises CheckError where files that a library cannot do without are there for other GPUs and not for a
     wanted one, unless the wish allows it.
     """
     groups: dict[tuple[str, str, bool], list[tuple[str, Code]]] = defaultdict(list)
     for path, head in heads:
-        if what := _what(path, head):
+        what = _of_archive(archives[path]) if path in archives else _what(path, head)
+        if what:
             folder = path.rpartition("/")[0]
             groups[folder, what.name, what.needed].append((path, what.code))
     gone: dict[str, str] = {}
@@ -48,6 +54,14 @@ class _Kind(NamedTuple):
     name: str
     code: Code
     needed: bool
+
+
+def _of_archive(archive: Archive) -> _Kind:
+    targets = {one.target for one in archive.code}
+    ids = {one.features for one in archive.code}
+    return _Kind(
+        f"{ARCHIVE} {archive.group}".rstrip(), Code(targets, ids.pop() if len(ids) == 1 else ()), needed=True
+    )
 
 
 def _what(path: str, head: bytes) -> _Kind | None:

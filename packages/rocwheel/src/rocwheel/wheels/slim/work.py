@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 
 from rocwheel.errors import CheckError
 from rocwheel.wheels import elf
+from rocwheel.wheels.choose import Code, needed
 from rocwheel.wheels.devicecode import bundle as offload
 from rocwheel.wheels.devicecode.bundle import is_bundle
 from rocwheel.wheels.devicecode.fatbin import BUNDLES
 from rocwheel.wheels.devicecode.gpu import is_gpu_elf
+from rocwheel.wheels.devicecode.kpack import Archive, is_archive, read_archive
 from rocwheel.wheels.scratch import Scratch
 from rocwheel.wheels.slim.files import other_files
 from rocwheel.wheels.slim.library import Slimmed, slim_bundles, slim_library
@@ -61,12 +63,15 @@ def work_through(
     missing, where a file is damaged, and where nothing at all would change.
     """
     work = Work()
-    gone, work.missing = other_files(((one.path, one.head) for one in files), wish)
+    archives = {one.path: read_archive(one.open(), heads=True) for one in files if is_archive(one.head)}
+    gone, work.missing = other_files(((one.path, one.head) for one in files), wish, archives)
     for one in files:
         if one.path in gone:
             work.gone.add(one.path)
             work.changed.append(Changed(path=one.path, before=one.size, after=0, why=gone[one.path]))
             continue
+        if one.path in archives and (more := _more_targets(archives[one.path], wish)):
+            work.left[one.path] = f"a kpack archive that is for {', '.join(more)} too"
         if is_gpu_elf(one.head) or not one.head.startswith(_MAGICS):
             continue
         tell(one.path)
@@ -83,6 +88,13 @@ def work_through(
             next_step="use it as it is; `rocwheel inspect` shows what it contains",
         )
     return work
+
+
+def _more_targets(archive: Archive, wish: Wish) -> list[str]:
+    """The targets of an archive that stays which nobody asked for."""
+    targets = sorted({one.target for one in archive.code})
+    kept, _ = needed([Code({one}) for one in targets], wish.targets, wish.covered)
+    return [one for number, one in enumerate(targets) if number not in kept]
 
 
 def _note(work: Work, one: Candidate, found: Slimmed, settle: Callable[[Source], Source]) -> None:
