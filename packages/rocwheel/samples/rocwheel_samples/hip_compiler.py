@@ -26,6 +26,7 @@ void __hipRegisterVar(void) {}
 int __hipPopCallConfiguration(void) { return 0; }
 int hipLaunchKernel(void) { return 0; }
 int registered_count(void) { return count; }
+const void *registered_wrapper(int index) { return seen[index]; }
 const void *registered_bundle(int index) { return ((const void *const *)seen[index])[1]; }
 """
 

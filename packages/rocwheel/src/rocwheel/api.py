@@ -65,11 +65,15 @@ def slim(
     return write(Path(path), wanted, _path(out), allow_missing=allow_missing, epoch=_epoch())
 
 
-def split(wheel: str | Path, out: str | Path) -> Split:
-    """Write a wheel as a neutral one and one for each target, into the folder `out`."""
+def split(wheel: str | Path, out: str | Path, *, kpack: bool = False) -> Split:
+    """Write a wheel as a neutral one and one for each target, into the folder `out`.
+
+    With `kpack` as a host wheel and device wheels, which are installed together as they are.
+    """
+    from rocwheel.wheels.split.device_wheels import split_device_wheels
     from rocwheel.wheels.split.wheel import split_wheel
 
-    return split_wheel(Path(wheel), Path(out), epoch=_epoch())
+    return (split_device_wheels if kpack else split_wheel)(Path(wheel), Path(out), epoch=_epoch())
 
 
 def merge(wheels: Iterable[str | Path], out: str | Path) -> Merged:

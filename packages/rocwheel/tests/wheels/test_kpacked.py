@@ -104,7 +104,12 @@ def test_no_class_of_failure_ends_with_the_exit_code_of_what_cannot_be_told() ->
 
 def test_host_and_device_wheels_are_seen_together(tmp_path: Path) -> None:
     wheels = [host(tmp_path), device(tmp_path, "gfx1151"), device(tmp_path, "gfx1100")]
-    assert run("check-gpu", "gfx1151", *wheels).exit_code == 0
+    done = run("check-gpu", "gfx1151", *wheels)
+    assert done.exit_code == 0
+    assert "no GPU code" not in done.output
+    assert (
+        "gfx1151-1.0-py3-none-any.whl holds a kpack archive, whose library was judged with it" in done.output
+    )
     assert run("check-gpu", "gfx1100", *wheels).exit_code == 0
     assert run("check-gpu", "gfx1030", *wheels).exit_code == 12
     (library,) = [one for one in inspect_together(wheels).libraries if one.kpacked]
@@ -115,13 +120,13 @@ def test_host_and_device_wheels_are_seen_together(tmp_path: Path) -> None:
 
 def test_an_archive_for_another_gpu_does_not_run_on_this_one(tmp_path: Path) -> None:
     judged = runs_together([host(tmp_path), device(tmp_path, "gfx1151")], Target("gfx803"))
-    assert judged[0][0].verdict is RunsOn.NO and judged[1] == []
+    assert judged[0].judged[0].verdict is RunsOn.NO and judged[1] == ([], 1)
 
 
 def test_code_that_an_archive_lacks_is_missed(tmp_path: Path) -> None:
     judged = runs_together([host(tmp_path), device(tmp_path, "gfx1151", names=NAMES[:1])], Target("gfx1151"))
-    assert judged[0][0].verdict is RunsOn.NO
-    assert judged[0][0].reason.startswith("1 of 2 fat binaries without code for gfx1151")
+    assert judged[0].judged[0].verdict is RunsOn.NO
+    assert judged[0].judged[0].reason.startswith("1 of 2 fat binaries without code for gfx1151")
 
 
 def test_a_device_wheel_alone_is_judged_by_its_archives(tmp_path: Path) -> None:
@@ -137,7 +142,7 @@ def test_what_the_runtime_does_not_open_or_look_for_does_not_count(tmp_path: Pat
     elsewhere = {"x/kpack/x_gfx1100.kpack": kpack(code)}
     for number, files in enumerate((misnamed, unlisted, elsewhere)):
         wheels = [host(tmp_path / str(number)), make_wheel(tmp_path / str(number), "y", files=files)]
-        assert runs_together(wheels, Target("gfx1100"))[0][0].verdict in (RunsOn.NO, RunsOn.UNKNOWN)
+        assert runs_together(wheels, Target("gfx1100"))[0].judged[0].verdict in (RunsOn.NO, RunsOn.UNKNOWN)
 
 
 def test_a_search_path_that_climbs_out_finds_nothing(tmp_path: Path) -> None:

@@ -43,26 +43,31 @@ def command(
 
     (target,) = targets([known().code_target(gpu)], machines().values())
     found = dict(zip(paths, runs_together(paths, target), strict=True))
-    verdict = worst(one for judged in found.values() for one in judged)
+    every = [one for each in found.values() for one in each.judged]
+    verdict = worst(every)
     runs = verdict.runs or (with_override and verdict is RunsOn.OVERRIDE)
     if as_json:
-        judged = {str(path): [asdict(one) for one in each] for path, each in found.items()}
+        judged = {str(path): [asdict(one) for one in each.judged] for path, each in found.items()}
         print_json({"gpu": str(target), "runs": runs, "verdict": verdict, "judged": judged})
     else:
         for path, each in found.items():
             if len(paths) > 1:
                 click.echo(click.style(str(path), bold=True))
-            for one in each:
+            for one in each.judged:
                 unsure = one.verdict in (RunsOn.OVERRIDE, RunsOn.UNKNOWN)
                 colour = "green" if one.verdict.runs else "yellow" if unsure else "red"
                 click.echo(f"{click.style(f'{one.verdict}', fg=colour, bold=True)}  {one.path}")
                 click.echo(f"  {one.reason}")
-            if not each:
+            if each.archives and not each.judged:
+                lent = "a kpack archive, whose library was judged with it"
+                several = f"{each.archives:,} kpack archives, whose libraries were judged with them"
+                click.echo(f"{path.name} holds {lent if each.archives == 1 else several}")
+            elif not each.judged:
                 click.echo(f"{path.name} holds no GPU code: nothing in it depends on the GPU")
-        if sum(map(len, found.values())) > 1:
+        if len(every) > 1:
             click.echo(f"\n{target}: {_summary(verdict)}")
     fails = {RunsOn.NO} if with_override else {RunsOn.NO, RunsOn.OVERRIDE}
-    if fails & {one.verdict for judged in found.values() for one in judged}:
+    if fails & {one.verdict for one in every}:
         context.exit(CheckError.failure.exit_code)
     if verdict is RunsOn.UNKNOWN:
         context.exit(CANNOT_TELL)

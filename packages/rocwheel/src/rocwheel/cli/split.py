@@ -18,21 +18,29 @@ from rocwheel.cli.common import json_option
     required=True,
     help="The folder to write into.",
 )
+@click.option(
+    "--kpack",
+    is_flag=True,
+    help="Write the code into kpack archives, which ROCm 7.14 and later find beside the libraries.",
+)
 @json_option
-def command(wheel: Path, out: Path, as_json: bool) -> None:
+def command(wheel: Path, out: Path, kpack: bool, as_json: bool) -> None:
     """Split WHEEL into a neutral wheel without GPU code, and one wheel with the code of each target.
 
-    `rocwheel merge` makes a wheel for any choice of targets from them. All files get the time
-    SOURCE_DATE_EPOCH, or 1980-01-01.
+    `rocwheel merge` makes a wheel for any choice of targets from them. With --kpack they are a host wheel and
+    device wheels, which are installed together as they are. All files get the time SOURCE_DATE_EPOCH, or
+    1980-01-01.
     """
     from dataclasses import asdict
 
     from rocwheel.cli.common import say
     from rocwheel.cli.tell import print_json, print_table
+    from rocwheel.wheels.split.device_wheels import split_device_wheels
     from rocwheel.wheels.split.wheel import split_wheel
     from rocwheel.wheels.write import epoch_from_environment
 
-    found = split_wheel(wheel, out, epoch=epoch_from_environment(), tell=lambda name: say(f"  {name}"))
+    split = split_device_wheels if kpack else split_wheel
+    found = split(wheel, out, epoch=epoch_from_environment(), tell=lambda name: say(f"  {name}"))
     if as_json:
         print_json(asdict(found))
         return
@@ -41,5 +49,6 @@ def command(wheel: Path, out: Path, as_json: bool) -> None:
         [(one.path.name, one.target, f"{one.code_objects:,}", f"{one.size:,}") for one in found.pieces],
         right=(2, 3),
     )
+    rest = "host" if kpack else "neutral"
     for path, why in found.left.items():
-        click.echo(f"{click.style('left', bold=True)}  {path}: {why}; its code stays in the neutral wheel")
+        click.echo(f"{click.style('left', bold=True)}  {path}: {why}; its code stays in the {rest} wheel")

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from rocwheel.errors import CheckError
 from rocwheel.wheels.choose import ANY_GPU, Code, Target, needed
@@ -52,6 +53,13 @@ class Judged:
     setting: Mapping[str, str] | None = None
 
 
+class Verdicts(NamedTuple):
+    """The verdicts on one path, and how many of its kpack archives libraries were judged by."""
+
+    judged: list[Judged]
+    archives: int
+
+
 def runs_on(path: Path, gpu: Target, overrides: Overrides | None = None) -> list[Judged]:
     """The verdicts on everything in `path` (as `members` takes it) that holds GPU code; none where none does.
 
@@ -59,13 +67,11 @@ def runs_on(path: Path, gpu: Target, overrides: Overrides | None = None) -> list
     cannot be read, or that is not there, has the verdict UNKNOWN. Raises InputError where `path` cannot be
     read, CheckError where it is damaged as a whole.
     """
-    (judged,) = runs_together([path], gpu, overrides)
-    return judged
+    (found,) = runs_together([path], gpu, overrides)
+    return found.judged
 
 
-def runs_together(
-    paths: Sequence[Path], gpu: Target, overrides: Overrides | None = None
-) -> list[list[Judged]]:
+def runs_together(paths: Sequence[Path], gpu: Target, overrides: Overrides | None = None) -> list[Verdicts]:
     """The same for each of several paths, where a library's code may lie in another of them (kpack archives).
 
     Raises CheckError too where a wheel brings code for another version of one of the others.
@@ -88,7 +94,8 @@ def runs_together(
         found += list(_left_archives(tree, used, gpu, overrides))
         found += [Judged(path=path, verdict=RunsOn.UNKNOWN, reason=why) for path, why in tree.unread]
         found.sort(key=lambda one: one.path)
-        judged.append([*found, *_folders(tree.paths, gpu, overrides)])
+        found += _folders(tree.paths, gpu, overrides)
+        judged.append(Verdicts(found, sum(place.tree == tree.number for place in used)))
     return judged
 
 

@@ -53,8 +53,16 @@ def debug_sections(file: Elf) -> list[Section]:
     ]
 
 
-def relinked(file: Elf, bundles: Mapping[int, Sequence[Renewed]], dropped: Sequence[Section]) -> Joined:
+def relinked(
+    file: Elf,
+    bundles: Mapping[int, Sequence[Renewed]],
+    dropped: Sequence[Section],
+    *,
+    instead: Source | None = None,
+) -> Joined:
     """The file with new bundles in its sections (by number), and without the sections `dropped`.
+
+    With `instead`, each section holds that alone, and all that pointed to a bundle points to it.
 
     Raises CheckError where something points into the middle of a bundle, where what is new does not fit, and
     for a kind of file that rocwright cannot change.
@@ -65,7 +73,7 @@ def relinked(file: Elf, bundles: Mapping[int, Sequence[Renewed]], dropped: Seque
     if file.machine != _EM_X86_64 or file.kind not in (ET_EXEC, _ET_DYN):
         raise cannot(subject, "it is not a program or library for x86-64")
     _check_segments(file)
-    moved, edits = _move(file, bundles)
+    moved, edits = _move(file, bundles, instead)
     sizes = {index: end_of(one.region, one.filling) - one.region.begin for index, one in moved.items()}
     table_at, holes = _plan(file, list(moved.values()))
     after = cut(
@@ -101,7 +109,9 @@ def _check_segments(file: Elf) -> None:
             raise file.wrong(f"a segment at {one.address:#x} claims more bytes than the file has")
 
 
-def _move(file: Elf, bundles: Mapping[int, Sequence[Renewed]]) -> tuple[dict[int, _Moved], dict[int, bytes]]:
+def _move(
+    file: Elf, bundles: Mapping[int, Sequence[Renewed]], instead: Source | None
+) -> tuple[dict[int, _Moved], dict[int, bytes]]:
     """The sections with their bundles moved together, and every pointer and symbol that must change."""
     regions = {index: _region(file, file.sections[index]) for index in bundles}
     spans = [(region.begin, region.end) for region in regions.values()]
@@ -115,11 +125,15 @@ def _move(file: Elf, bundles: Mapping[int, Sequence[Renewed]]) -> tuple[dict[int
             Moving(address=one.offset + before, content=one.content, fixed=one.offset + before not in pointed)
             for one in bundles[index]
         ]
-        filling = together(region, moving, file.source.subject)
-        rows = {
-            old.address: (one, address)
-            for old, one, address in zip(moving, bundles[index], filling, strict=True)
-        }
+        if instead is not None:
+            filling = {region.begin: instead}
+            rows = {old.address: (Renewed(offset=0, content=instead), region.begin) for old in moving}
+        else:
+            filling = together(region, moving, file.source.subject)
+            rows = {
+                old.address: (one, address)
+                for old, one, address in zip(moving, bundles[index], filling, strict=True)
+            }
         moved[index] = _Moved(region, filling, rows)
         new |= rows
     edits = {}

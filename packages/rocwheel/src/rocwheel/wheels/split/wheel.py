@@ -132,7 +132,7 @@ def _sort(
         _whole(file, own.pop(), found)
     elif not own:
         found.neutral.append(file)
-    elif why := _reason_to_leave(source, head):
+    elif why := reason_to_leave(source, head):
         found.left[file.path] = why
         found.neutral.append(file)
     else:
@@ -149,7 +149,7 @@ def _targets(fat: FatBinary) -> set[str]:
     return lone | {entry.target for bundle in fat.bundles for entry in bundle.code}
 
 
-def _reason_to_leave(source: Source, head: bytes) -> str:
+def reason_to_leave(source: Source, head: bytes) -> str:
     """Why a file with code for several targets, or for one and for the host, is not taken apart; else ""."""
     if is_bundle(head):
         return "a file of bundles for several targets"
