@@ -210,6 +210,10 @@ def _form(library: Library) -> str:
             )
         else:
             told.append(bundles)
+    for embedded in library.embedded:
+        parts = [count(embedded.bundles, "bundle")] if embedded.bundles else []
+        parts += [count(embedded.code_objects, "code object")] if embedded.code_objects else []
+        told.append(f"embedded in {embedded.section}: {', '.join(parts)}")
     if library.kind == "kpack archive":
         told.append("a kpack archive")
     if (elsewhere := library.kpacked) is not None:

@@ -48,6 +48,15 @@ class BundleForm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddedCode:
+    """Bundles and code objects that lie in another section of a library than the compiler's."""
+
+    section: str
+    bundles: int
+    code_objects: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Elsewhere:
     """A library's code in kpack archives: its name there, where it looks for them, which are here, and for
     which targets they hold all the code that it asks for."""
@@ -63,8 +72,8 @@ class Library:
     """One file with GPU code. `size` counts the file's bytes.
 
     `unreached` counts bundles that no wrapper leads to; `distribution` is the package of an environment that
-    brought the file, empty elsewhere. `kpacked` tells of code that lies in kpack archives, `unread` of code
-    that was seen and cannot be read, and why.
+    brought the file, empty elsewhere. `embedded` tells of code that the program loads itself, `kpacked` of
+    code that lies in kpack archives, `unread` of code that was seen and cannot be read, and why.
     """
 
     path: str
@@ -75,6 +84,7 @@ class Library:
     unreached: int
     code: tuple[CodeObject, ...]
     distribution: str = ""
+    embedded: tuple[EmbeddedCode, ...] = ()
     kpacked: Elsewhere | None = None
     unread: tuple[str, ...] = ()
 
@@ -228,8 +238,19 @@ def _library(path: str, binary: FatBinary) -> Library:
         wrappers=len(binary.wrappers),
         unreached=len(binary.unreached),
         code=tuple(objects_in(path, binary)),
+        embedded=tuple(_embedded(binary)),
         unread=binary.unread,
     )
+
+
+def _embedded(binary: FatBinary) -> Iterator[EmbeddedCode]:
+    for section in dict.fromkeys(one.section for one in binary.embedded):
+        there = [one for one in binary.embedded if one.section == section]
+        yield EmbeddedCode(
+            section=section,
+            bundles=sum(one.bundle is not None for one in there),
+            code_objects=sum(one.code is not None for one in there),
+        )
 
 
 def _kind(binary: FatBinary) -> Kind:

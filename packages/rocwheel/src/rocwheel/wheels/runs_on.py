@@ -91,6 +91,7 @@ def runs_together(paths: Sequence[Path], gpu: Target, overrides: Overrides | Non
             for place, one in joined.items()
             if place.tree == tree.number
         ]
+        found += [_alone(path, held, gpu) for path, held in tree.alone.items()]
         found += list(_left_archives(tree, used, gpu, overrides))
         found += [Judged(path=path, verdict=RunsOn.UNKNOWN, reason=why) for path, why in tree.unread]
         found.sort(key=lambda one: one.path)
@@ -101,10 +102,12 @@ def runs_together(paths: Sequence[Path], gpu: Target, overrides: Overrides | Non
 
 @dataclass(slots=True, kw_only=True)
 class _Tree:
-    """What a path holds; libraries by path, with what each of their bundles holds code for."""
+    """What a path holds; libraries by path, with what each of their bundles holds code for, and the code
+    objects that are embedded `alone`."""
 
     number: int
     libraries: dict[str, list[list[Code]]] = field(default_factory=dict)
+    alone: dict[str, list[Code]] = field(default_factory=dict)
     references: dict[Place, Reference] = field(default_factory=dict)
     archives: dict[Place, Archive] = field(default_factory=dict)
     unread: list[tuple[str, str]] = field(default_factory=list)
@@ -132,10 +135,25 @@ def _read(number: int, path: Path) -> _Tree:
             tree.archives[place] = binary.archive
         if binary.reference is not None:
             tree.references[place] = binary.reference
-        if binary.has_code and loose(member.path) is None:
-            tree.libraries[member.path] = _held(binary)
+        if loose(member.path) is not None:
+            continue
+        if held := _held(binary):
+            tree.libraries[member.path] = held
+        alone = [Code((one.code.target,), one.code.features) for one in binary.embedded if one.code]
+        if alone:
+            tree.alone[member.path] = alone
     tree.distributions = tuple(metadata.found(archives=bool(tree.archives)))
     return tree
+
+
+def _alone(path: str, held: Sequence[Code], gpu: Target) -> Judged:
+    """The verdict on code objects that are embedded one by one: how the program chooses is not known."""
+    way = _way(held, gpu)
+    count = f"{len(held):,} embedded code {'object' if len(held) == 1 else 'objects'}"
+    if way is not None:
+        return Judged(path=path, verdict=way, reason=f"{count}, some for {gpu}", through=gpu.name)
+    lack = f"{count}, for {', '.join(_targets([held]))}; whether it needs one for {gpu} is not known"
+    return Judged(path=path, verdict=RunsOn.UNKNOWN, reason=lack)
 
 
 def _kpacked(
@@ -183,7 +201,9 @@ def _held(binary: FatBinary) -> list[list[Code]]:
     if binary.lone is not None:
         return [[Code((binary.lone.target,), binary.lone.features)]]
     return [
-        [Code((one.target,), one.features) for one in bundle.code] for bundle in binary.bundles if bundle.code
+        [Code((one.target,), one.features) for one in bundle.code]
+        for bundle in binary.all_bundles
+        if bundle.code
     ]
 
 

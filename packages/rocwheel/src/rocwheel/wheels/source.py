@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import os
-import re
+from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from rocwheel.errors import CheckError
+from rocwheel.wheels.marks import LONGEST, Passing, marks
 
 CHUNK = 1024 * 1024
 """Bytes read at a time."""
@@ -24,14 +25,6 @@ MOST_UNPACKED = 128
 BLOCK = 256 * 1024
 BLOCKS_KEPT = 64
 """What is kept of inflated data: the blocks that came last."""
-
-PAGE = 4096
-KEPT = {b"\x7fELF": 64, b"__CL": PAGE, b"CCOB": 64}
-"""What is kept besides, of pages that begin so: these many bytes. ELF headers and the heads of bundles."""
-
-MOST_PAGES = 200_000
-
-_FIRST_BYTES = re.compile(b"[" + b"".join(re.escape(magic[:1]) for magic in KEPT) + b"]")
 
 
 class Budget:
@@ -86,6 +79,23 @@ class Source(io.RawIOBase):
         """The same, a MiB at a time."""
         for at in range(offset, offset + count, CHUNK):
             yield self.read_at(at, min(CHUNK, offset + count - at))
+
+    def marks(self, begin: int, end: int, behind: Callable[[], int]) -> Iterator[int]:
+        """Every place in bytes `begin` to `end` where GPU code may begin, in order.
+
+        `behind` says before each how far all is known by then: nothing before that is searched.
+        """
+        tail = b""
+        while begin < end:
+            data = tail + self.read_at(begin, min(CHUNK, end - begin))
+            first = begin - len(tail)
+            for one in marks(data):
+                if first + one >= behind():
+                    yield first + one
+            begin = first + len(data)
+            tail = data[-LONGEST + 1 :]
+            if behind() > begin:
+                begin, tail = behind(), b""
 
     def window(self, offset: int, size: int) -> Source:
         """`size` of these bytes, from `offset` on, as a source. Raises CheckError where they lie outside."""
@@ -157,13 +167,18 @@ class Window(Source):
     def _get(self, offset: int, count: int) -> bytes:
         return self._whole.read_at(self._offset + offset, count)
 
+    def marks(self, begin: int, end: int, behind: Callable[[], int]) -> Iterator[int]:
+        there = self._offset
+        for one in self._whole.marks(there + begin, there + end, lambda: there + behind()):
+            yield one - there
+
 
 class Inflated(Source):
     """Deflated data, inflated from the beginning as far as is asked for; going far back begins anew.
 
     An ELF file's section table lies at its end. What is looked for after that, the heads of bundles and of
-    code objects, lies at the beginning of pages, so those are kept as they go by: a library is read in one
-    pass and a few MiB of memory, whatever its size. `size` and `crc` are what the archive claims; data that
+    code objects, is kept as it goes by (see `marks`): a library is read in one pass and a few MiB of memory,
+    whatever its size. `size` and `crc` are what the archive claims; data that
     differ raise CheckError.
     """
 
@@ -174,8 +189,9 @@ class Inflated(Source):
         self._zlib = isal_zlib
         self._packed = packed
         self._crc = crc
+        self._seen = 0
         self._blocks: OrderedDict[int, bytes] = OrderedDict()
-        self._pages: dict[int, bytes] = {}
+        self._passing = Passing()
         self._restart()
 
     def _restart(self) -> None:
@@ -184,10 +200,26 @@ class Inflated(Source):
         self._next = 0
         self._sum = 0
 
+    def marks(self, begin: int, end: int, behind: Callable[[], int]) -> Iterator[int]:
+        if begin < end and self._seen < -(-end // BLOCK):
+            self._block((end - 1) // BLOCK)
+        found = self._passing.found
+        passed = [(first, min(last, end)) for first, last in self._passing.passed_over if first < end]
+        for first, last in [*passed, (end, end)]:
+            at = bisect_left(found, begin)
+            while at < len(found) and found[at] < first:
+                if found[at] >= behind():
+                    yield found[at]
+                at += 1
+            # what was passed over as part of a bundle is searched after all where it is none
+            begin = max(begin, first, behind())
+            if begin < last:
+                yield from super().marks(begin, last, behind)
+            begin = max(begin, last)
+
     def _get(self, offset: int, count: int) -> bytes:
-        page, skip = offset - offset % PAGE, offset % PAGE
-        if (kept := self._pages.get(page)) is not None and skip + count <= len(kept):
-            return kept[skip : skip + count]
+        if (kept := self._passing.kept(offset, count)) is not None:
+            return kept
         parts = []
         end = offset + count
         while offset < end:
@@ -204,7 +236,9 @@ class Inflated(Source):
             self._restart()
         while self._next <= number:
             data = self._inflate_block(min(BLOCK, self.size - self._next * BLOCK))
-            self._keep(data)
+            if self._next == self._seen:
+                self._passing.see(self._next * BLOCK, data)
+                self._seen += 1
             self._blocks[self._next] = data
             self._next += 1
             if len(self._blocks) > BLOCKS_KEPT:
@@ -253,14 +287,6 @@ class Inflated(Source):
             raise damaged(self.subject, f"it decompresses to more than {self.size:,} bytes")
         if self._sum != self._crc:
             raise damaged(self.subject, "its checksum (CRC-32) does not match its content")
-
-    def _keep(self, data: bytes) -> None:
-        """Keep the beginnings of pages that begin as KEPT says."""
-        for match in _FIRST_BYTES.finditer(data[::PAGE]):
-            at = match.start() * PAGE
-            count = KEPT.get(data[at : at + 4])
-            if count is not None and len(self._pages) < MOST_PAGES:
-                self._pages[self._next * BLOCK + at] = data[at : at + count]
 
 
 def cut_short(subject: str, why: str) -> CheckError:

@@ -15,13 +15,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rocwheel.errors import CheckError, InputError, RocwheelError
-from rocwheel.wheels.devicecode.code_objects import code_objects
+from rocwheel.wheels.devicecode.code_objects import code_objects, read_code
 from rocwheel.wheels.slim import slim
+from rocwheel_samples.fatbin import compressed_bundle, entry_id, gpu_elf, plain_bundle
 from rocwheel_samples.hip_compiler import compile_library, llvm, run
-from rocwheel_samples.loading import code_in, link_program, registered
+from rocwheel_samples.loading import code_in, embed, link_program, registered
 
 TARGETS = ("gfx1100", "gfx1151", "gfx803", "gfx90a:xnack+", "gfx90a:xnack-")
 CODE_SIZE = 30_000
+EMBEDDED = {"gfx803": 0x2A, "gfx1151": 0x4A}
 LARGE = """
 __device__ unsigned long large{number}[] = {{{noise}}};
 extern "C" __global__ void {name}(unsigned long *a) {{
@@ -305,3 +307,40 @@ def test_a_damaged_library_is_an_error_of_rocwrights_own(
         slim(library, ["gfx1151"], folder / "out.so", epoch=0)
     except RocwheelError:
         assert [one.name for one in folder.iterdir()] == ["liba.so"]
+
+
+def test_embedded_bundles_become_less_where_they_are(tmp_path: Path) -> None:
+    code = {name: gpu_elf(flags, body=name.encode() * 2000) for name, flags in EMBEDDED.items()}
+    plain = plain_bundle([(entry_id(name), content) for name, content in code.items()])
+    pieces = [plain, compressed_bundle(plain, version=2, method=1)]
+    library = embed(tmp_path, pieces, section=".rodata", align=4, unreached=[0, 1])
+    report = slim(library, ["gfx1151"], tmp_path / "out.so", epoch=0)
+    before, after = library.read_bytes(), report.out.read_bytes()
+    assert len(before) == len(after)
+    assert {one.target_id for one in code_objects(report.out)} == {"gfx1151"}
+    assert [content for _, content in read_code(report.out)] == [code["gfx1151"]] * 2
+    where = [before.index(piece) for piece in pieces]
+    assert [after[at : at + 4] for at in where] == [b"__CL", b"CCOB"]
+    # nothing else was touched
+    spans = [(at, at + len(piece)) for at, piece in zip(where, pieces, strict=True)]
+    assert all(
+        one == other or any(begin <= at < end for begin, end in spans)
+        for at, (one, other) in enumerate(zip(before, after, strict=True))
+    )
+    assert set(report.changed[0].went) == {"gfx803"}
+
+
+def test_embedded_code_objects_alone_are_left_with_a_word(tmp_path: Path) -> None:
+    pieces = [gpu_elf(flags) for flags in EMBEDDED.values()]
+    library = embed(tmp_path, pieces, section=".rodata", align=4, unreached=[0, 1])
+    with pytest.raises(CheckError, match="nothing to remove"):
+        slim(library, ["gfx1151"], tmp_path / "out.so", epoch=0)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    library.rename(folder / "x.so")
+    (folder / "k.co").write_bytes(pieces[0])
+    (folder / "l.co").write_bytes(pieces[1])
+    report = slim(folder, ["gfx1151"], tmp_path / "out", epoch=0)
+    assert report.left == {
+        "x.so": "1 embedded code objects for other GPUs: how the program chooses is not known"
+    }

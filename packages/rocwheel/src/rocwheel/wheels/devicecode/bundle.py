@@ -15,10 +15,11 @@ from typing import Literal
 from rocwheel.errors import CheckError
 from rocwheel.wheels.devicecode.gpu import HEADER_SIZE, GpuHeader, gpu_header, is_unnamed
 from rocwheel.wheels.devicecode.unpacking import Unpacking, unsound
+from rocwheel.wheels.marks import BUNDLE, COMPRESSED
 from rocwheel.wheels.source import CHUNK, Source
 
-MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
-COMPRESSED_MAGIC = b"CCOB"
+MAGIC = BUNDLE
+COMPRESSED_MAGIC = COMPRESSED
 
 ALIGNMENT = 4096
 """Where clang and the linker put the next bundle, and clang a code object in its bundle."""
@@ -38,7 +39,11 @@ Compression = Literal["", "zlib", "zstd"]
 _COMPRESSED_HEADERS = {1: "<IQ", 2: "<IIQ", 3: "<QQQ"}
 """After magic, version and method: [size of the whole,] size unpacked, hash."""
 
+
 _COMPRESSED_BEGINNING = re.compile(rb"CCOB[\x01-\x03]\x00[\x00\x01]\x00")
+
+_PACKED_MAGIC: dict[Compression, bytes] = {"zlib": b"\x78", "zstd": b"\x28\xb5\x2f\xfd"}
+"""How packed data begin: RFC 1950, section 2.2, with the window that clang uses; RFC 8878, section 3.1.1."""
 
 _METHODS: dict[int, Compression] = {0: "zlib", 1: "zstd"}
 
@@ -133,6 +138,19 @@ def read_bundle(
         unpacked_size=size,
         entries=entries,
     )
+
+
+def is_packed(source: Source, offset: int, end: int) -> bool:
+    """Whether the word for a compressed bundle at `offset` stands before packed data, or before a newer form.
+
+    8 bytes of it are there.
+    """
+    version, method = struct.unpack("<4xHH", source.read_at(offset, 8))
+    layout = _COMPRESSED_HEADERS.get(version)
+    if layout is None or method not in _METHODS:
+        return True
+    begin, magic = offset + 8 + struct.calcsize(layout), _PACKED_MAGIC[_METHODS[method]]
+    return begin + len(magic) <= end and source.read_at(begin, len(magic)) == magic
 
 
 def contents(
@@ -253,7 +271,8 @@ def _header(entry: Entry, head: bytes, subject: str) -> GpuHeader | None:
     return header
 
 
-def _read_compressed(source: Source, offset: int, end: int, hashes: bool, heads: bool) -> Bundle:
+def _read_packed_header(source: Source, offset: int, end: int) -> tuple[Bundle, int]:
+    """What a compressed bundle's header says, as one without entries, and the hash of its content."""
     subject = source.subject
     if end - offset < 8:
         raise unsound(subject, "a bundle is truncated")
@@ -283,6 +302,13 @@ def _read_compressed(source: Source, offset: int, end: int, hashes: bool, heads:
         unpacked_size=unpacked_size,
         entries=(),
     )
+    return bundle, expected
+
+
+def _read_compressed(source: Source, offset: int, end: int, hashes: bool, heads: bool) -> Bundle:
+    subject = source.subject
+    bundle, expected = _read_packed_header(source, offset, end)
+    unpacked_size = bundle.unpacked_size
     if heads:
         read = _unpacking(source, bundle, heads=True).read_at
         entries, begin = _read_header(read, unpacked_size, subject)

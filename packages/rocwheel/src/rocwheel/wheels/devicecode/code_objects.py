@@ -10,6 +10,7 @@ from pathlib import Path
 from rocwheel.errors import CheckError
 from rocwheel.wheels.devicecode import bundle as offload
 from rocwheel.wheels.devicecode import kpack
+from rocwheel.wheels.devicecode.embedded import Embedded
 from rocwheel.wheels.devicecode.fatbin import FatBinary, fat_binary, may_hold_code
 from rocwheel.wheels.devicecode.kpack import Archive, Packed
 from rocwheel.wheels.members import Member, members
@@ -25,7 +26,8 @@ class CodeObject:
     ("sramecc+", "xnack-"). `size` is in bytes, unpacked. `abi` is the code object version, 0 where that is
     not told (SPIR-V, entries of the oldest toolchains); `generic_version` that of a generic target, 0 of
     others. `sha256` is empty where it was not asked for. Of a kpack archive, `library` names the one that the
-    code is of (`lib/x.so#0`), and `index` counts the libraries.
+    code is of (`lib/x.so#0`), and `index` counts the libraries. `section` names where in a library code lies
+    that is embedded; `index` goes on counting for its bundles, and is None for a code object alone.
     """
 
     path: str
@@ -37,6 +39,7 @@ class CodeObject:
     generic_version: int = 0
     sha256: str = ""
     library: str = ""
+    section: str = ""
 
     @property
     def target_id(self) -> str:
@@ -97,14 +100,18 @@ def read_code(
             (one,) = objects_in(member.path, binary)
             if wanted(one):
                 yield one, source.read_at(0, source.size)
-        for index, bundle in enumerate(binary.bundles):
-            listed = {key: one for key, one in _of_bundle(member.path, index, bundle).items() if wanted(one)}
+        for index, section, bundle in _bundles(binary):
+            told = _of_bundle(member.path, index, bundle, section)
+            listed = {key: one for key, one in told.items() if wanted(one)}
             for entry, code in offload.contents(source, bundle, _named(listed)):
                 yield listed[entry.id], code
+        for place, one in _embedded(member.path, binary):
+            if wanted(one):
+                yield one, source.read_at(place.offset, place.size)
         if binary.archive is not None:
-            told = dict(_of_archive(member.path, binary.archive))
-            for packed, code in kpack.contents(source, binary.archive, _wanted(told, wanted)):
-                yield told[packed], code
+            by_place = dict(_of_archive(member.path, binary.archive))
+            for packed, code in kpack.contents(source, binary.archive, _wanted(by_place, wanted)):
+                yield by_place[packed], code
 
 
 def _wanted(
@@ -172,10 +179,38 @@ def objects_in(path: str, binary: FatBinary) -> Iterator[CodeObject]:
             abi=lone.abi,
             generic_version=lone.generic_version,
         )
-    for index, bundle in enumerate(binary.bundles):
-        yield from _of_bundle(path, index, bundle).values()
+    for index, section, bundle in _bundles(binary):
+        yield from _of_bundle(path, index, bundle, section).values()
+    yield from (one for _, one in _embedded(path, binary))
     if binary.archive is not None:
         yield from (one for _, one in _of_archive(path, binary.archive))
+
+
+def _bundles(binary: FatBinary) -> Iterator[tuple[int, str, offload.Bundle]]:
+    """The bundles of a file with their numbers, and the sections of those that are embedded."""
+    placed = [("", one) for one in binary.bundles]
+    placed += [(one.section, one.bundle) for one in binary.embedded if one.bundle is not None]
+    for index, (section, bundle) in enumerate(placed):
+        yield index, section, bundle
+
+
+def _embedded(path: str, binary: FatBinary) -> Iterator[tuple[Embedded, CodeObject]]:
+    """The code objects that are embedded alone."""
+    for one in binary.embedded:
+        if one.code is not None:
+            yield (
+                one,
+                CodeObject(
+                    path=path,
+                    target=one.code.target,
+                    features=one.code.features,
+                    size=one.size,
+                    index=None,
+                    abi=one.code.abi,
+                    generic_version=one.code.generic_version,
+                    section=one.section,
+                ),
+            )
 
 
 def _of_archive(path: str, archive: Archive) -> Iterator[tuple[Packed, CodeObject]]:
@@ -197,7 +232,7 @@ def _of_archive(path: str, archive: Archive) -> Iterator[tuple[Packed, CodeObjec
         )
 
 
-def _of_bundle(path: str, index: int, bundle: offload.Bundle) -> dict[str, CodeObject]:
+def _of_bundle(path: str, index: int, bundle: offload.Bundle, section: str) -> dict[str, CodeObject]:
     """The code objects of a bundle by the ids of their entries."""
     return {
         one.id: CodeObject(
@@ -208,6 +243,7 @@ def _of_bundle(path: str, index: int, bundle: offload.Bundle) -> dict[str, CodeO
             index=index,
             abi=one.header.abi if one.header else 0,
             generic_version=one.header.generic_version if one.header else 0,
+            section=section,
         )
         for one in bundle.code
     }

@@ -18,6 +18,7 @@ from rocwheel.wheels import elf, pe
 from rocwheel.wheels.devicecode import bundle as offload
 from rocwheel.wheels.devicecode import kpack, kpack_reference
 from rocwheel.wheels.devicecode.bundle import Bundle
+from rocwheel.wheels.devicecode.embedded import Embedded, embedded
 from rocwheel.wheels.devicecode.gpu import (
     HEADER_SIZE,
     GpuHeader,
@@ -66,8 +67,9 @@ class FatBinary:
     """All GPU code of one file.
 
     `spans` are the parts of the file that hold bundles, as offset and size; `lone` is the header of a file
-    that is itself one code object, `archive` the content of one that is a kpack archive. `reference` says
-    where code lies that is in such archives. `unread` says what code was seen and cannot be read, and why.
+    that is itself one code object, `archive` the content of one that is a kpack archive. `embedded` is code
+    that lies elsewhere in a library. `reference` says where code lies that is in kpack archives. `unread`
+    says what code was seen and cannot be read, and why.
     """
 
     size: int
@@ -76,13 +78,19 @@ class FatBinary:
     wrappers: tuple[Wrapper, ...] = ()
     lone: GpuHeader | None = None
     archive: Archive | None = None
+    embedded: tuple[Embedded, ...] = ()
     reference: Reference | None = None
     unread: tuple[str, ...] = ()
 
     @property
     def has_code(self) -> bool:
         """Whether the file itself holds code, and is no kpack archive."""
-        return self.lone is not None or bool(self.bundles)
+        return self.lone is not None or bool(self.bundles or self.embedded)
+
+    @property
+    def all_bundles(self) -> tuple[Bundle, ...]:
+        """Its bundles, and behind them those that are embedded."""
+        return (*self.bundles, *(one.bundle for one in self.embedded if one.bundle is not None))
 
     @property
     def unreached(self) -> tuple[Bundle, ...]:
@@ -133,16 +141,24 @@ def _of_host(file: Elf | Pe, reading: _Reading) -> FatBinary | None:
     numbers = tuple(dict.fromkeys(one.number for one in wrappers if one.number is not None))
     reference = None
     unread: tuple[str, ...] = ()
+    known = spans
     if told or numbers:
         reference = replace(_reference(file, told, wrappers), wanted=numbers)
         # without a wrapper of a bundle, what is left of the section is a rest of what was there
         spans = spans if of_bundles else ()
     elif not spans:
-        if not of_bundles or not _is_emptied(file):
-            return None
-        unread = (TAKEN_OUT,)
+        unread = (TAKEN_OUT,) if of_bundles and _is_emptied(file) else ()
+        wrappers = wrappers if unread else ()
     found = _with_bundles(file.source, spans, reading)
-    return replace(found, wrappers=wrappers, reference=reference, unread=unread)
+    other = embedded(file, known, hashes=reading.hashes, heads=reading.heads)
+    found = replace(
+        found,
+        wrappers=wrappers,
+        embedded=tuple(other.code),
+        reference=reference,
+        unread=(*unread, *other.unread),
+    )
+    return found if found.has_code or found.reference or found.unread or spans else None
 
 
 def reference_in(source: Source) -> Reference | None:

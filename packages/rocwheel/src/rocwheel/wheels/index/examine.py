@@ -241,7 +241,8 @@ def _targets(archive: Source, members: Sequence[zips.ZipMember]) -> tuple[str, .
             binary = fat_binary(member.open(archive))
             if binary is not None:
                 found |= {binary.lone.target} if binary.lone else set()
-                found |= {one.target for bundle in binary.bundles for one in bundle.code}
+                found |= {one.target for bundle in binary.all_bundles for one in bundle.code}
+                found |= {one.code.target for one in binary.embedded if one.code}
                 found |= {one.target for one in binary.archive.code} if binary.archive else set()
     found |= {name for one in found for name in covers(one)}
     return tuple(sorted(found & set(machines().values()))) if found else None

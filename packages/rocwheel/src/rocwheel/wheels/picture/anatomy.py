@@ -99,10 +99,15 @@ def _parts(size: int, binary: FatBinary) -> tuple[Part, ...]:
         return (Part(what=":".join((binary.lone.target, *binary.lone.features)), size=size, count=1),)
     share: Counter[str] = Counter()
     count: Counter[str] = Counter()
-    for one in binary.archive.code if binary.archive else ():
-        share[one.target_id] += one.packed_size
-        count[one.target_id] += 1
-    for bundle in binary.bundles:
+    for packed in binary.archive.code if binary.archive else ():
+        share[packed.target_id] += packed.packed_size
+        count[packed.target_id] += 1
+    for one in binary.embedded:
+        if one.code is not None:
+            target_id = ":".join((one.code.target, *one.code.features))
+            share[target_id] += one.size
+            count[target_id] += 1
+    for bundle in binary.all_bundles:
         unpacked = max(1, bundle.unpacked_size)
         for entry in bundle.code:
             share[entry.target_id] += entry.size * bundle.size // unpacked if bundle.version else entry.size

@@ -5,15 +5,15 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from rocwheel.wheels.choose import Code, Target, needed
 from rocwheel.wheels.devicecode.bundle import Bundle, Compression
 from rocwheel.wheels.devicecode.fatbin import BUNDLES, fat_binary
 from rocwheel.wheels.elf import Elf
 from rocwheel.wheels.parts import Joined, Part, whole, zeros
 from rocwheel.wheels.scratch import Scratch
 from rocwheel.wheels.slim.bundles import rebuilt
+from rocwheel.wheels.slim.in_place import InPlace, choose, in_place
 from rocwheel.wheels.slim.place import aligned
 from rocwheel.wheels.slim.relink import Renewed, debug_sections, relinked
 from rocwheel.wheels.slim.wish import Wish, tell_missing
@@ -32,6 +32,12 @@ class Slimmed:
 
     debug: int = 0
     """Bytes of debug sections that went."""
+
+    left: str = ""
+    """What code was left as it is, and why."""
+
+    changed: bool = True
+    """Whether the content is another than before; else there is only a word about what was left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,18 +58,37 @@ def slim_library(source: Source, wish: Wish, results: Scratch) -> Slimmed | None
     without breaking what loads it. What is not in the library itself is in `results`.
     """
     fat = fat_binary(source)
+    source, inside = in_place(source, fat.embedded if fat and wish.embedded else (), wish, results)
     file = Elf(source)
     dropped = debug_sections(file) if wish.strip else []
     decided = _decide(source, fat.bundles if fat else (), wish, results)
     if not decided.changed and not dropped:
-        return None
+        return _only_in_place(source, decided, inside)
     places = sorted((one.offset, one.index) for one in file.named(BUNDLES) if one.size)
     sections = defaultdict(list)
     for one in decided.renewed:
         _, index = places[bisect_right(places, (one.offset, len(file.sections))) - 1]
         sections[index].append(one)
     debug = sum(one.size for one in dropped)
-    return _slimmed(relinked(file, sections, dropped), decided, debug)
+    return _with(_slimmed(relinked(file, sections, dropped), decided, debug), inside)
+
+
+def _only_in_place(source: Source, decided: _Decided, inside: InPlace) -> Slimmed | None:
+    """What is left where nothing but embedded code became less; None where that did not either."""
+    if not inside.changed and not inside.left:
+        return None
+    return replace(_with(_slimmed(source, decided, 0), inside), changed=inside.changed)
+
+
+def _with(slimmed: Slimmed, inside: InPlace) -> Slimmed:
+    """The same, with what became of embedded code."""
+    return replace(
+        slimmed,
+        stayed=dict(Counter(slimmed.stayed) + inside.stayed),
+        went=dict(Counter(slimmed.went) + inside.went),
+        missing=tuple(dict.fromkeys((*slimmed.missing, *inside.missing))),
+        left=inside.left,
+    )
 
 
 def slim_bundles(source: Source, wish: Wish, results: Scratch) -> Slimmed | None:
@@ -83,7 +108,7 @@ def slim_bundles(source: Source, wish: Wish, results: Scratch) -> Slimmed | None
 
 
 def _decide(source: Source, bundles: Sequence[Bundle], wish: Wish, results: Scratch) -> _Decided:
-    chosen = [_choose(one, wish) for one in bundles]
+    chosen = [choose(one, wish) for one in bundles]
     missing = tell_missing([lacking for _, lacking in chosen], wish, source.subject)
     renewed = []
     stayed: Counter[str] = Counter()
@@ -108,17 +133,6 @@ def _slimmed(content: Source, decided: _Decided, debug: int) -> Slimmed:
         missing=decided.missing,
         debug=debug,
     )
-
-
-def _choose(bundle: Bundle, wish: Wish) -> tuple[frozenset[int], tuple[Target, ...]]:
-    """Numbers of the entries that stay, the host's among them, and the targets without code."""
-    code = {i: Code({one.target}, one.features) for i, one in enumerate(bundle.entries) if one.target}
-    host = frozenset(range(len(bundle.entries))) - code.keys()
-    if not code:
-        return host, ()
-    numbers = list(code)
-    kept, missing = needed(list(code.values()), wish.targets, wish.covered)
-    return host | {numbers[i] for i in kept}, missing
 
 
 def _packing(bundle: Bundle, wish: Wish) -> Compression:

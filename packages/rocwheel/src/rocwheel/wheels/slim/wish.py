@@ -18,7 +18,8 @@ class Wish:
     """What is to stay: code for `targets`, or for a generic target that covers them (`covered`).
 
     `compress`: how bundles are packed, "keep" as each is. `strip`: debug sections go. `allow_missing`: that
-    some code is not there for one of the targets is no error.
+    some code is not there for one of the targets is no error. `embedded`: code that a program loads itself
+    becomes less too.
     """
 
     targets: tuple[Target, ...]
@@ -26,6 +27,7 @@ class Wish:
     compress: Compress = "keep"
     strip: bool = False
     allow_missing: bool = False
+    embedded: bool = True
 
 
 def tell_missing(missing: Sequence[Sequence[Target]], wish: Wish, subject: str) -> tuple[str, ...]:

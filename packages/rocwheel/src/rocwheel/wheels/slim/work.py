@@ -98,6 +98,10 @@ def _more_targets(archive: Archive, wish: Wish) -> list[str]:
 
 
 def _note(work: Work, one: Candidate, found: Slimmed, settle: Callable[[Source], Source]) -> None:
+    if found.left:
+        work.left[one.path] = found.left
+    if not found.changed:
+        return
     work.made[one.path] = settle(found.content)
     if found.missing:
         work.missing[one.path] = found.missing

@@ -20,7 +20,7 @@ from rocwheel.wheels.slim.wish import Wish
 from rocwheel.wheels.source import Source
 from rocwheel.wheels.split.manifest import KEPT_HEAD, Bundle, Entry, Library, Span
 
-_NOTHING = Wish(targets=(), covered={}, allow_missing=True)
+_NOTHING = Wish(targets=(), covered={}, allow_missing=True, embedded=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,191 @@
+"""GPU code that lies anywhere else in a library than where the compiler puts it: a program loads it itself.
+
+It is found by its first bytes, in every section, and read as far as shows that it is code. A library that
+only has the words for it (a compiler, a profiler) has none. What is code, and cannot be read, is told.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from rocwheel.errors import CheckError
+from rocwheel.wheels import elf
+from rocwheel.wheels.devicecode import bundle as offload
+from rocwheel.wheels.devicecode.bundle import Bundle
+from rocwheel.wheels.devicecode.gpu import HEADER_SIZE, GpuHeader, gpu_header, gpu_of_notes, is_unnamed
+from rocwheel.wheels.elf import Elf
+from rocwheel.wheels.marks import BUNDLE, COMPRESSED
+from rocwheel.wheels.pe import Pe
+from rocwheel.wheels.pe import Section as PeSection
+from rocwheel.wheels.source import Source
+
+MOST = 50_000
+"""Pieces of code in one file; of tensorflow-rocm's largest library they are some thousand."""
+
+MOST_UNREAD = 20
+"""Pieces that cannot be read and are told one by one."""
+
+_ENTRY_ID = (b"host-", b"hip", b"hcc-", b"openmp-")
+"""How the id of an entry begins, by which a plain bundle is told from the word for it."""
+
+_LAYOUT = struct.Struct("<QQQIHHHHHH")
+"""Of an ELF header from byte 24 on: entry, program headers, section headers, flags, and their sizes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Embedded:
+    """A bundle or code object at `offset` of the file, in the section of that name; `size` is in bytes."""
+
+    section: str
+    offset: int
+    size: int
+    bundle: Bundle | None = None
+    code: GpuHeader | None = None
+
+
+@dataclass(slots=True)
+class Found:
+    """What was found, and why some of what was seen cannot be read."""
+
+    code: list[Embedded] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+
+
+def embedded(
+    file: Elf | Pe, known: Sequence[tuple[int, int]], *, hashes: bool = False, heads: bool = False
+) -> Found:
+    """The code in a file's sections but for the spans (offset, size) that are `known`.
+
+    `hashes` and `heads` are as for `read_bundle`. Raises CheckError for more pieces than a real file has.
+    """
+    found = Found()
+    names = _Names(file)
+    count = 0
+    for begin, end in _searched(file, known):
+        position = begin
+
+        def behind() -> int:
+            return position  # noqa: B023 - of this round
+
+        for at in file.source.marks(begin, end, behind):
+            if at < position:
+                continue
+            try:
+                piece, position = _piece(file.source, at, end, names.of(at), hashes, heads)
+            except CheckError as error:
+                piece = None
+                if len(found.unread) < MOST_UNREAD:
+                    found.unread.append(f"at byte {at:,} ({names.of(at)}) {error.message}")
+            if piece is not None:
+                found.code.append(piece)
+            count += 1
+            if count > MOST:
+                raise file.wrong(f"more than {MOST:,} places in it begin like GPU code")
+    return found
+
+
+class _Names:
+    """The names of sections by where they lie in the file."""
+
+    def __init__(self, file: Elf | Pe) -> None:
+        sections = sorted((one.offset, one.name) for one in _with_bytes(file))
+        self._offsets = [offset for offset, _ in sections]
+        self._names = [name for _, name in sections]
+
+    def of(self, offset: int) -> str:
+        number = bisect_right(self._offsets, offset) - 1
+        return self._names[number] if number >= 0 else ""
+
+
+def _with_bytes(file: Elf | Pe) -> Iterator[elf.Section | PeSection]:
+    for one in file.sections:
+        if one.size and (not isinstance(one, elf.Section) or one.has_bytes):
+            yield one
+
+
+def _searched(file: Elf | Pe, known: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The bytes of all sections but the known ones, each once however often sections overlap."""
+    spans = [(one.offset, min(one.offset + one.size, file.source.size)) for one in _with_bytes(file)]
+    taken = sorted((offset, offset + size) for offset, size in known)
+    for begin, end in _joined(spans):
+        position = begin
+        for first, last in [*taken, (end, end)]:
+            if position < min(first, end):
+                yield position, min(first, end)
+            position = max(position, last)
+
+
+def _joined(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    last: tuple[int, int] | None = None
+    for begin, end in sorted(spans):
+        if last and begin <= last[1]:
+            last = last[0], max(last[1], end)
+            continue
+        if last:
+            yield last
+        last = begin, end
+    if last:
+        yield last
+
+
+def _piece(
+    source: Source, at: int, end: int, section: str, hashes: bool, heads: bool
+) -> tuple[Embedded | None, int]:
+    """The code at a mark, and where to look on; None where it is but the word for it.
+
+    Raises CheckError where it is code that cannot be read.
+    """
+    head = source.read_at(at, min(HEADER_SIZE, end - at))
+    if not head.startswith((BUNDLE, COMPRESSED)):
+        return _code_object(source, at, end, section, head)
+    if not (offload.is_packed(source, at, end) if head.startswith(COMPRESSED) else _is_plain(head)):
+        return None, at + 1
+    bundle = offload.read_bundle(source, at, end, hashes=hashes, heads=heads)
+    # version 1 does not say where it ends
+    behind = at + bundle.header_size if bundle.version == 1 else bundle.end
+    if not bundle.code:
+        return None, behind
+    return Embedded(section=section, offset=at, size=bundle.size, bundle=bundle), behind
+
+
+def _is_plain(head: bytes) -> bool:
+    """Whether entries follow the word: a number of them, and the first one's id."""
+    count = int.from_bytes(head[24:32], "little")
+    return 0 < count <= offload.MOST_ENTRIES and head[56:].startswith(_ENTRY_ID)
+
+
+def _code_object(source: Source, at: int, end: int, section: str, head: bytes) -> tuple[Embedded | None, int]:
+    if len(head) < HEADER_SIZE or int.from_bytes(head[18:20], "little") != 224:
+        return None, at + 1
+    size = _elf_size(source, at, head, end)
+    window = source.window(at, size)
+    if is_unnamed(head):
+        code = GpuHeader(target=gpu_of_notes(window), features=(), generic_version=0, abi=2)
+    else:
+        code = gpu_header(head, source.subject)
+    return Embedded(section=section, offset=at, size=size, code=code), at + size
+
+
+def _elf_size(source: Source, at: int, head: bytes, end: int) -> int:
+    """How long an ELF file is: its tables lie at its end. Raises CheckError where it is cut short."""
+    _, segments_at, sections_at, _, _, segment_size, segments, section_size, sections, _ = (
+        _LAYOUT.unpack_from(head, 24)
+    )
+    size: int = max(HEADER_SIZE, segments_at + segment_size * segments, sections_at + section_size * sections)
+    if at + size > end:
+        raise CheckError(
+            f"a code object of {size:,} bytes is cut short",
+            cause="the file is damaged",
+            next_step="get a fresh copy",
+            subject=source.subject,
+        )
+    if segments and segment_size == 56:
+        table = source.read_at(at + segments_at, 56 * segments)
+        for row in range(segments):
+            offset, file_size = struct.unpack_from("<Q16xQ", table, 56 * row + 8)
+            if at + offset + file_size <= end:
+                size = max(size, offset + file_size)
+    return size
