@@ -69,7 +69,8 @@ def new_lines(run: str, step: str, *, home: str | Path | None = None) -> Novelty
     """What the log of a step of a run has that its last good log had not, the likeliest cause first.
 
     Good is the last run before it that built this step of the same stack and base, for the same GPU where
-    there is one. None where there is none, or the run is not on record.
+    there is one. None where there is none, or the run is not on record. Raises InternalError where the
+    records are damaged.
     """
     from rocwright.api.projects import records
     from rocwright.diagnosis.good_log import new_lines as compared

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from subprocess import Popen
 
-from rocwheel.processes import run as process
+from rocwheel.processes.detached import detach_into
 from rocwright.home import Home
 from rocwright.serving import state
 
@@ -25,7 +25,7 @@ def start_logged(
     """Start a server whose output goes to its log. Raises InputError where its program is not installed."""
     log = state.log_of(home, name)
     writer: list[str | Path] = [sys.executable, "-I", "-S", _WRITER, log, _lock(log), str(most)]
-    return process.detach_into(writer, argv, env=env)
+    return detach_into(writer, argv, env=env)
 
 
 def files_of(log: Path) -> list[Path]:
