@@ -19,9 +19,11 @@ from tests.farm.cluster import MEMORY, Cluster, cluster
 from tests.farm.machines import until
 
 from rocwheel.errors import InterruptedByUser
+from rocwright.execution.executor import Task
 from rocwright.execution.options import Options, Outcome
 from rocwright.execution.progress import PlainProgress
 from rocwright.farm.executors import run_steps
+from rocwright.farm.slurm import WAITS, SlurmExecutor, _Job, _State
 from rocwright.model.steps import Plan, Resources, Step
 from rocwright.plan.decide import decide
 
@@ -95,6 +97,32 @@ def test_a_step_that_has_no_machine_yet_is_told_with_the_reason_of_the_cluster(
     said = [line for line in "".join(capsys.readouterr()).splitlines() if "waits for room" in line]
     assert len(said) == 1, "once, while it waits a few seconds"
     assert re.search("[abc] waits for room: (Resources|Priority)", said[0])
+
+
+def test_of_many_that_wait_some_are_named_and_the_others_are_counted(workshop: Workshop) -> None:
+    said: list[str] = []
+    executor = SlurmExecutor(workshop.home, Options(), said.append)
+    for number in range(5):
+        step = workshop.step("true", name=f"part-{number}")
+        task = Task(step=step, store=workshop.store.url, jobs=1)
+        job = _Job(str(number), task, 1, 0, workshop.folder / "report", workshop.folder / "log")
+        executor._jobs[task.id] = job
+    waits = {str(number): _State("PENDING", "", "Resources") for number in range(5)}
+    executor._looked = 1.0
+    executor._say_waiting({name: _State("PENDING", "", "None") for name in waits})
+    assert said == [], "the cluster has not looked at them yet"
+    executor._say_waiting(waits)
+    named = "; ".join(f"part-{number} waits for room: Resources" for number in range(3))
+    assert said == [f"{named}; so do 2 other steps"]
+    executor._looked += WAITS
+    executor._say_waiting(waits)
+    assert len(said) == 1, "again after a minute"
+    executor._looked += 1
+    executor._say_waiting({"4": _State("PENDING", "", "Prio\x1brity")})
+    assert said[1:] == ["part-4 waits for room: Prio\N{REPLACEMENT CHARACTER}rity"]
+    executor._say_waiting({})
+    executor._say_waiting(waits)
+    assert len(said) == 3, "what waits anew is told at once"
 
 
 def test_what_is_interrupted_is_ended_on_its_machine(workshop: Workshop) -> None:
