@@ -47,7 +47,12 @@ _WORDS: tuple[tuple[int, re.Pattern[bytes]], ...] = (
     (6, _words("segmentation fault", "core dumped", r"\babort(?:ed)?\b", "terminate called")),
     (6, _words("out of memory", r"\bkilled\b")),
     (5, _words(r"^\s*(?:[a-z_]\w*\.)*\w+(?:Error|Exception)\b")),
-    (4, _words(r"\bfail(?:ed|ure|s)?\b", r"\bfatal\b", r"\binvalid\b", r"\bun(?:supported|known)\b")),
+    (
+        4,
+        _words(
+            r"\bfail(?:ed|s)?\b", r"\bfailures?\b", r"\bfatal\b", r"\binvalid\b", r"\bun(?:supported|known)\b"
+        ),
+    ),
     (4, _words(r"\bdenied\b", r"\brefused\b", r"\bmismatch", r"\bincompatible\b")),
     (3, _words(r"\berrors?\b", r"\b(?:can|could)(?:n't|not)\b", r"\bmissing\b", r"\btimed? ?out\b")),
     (1, _words(r"\bwarning\b")),
