@@ -11,7 +11,7 @@ from rocwright.cli import cli
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["pytorch", "--in", "podman", "--", "python"], "--in has no effect on a program"),
+        (["pytorch", "--jupyter", "--in", "podman"], "--in has no effect on --jupyter"),
         (["pytorch", "--shell", "--port", "80"], "--port has no effect on a program"),
         (["pytorch", "--model", "tiny", "--", "python"], "--model has no effect on a program"),
         (["pytorch", "--jupyter", "--on", "cpu"], "--on has no effect on --jupyter"),
@@ -26,6 +26,6 @@ def test_what_has_no_effect_is_refused(words: list[str], told: str) -> None:
     assert told in " ".join(done.stderr.split())
 
 
-def test_for_podman_a_program_is_told_of_the_image() -> None:
-    done = CliRunner().invoke(cli, ["run", "pytorch", "--in", "podman", "--", "python"])
-    assert "--image FOLDER" in done.stderr
+def test_a_program_does_not_run_in_docker_and_is_told_of_the_image() -> None:
+    done = CliRunner().invoke(cli, ["run", "pytorch", "--in", "docker", "--", "python"])
+    assert done.exit_code == 2 and "--image FOLDER" in done.stderr

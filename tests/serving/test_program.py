@@ -13,20 +13,23 @@ from pathlib import Path
 import pytest
 
 from rocwheel.errors import InputError
+from rocwright import sandbox
 from rocwright.bases.roots import unpacked_root
 from rocwright.home import Home
 from rocwright.serving.environments import ABOUT, HOME, INSIDE, Environment
 from rocwright.serving.program import check_folder, program_environment
 from rocwright.store.local import LocalStore
+from tests.engines import must_work
 
 DRIVER = """
-import sys
+import os, sys
 from pathlib import Path
 from rocwright.home import Home
 from rocwright.serving.environments import read
 from rocwright.serving.program import run_program
 home = Home(Path(sys.argv[1]))
-sys.exit(run_program(read(home, "x"), home, sys.argv[2:]))
+engine = os.environ.get("TRIED_IN", "bubblewrap")
+sys.exit(run_program(read(home, "x"), home, sys.argv[2:], engine=engine))
 """
 
 
@@ -35,6 +38,14 @@ def home(tmp_path: Path) -> Home:
     home = Home(tmp_path / "home")
     home.path.mkdir()
     return home
+
+
+@pytest.fixture(params=["bubblewrap", "podman"])
+def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What the program runs in."""
+    must_work(sandbox.probe(sandbox.ENGINES[request.param]))
+    monkeypatch.setenv("TRIED_IN", request.param)
+    return str(request.param)
 
 
 @pytest.fixture
@@ -73,7 +84,7 @@ def output(home: Home, folder: Path, *argv: str) -> tuple[int, str]:
 
 
 def test_it_sees_its_folder_and_its_own_home_and_no_other(
-    home: Home, environment: Environment, tmp_path: Path
+    home: Home, environment: Environment, place: str, tmp_path: Path
 ) -> None:
     folder = tmp_path / "work"
     (tmp_path / "secret").write_text("x")
@@ -85,13 +96,15 @@ def test_it_sees_its_folder_and_its_own_home_and_no_other(
     assert (environment.folder(home) / HOME / "kept").read_text() == "kept\n"
 
 
-def test_it_has_the_variables_of_the_card(home: Home, environment: Environment, tmp_path: Path) -> None:
+def test_it_has_the_variables_of_the_card(
+    home: Home, environment: Environment, place: str, tmp_path: Path
+) -> None:
     _, said = output(home, tmp_path / "work", "sh", "-c", "echo $CARD_WANTS $VIRTUAL_ENV $HOME")
     assert said.split() == ["1", "/rocwright", "/rocwright-home"]
 
 
 def test_what_is_piped_to_it_is_read_and_its_status_is_told(
-    home: Home, environment: Environment, tmp_path: Path
+    home: Home, environment: Environment, place: str, tmp_path: Path
 ) -> None:
     script = "read word; echo got $word; exit 7"
     with begin(home, tmp_path / "work", "sh", "-c", script, stdin=subprocess.PIPE) as running:
@@ -100,7 +113,7 @@ def test_what_is_piped_to_it_is_read_and_its_status_is_told(
 
 
 def test_one_that_is_not_there_is_told_as_shells_do(
-    home: Home, environment: Environment, tmp_path: Path
+    home: Home, environment: Environment, place: str, tmp_path: Path
 ) -> None:
     assert output(home, tmp_path / "work", "nothing-of-that-name")[0] == 127
 
@@ -110,7 +123,7 @@ WAITS = "import signal, sys; print('begun', flush=True); signal.pause()"
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGINT])
 def test_a_signal_goes_on_to_it(
-    home: Home, environment: Environment, tmp_path: Path, number: signal.Signals
+    home: Home, environment: Environment, place: str, tmp_path: Path, number: signal.Signals
 ) -> None:
     handle = f"signal.signal({int(number)}, lambda *_: sys.exit(40)); "
     program = WAITS.replace("print", f"{handle}print")
@@ -122,7 +135,7 @@ def test_a_signal_goes_on_to_it(
 
 
 def test_one_that_does_not_heed_it_is_ended_by_it(
-    home: Home, environment: Environment, tmp_path: Path
+    home: Home, environment: Environment, place: str, tmp_path: Path
 ) -> None:
     with begin(home, tmp_path / "work", "python3", "-c", WAITS) as running:
         assert running.stdout is not None

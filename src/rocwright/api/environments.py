@@ -71,16 +71,21 @@ def run_program(
     *,
     folder: str | Path = ".",
     env: Mapping[str, str] | None = None,
+    place: str = "host",
     home: str | Path | None = None,
 ) -> int:
     """Run a program in an environment on this terminal; its exit status, 128 and the number for a signal.
 
     It sees, and may change, `folder`, which is its current one, and a home of its own; it has the network.
-    Raises InputError for a folder that cannot be shown, SandboxError where bubblewrap does not work.
+    `place` is host (bubblewrap) or podman, a container of the same files without an image. Raises InputError
+    for a folder that cannot be shown, SandboxError where the engine does not work.
     """
     from rocwright.serving import program
+    from rocwright.serving.environments import ENGINE
 
-    return program.run_program(environment, _home(home), argv, env=env, folder=Path(folder).absolute())
+    engine = ENGINE if place == "host" else place
+    where = Path(folder).absolute()
+    return program.run_program(environment, _home(home), argv, env=env, folder=where, engine=engine)
 
 
 def start_notebook(

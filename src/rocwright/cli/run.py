@@ -128,7 +128,12 @@ def command(
         write_image(had(stack, gpu, base, require, engine), image)
         return
     if program:
-        raise SystemExit(run_program(had(stack, gpu, base, require, engine), context.meta[PROGRAM], env))
+        if place == "docker":
+            raise click.UsageError(
+                "A program runs in host or podman; --image FOLDER makes an image of its own."
+            )
+        made = had(stack, gpu, base, require, engine)
+        raise SystemExit(run_program(made, context.meta[PROGRAM], env, place))
     from rocwheel.cli.tell import print_json
     from rocwright import api
     from rocwright.cli.servers import as_data, show

@@ -56,7 +56,7 @@ _TAKES = {
         "tries",
     }
     | {"as_json"},
-    "a program": {"shell", "env", "require"},
+    "a program": {"shell", "env", "require", "place"},
     "--jupyter": {"jupyter", "require", "name", "host", "port", "detach", "as_json"},
     "--image": {"image", "require"},
 }
@@ -74,12 +74,7 @@ def check_words(context: click.Context, what: str) -> None:
     ]
     if given:
         told = ", ".join(one.opts[0] for one in given)
-        more = ""
-        if what == "a program" and any(one.name == "place" for one in given):
-            more = (
-                " A program runs in bubblewrap; --image FOLDER makes an image of its environment for podman."
-            )
-        raise click.UsageError(f"{told} has no effect on {what}.{more}")
+        raise click.UsageError(f"{told} has no effect on {what}.")
 
 
 def had(stack: str | None, gpu: str, base: str, require: Sequence[str], engine: str | None) -> Environment:
@@ -96,11 +91,11 @@ def had(stack: str | None, gpu: str, base: str, require: Sequence[str], engine: 
     )
 
 
-def run_program(environment: Environment, argv: Sequence[str], env: dict[str, str]) -> int:
+def run_program(environment: Environment, argv: Sequence[str], env: dict[str, str], place: str) -> int:
     """Run a program, or a shell where none is given; its exit status."""
     from rocwright.api import environments
 
-    return environments.run_program(environment, argv or SHELL, env=env)
+    return environments.run_program(environment, argv or SHELL, env=env, place=place)
 
 
 def start_notebook(

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import resource
+import sys
 from pathlib import Path
 
-from rocwright.sandbox.engine import HOSTNAME, MARK, USER, Scene
+from rocwright.sandbox.engine import HOSTNAME, MARK, USER, Scene, is_root
 
 
 def run_flags(scene: Scene) -> tuple[str, ...]:
     """Flags of `podman run` and `docker run` alike, up to the image."""
-    words = ["--rm", "--name", scene.name, "--hostname", HOSTNAME, "--user", f"{USER}:{USER}"]
+    # as root, a program with the caller's own rights to files is root, without a capability
+    user = 0 if scene.as_caller and is_root() else USER
+    words = ["--rm", "--name", scene.name, "--hostname", HOSTNAME, "--user", f"{user}:{user}"]
     words += ["--read-only", "--cap-drop", "all", "--security-opt", "no-new-privileges"]
     words += ["--network", "host" if scene.network else "none", "--log-driver", "none", "--entrypoint", ""]
     words += ["--env", f"{MARK}={scene.name}"]
-    words += ["--interactive", "--tty"] if scene.terminal else []
+    words += ["--interactive"] if scene.terminal else []
+    words += ["--tty"] if scene.terminal and sys.stdin.isatty() and sys.stdout.isatty() else []
     for place in ("/tmp", "/run"):  # noqa: S108 - inside, each job has its own
         words += ["--tmpfs", f"{place}:rw,exec,nosuid,nodev,mode=1777"]
     for mount in scene.mounts:

@@ -34,6 +34,12 @@ cd -- "$1" || exit 125
 shift
 exec "$@"
 """
+_BELOW = """umask 022
+cd -- "$1" || exit 125
+shift
+"$@"
+exit "$?"
+"""
 _MOST_NOISE = 200
 
 
@@ -50,6 +56,11 @@ def told(job: Job, token: str) -> tuple[str, ...]:
 def plain(job: Job) -> tuple[str, ...]:
     """The command for a job on a terminal: nothing is told."""
     return ("/bin/sh", "-c", _PLAIN, "sh", job.workdir, *_bare(job))
+
+
+def below_shell(job: Job) -> tuple[str, ...]:
+    """The same with a shell as the first process, which stays: the job is its child."""
+    return ("/bin/sh", "-c", _BELOW, "sh", job.workdir, *_bare(job))
 
 
 def _bare(job: Job) -> tuple[str, ...]:

@@ -9,6 +9,9 @@ from rocwright.sandbox import cgroup, seccomp
 from rocwright.sandbox.containers import run_flags, ulimits
 from rocwright.sandbox.engine import USER, Launch, Scene, ask_version, is_root
 
+PIDFILE = "pid"
+"""In the folder of a sandbox on a terminal: the number of its first process, as this machine counts."""
+
 
 @dataclass(frozen=True, slots=True)
 class Podman:
@@ -34,6 +37,7 @@ class Podman:
             "--shm-size=0",
             "--pull=never",
             f"--security-opt=seccomp={profile}",
+            *((f"--pidfile={scene.folder / PIDFILE}",) if scene.terminal else ()),
             *ulimits(),
             *place,
             *user,

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from subprocess import Popen
 from threading import Event, Timer
@@ -23,6 +24,7 @@ from rocwright.sandbox.memory import MemoryWatch
 from rocwright.sandbox.model import Ended, Job, Outcome
 from rocwright.sandbox.pids import Pids
 from rocwright.sandbox.pids import limit as limit_pids
+from rocwright.sandbox.podman import PIDFILE
 from rocwright.untrusted import Untrusted
 
 _JOIN = 'while test "$1" != --; do echo 0 > "$1" || exit 125; shift; done; shift; exec "$@"'
@@ -52,14 +54,26 @@ def interactive(engine: Engine, job: Job) -> int:
 def foreground(engine: Engine, job: Job) -> int:
     """Run a program on the caller's terminal: signals that the caller is sent go on to it; its exit status.
 
-    `engine` must be bubblewrap, whose processes around the program are known. Only the isolation holds, not
-    the limits.
+    `engine` is bubblewrap or podman, whose processes around the program are known. Only the isolation holds,
+    not the limits.
     """
-    command = inside.plain(replace(job, argv=(*DEFAULTS, *job.argv)))
+    contained = engine.name != "bubblewrap"
+    meant = replace(job, argv=(*DEFAULTS, *job.argv))
+    command = inside.below_shell(meant) if contained else inside.plain(meant)
     with _opened(engine, job, command, terminal=True) as box:
-        status = attend(box.argv, _program, cwd=box.folder, env=host_environment(box.name))
+        found = partial(_contained, box.folder / PIDFILE) if contained else _program
+        status = attend(box.argv, found, cwd=box.folder, env=host_environment(box.name))
         box.ended = status == 0
         return _as_shell(status)
+
+
+def _contained(pidfile: Path, _: int) -> int | None:
+    """What runs in a container: the child of its first process, a shell. The first one heeds no signal that
+    it has no handler for."""
+    with contextlib.suppress(OSError, ValueError):
+        inner = _children(int(pidfile.read_text()))
+        return inner[0] if inner else None
+    return None
 
 
 def _program(launcher: int) -> int | None:

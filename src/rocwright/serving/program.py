@@ -27,14 +27,16 @@ def run_program(
     *,
     env: Mapping[str, str] | None = None,
     folder: Path | None = None,
+    engine: str = ENGINE,
 ) -> int:
     """Run it to its end; its exit status (128 and the signal's number for a signal).
 
-    It sees its environment and the current `folder`, and the network, and nothing else of the machine. Raises
-    InputError where that folder cannot be shown, SandboxError where bubblewrap does not work here.
+    It sees its environment and the current `folder`, and the network, and nothing else of the machine.
+    `engine` is bubblewrap or podman. Raises InputError where that folder cannot be shown, SandboxError where
+    the engine does not work here.
     """
     job = program_job(environment, home, argv, env=env or {}, folder=folder or Path.cwd())
-    return sandbox.foreground(sandbox.pick(ENGINE, home.probes), job)
+    return sandbox.foreground(sandbox.pick(engine, home.probes), job)
 
 
 def program_job(
