@@ -28,6 +28,9 @@ MOST_NAMES = 64 * 1024 * 1024
 MOST_NAMES_SHARED = 4
 """How often the bytes of a table of names may be used over: a name may be the end of another."""
 
+FRONT, BACK = 12 * 1024 * 1024, 4 * 1024 * 1024
+"""Bytes of the beginning, and of the end of what is loaded: what is read of a library mostly lies there."""
+
 RELOCATABLE = 1
 """e_type of an object file, whose addresses are offsets into sections."""
 
@@ -128,6 +131,7 @@ class Elf:
         """The section table in its order; empty where there is none."""
         if self._sections_at == 0:
             return ()
+        self._expect()
         if self._section_size != _SECTION.size:
             raise self.wrong(f"its sections are described in {self._section_size} bytes each")
         first = _SECTION.unpack(self._read(self._sections_at, _SECTION.size, "section table"))
@@ -152,6 +156,17 @@ class Elf:
                 if left < 0:
                     raise self.wrong("its section names overlap")
         return tuple(Section(index, names[at], *row) for index, (at, *row) in enumerate(rows))
+
+    def _expect(self) -> None:
+        """Say what will be read once the section table is known, which lies at the end of most files."""
+        if self.kind == RELOCATABLE:
+            return
+        try:
+            loaded = max((one.offset + one.file_size for one in self._loaded), default=0)
+        except CheckError:
+            return  # whoever needs the segments hears of it
+        # relocations lie at the beginning, and the wrappers of bundles at the end of what is loaded
+        self.source.expect([(0, FRONT), (max(0, loaded - BACK), loaded)], loaded)
 
     def named(self, name: str) -> list[Section]:
         """The sections called `name` that have bytes in the file, which are all inside it, in their order."""

@@ -30,9 +30,8 @@ MOST = 200_000
 
 MOST_ENTRIES = 4096
 _ROW = struct.Struct("<QQQ")
-# each alone: an alternation is searched a tenth as fast, and a short text by `find` half as fast
+# each alone: an alternation is searched a tenth as fast; a long text is found faster by `find`
 _PATTERNS = (
-    re.compile(re.escape(BUNDLE)),
     re.compile(rb"CCOB[\x01-\x0f]\0[\0-\x03]\0", re.DOTALL),
     re.compile(re.escape(CODE)),
 )
@@ -41,7 +40,12 @@ _FIRST_BYTES = re.compile(b"[" + b"".join(re.escape(magic[:1]) for magic in KEPT
 
 def marks(data: bytes) -> list[int]:
     """Every place in `data` where code may begin, in order."""
-    return sorted(match.start() for pattern in _PATTERNS for match in pattern.finditer(data))
+    found = [match.start() for pattern in _PATTERNS for match in pattern.finditer(data)]
+    at = data.find(BUNDLE)
+    while at >= 0:
+        found.append(at)
+        at = data.find(BUNDLE, at + 1)
+    return sorted(found)
 
 
 class Passing:

@@ -6,7 +6,7 @@ import io
 import os
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from rocwheel.errors import CheckError
@@ -25,6 +25,12 @@ MOST_UNPACKED = 128
 BLOCK = 256 * 1024
 BLOCKS_KEPT = 64
 """What is kept of inflated data: the blocks that came last."""
+
+BLOCKS_EXPECTED = 128
+"""What is kept besides of what was said to be read again."""
+
+NAMES = b"\0.shstrtab\0"
+"""What a table of section names holds."""
 
 
 class Budget:
@@ -96,6 +102,12 @@ class Source(io.RawIOBase):
             tail = data[-LONGEST + 1 :]
             if behind() > begin:
                 begin, tail = behind(), b""
+
+    def expect(self, spans: Sequence[tuple[int, int]], names_behind: int) -> None:
+        """Hear that these bytes (begin, end) will be read, and a table of section names behind a place.
+
+        Nothing depends on it but how long that takes.
+        """
 
     def window(self, offset: int, size: int) -> Source:
         """`size` of these bytes, from `offset` on, as a source. Raises CheckError where they lie outside."""
@@ -189,10 +201,36 @@ class Inflated(Source):
         self._zlib = isal_zlib
         self._packed = packed
         self._crc = crc
+        self._expected: set[int] = set()
+        self._pinned: dict[int, bytes] = {}
+        self._names_behind = size
         self._seen = 0
+        self._before = b""
         self._blocks: OrderedDict[int, bytes] = OrderedDict()
         self._passing = Passing()
         self._restart()
+
+    def expect(self, spans: Sequence[tuple[int, int]], names_behind: int) -> None:
+        for begin, end in spans:
+            self._expected.update(range(begin // BLOCK, -(-min(end, self.size) // BLOCK)))
+        self._names_behind = names_behind
+        for number in self._expected & self._blocks.keys():
+            self._pin(number, self._blocks[number])
+
+    def _pin(self, number: int, data: bytes) -> None:
+        if len(self._pinned) < BLOCKS_EXPECTED:
+            self._pinned[number] = data
+
+    def _pin_expected(self, number: int, data: bytes) -> None:
+        """Keep a block that goes by for the first time, if it is expected or has to do with names."""
+        behind = number * BLOCK + len(data) > self._names_behind
+        if behind and (self._before + data).find(NAMES) >= 0:
+            self._expected |= {number, number + 1}
+            if number - 1 in self._blocks:
+                self._pin(number - 1, self._blocks[number - 1])
+        self._before = data[-len(NAMES) :]
+        if number in self._expected:
+            self._pin(number, data)
 
     def _restart(self) -> None:
         self._inflate = self._zlib.decompressobj(-15)
@@ -230,14 +268,15 @@ class Inflated(Source):
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _block(self, number: int) -> bytes:
-        if number in self._blocks:
-            return self._blocks[number]
+        if (known := self._pinned.get(number) or self._blocks.get(number)) is not None:
+            return known
         if number < self._next:
             self._restart()
         while self._next <= number:
             data = self._inflate_block(min(BLOCK, self.size - self._next * BLOCK))
             if self._next == self._seen:
                 self._passing.see(self._next * BLOCK, data)
+                self._pin_expected(self._next, data)
                 self._seen += 1
             self._blocks[self._next] = data
             self._next += 1

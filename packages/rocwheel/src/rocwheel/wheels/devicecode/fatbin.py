@@ -136,9 +136,12 @@ def _of_host(file: Elf | Pe, reading: _Reading) -> FatBinary | None:
     """The code of a library or program of a host."""
     spans = tuple((one.offset, one.size) for one in file.named(BUNDLES) if one.size)
     told = _reference_bytes(file)
-    wrappers = tuple(_wrappers(file)) if spans or told or file.named(WRAPPERS) else ()
+    wrappers = tuple(_wrappers(file, pointers=not reading.heads))
     of_bundles = [one for one in wrappers if one.number is None]
     numbers = tuple(dict.fromkeys(one.number for one in wrappers if one.number is not None))
+    if reading.heads:
+        # pointers tell nothing of the targets, but where no section says what those of kpack lead to
+        wrappers = tuple(_wrappers(file, pointers=True)) if numbers and not told else ()
     reference = None
     unread: tuple[str, ...] = ()
     known = spans
@@ -148,7 +151,6 @@ def _of_host(file: Elf | Pe, reading: _Reading) -> FatBinary | None:
         spans = spans if of_bundles else ()
     elif not spans:
         unread = (TAKEN_OUT,) if of_bundles and _is_emptied(file) else ()
-        wrappers = wrappers if unread else ()
     found = _with_bundles(file.source, spans, reading)
     other = embedded(file, known, hashes=reading.hashes, heads=reading.heads)
     found = replace(
@@ -218,7 +220,8 @@ def _host_file(source: Source, head: bytes) -> Elf | Pe | None:
     return Pe(source) if pe.is_pe(source) else None
 
 
-def _wrappers(file: Elf | Pe) -> Iterator[Wrapper]:
+def _wrappers(file: Elf | Pe, *, pointers: bool) -> Iterator[Wrapper]:
+    """The wrappers of a file; without `pointers` nothing is read of where those lead that relocations set."""
     placed = isinstance(file, Pe) or file.kind != elf.RELOCATABLE
     sections = file.named(WRAPPERS)
     count = sum(one.size // _WRAPPER.size for one in sections)
@@ -226,14 +229,15 @@ def _wrappers(file: Elf | Pe) -> Iterator[Wrapper]:
         raise file.wrong(f"it claims {count:,} wrappers of bundles in {len(sections):,} sections")
     for section in sections:
         offset, size = section.offset, section.size
-        found = file.pointers(section) if isinstance(file, Elf) and isinstance(section, elf.Section) else []
-        pointers = {one.at: one for one in found}
         data = file.source.read_at(offset, size // _WRAPPER.size * _WRAPPER.size)
+        by_place: dict[int, Pointer] = {}
+        if pointers and isinstance(file, Elf) and isinstance(section, elf.Section):
+            by_place = {one.at: one for one in file.pointers(section)}
         for number, (magic, version, address, rest) in enumerate(_WRAPPER.iter_unpack(data)):
             if magic not in (WRAPPER_MAGIC, kpack_reference.WRAPPER_MAGIC):
                 raise file.wrong(f"bundle wrapper {number} begins with {magic:#x}")
             at = offset + number * _WRAPPER.size
-            pointer = pointers.get(at + 8)
+            pointer = by_place.get(at + 8)
             if pointer is None and address and placed:
                 # a program at fixed addresses and a PE file hold the address itself
                 target = file.at_address(address)

@@ -1,0 +1,69 @@
+"""Deflated data read in one pass: what is read again was kept."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rocwheel.wheels.inspection import inspect
+from rocwheel.wheels.source import BLOCK, Inflated
+from rocwheel_samples.fatbin import (
+    compressed_bundle,
+    entry_id,
+    gpu_elf,
+    linked_elf,
+    plain_bundle,
+    write_wheel,
+)
+
+
+@pytest.fixture
+def passes(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """The block at which each pass over deflated data ended before the next began."""
+    seen: list[int] = []
+    restart = Inflated._restart
+
+    def counted(self: Inflated) -> None:
+        if getattr(self, "_next", 0):
+            seen.append(self._next)
+        restart(self)
+
+    monkeypatch.setattr(Inflated, "_restart", counted)
+    yield seen
+
+
+def large_library(count: int) -> bytes:
+    """A library whose section names lie far before its end, with compressed bundles of many targets."""
+    noise = random.Random(1).randbytes(3 * BLOCK)
+    targets = {"gfx1100": 0x41, "gfx1151": 0x4A, "gfx803": 0x2A}
+    code = [(entry_id(name), gpu_elf(flags, body=noise)) for name, flags in targets.items()]
+    bundle = compressed_bundle(plain_bundle(code), version=3, method=1)
+    library = bytearray(linked_elf([bundle] * count))
+    (table_at,) = struct.unpack_from("<Q", library, 40)
+    sections, names = struct.unpack_from("<HH", library, 60)
+    table = library[table_at : table_at + 64 * sections]
+    names_at, names_size = struct.unpack_from("<QQ", table, 64 * names + 24)
+    # the names, then what no loader reads, then the section table: as with a large symbol table
+    struct.pack_into("<Q", table, 64 * names + 24, len(library))
+    library += library[names_at : names_at + names_size]
+    library += random.Random(2).randbytes(70 * BLOCK)
+    struct.pack_into("<Q", library, 40, len(library))
+    return bytes(library + table)
+
+
+def test_the_targets_of_a_large_library_take_one_pass(tmp_path: Path, passes: list[int]) -> None:
+    wheel = write_wheel(tmp_path / "x.whl", {"x.so": large_library(3)})
+    found = inspect(wheel, heads=True)
+    assert {one.target_id: one.count for one in found.totals} == {"gfx1100": 3, "gfx1151": 3, "gfx803": 3}
+    assert passes == []
+
+
+def test_all_of_it_takes_two(tmp_path: Path, passes: list[int]) -> None:
+    wheel = write_wheel(tmp_path / "x.whl", {"x.so": large_library(3)})
+    found = inspect(wheel)
+    assert {one.target_id: one.count for one in found.totals} == {"gfx1100": 3, "gfx1151": 3, "gfx803": 3}
+    assert len(passes) <= 1
