@@ -18,11 +18,14 @@ from rocwheel.wheels.audit.facts import concerns, table
 from rocwheel.wheels.audit.listing import Comparison
 from rocwheel.wheels.canonicalize import normalise
 from rocwheel.wheels.choose import Target
+from rocwheel.wheels.devicecode import kpack
 from rocwheel.wheels.devicecode.bundle import contents, read_bundles
 from rocwheel.wheels.devicecode.code_object import CodeFile
 from rocwheel.wheels.devicecode.code_objects import fat_binaries, read_code
 from rocwheel.wheels.devicecode.fatbin import fat_binary
 from rocwheel.wheels.devicecode.kernels import kernels_of
+from rocwheel.wheels.devicecode.kpack_reference import Reference
+from rocwheel.wheels.devicecode.kpack_reference import read_reference as read_kpack_reference
 from rocwheel.wheels.diff.libraries import read_library
 from rocwheel.wheels.diff.wheels import diff
 from rocwheel.wheels.elf import Elf
@@ -38,9 +41,11 @@ from rocwheel.wheels.scratch import scratch
 from rocwheel.wheels.slim.library import slim_library
 from rocwheel.wheels.slim.wish import Wish
 from rocwheel.wheels.source import Held
+from rocwheel.wheels.split.kpacked import into_archives, reason_to_stay
 from rocwheel.wheels.split.library import is_exact, put_together, take_apart
 from rocwheel.wheels.split.manifest import Library, Neutral, Span, as_bytes, read_neutral
 from rocwheel_samples import fatbin as written
+from rocwheel_samples import kpack as made
 from rocwheel_samples.code_object import code_object, metadata
 from rocwheel_samples.wheel_making import FILES, METADATA, zip_of
 from rocwright.provenance.check import read_statement, told
@@ -89,11 +94,44 @@ def read_offload(data: bytes) -> None:
             assert len(code) == entry.size
 
 
+def read_kpack(data: bytes) -> None:
+    """A kpack archive: its table, the heads of its code, all of it."""
+    held = Held(data)
+    quick = kpack.read_archive(held, heads=True)
+    found = kpack.read_archive(held)
+    assert [one.name for one in quick.code] == [one.name for one in found.code]
+    for one, code in kpack.contents(held, found):
+        assert len(code) == one.size
+
+
+def read_reference(data: bytes) -> None:
+    """What a library says of its archives, and the paths that it leads to."""
+    reference = read_kpack_reference(data, "x")
+    for pattern in reference.patterns("x/lib/x.so"):
+        assert not pattern.fullmatch("../x.kpack")
+
+
+def into_kpack(data: bytes) -> None:
+    """A library whose code goes into archives: what is left is read again, and all code is there."""
+    source = Held(data)
+    fat = fat_binary(source)
+    if fat is None or not fat.bundles or reason_to_stay(fat):
+        return
+    told = Reference(name="lib/x.so", search=("../.kpack/x_@GFXARCH@.kpack",))
+    with scratch(Path(tempfile.gettempdir())) as results:
+        taken = into_archives(source, fat, told, results)
+        again = fat_binary(taken.content)
+        assert again is not None and again.reference is not None
+        assert (again.reference.name, again.reference.search) == (told.name, told.search)
+        assert not again.bundles
+
+
 def read_fatbin(data: bytes) -> None:
     """A library: bundles, wrappers, and the code as it is handed on."""
     found = fat_binary(Held(data))
     if found is not None:
-        assert all(bundle.end <= len(data) for bundle in found.bundles)
+        assert all(bundle.end <= len(data) for bundle in found.all_bundles)
+        assert all(one.offset + one.size <= len(data) for one in found.embedded)
         assert len(found.unreached) <= len(found.bundles)
 
 
@@ -214,6 +252,9 @@ TARGETS: Mapping[str, Callable[[bytes], None]] = {
     "pe": read_pe,
     "offload": read_offload,
     "fatbin": read_fatbin,
+    "kpack": read_kpack,
+    "reference": read_reference,
+    "into-kpack": into_kpack,
     "file": read_file,
     "kernels": read_kernels,
     "metadata": read_metadata,
@@ -268,12 +309,18 @@ def seeds() -> Mapping[str, Mapping[str, bytes]]:
     large = written.plain_bundle(bodies, align=4096)
     roomy = {f"elf-{form}": written.linked_elf([large], form=form) for form in ("rela", "relr", "place")}
     lone = {"code": written.gpu_elf(0x36), "plain": plain}
+    packs = made.code_for("gfx1151", "lib/x.so#0", "lib/x.so#1") | made.code_for("gfx803", "lib/x.so#0")
+    inside = b"ab" + plain + packed["ccob-3-1"] + written.gpu_elf(0x2A)
+    hosts = {"kpacked": made.kpacked_elf(), "embedded": written.host_elf(inside, name=b".rodata")}
     return {
         "members": _containers({"a.so": linked["elf-rela"], "b/c": b"text"}),
         "elf": linked,
         "pe": dll,
         "offload": {"plain": plain, **packed},
-        "fatbin": {**linked, **dll, **lone},
+        "fatbin": {**linked, **dll, **lone, **hosts},
+        "kpack": {scheme: made.kpack(packs, scheme=scheme) for scheme in ("none", "zstd-per-kernel")},
+        "reference": {"one": made.reference("lib/x.so")},
+        "into-kpack": {**roomy, "packed": written.linked_elf([packed["ccob-2-1"]], form="rela")},
         "file": {**lone, **packed, **linked},
         "kernels": {"code-object": code_object()},
         "metadata": {"one": metadata()},
