@@ -234,3 +234,11 @@ def test_a_picture_shows_the_code_of_archives(tmp_path: Path) -> None:
     (archive,) = [one for one in found.files if one.path.endswith(".kpack")]
     assert [part.what for part in archive.parts] == ["gfx1151", "other files"]
     assert sum(part.size for part in archive.parts) == archive.size
+
+
+def test_archives_without_code_of_the_library_are_no_yes(tmp_path: Path) -> None:
+    code = code_for("gfx1151", "lib/other.so#0")
+    for library in (kpacked_elf(wanted=0), kpacked_elf(wanted=1)):
+        files = {"x/lib/x.so": library, "x/.kpack/x_gfx1151.kpack": kpack(code)}
+        (one,) = runs_on(write_wheel(tmp_path / "x.whl", files), Target("gfx1151"))
+        assert not one.verdict.runs

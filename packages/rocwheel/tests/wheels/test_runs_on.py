@@ -159,3 +159,17 @@ def test_the_command_tells_scripts_by_its_exit_code(tmp_path: Path) -> None:
     told = json.loads(run(cli, ["check-gpu", "Strix Halo", "--json", str(wheel)]).stdout)
     assert told["gpu"] == "gfx1151" and told["runs"] is False
     assert told["judged"][str(wheel)][0]["verdict"] == "only with an override"
+
+
+def test_files_of_one_code_object_each_are_judged_by_folder(tmp_path: Path) -> None:
+    files = {
+        f"x/hsa/{target}/kernel{number}.co": code(target)[1]
+        for target in ("gfx942", "gfx950")
+        for number in range(3)
+    }
+    (one,) = judged(tmp_path, "gfx950", files)
+    assert (one.path, one.verdict) == ("x/hsa/*", RunsOn.NATIVE)
+    assert one.reason == "6 files, a code object each; 3 of them for gfx950"
+    (other,) = judged(tmp_path, "gfx803", files)
+    assert other.verdict is RunsOn.NO
+    assert "6 files, a code object each" in other.reason and "gfx942, gfx950" in other.reason

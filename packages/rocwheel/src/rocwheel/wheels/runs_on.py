@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,8 @@ from rocwheel.wheels.devicecode.loose import Kind, kinds, loose
 from rocwheel.wheels.kpacked import Distribution, Kpacked, MetadataReader, Place, check_versions, join
 from rocwheel.wheels.members import Member
 from rocwheel.wheels.overrides import Overrides, the_overrides
+
+_TARGET_IN_PATH = re.compile(r"gfx[0-9a-f]+(?:-[a-z]+)?(?:[:-][a-z]+[+-])*")
 
 
 class RunsOn(StrEnum):
@@ -92,6 +95,7 @@ def runs_together(paths: Sequence[Path], gpu: Target, overrides: Overrides | Non
             if place.tree == tree.number
         ]
         found += [_alone(path, held, gpu) for path, held in tree.alone.items()]
+        found += [_files_of_code(folder, files, gpu, overrides) for folder, files in tree.objects.items()]
         found += list(_left_archives(tree, used, gpu, overrides))
         found += [Judged(path=path, verdict=RunsOn.UNKNOWN, reason=why) for path, why in tree.unread]
         found.sort(key=lambda one: one.path)
@@ -103,11 +107,12 @@ def runs_together(paths: Sequence[Path], gpu: Target, overrides: Overrides | Non
 @dataclass(slots=True, kw_only=True)
 class _Tree:
     """What a path holds; libraries by path, with what each of their bundles holds code for, and the code
-    objects that are embedded `alone`."""
+    objects that are embedded `alone`; `objects` are files of one each, by folder."""
 
     number: int
     libraries: dict[str, list[list[Code]]] = field(default_factory=dict)
     alone: dict[str, list[Code]] = field(default_factory=dict)
+    objects: dict[str, list[tuple[str, Code]]] = field(default_factory=dict)
     references: dict[Place, Reference] = field(default_factory=dict)
     archives: dict[Place, Archive] = field(default_factory=dict)
     unread: list[tuple[str, str]] = field(default_factory=list)
@@ -137,13 +142,36 @@ def _read(number: int, path: Path) -> _Tree:
             tree.references[place] = binary.reference
         if loose(member.path) is not None:
             continue
-        if held := _held(binary):
+        if binary.lone is not None:
+            code = Code((binary.lone.target,), binary.lone.features)
+            tree.objects.setdefault(_without_target(member.path), []).append((member.path, code))
+        elif held := _held(binary):
             tree.libraries[member.path] = held
         alone = [Code((one.code.target,), one.code.features) for one in binary.embedded if one.code]
         if alone:
             tree.alone[member.path] = alone
     tree.distributions = tuple(metadata.found(archives=bool(tree.archives)))
     return tree
+
+
+def _without_target(path: str) -> str:
+    """The folder of a file, whatever target it is named after."""
+    return _TARGET_IN_PATH.sub("*", path.rpartition("/")[0])
+
+
+def _files_of_code(
+    folder: str, files: Sequence[tuple[str, Code]], gpu: Target, overrides: Overrides
+) -> Judged:
+    """The verdict on a folder's code objects: a program takes those for its GPU."""
+    ((path, _), *more) = files
+    judged = _library(folder or "." if more else path, [[code for _, code in files]], gpu, overrides)
+    if not more:
+        return judged
+    mine = sum(_way([code], gpu) is not None for _, code in files)
+    told = f"{len(files):,} files, a code object each"
+    if judged.verdict.runs:
+        return replace(judged, reason=f"{told}; {mine:,} of them for {gpu}")
+    return replace(judged, reason=f"{told}: {judged.reason}")
 
 
 def _alone(path: str, held: Sequence[Code], gpu: Target) -> Judged:
@@ -160,17 +188,15 @@ def _kpacked(
     path: str, one: Kpacked, gpu: Target, overrides: Overrides, distributions: Sequence[Distribution]
 ) -> Judged:
     """The verdict on a library whose code lies in kpack archives."""
-    if one.archives:
+    if one.archives and one.code:
         held = [[Code((packed.target,), packed.features) for packed in each] for each in one.code.values()]
         return _library(path, held, gpu, overrides)
     wheels = sorted({wheel for each in distributions if (wheel := each.wheel_for(gpu.name))})
     hint = f"; {', '.join(wheels)} has those for {gpu.name}" if wheels else ""
     where = ", ".join(one.reference.search)
-    return Judged(
-        path=path,
-        verdict=RunsOn.UNKNOWN,
-        reason=f"its code is in kpack archives that are not here ({where}){hint}",
-    )
+    lack = "of which those that are here have none" if one.archives else "that are not here"
+    reason = f"its code is in kpack archives {lack} ({where}){hint}"
+    return Judged(path=path, verdict=RunsOn.UNKNOWN, reason=reason)
 
 
 def _left_archives(
@@ -197,9 +223,7 @@ def worst(judged: Iterable[Judged]) -> RunsOn:
 
 
 def _held(binary: FatBinary) -> list[list[Code]]:
-    """What each bundle of a file holds code for; a file that is one code object is like one bundle."""
-    if binary.lone is not None:
-        return [[Code((binary.lone.target,), binary.lone.features)]]
+    """What each bundle of a file holds code for."""
     return [
         [Code((one.target,), one.features) for one in bundle.code]
         for bundle in binary.all_bundles
