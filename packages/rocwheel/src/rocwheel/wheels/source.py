@@ -26,6 +26,9 @@ BLOCK = 256 * 1024
 BLOCKS_KEPT = 64
 """What is kept of inflated data: the blocks that came last."""
 
+A_LITTLE = 16
+"""Blocks that are not worth a thread of their own."""
+
 BLOCKS_EXPECTED = 128
 """What is kept besides of what was said to be read again."""
 
@@ -272,16 +275,19 @@ class Inflated(Source):
             return known
         if number < self._next:
             self._restart()
-        while self._next <= number:
-            data = self._inflate_block(min(BLOCK, self.size - self._next * BLOCK))
-            if self._next == self._seen:
-                self._passing.see(self._next * BLOCK, data)
-                self._pin_expected(self._next, data)
-                self._seen += 1
-            self._blocks[self._next] = data
-            self._next += 1
-            if len(self._blocks) > BLOCKS_KEPT:
-                self._blocks.popitem(last=False)
+        from rocwheel.wheels.beside import Beside
+
+        with Beside(little=number - self._next < A_LITTLE) as beside:
+            while self._next <= number:
+                data = self._inflate_block(min(BLOCK, self.size - self._next * BLOCK))
+                if self._next == self._seen:
+                    beside.do(self._passing.see, self._next * BLOCK, data)
+                    self._pin_expected(self._next, data)
+                    self._seen += 1
+                self._blocks[self._next] = data
+                self._next += 1
+                if len(self._blocks) > BLOCKS_KEPT:
+                    self._blocks.popitem(last=False)
         return data
 
     def _inflate_block(self, size: int) -> bytes:
