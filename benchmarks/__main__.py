@@ -48,6 +48,7 @@ from benchmarks.rows import (
     wheel_inspect,
     wheel_normalise,
     wheel_slim,
+    wheel_targets,
 )
 from rocwheel.processes import startup
 from rocwheel_samples import MissingError
@@ -83,6 +84,7 @@ ROWS: Mapping[str, Callable[[int | None], Sequence[Measured]]] = {
     "wheel-inspect": wheel_inspect.measure,
     "wheel-normalise": wheel_normalise.measure,
     "wheel-slim": wheel_slim.measure,
+    "wheel-targets": wheel_targets.measure,
     "fresh:gfx-smoke": fresh.fresh(GFX_SMOKE, "gfx-smoke", 5),
     "fresh:torchaudio": fresh.fresh(TORCH, "torchaudio", 2),
     "noop": noop.measure,
@@ -120,6 +122,7 @@ ORDER = (
     "wheel-inspect",
     "wheel-normalise",
     "wheel-slim",
+    "wheel-targets",
     "ccache",
 )
 """The rows in the table."""

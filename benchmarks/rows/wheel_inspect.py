@@ -156,7 +156,7 @@ def _synthesised() -> bytes:
     return linked_elf(bundles)
 
 
-def _peak() -> int:
+def peak() -> int:
     """Bytes; of this program alone."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
@@ -166,4 +166,4 @@ if __name__ == "__main__":
     from rocwright.cli import cli
 
     cli(["wheel", "inspect", sys.argv[1]], standalone_mode=False)
-    print(_peak())
+    print(peak())
