@@ -159,11 +159,12 @@ def _reasons(before: Sequence[zipfile.ZipInfo], after: Sequence[zipfile.ZipInfo]
 
 
 def agreeing_with(
-    files: Sequence[File], wheel: Path, *, replaced: str = ""
+    files: Sequence[File], wheel: Path, *, replaced: str = "", remedy: str = "use --fix-record"
 ) -> Callable[[Sequence[Row]], None]:
     """What raises CheckError where the RECORD among `files` is not that of what they hold.
 
-    What it says of the file `replaced`, which is written with another content, is not looked at.
+    What it says of the file `replaced`, which is written with another content, is not looked at. `remedy`
+    is what helps if the files are right.
     """
     folder = dist_info_folder(file.path for file in files)
     record = next((file for file in files if file.path == f"{folder}/{RECORD}"), None)
@@ -178,7 +179,7 @@ def agreeing_with(
             raise CheckError(
                 f"{wheel.name}: RECORD and the files contradict each other",
                 cause="the wheel was changed after it was built, damaged, or built wrongly",
-                next_step="get a fresh copy, or use --fix-record if the files are right",
+                next_step=f"get a fresh copy, or {remedy} if the files are right",
                 detail="\n".join(problems[:MOST_TOLD]),
                 subject=str(wheel),
             )

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from rocwheel.cli.slim import command
 from rocwheel.errors import CheckError, InputError
 from rocwheel.wheels.choose import Target
 from rocwheel.wheels.devicecode.code_objects import code_objects
-from rocwheel.wheels.metadata import read_record
+from rocwheel.wheels.metadata import Row, read_record, record_bytes
 from rocwheel.wheels.slim import slim
 from rocwheel.wheels.slim.wheel import slim_version
 from rocwheel_samples.fatbin import compressed_bundle, entry_id, gpu_elf, plain_bundle
@@ -302,3 +303,27 @@ def test_a_kpack_archive_for_several_gpus_stays_with_a_word(tmp_path: Path) -> N
     report = slim(wheel, ["gfx1151"], epoch=0)
     assert report.left == {"small/.kpack/a.kpack": "a kpack archive that is for gfx803 too"}
     assert [one.path for one in report.changed] == ["small/.kpack/b.kpack"]
+
+
+@pytest.mark.parametrize("path", ["small/__init__.py", "small/lib.so", "small/other.co"])
+def test_a_wheel_whose_record_contradicts_its_files_is_refused(
+    tmp_path: Path, library: bytes, path: str
+) -> None:
+    files = {
+        **FILES,
+        "small/lib.so": library,
+        "small/other.co": code("gfx803"),
+        "small/k.co": code("gfx1151"),
+    }
+    told = [Row(path=name, sha256=hashlib.sha256(content).hexdigest()) for name, content in files.items()]
+    record = "small-1.0.dist-info/RECORD"
+    sound = small_wheel(tmp_path / "1", {**files, record: record_bytes(told)})
+    assert slim(sound, ["gfx1151"], epoch=0).out.is_file()
+
+    false = [replace(row, sha256="0" * 64) if row.path == path else row for row in told]
+    wheel = small_wheel(tmp_path / "2", {**files, record: record_bytes(false)})
+    with pytest.raises(CheckError, match="RECORD and the files contradict each other") as caught:
+        slim(wheel, ["gfx1151"], epoch=0)
+    assert path in caught.value.detail
+    assert "rocwheel canonicalize --fix-record" in caught.value.next_step
+    assert [one.name for one in wheel.parent.iterdir()] == [wheel.name]

@@ -9,15 +9,16 @@ from pathlib import Path
 
 from rocwheel.errors import InputError
 from rocwheel.wheels.archive import open_wheel
+from rocwheel.wheels.canonicalize import agreeing_with
 from rocwheel.wheels.choose import Target
-from rocwheel.wheels.metadata import parse_name, with_local
+from rocwheel.wheels.metadata import RECORD, Row, dist_info_folder, moved, parse_name, with_local
 from rocwheel.wheels.parts import pieces
 from rocwheel.wheels.retitle import named, retitled
 from rocwheel.wheels.scratch import MIB, Scratch, scratch
 from rocwheel.wheels.slim.report import Report
 from rocwheel.wheels.slim.skim import skimmed
 from rocwheel.wheels.slim.wish import Wish
-from rocwheel.wheels.slim.work import HEAD, Candidate, work_through
+from rocwheel.wheels.slim.work import HEAD, Candidate, Work, work_through
 from rocwheel.wheels.source import Source
 from rocwheel.wheels.write import File, write_wheel
 
@@ -39,7 +40,8 @@ def slim_wheel(
     """Write the slimmed wheel `path` into the folder `out`, or to `out` where that ends as its new name does.
 
     `known` are the names of all targets, `epoch` the time of the files within, in seconds since 1970. Raises
-    InputError for what is no wheel and for a false name in `out`; CheckError as work_through does.
+    InputError for what is no wheel and for a false name in `out`; CheckError as work_through does, and where
+    RECORD contradicts the files.
     """
     name = parse_name(path.name)
     version = slim_version(name.version, wish.targets, known)
@@ -68,7 +70,8 @@ def slim_wheel(
             if one.path not in work.gone
         ]
         tell(target.name)
-        write_wheel(target, retitled(slimmed, version), epoch=epoch, copy=True)
+        approve = _as_recorded(path, files, work, version)
+        write_wheel(target, retitled(slimmed, version), epoch=epoch, copy=True, approve=approve)
     return Report(
         out=target,
         version=version,
@@ -78,6 +81,33 @@ def slim_wheel(
         left=work.left,
         missing=work.missing,
     )
+
+
+def _as_recorded(
+    path: Path, files: Sequence[File], work: Work, version: str
+) -> Callable[[Sequence[Row]], None]:
+    """What raises CheckError where the RECORD of the wheel `path` is not that of what it held.
+
+    A new RECORD for files that were changed on their way would hide that they were.
+    """
+    folder = dist_info_folder(file.path for file in files)
+    others = {*work.made, *work.gone, f"{folder}/METADATA"}
+    remedy = "`rocwheel canonicalize --fix-record` it first"
+    agree = agreeing_with(files, path, remedy=remedy)
+
+    def approve(rows: Sequence[Row]) -> None:
+        written = {row.path: row for row in rows}
+        agree(
+            [
+                file.row()
+                if file.path in others
+                else replace(written[moved(file.path, folder, version)], path=file.path)
+                for file in files
+                if file.path != f"{folder}/{RECORD}"
+            ]
+        )
+
+    return approve
 
 
 def slim_version(version: str, targets: Sequence[Target], known: Collection[str]) -> str:
