@@ -37,9 +37,9 @@ def diagnose(
     Raises InputError where a log cannot be read, or a GPU or phase is not known.
     """
     from rocwright.catalog.phase import phase_named
+    from rocwright.diagnosis.compare import compare
     from rocwright.diagnosis.diagnose import Where
     from rocwright.diagnosis.diagnose import diagnose as search
-    from rocwright.diagnosis.good_log import compare
     from rocwright.diagnosis.read_log import open_log, pieces
 
     named = named_gpus(gpu)
@@ -73,7 +73,7 @@ def new_lines(run: str, step: str, *, home: str | Path | None = None) -> Novelty
     records are damaged.
     """
     from rocwright.api.projects import records
-    from rocwright.diagnosis.good_log import new_lines as compared
+    from rocwright.execution.good_log import new_lines as compared
     from rocwright.home import Home
 
     place = Home(Path(home).absolute()) if home is not None else Home.default()

@@ -14,8 +14,8 @@ from starlette.responses import Response
 
 from rocwheel.units import duration, size
 from rocwright.catalog.issue import Issue, the_issues
-from rocwright.diagnosis.good_log import new_lines
 from rocwright.diagnosis.search import search
+from rocwright.execution.good_log import new_lines
 from rocwright.records.model import Run, Sample, StepRun, Which
 from rocwright.resolve.files import LOCK, lock_text
 from rocwright.resolve.model import Lock
