@@ -69,23 +69,30 @@ so many steps; `seen`: the most that evidence says; `rehearsed`: how much could 
 
 
 def brief(found: list[Standing]) -> list[tuple[str, ...]]:
-    """The rows of the short table: GPUs for which nothing was seen of a stack on a base share one."""
-    rows: list[tuple[str, ...]] = []
-    unseen: dict[tuple[str, str], list[str]] = {}
+    """The rows of the short table: of each stack one for all of which the same was seen, the most first."""
+    from rocwright.records.model import SAID
+
+    shared: dict[tuple[str, str], list[Standing]] = {}
     for one in found:
-        most, place = _most(one), (one.stack, one.base)
-        if most:
-            rows.append((one.stack, one.gpu, one.base, most))
-            continue
-        unseen.setdefault(place, []).append(one.gpu)
-        if len(unseen[place]) == 1:
-            rows.append((one.stack, "", one.base, NOTHING))
-    return [(stack, gpu or _all_of(unseen[stack, base]), base, seen) for stack, gpu, base, seen in rows]
+        shared.setdefault((one.stack, _most(one)), []).append(one)
+    stacks = list(dict.fromkeys(stack for stack, _ in shared))
+    said = ["", *SAID]
+    ordered = sorted(shared, key=lambda key: (stacks.index(key[0]), -said.index(key[1])))
+    return [
+        (
+            stack,
+            _several([one.gpu for one in shared[stack, most]], 2, "GPUs"),
+            _several([one.base for one in shared[stack, most]], 1, "bases"),
+            most or NOTHING,
+        )
+        for stack, most in ordered
+    ]
 
 
-def _all_of(gpus: list[str]) -> str:
-    different = len({*gpus})
-    return f"{different} GPUs" if different > 1 else gpus[0]
+def _several(names: list[str], most: int, what: str) -> str:
+    """The names, or how many there are where these are more than `most`."""
+    different = list(dict.fromkeys(names))
+    return ", ".join(different) if len(different) <= most else f"{len(different)} {what}"
 
 
 def cells(one: Standing) -> tuple[str, ...]:
