@@ -173,3 +173,13 @@ def test_files_of_one_code_object_each_are_judged_by_folder(tmp_path: Path) -> N
     (other,) = judged(tmp_path, "gfx803", files)
     assert other.verdict is RunsOn.NO
     assert "6 files, a code object each" in other.reason and "gfx942, gfx950" in other.reason
+
+
+def test_files_that_no_target_is_named_in_are_judged_each(tmp_path: Path) -> None:
+    named = {f"x/add_{target}.bin": code(target)[1] for target in ("gfx942", "gfx950")}
+    files = {"x/old.co": code("gfx803")[1], "x/new.co": code("gfx950")[1], **named}
+    assert {one.path: one.verdict for one in judged(tmp_path, "gfx950", files)} == {
+        "x/add_*.bin": RunsOn.NATIVE,
+        "x/new.co": RunsOn.NATIVE,
+        "x/old.co": RunsOn.NO,
+    }

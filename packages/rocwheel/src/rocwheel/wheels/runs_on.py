@@ -155,16 +155,18 @@ def _read(number: int, path: Path) -> _Tree:
 
 
 def _without_target(path: str) -> str:
-    """The folder of a file, whatever target it is named after."""
-    return _TARGET_IN_PATH.sub("*", path.rpartition("/")[0])
+    """What files for several targets have in common: a folder named after one, or else the file's name."""
+    folder = path.rpartition("/")[0]
+    common = _TARGET_IN_PATH.sub("*", folder)
+    return common if common != folder else _TARGET_IN_PATH.sub("*", path)
 
 
 def _files_of_code(
     folder: str, files: Sequence[tuple[str, Code]], gpu: Target, overrides: Overrides
 ) -> Judged:
-    """The verdict on a folder's code objects: a program takes those for its GPU."""
+    """The verdict on code objects of one folder or name: a program takes those for its GPU."""
     ((path, _), *more) = files
-    judged = _library(folder or "." if more else path, [[code for _, code in files]], gpu, overrides)
+    judged = _library(folder if more else path, [[code for _, code in files]], gpu, overrides)
     if not more:
         return judged
     mine = sum(_way([code], gpu) is not None for _, code in files)
