@@ -18,6 +18,7 @@ LONGEST = (
     "test_faults",
     "test_torch_extensions",
     "test_llama_vulkan",
+    "test_media_servers",
     "test_gfx_smoke",
     "test_heal",
     "test_cycle",

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import json
+import struct
+import wave
+import zlib
 from collections.abc import Callable, Iterator
+from email import message_from_bytes
+from email.policy import HTTP
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 
@@ -15,8 +22,39 @@ from rocwright.serving import ports
 from rocwright.serving.ask import ask
 from rocwright.serving.model import ServerState
 
+SOUND = FirstRequest(path="/say", form={"response_format": "json"}, sound="file", answer="text")
+PICTURE = FirstRequest(path="/say", body='{"prompt": "Hi"}', answer="data.0.b64_json", picture="3x2")
 REQUEST = FirstRequest(path="/say", body='{"prompt": "Hi"}', answer="choices.0.text")
 Serve = Callable[[int, object], ServerState]
+
+
+def heard(kind: str, asked: bytes) -> bool:
+    """Whether what was posted is the prompt, or a form with a WAV file, as Python's own parser reads it."""
+    if kind == "application/json":
+        return bool(json.loads(asked) == {"prompt": "Hi"})
+    form = message_from_bytes(f"Content-Type: {kind}\r\n\r\n".encode() + asked, policy=HTTP)
+    parts = {part.get_param("name", header="content-disposition"): part for part in form.iter_parts()}
+    assert parts["response_format"].get_content().strip() == "json"
+    assert parts["file"].get_content_type() == "audio/wav"
+    sent = parts["file"].get_payload(decode=True)
+    assert isinstance(sent, bytes)
+    with wave.open(io.BytesIO(sent)) as sound:
+        return (sound.getframerate(), sound.getnframes()) == (16_000, 32_000)
+
+
+def png(width: int, height: int) -> bytes:
+    """A PNG of zeros."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+    rows = chunk(b"IDAT", zlib.compress(bytes((3 * width + 1) * height)))
+    return b"\x89PNG\r\n\x1a\n" + head + rows + chunk(b"IEND", b"")
+
+
+def drawn(data: bytes) -> dict[str, object]:
+    return {"data": [{"b64_json": base64.b64encode(data).decode()}]}
 
 
 @pytest.fixture
@@ -28,7 +66,7 @@ def serve() -> Iterator[Serve]:
         class Answers(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 asked = self.rfile.read(int(self.headers["Content-Length"]))
-                good = json.loads(asked) == {"prompt": "Hi"} and self.path == "/say"
+                good = heard(self.headers["Content-Type"], asked) and self.path == "/say"
                 keyed = self.headers["Authorization"] == "Bearer secret"
                 self.send_response(status if good and keyed else 401)
                 self.end_headers()
@@ -73,6 +111,37 @@ def test_an_answer_of_another_shape_is_a_failure(serve: Serve, reply: object) ->
     with pytest.raises(CheckError, match="did not answer as it should") as caught:
         ask(serve(200, reply), REQUEST, "secret")
     assert "choices.0.text" in caught.value.cause
+
+
+def test_a_sound_is_sent_as_the_file_of_a_form(serve: Serve) -> None:
+    assert ask(serve(200, {"text": " hello"}), SOUND, "secret") == " hello"
+
+
+def test_a_picture_is_told_by_its_size(serve: Serve) -> None:
+    assert ask(serve(200, drawn(png(3, 2))), PICTURE, "secret").startswith("a picture of 3x2, ")
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (png(2, 3), "one of 2x3 came"),
+        (png(3, 2)[:-5], "cut short"),
+        (png(3, 2)[:-12], "cut short"),
+        (png(3, 2).replace(b"IDAT", b"IDAX"), "damaged"),
+        (b"GIF89a", "does not begin as a PNG"),
+    ],
+    ids=["another size", "cut in a chunk", "without its end", "a changed chunk", "no PNG"],
+)
+def test_what_is_not_the_picture_that_was_asked_for_is_a_failure(serve: Serve, data: bytes, why: str) -> None:
+    with pytest.raises(CheckError) as caught:
+        ask(serve(200, drawn(data)), PICTURE, "secret")
+    assert why in caught.value.cause
+
+
+def test_a_picture_that_is_no_base64_is_a_failure(serve: Serve) -> None:
+    with pytest.raises(CheckError) as caught:
+        ask(serve(200, {"data": [{"b64_json": "not base64"}]}), PICTURE, "secret")
+    assert "no picture" in caught.value.cause
 
 
 def test_a_refusal_is_told_with_its_status(serve: Serve) -> None:

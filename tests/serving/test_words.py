@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import shlex
+from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
@@ -10,9 +13,16 @@ from pydantic import ValidationError
 from rocwheel.errors import InputError
 from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import the_catalog
-from rocwright.catalog.server import Server
+from rocwright.catalog.server import FirstRequest, Server
+from rocwright.cli.servers import curl
+from rocwright.execution.progress import PlainProgress
+from rocwright.home import Home
 from rocwright.serving import choose
+from rocwright.serving.model import ServerState
+from rocwright.serving.model_file import model_of
+from rocwright.serving.models.tiny import MADE
 from rocwright.serving.words import compute_named, words_of
+from rocwright.verify.small_models import MAKERS
 
 PLACES = {
     "artifact": "/a",
@@ -34,6 +44,23 @@ SERVER = Server(
     ),
     compute=({"name": "cpu", "summary": "the processor", "words": ("--no-gpu",)},),
 )
+STATE = ServerState(
+    name="small",
+    stack="small",
+    component="small",
+    version="1",
+    gpu=("gfx1151",),
+    base="debian:sid",
+    on="cpu",
+    model="",
+    place="host",
+    host="127.0.0.1",
+    port=80,
+    health="/health",
+    mark="mark",
+    boot="",
+    begun="2026-11-25T15:00:00Z",
+)
 SERVED = [name for name in the_catalog().components if the_catalog().component(name).server is not None]
 
 
@@ -47,6 +74,85 @@ def test_a_card_gets_its_own_flags_and_another_does_not() -> None:
 def test_without_the_card_its_flags_are_left_out() -> None:
     words = words_of(SERVER, PLACES, ("gfx1151",), compute_named(SERVER, "cpu"), keyed=True)
     assert words[4:] == ("--no-gpu", "--key", "/k")
+
+
+PARTED = Server(
+    command=("{artifact}/serve", "--port", "{port}"),
+    models=("gguf",),
+    alone=("--model", "{model}"),
+    parted=("--part", "{model}"),
+    companion=(
+        {"name": "llm", "summary": "reads", "words": ("--llm", "{file}")},
+        {"name": "vae", "summary": "paints", "words": ("--vae={file}",)},
+    ),
+    port=80,
+    health="/health",
+    compute=({"name": "cpu", "summary": "the processor", "words": ("--no-gpu",)},),
+)
+
+
+def test_a_model_of_several_files_is_named_in_other_words() -> None:
+    cpu = compute_named(PARTED, "cpu")
+    whole = words_of(PARTED, PLACES, ("gfx1151",), cpu, keyed=False)
+    assert whole == ("/a/serve", "--port", "80", "--model", "/m/x.gguf", "--no-gpu")
+    parts = words_of(PARTED, PLACES, ("gfx1151",), cpu, keyed=False, beside={"vae": "/beside/{x}.gguf"})
+    assert parts == ("/a/serve", "--port", "80", "--part", "/m/x.gguf", "--no-gpu", "--vae=/beside/{x}.gguf")
+
+
+def test_a_file_that_a_server_does_not_take_is_refused(tmp_path: Path) -> None:
+    model_file = functools.partial(
+        model_of, "tiny", home=Home(tmp_path), trust=False, say=print, progress=PlainProgress()
+    )
+    with pytest.raises(InputError, match="lora") as caught:
+        model_file(PARTED, beside={"lora": "x.gguf"})
+    assert "llm, vae" in caught.value.cause
+    with pytest.raises(InputError, match="llm"):
+        model_file(SERVER, beside={"llm": "x.gguf"})
+
+
+def test_files_beside_a_model_are_looked_at_as_models_are(tmp_path: Path) -> None:
+    (tmp_path / "weights.ckpt").write_bytes(b"\x80\x02}q\x00.")
+    picture = the_catalog().component("stable-diffusion.cpp").server
+    assert picture is not None
+    find = functools.partial(
+        model_of, "tiny", picture, Home(tmp_path), trust=False, say=print, progress=PlainProgress()
+    )
+    found = find(beside={"vae": str(tmp_path / "models" / "tiny" / str(MADE) / "tiny-picture-taesd.gguf")})
+    assert found is not None and set(found.companions) == {"llm", "taesd", "vae"}
+    with pytest.raises(InputError, match=r"weights\.ckpt has pickled"):
+        find(beside={"vae": str(tmp_path / "weights.ckpt")})
+
+
+@pytest.mark.parametrize(
+    ("model", "stack"),
+    [
+        ("", "llama"),
+        ("tiny", "llama"),
+        ("tiny:whisper", "whisper"),
+        ("tiny:picture", "stable-diffusion"),
+        ("a.gguf", "llama"),
+        ("a.bin", "whisper"),
+        ("a.safetensors", "stable-diffusion"),
+    ],
+)
+def test_the_stack_is_one_that_likes_the_model(model: str, stack: str, tmp_path: Path) -> None:
+    assert choose.best_stack(the_catalog(), "gfx1151", Home(tmp_path), model).startswith(f"{stack}-")
+
+
+def test_a_line_for_a_shell_sends_what_ask_sends(tmp_path: Path) -> None:
+    folder = tmp_path / "a folder"
+    request = FirstRequest(path="/hear", form={"response_format": "json"}, sound="file", answer="text")
+    words = shlex.split(curl(STATE, request, folder))
+    assert words == [
+        "curl",
+        "http://127.0.0.1:80/hear",
+        "-F",
+        "response_format=json",
+        "-F",
+        f"file=@{folder}/sound.wav",
+    ]
+    said = curl(STATE, FirstRequest(path="/say", body='{"prompt": "it\'s"}', answer="x"), folder)
+    assert shlex.split(said)[-2:] == ["-d", '{"prompt": "it\'s"}']
 
 
 def test_what_it_cannot_compute_on_is_refused() -> None:
@@ -65,6 +171,15 @@ def test_what_it_cannot_compute_on_is_refused() -> None:
         {"page": "pages/chat"},
         {"command": ["{artifact}/serve", "{model}", "--path", "{page}"]},
         {"request": {"path": "/", "body": "{not json", "answer": "x"}},
+        {"request": {"path": "/", "answer": "x"}},
+        {"request": {"path": "/", "body": "{}", "sound": "file", "answer": "x"}},
+        {"request": {"path": "/", "body": "{}", "answer": "x", "picture": "wide"}},
+        {"command": ["{artifact}/serve"], "alone": ["{model}"], "parted": ["--part"]},
+        {"companion": [{"name": "llm", "summary": "reads", "words": ["--llm", "{file}"]}]},
+        {
+            "parted": ["{model}"],
+            "companion": [{"name": "llm", "summary": "reads", "words": ["--llm", "{model}"]}],
+        },
         {"compute": [{"name": "gpu", "summary": "twice"}]},
     ],
 )
@@ -83,7 +198,11 @@ def test_every_shipped_server_can_be_started_without_a_card_and_asked_something(
     assert "127.0.0.1" in words
     for one in server.flags:
         assert {*one.targets} <= {*the_catalog().targets}, one.words
-    assert server.request is None or isinstance(json.loads(server.request.body), dict)
+    assert server.request is not None
+    assert server.request.sound or isinstance(json.loads(server.request.body), dict)
+    assert server.tiny in MAKERS
+    assert set(MAKERS[server.tiny].companions) <= {one.name for one in server.companion}
+    assert MAKERS[server.tiny].format in server.models
 
 
 def test_a_card_of_this_machine_is_needed_only_where_it_is_asked_for() -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rocwright.api.gpus import AUTO, chosen_targets, gpus_here, silent
@@ -41,6 +42,7 @@ def run_server(
     stack: str = "",
     *,
     model: str = "",
+    beside: Mapping[str, str] = MappingProxyType({}),
     trust_model: bool = False,
     gpu: str = AUTO,
     base: str = "",
@@ -61,9 +63,10 @@ def run_server(
 
     Without a `stack` it is the one of which most was seen on the GPU; `gpu` is the machine's by default, or
     the fallback of gpu_names.toml where there is none. `model` is a file, a folder, `hf:OWNER/NAME/FILE` of a
-    hub, or "tiny" for the one that is made here; pickled weights are refused unless `trust_model`. `place` is
-    host (bubblewrap, with the base from the store), podman or docker; `on` says what it computes on: gpu,
-    cpu, or what else its recipe knows. Where `host` is not the loopback, a key is made and asked for, unless
+    hub, or "tiny" for the one that is made here; `beside` are files that belong to it, by the names that the
+    recipe has for them; pickled weights are refused unless `trust_model`. `place` is host (bubblewrap, with
+    the base from the store), podman or docker; `on` says what it computes on: gpu, cpu, or what else its
+    recipe knows. Where `host` is not the loopback, a key is made and asked for, unless
     `key` is False. Without `detach` it ends with this process. With `dry` nothing is started: the answer has
     the command.
 
@@ -76,8 +79,8 @@ def run_server(
 
     home_of = _home(home)
     wanted = Wanted(model=model, name=name, host=host, port=port, place=place, on=on, key=key)
-    where = str(Path(model).expanduser().absolute())
-    asked = asked_for([stack, gpu, base, trust_model, where, *astuple(wanted)])
+    where = [str(Path(one).expanduser().absolute()) for one in (model, *beside.values())]
+    asked = asked_for([stack, gpu, base, trust_model, where, *beside.items(), *astuple(wanted)])
     again = known.relaunch(home_of, asked, stays=detach, say=say) if stack and not dry else None
     if again is not None:
         return started(again, home_of, say)
@@ -86,6 +89,7 @@ def run_server(
         wanted,
         asked,
         home_of,
+        beside=beside,
         trust=trust_model,
         gpu=gpu,
         base=base,
@@ -103,6 +107,7 @@ def _run_chosen(
     asked: str,
     home: Home,
     *,
+    beside: Mapping[str, str],
     trust: bool,
     gpu: str,
     base: str,
@@ -124,7 +129,7 @@ def _run_chosen(
     catalog = the_catalog()
     here = gpus_here(catalog)
     (target,) = (here[0],) if gpu == AUTO and here else chosen_targets(gpu, silent, catalog)
-    lasts = bool(stack) and may_last(wanted.model)
+    lasts = bool(stack) and all(may_last(one) for one in (wanted.model, *beside.values()))
     stack = catalog.stack(stack).name if stack else choose.best_stack(catalog, target, home, wanted.model)
     project = project_for(stack, target, base, home=home.path, say=say)
     component = choose.served_component(project.catalog, stack)
@@ -144,8 +149,8 @@ def _run_chosen(
         lasts = lasts and port == (wanted.port or component.server.port)
         wanted = replace(wanted, port=port)
     told = progress or PlainProgress()
-    found = model_of(wanted.model, component.server, home, trust=trust, say=say, progress=told)
-    files = known.stamps(found.paths) if found is not None else ()
+    found = model_of(wanted.model, component.server, home, beside=beside, trust=trust, say=say, progress=told)
+    files = known.stamps(found.files) if found is not None else ()
     machine = check.machine_here(catalog, home)
     if target in here:
         check.check_machine(machine, catalog, stack, target, say)

@@ -17,16 +17,27 @@ looks up by itself."""
 SLOTS = frozenset({"artifact", "model", "host", "port", "key_file", "page"})
 """What is filled in in a server's words and variables: folders and files as the server sees them."""
 
+FILE = "file"
+"""What is filled in in the words of a companion: its file."""
+
 GPU = "gpu"
 """The device of a server that needs no words of its own."""
 
 
 def _check_slots(words: tuple[str, ...]) -> tuple[str, ...]:
-    for word in words:
-        unknown = {name for _, name, _, _ in string.Formatter().parse(word) if name is not None} - SLOTS
-        if unknown:
-            raise ValueError(f"{{{unknown.pop()}}} is not one of {', '.join(sorted(SLOTS))}")
+    if unknown := _slots(words) - SLOTS:
+        raise ValueError(f"{{{unknown.pop()}}} is not one of {', '.join(sorted(SLOTS))}")
     return words
+
+
+def _check_file(words: tuple[str, ...]) -> tuple[str, ...]:
+    if _slots(words) != {FILE}:
+        raise ValueError(f"{{{FILE}}}, and nothing else, is filled in in {words}")
+    return words
+
+
+def _slots(words: tuple[str, ...]) -> set[str]:
+    return {name for one in words for _, name, _, _ in string.Formatter().parse(one) if name is not None}
 
 
 def _check_path(path: str) -> str:
@@ -36,6 +47,7 @@ def _check_path(path: str) -> str:
 
 
 Words = Annotated[tuple[str, ...], AfterValidator(_check_slots)]
+FileWords = Annotated[tuple[str, ...], AfterValidator(_check_file)]
 UrlPath = Annotated[str, AfterValidator(_check_path)]
 
 
@@ -47,20 +59,40 @@ class Address(Frozen):
 
 
 class FirstRequest(Frozen):
-    """A request whose answer shows that the server works: JSON that is posted; `answer` is where in the reply
-    its text is, as names and numbers with dots between them."""
+    """A request whose answer shows that the server works.
+
+    `body` is JSON that is posted. Without it a form is: `form` are its fields, and the field `sound` a short
+    WAV file. `answer` is where in the reply its text is, as names and numbers with dots between them;
+    `picture` says that this text is a PNG in base64, so many points wide and high.
+    """
 
     path: UrlPath
-    body: str
+    body: str = ""
+    form: dict[str, str] = {}
+    sound: str = ""
     answer: str
+    picture: Annotated[str, Field(pattern=r"^([1-9]\d{0,4}x[1-9]\d{0,4})?$")] = ""
 
     @model_validator(mode="after")
-    def _is_json(self) -> Self:
+    def _is_one_of_both(self) -> Self:
+        if bool(self.body) == bool(self.sound):
+            raise ValueError("either a body or a sound is posted")
+        if self.body and self.form:
+            raise ValueError("a form has no body")
         try:
-            json.loads(self.body)
+            json.loads(self.body or "{}")
         except ValueError as error:
             raise ValueError(f"body is not JSON: {error}") from error
         return self
+
+
+class Companion(Frozen):
+    """A file that some models need beside them: how users call it, what it does, and the words that name it
+    to the server, with {file} in them."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+    summary: str
+    words: FileWords
 
 
 class Flags(Frozen):
@@ -86,15 +118,21 @@ class Server(Frozen):
     """How a product is served.
 
     `command` are its words, with places: {artifact}, {model}, {host}, {port}. `models` are the kinds of model
-    that it takes. `health` answers with 200 once it can be used, within `seconds`. `key` are the words that
-    make it ask for a key, which is in {key_file}; without them it cannot. `env` holds for every run; its
-    caches go to XDG_CACHE_HOME, which is kept. `page` is a folder of the catalog whose files the server
-    shows, in {page}. `compute` is what it can compute on beside the GPU that it finds, the first of which is
-    taken where there is no GPU. `warnings` are said before each start.
+    that it takes, the one it likes best first; `tiny` is the small one that it is given for a trial. Where a
+    model of several files is named in other words, `alone` are those for one that is whole in its file, and
+    `parted` those for one that comes with `companion` files. `health` answers with 200 once it can be used,
+    within `seconds`. `key` are the words that make it ask for a key, which is in {key_file}; without them it
+    cannot. `env` holds for every run; its caches go to XDG_CACHE_HOME, which is kept. `page` is a folder of
+    the catalog whose files the server shows, in {page}. `compute` is what it can compute on beside the GPU
+    that it finds, the first of which is taken where there is no GPU. `warnings` are said before each start.
     """
 
     command: Annotated[Words, Field(min_length=1)]
     models: tuple[ModelKind, ...] = ()
+    tiny: str = ""
+    alone: Words = ()
+    parted: Words = ()
+    companion: tuple[Companion, ...] = ()
     port: Annotated[int, Field(gt=0, lt=65536)]
     health: UrlPath
     seconds: Annotated[float, Field(gt=0)] = 600
@@ -109,16 +147,18 @@ class Server(Frozen):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        slots = " ".join(self.command)
-        if self.models and "{model}" not in slots:
-            raise ValueError("it takes a model, and {model} is not in its command")
+        for also in (self.alone, self.parted):
+            if self.models and "{model}" not in " ".join((*self.command, *also)):
+                raise ValueError("it takes a model, and {model} is not in its command")
+        if self.companion and not self.parted:
+            raise ValueError("it takes companions, and no words are given for a model that has some")
         if self.key and "{key_file}" not in " ".join(self.key):
             raise ValueError("{key_file} is not in its key")
-        if bool(self.page) != ("{page}" in slots):
+        if bool(self.page) != ("{page}" in " ".join(self.command)):
             raise ValueError("page and {page} in its command go together")
-        names = [GPU, *(one.name for one in self.compute)]
-        if len(set(names)) < len(names):
-            raise ValueError(f"two things to compute on have one name: {', '.join(names)}")
+        for names in ([GPU, *(one.name for one in self.compute)], [one.name for one in self.companion]):
+            if len(set(names)) < len(names):
+                raise ValueError(f"two of one kind have one name: {', '.join(names)}")
         return self
 
     def words_for(self, targets: tuple[str, ...]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from rocwright.cli.run_program import (
     PROGRAM,
     WithProgram,
     check_words,
+    companions,
     had,
     run_program,
     start_notebook,
@@ -31,6 +32,14 @@ if TYPE_CHECKING:
     default="",
     metavar="MODEL",
     help="What to serve: a file, a folder, hf:OWNER/NAME/FILE of a hub, or tiny, which is made here.",
+)
+@click.option(
+    "--with",
+    "beside",
+    multiple=True,
+    callback=companions,
+    metavar="NAME=FILE",
+    help="A file that belongs to the model, such as vae=FILE; repeatable.",
 )
 @click.option("--trust-model", is_flag=True, help="Load pickled weights, which can run any program.")
 @click.option(
@@ -89,6 +98,7 @@ def command(
     context: click.Context,
     stack: str | None,
     model: str,
+    beside: dict[str, str],
     trust_model: bool,
     gpu: str,
     base: str,
@@ -147,6 +157,7 @@ def command(
         running = api.run_server(
             stack or "",
             model=model,
+            beside=beside,
             trust_model=trust_model,
             gpu=gpu,
             base=base,

@@ -31,11 +31,20 @@ class WithProgram(click.Command):
 
 def variables(_: click.Context, __: click.Parameter, words: Sequence[str]) -> dict[str, str]:
     """The variables that --env sets."""
+    return _pairs(words, "NAME=VALUE")
+
+
+def companions(_: click.Context, __: click.Parameter, words: Sequence[str]) -> dict[str, str]:
+    """The files that --with names."""
+    return _pairs(words, "NAME=FILE")
+
+
+def _pairs(words: Sequence[str], form: str) -> dict[str, str]:
     found = {}
     for word in words:
         name, equals, value = word.partition("=")
         if not name.isidentifier() or not equals:
-            raise click.BadParameter(f"{word!r} is not NAME=VALUE.")
+            raise click.BadParameter(f"{word!r} is not {form}.")
         found[name] = value
     return found
 
@@ -51,6 +60,7 @@ _TAKES = {
         "place",
         "on",
         "key",
+        "beside",
         "detach",
         "dry",
         "tries",

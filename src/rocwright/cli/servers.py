@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rocwright.api.serving import Running
+    from rocwright.catalog.server import FirstRequest
     from rocwright.serving.model import ServerState
 
 
@@ -34,17 +37,25 @@ def show(running: Running, *, detached: bool, answer: str | None = None) -> None
     if running.key:
         click.echo(f"  {'key':<{wide}}  {running.key}   (shown this once)")
     if running.request is not None:
-        click.echo(f"\n  {curl(server, running.request.path, running.request.body)}\n")
+        click.echo(f"\n  {curl(server, running.request, running.folder)}\n")
     if answer is not None:
         click.echo(f"it answers: {answer[:_MOST]!r}\n")
     click.echo(f"rocwright stop {server.name}" if detached else "Ctrl-C ends it")
 
 
-def curl(server: ServerState, path: str, body: str) -> str:
-    """A first request, as a line for a shell; the key is not on it."""
-    words = ["curl", f"{server.url}{path}", "-H", "Content-Type: application/json"]
+def curl(server: ServerState, request: FirstRequest, folder: Path) -> str:
+    """A first request, as a line for a shell; the key is not on it. What is sent lies in the server's
+    `folder`."""
     key = ' -H "Authorization: Bearer $KEY"' if server.key else ""
-    return f"{shlex.join(words)}{key} -d {shlex.quote(json.dumps(json.loads(body)))}"
+    to = shlex.join(["curl", f"{server.url}{request.path}"])
+    if request.body:
+        body = shlex.quote(json.dumps(json.loads(request.body)))
+        return f"{to} -H 'Content-Type: application/json'{key} -d {body}"
+    from rocwright.serving.state import SOUND
+
+    fields = [f"{name}={value}" for name, value in request.form.items()]
+    fields.append(f"{request.sound}=@{folder / SOUND}")
+    return f"{to}{key} " + " ".join(shlex.join(["-F", one]) for one in fields)
 
 
 def typed(words: tuple[str, ...]) -> str:

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
 import json
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 from rocwheel.errors import CheckError
 from rocwright.catalog.server import FirstRequest
 from rocwright.serving.model import ServerState
+from rocwright.serving.png import png_size
+from rocwright.serving.sound import tone
 
 _SECONDS = 600.0
-_MOST = 1 << 20
+_MOST = 16 << 20
+"""Bytes of an answer: a picture of 1024 points a side has at most 3 MiB, a third more in base64."""
+
+_EDGE = "rocwright-form-f3a1c2"
 
 
 def ask(server: ServerState, request: FirstRequest, key: str = "") -> str:
-    """The text of the answer. Raises CheckError where there is none, or it has another shape."""
-    headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
+    """The text of the answer; for a picture, what it is. Raises CheckError where there is none, or it has
+    another shape."""
+    kind, sent = posted(request)
+    headers = {"Content-Type": kind} | ({"Authorization": f"Bearer {key}"} if key else {})
     where = urlsplit(server.url)
     connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=_SECONDS)
     try:
-        connection.request("POST", request.path, request.body.encode(), headers)
+        connection.request("POST", request.path, sent, headers)
         reply = connection.getresponse()
         body = reply.read(_MOST)
     except (OSError, http.client.HTTPException) as error:
@@ -32,9 +41,41 @@ def ask(server: ServerState, request: FirstRequest, key: str = "") -> str:
         said = body[:200].decode(errors="replace")
         raise _silent(server, f"{request.path} answered with status {reply.status}: {said}")
     try:
-        return str(_at(json.loads(body), request.answer))
+        found = str(_at(json.loads(body), request.answer))
     except (ValueError, KeyError, IndexError, TypeError) as error:
         raise _silent(server, f"{request.path} answered without {request.answer}") from error
+    return _picture(server, request, found) if request.picture else found
+
+
+def posted(request: FirstRequest) -> tuple[str, bytes]:
+    """What is posted: its type, and its bytes."""
+    if request.body:
+        return "application/json", request.body.encode()
+    return f"multipart/form-data; boundary={_EDGE}", _form(request.form, request.sound)
+
+
+def _form(fields: Mapping[str, str], sound: str) -> bytes:
+    """A form with a sound in it (RFC 7578)."""
+    parts = [(f'name="{name}"', value.encode()) for name, value in fields.items()]
+    parts.append((f'name="{sound}"; filename="sound.wav"\r\nContent-Type: audio/wav', tone()))
+    said = [
+        f"--{_EDGE}\r\nContent-Disposition: form-data; {about}\r\n\r\n".encode() + value + b"\r\n"
+        for about, value in parts
+    ]
+    return b"".join([*said, f"--{_EDGE}--\r\n".encode()])
+
+
+def _picture(server: ServerState, request: FirstRequest, text: str) -> str:
+    try:
+        data = base64.b64decode(text, validate=True)
+        width, height = png_size(data)
+    except ValueError as error:
+        raise _silent(server, f"{request.path} answered with no picture: {error}") from error
+    if f"{width}x{height}" != request.picture:
+        raise _silent(
+            server, f"a picture of {request.picture} was asked for, and one of {width}x{height} came"
+        )
+    return f"a picture of {width}x{height}, {len(data):,} bytes of PNG"
 
 
 def _at(value: Any, path: str) -> Any:

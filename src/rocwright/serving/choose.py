@@ -11,8 +11,9 @@ from rocwright.catalog.server import GPU, Compute
 from rocwright.home import Home
 from rocwright.records.model import SAID
 from rocwright.serving.models.facts import model_facts
-from rocwright.serving.models.tiny import TINY
+from rocwright.serving.models.tiny import is_tiny, maker_named
 from rocwright.serving.words import compute_named
+from rocwright.verify.small_models import LLAMA
 from rocwright.verify.standing import Evidence, local_evidence, shipped_evidence
 
 
@@ -24,7 +25,8 @@ def served_component(catalog: Catalog, stack: str) -> Component | None:
 
 def best_stack(catalog: Catalog, target: str, home: Home, model: str) -> str:
     """The stack with a server for `model` of which most was seen on `target`, here or by others; of equals
-    that which asks less of the machine. Raises InputError where there is none."""
+    that which asks less of the machine. One that likes the model's format best goes before others. Raises
+    InputError where there is none."""
     seen = [*shipped_evidence(catalog), *local_evidence(home)]
     able = [stack for stack in catalog.stacks.values() if _serves(catalog, stack, target, model)]
     if not able:
@@ -33,7 +35,9 @@ def best_stack(catalog: Catalog, target: str, home: Home, model: str) -> str:
             cause="no stack for it has a server that takes it",
             next_step="rocwright stacks shows what there is",
         )
-    return max(able, key=lambda stack: _standing(catalog, stack, target, seen)).name
+    return max(
+        able, key=lambda stack: (-_liking(catalog, stack, model), *_standing(catalog, stack, target, seen))
+    ).name
 
 
 def _serves(catalog: Catalog, stack: Stack, target: str, model: str) -> bool:
@@ -43,12 +47,22 @@ def _serves(catalog: Catalog, stack: Stack, target: str, model: str) -> bool:
     if component.kind != "archive" or all(target in one.without for one in component.release):
         return False
     kinds = component.server.models
-    if model in ("", TINY):
-        return "gguf" in kinds
+    if not model or is_tiny(model):
+        return component.server.tiny == maker_named(model, LLAMA)
     # a folder, or a repository of a hub, does not tell before it was looked into
-    ending = PurePath(model).suffix
+    return bool(kinds) if not PurePath(model).suffix else _liking(catalog, stack, model) < len(kinds)
+
+
+def _liking(catalog: Catalog, stack: Stack, model: str) -> int:
+    """The place of a model's format, as its name tells it, among those that a stack's server takes; how many
+    those are where it takes it not, 0 where the name tells nothing."""
+    component = served_component(catalog, stack.name)
+    assert component is not None and component.server is not None, "it was looked for by that"
+    kinds, ending = component.server.models, PurePath(model).suffix
+    if not ending or is_tiny(model):
+        return 0
     known = {one.name: one.names for one in model_facts().format}
-    return bool(kinds) if not ending else any(ending in known.get(kind, ()) for kind in kinds)
+    return next((at for at, kind in enumerate(kinds) if ending in known.get(kind, ())), len(kinds))
 
 
 def _standing(catalog: Catalog, stack: Stack, target: str, seen: list[Evidence]) -> tuple[int, bool, bool]:

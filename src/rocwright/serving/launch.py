@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from subprocess import Popen
 
+from rocwheel.files.atomic import write_atomic
 from rocwheel.processes.owner import start_time
 from rocwright import sandbox
 from rocwright.catalog.server import Server
@@ -15,6 +16,7 @@ from rocwright.sandbox.model import Job
 from rocwright.serving import state
 from rocwright.serving.logs import start_logged
 from rocwright.serving.model import ServerState
+from rocwright.serving.sound import tone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,8 @@ def boxed(job: Job, home: Home, name: str, mark: str, *, stays: bool) -> sandbox
 def start(launch: Launch, home: Home) -> tuple[ServerState, Popen[bytes]]:
     """Start it, and keep what tells its processes from all others: before and after."""
     state.keep(home, launch.state)
+    if launch.server.request is not None and launch.server.request.sound:
+        write_atomic(state.sound_of(home, launch.state.name), tone())
     running = start_logged(home, launch.state.name, launch.argv, launch.env)
     started = launch.state.model_copy(update={"pid": running.pid, "start": start_time(running.pid) or 0})
     state.keep(home, started)

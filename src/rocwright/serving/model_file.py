@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from rocwheel.errors import InputError
 from rocwright.catalog.server import Server
@@ -15,12 +16,28 @@ from rocwright.serving.models.tiny import TINY
 
 
 def model_of(
-    asked: str, server: Server, home: Home, *, trust: bool, say: Callable[[str], None], progress: Progress
+    asked: str,
+    server: Server,
+    home: Home,
+    *,
+    beside: Mapping[str, str],
+    trust: bool,
+    say: Callable[[str], None],
+    progress: Progress,
 ) -> Model | None:
-    """The model that is meant, brought and checked; None for a server that takes none.
+    """The model that is meant, brought and checked, with the files that are named to lie `beside` it; None
+    for a server that takes none.
 
     Raises InputError, and what `find_model` raises.
     """
+    known = [one.name for one in server.companion]
+    for name in beside:
+        if name not in known:
+            raise InputError(
+                f"it takes no file that is called {name}",
+                cause=f"beside a model it takes: {', '.join(known)}" if known else "it takes one file alone",
+                next_step="--with NAME=FILE with one of those names" if known else "leave --with out",
+            )
     if not server.models:
         if asked:
             raise InputError(
@@ -35,7 +52,15 @@ def model_of(
             cause=f"it serves one: {', '.join(server.models)}",
             next_step=f"--model FILE or hf:OWNER/NAME/FILE, or --model {TINY} for a trial without a download",
         )
-    return find_model(asked, server.models, home=home, trust=trust, say=say, progress=progress)
+
+    def find(words: str) -> Model:
+        return find_model(
+            words, server.models, home=home, tiny=server.tiny, trust=trust, say=say, progress=progress
+        )
+
+    model = find(asked)
+    named = {name: find(words).path for name, words in beside.items()}
+    return replace(model, companions={**model.companions, **named})
 
 
 def may_last(asked: str) -> bool:

@@ -24,8 +24,8 @@ from rocwright.serving.models.model import Model
 from rocwright.serving.ports import check_free, free_port, is_loopback
 from rocwright.serving.words import CACHE, environment_for, words_of
 
-ARTIFACT, MODELS, KEY, PAGE = "/artifact", "/models", "/run/key", "/page"
-"""Where a server sees its program, its model, its key and the page that it shows."""
+ARTIFACT, MODELS, BESIDE, KEY, PAGE = "/artifact", "/models", "/beside", "/run/key", "/page"
+"""Where a server sees its program, its model and what belongs to that, its key and the page that it shows."""
 
 ANY = "0.0.0.0"  # noqa: S104 - within a container, of which one port is published
 
@@ -100,6 +100,9 @@ def _launch(
     mounts, job = [Mount(source=_cache(product), target=CACHE, writable=True)], None
     if model is not None:
         mounts += [Mount(source=one.resolve(), target=f"{MODELS}/{one.name}") for one in model.paths]
+    found = model.companions if model is not None else {}
+    beside = {name: f"{BESIDE}/{name}/{path.name}" for name, path in found.items()}
+    mounts += [Mount(source=path.resolve(), target=beside[name]) for name, path in found.items()]
     if key:
         mounts.append(Mount(source=state.key_of(home, wanted.name), target=KEY))
     if server.page:
@@ -117,9 +120,8 @@ def _launch(
     if contained:
         archive, image = image_of(product)
         loaded = container.load(wanted.place, archive)
-        words = words_of(
-            server, places | {"artifact": image.prefix}, product.lock.request.gpu, on, keyed=bool(key)
-        )
+        places["artifact"] = image.prefix
+        words = words_of(server, places, product.lock.request.gpu, on, keyed=bool(key), beside=beside)
         what = container.Contained(
             name=mark,
             image=loaded,
@@ -134,7 +136,7 @@ def _launch(
         )
         argv, around = container.command(wanted.place, what), container.environment(mark)
     else:
-        words = words_of(server, places, product.lock.request.gpu, on, keyed=bool(key))
+        words = words_of(server, places, product.lock.request.gpu, on, keyed=bool(key), beside=beside)
         mounts.append(Mount(source=program_of(product, progress.say), target=ARTIFACT))
         job = Job(
             root=root_of(product, progress),

@@ -18,6 +18,9 @@ from rocwright.serving.model import ServerState
 
 _STATE, _LOG, _KEY, _BOX = "server.json", "log", "key", "box"
 
+SOUND = "sound.wav"
+"""What a server that hears is asked about first, in its folder."""
+
 
 def folder_of(home: Home, name: str) -> Path:
     """Where all of a server lies: its state, log, key, and what it runs in."""
@@ -37,6 +40,11 @@ def key_of(home: Home, name: str) -> Path:
 def box_of(home: Home, name: str) -> Path:
     """The mount points and settings of its sandbox."""
     return folder_of(home, name) / _BOX
+
+
+def sound_of(home: Home, name: str) -> Path:
+    """What it is asked about first, where it hears."""
+    return folder_of(home, name) / SOUND
 
 
 def boot_id() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from rocwheel.errors import InputError
 from rocwright.catalog.environment import environment
@@ -29,12 +30,24 @@ def compute_named(server: Server, name: str) -> Compute:
 
 
 def words_of(
-    server: Server, places: Mapping[str, str], gpus: tuple[str, ...], on: Compute, *, keyed: bool
+    server: Server,
+    places: Mapping[str, str],
+    gpus: tuple[str, ...],
+    on: Compute,
+    *,
+    keyed: bool,
+    beside: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[str, ...]:
-    """The server's whole command line, with `places` filled in."""
+    """The server's whole command line, with `places` filled in; `beside` are the model's companions by name,
+    as the server sees them."""
     flags = server.words_for(gpus) if on.name == GPU else ()
-    words = (*server.command, *flags, *on.words, *(server.key if keyed else ()))
-    return tuple(word.format_map(places) for word in words)
+    model = server.parted if beside else server.alone
+    words = (*server.command, *model, *flags, *on.words, *(server.key if keyed else ()))
+    companions = [one for one in server.companion if one.name in beside]
+    return (
+        *(word.format_map(places) for word in words),
+        *(word.format(file=beside[one.name]) for one in companions for word in one.words),
+    )
 
 
 def environment_for(component: Component, catalog: Catalog, lock: Lock, on: Compute) -> dict[str, str]:

@@ -32,14 +32,15 @@ from rocwright.sources.archive import unpack
 from rocwright.store.model import Output, Record
 from rocwright.verify.emulated import FOLDER, WORDS, Emulation
 from rocwright.verify.lines import MARK, read_line
+from rocwright.verify.small_models import LLAMA, MAKERS
 from rocwright.verify.suites import lacking, lacks_words
 
 _OWN_PYTHON = """{} -m venv --system-site-packages /trial/env
 export PATH=/trial/env/bin:$PATH"""
 """Makes `python3` and its pip the ones of an interpreter that has another name."""
 
-TINY, GIVEN = "/model/tiny.gguf", "/model/given.gguf"
-"""Where a sandbox has the model of language: one that is made here, or a user's."""
+MODELS, GIVEN = "/model", "/model/given.gguf"
+"""Where a sandbox has models: those that are made here, or a user's model of language."""
 
 FORM = "canonical form"
 """The name of the finding that has the sha256 of a wheel in canonical form."""
@@ -196,8 +197,7 @@ class Subject:
         work = folder / "work"
         work.mkdir()
         mounts = [Mount(source=self.project.catalog.holder(check.script), target="/catalog")]
-        model = TINY if self.model is None else GIVEN
-        values = {"artifact": "/artifact", "model": model, "python": "python3", "runs": str(self.runs)}
+        values = {"artifact": "/artifact", "model": GIVEN, "python": "python3", "runs": str(self.runs)}
         interpreter = base_of(self.lock, self.project.catalog)[1].interpreter
         commands = [_OWN_PYTHON.format(interpreter)] if interpreter else []
         if check.wheels:
@@ -222,12 +222,12 @@ class Subject:
         if check.model and self.model is not None:
             mounts.append(Mount(source=self.model, target=GIVEN))
         elif check.model:
-            (folder / "model").mkdir()
-            # it imports NumPy, which those who only serve need not wait for
-            from rocwright.verify.tiny_gguf import write_tiny_model
-
-            write_tiny_model(folder / "model" / "tiny.gguf")
-            mounts.append(Mount(source=folder / "model", target="/model"))
+            server = self.component.server
+            maker = MAKERS[(server.tiny if server else "") or LLAMA]
+            path, beside = maker.make(folder / "model")
+            values["model"] = f"{MODELS}/{path.name}"
+            values |= {name: f"{MODELS}/{one.name}" for name, one in beside.items()}
+            mounts.append(Mount(source=folder / "model", target=MODELS))
         env = _environment() | {name: value.format_map(values) for name, value in check.env.items()}
         # a card of this machine is not seen where one is emulated
         devices = tuple(name for name in GPU_DEVICES if Path(name).exists() and not self.emulation)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rocwheel.errors import CheckError
 from rocwright.serving.models.facts import model_facts
 from rocwright.serving.models.ggml_bin import read_ggml_bin
-from rocwright.serving.models.tiny_whisper import write_tiny_whisper
+from rocwright.verify.tiny_whisper import write_tiny_whisper
 
 FACTS = model_facts()
 

@@ -182,11 +182,12 @@ def test_a_folder_without_weights_is_refused(folder: Path) -> None:
 def test_the_small_models_are_the_same_everywhere(tmp_path: Path) -> None:
     home = Home(tmp_path)
     marks = {
-        kind: find_model("tiny", (kind,), home=home, say=lambda _: None).sha256 for kind in ("gguf", "ggml")
+        name: find_model("tiny", (kind,), home=home, tiny=name, say=lambda _: None).sha256
+        for name, kind in (("", "gguf"), ("whisper", "ggml"))
     }
     assert marks == {
-        "gguf": "14d61a59ce5b70683d01465da6c988dedbc854907d4fae756619986758a3cfcd",
-        "ggml": "23bd40ea937317ff8d9efe7fa2316d2087b0a38eca6e555784813eabc318931e",
+        "": "14d61a59ce5b70683d01465da6c988dedbc854907d4fae756619986758a3cfcd",
+        "whisper": "23bd40ea937317ff8d9efe7fa2316d2087b0a38eca6e555784813eabc318931e",
     }
 
 
@@ -194,8 +195,8 @@ def test_the_small_model_of_pictures_is_three_files(tmp_path: Path) -> None:
     found = find_model("tiny:picture", ("gguf",), home=Home(tmp_path), say=lambda _: None)
     assert found.sha256 == "8bcde0380490d4e4ae6e6c4c6e0009923a419584448cf60a585c39239095f9ca"
     assert {what: sha256_file(path) for what, path in found.companions.items()} == {
-        "reader": "53d8730f37923c8ad33fed1913e63852b1a663748393531660004d889f63afb9",
-        "decoder": "3b9b2ce7ac43e5a1b6f95ece8839814bd1cbb968b47eb208460d104c93b1c4bc",
+        "llm": "53d8730f37923c8ad33fed1913e63852b1a663748393531660004d889f63afb9",
+        "taesd": "3b9b2ce7ac43e5a1b6f95ece8839814bd1cbb968b47eb208460d104c93b1c4bc",
     }
     for path in found.companions.values():
         assert find_model(str(path), ("gguf",), home=Home(tmp_path), say=lambda _: None).head

@@ -22,7 +22,7 @@ from rocwright.serving.models.local import (
 )
 from rocwright.serving.models.model import Model
 from rocwright.serving.models.refused import shown
-from rocwright.serving.models.tiny import TINY, tiny_model
+from rocwright.serving.models.tiny import is_tiny, tiny_model
 
 
 def find_model(
@@ -30,6 +30,7 @@ def find_model(
     kinds: Collection[str],
     *,
     home: Home,
+    tiny: str = "",
     trust: bool = False,
     say: Callable[[str], None],
     progress: Progress | None = None,
@@ -37,12 +38,13 @@ def find_model(
     """The model that `words` name, brought where it is elsewhere, and checked before anything loads it.
 
     `words` are a path, `hf:OWNER/NAME[@REVISION][/FILE]`, `tiny` or `tiny:NAME`. `kinds` are the formats that
-    the program takes, by their names in models.toml, the one it likes best first. `trust` allows pickled
-    weights. Raises InputError, CheckError (damaged, cut short), FetchError, NetworkError, OutOfDiskError.
+    the program takes, by their names in models.toml, the one it likes best first; `tiny` is the small model
+    that it is given where only "tiny" is said. `trust` allows pickled weights. Raises InputError, CheckError
+    (damaged, cut short), FetchError, NetworkError, OutOfDiskError.
     """
     facts = model_facts()
-    if words == TINY or words.startswith(f"{TINY}:"):
-        return tiny_model(words, kinds, home.models, facts)
+    if is_tiny(words):
+        return tiny_model(words, kinds, home.models, facts, tiny)
     if not words.startswith(SCHEME):
         path = Path(words).expanduser().absolute()
         return local_model(path, kinds, facts, trust, f"file:{path}")

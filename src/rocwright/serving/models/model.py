@@ -50,6 +50,11 @@ class Model:
     companions: Mapping[str, Path] = field(default_factory=dict)
 
     @property
+    def files(self) -> tuple[Path, ...]:
+        """All that a program is given: its own files and those beside it."""
+        return (*self.paths, *self.companions.values())
+
+    @property
     def path(self) -> Path:
         """What a program is given."""
         return self.paths[0]
