@@ -148,7 +148,7 @@ def test_what_the_user_pins_goes_before_the_versions_of_the_row(
 
 @pytest.mark.parametrize(
     ("gpu", "base", "extra"),
-    [("gfx1103", "arch:2025-10-28", ("triton",)), ("gfx906", "debian:sid", ())],
+    [("gfx1103", "arch:2025-10-28", ("triton",)), ("gfx908", "debian:sid", ())],
 )
 def test_what_no_row_is_of_is_planned_without_a_network_and_says_what_its_versions_are(
     gpu: str, base: str, extra: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
