@@ -47,7 +47,7 @@ LLAMA = (
     + GGML
     + """add_library(ggml-vulkan MODULE c.c)
 add_library(ggml-cpu-x64 MODULE c.c)
-foreach(name llama-server llama-cli llama-bench test-backend-ops)
+foreach(name llama-server llama-cli llama-bench llama-fit-params test-backend-ops)
   add_executable(${name} d.c e.c)
   target_link_libraries(${name} ggml)
   add_dependencies(${name} ggml-vulkan ggml-cpu-x64)
@@ -57,9 +57,12 @@ endforeach()
 WHISPER = (
     PROJECT
     + GGML
-    + """foreach(name server cli bench)
+    + """add_library(ggml-vulkan MODULE c.c)
+add_library(ggml-cpu-x64 MODULE c.c)
+foreach(name server cli bench)
   add_executable(whisper-${name} c.c d.c e.c)
   target_link_libraries(whisper-${name} ggml)
+  add_dependencies(whisper-${name} ggml-vulkan ggml-cpu-x64)
 endforeach()
 """
 )
@@ -149,15 +152,21 @@ DIFFUSION_LICENSES = (
 STANDINS = {
     "llama.cpp": StandIn(files={"CMakeLists.txt": LLAMA, **LICENSES}, env=LLAMA_ENV, packs=r"\$ tar "),
     "llama.cpp-hip": StandIn(files={"CMakeLists.txt": LLAMA, **LICENSES}, env=LLAMA_ENV, packs=r"\$ tar "),
-    "whisper.cpp-hip": StandIn(
-        files={"CMakeLists.txt": WHISPER, **LICENSES},
-        env={"WHISPER_VERSION": "1", "GGML_TARGETS": "gfx1"},
-        packs=r"\$ tar ",
+    **dict.fromkeys(
+        ("whisper.cpp", "whisper.cpp-hip"),
+        StandIn(
+            files={"CMakeLists.txt": WHISPER, **LICENSES},
+            env={"WHISPER_VERSION": "1", "GGML_TARGETS": "gfx1"},
+            packs=r"\$ tar ",
+        ),
     ),
-    "stable-diffusion.cpp-hip": StandIn(
-        files={"CMakeLists.txt": DIFFUSION, **dict.fromkeys(DIFFUSION_LICENSES, "l\n")},
-        env={"SD_VERSION": "1", "SD_COMMIT": "c", "GGML_TARGETS": "gfx1"},
-        packs=r"\$ tar ",
+    **dict.fromkeys(
+        ("stable-diffusion.cpp", "stable-diffusion.cpp-hip"),
+        StandIn(
+            files={"CMakeLists.txt": DIFFUSION, **dict.fromkeys(DIFFUSION_LICENSES, "l\n")},
+            env={"SD_VERSION": "1", "SD_COMMIT": "c", "GGML_TARGETS": "gfx1"},
+            packs=r"\$ tar ",
+        ),
     ),
     "rocblas": StandIn(
         files={"CMakeLists.txt": ROCBLAS},
