@@ -3,9 +3,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from benchmarks.jobs_simulated import (
+    GIB,
+    MIB,
+    Compiler,
+    against_best,
+    best_fixed,
+    build,
+    compilers,
+    drawn,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.execution.jobs.simulated import GIB, MIB, Compiler, best_fixed, build, compilers
 
 from rocwright.execution.jobs.learn import Learnt
 from rocwright.execution.jobs.order import Job, may_run, order
@@ -51,6 +60,22 @@ def test_a_build_of_64_compilers_under_4_gib_needs_no_longer_than_with_the_best_
     assert not told.killed
     assert told.finished == 64
     assert told.seconds <= 1.1 * best.seconds
+
+
+@pytest.mark.parametrize("late", [0.0, 0.5, 0.9])
+@pytest.mark.parametrize("recipe", [0, 100 * MIB, 300 * MIB])
+def test_a_cold_start_with_a_recipe_that_says_too_little_loses_no_try(recipe: int, late: float) -> None:
+    """All eight at once hold what the first of them lacks, and stopping some gives nothing back."""
+    work = [Compiler(700 * MIB, 20, late)] * 8
+    for cores in (2, 8):
+        told = build(work, 3 * GIB, cores, 8, recipe=recipe)
+        assert (told.killed, told.stuck, told.finished) == (False, False, 8)
+
+
+def test_a_build_of_recorded_compilers_ends_and_is_compared_with_the_best_number() -> None:
+    told, ratio = against_best(drawn(4), learnt=True)
+    assert (told.killed, told.stuck, told.finished) == (False, False, len(drawn(4).compilers))
+    assert 0 < ratio < 10
 
 
 def test_with_much_room_nothing_is_held_back() -> None:

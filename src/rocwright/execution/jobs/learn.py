@@ -128,6 +128,12 @@ class Learnt:
                 self._made[name, otherwise] = found
             return found
 
+    def knows(self, component: str, step: str, kind: Kind) -> bool:
+        """Whether a job of that sort has ended: in this build, or in an earlier one."""
+        name = _name(component, step, kind)
+        with self._lock:
+            return name in self._known or name in self._new
+
     def note(self, component: str, step: str, kind: Kind, peak: int) -> None:
         """A job has ended that had held `peak` bytes at most."""
         name = _name(component, step, kind)

@@ -175,7 +175,9 @@ class _Sorts:
     def peaks(self, name: str, kind: Kind) -> Peaks:
         step = self._steps.get(name)
         component, memory = (step.component, step.memory) if step else ("", 0)
-        return self._learnt.peaks(component, name, kind, memory or UNKNOWN)
+        # a recipe's number is a guess until one has ended: of too many let in by one too low, none can end
+        known = memory and self._learnt.knows(component, name, kind)
+        return self._learnt.peaks(component, name, kind, memory if known else max(memory, UNKNOWN))
 
 
 def _name(one: Seen) -> tuple[int, int]:

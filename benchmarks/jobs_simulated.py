@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
 
 from rocwright.execution.jobs.learn import Learnt
 from rocwright.execution.jobs.policy import Decision, StepNow, decide
@@ -14,6 +17,20 @@ from rocwright.execution.jobs.room import MemoryBudget
 MIB = 1024**2
 GIB = 1024**3
 TICK = 0.02
+
+
+UNITS = Path(__file__).with_name("units.json")
+"""Compilers of real builds on Debian, seen four times a second on 2026-11-25: seconds of a processor, and MiB at
+each eighth of them. Device code of llama.cpp for gfx906 by clang 21, host code of torch 2.6 by GCC."""
+
+
+class Works(Protocol):
+    """What is compiled: `seconds` of a processor, and the bytes that it holds when so many are `done`."""
+
+    @property
+    def seconds(self) -> float: ...
+
+    def memory(self, done: float) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +49,65 @@ class Compiler:
         return round(self.peak * (0.15 + 0.85 * min(1.0, rest * 1.2)))
 
 
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A compiler as it was seen: `curve` is its memory in bytes at equal shares of its `seconds`."""
+
+    seconds: float
+    curve: tuple[int, ...]
+
+    def memory(self, done: float) -> int:
+        at = min(1.0, done / self.seconds) * (len(self.curve) - 1)
+        low = min(int(at), len(self.curve) - 2)
+        return round(self.curve[low] + (self.curve[low + 1] - self.curve[low]) * (at - low))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """A build drawn at random: its compilers, bytes of memory, processors, and bytes that its recipe says."""
+
+    compilers: Sequence[Works]
+    peaks: Sequence[int]
+    memory: int
+    cores: int
+    recipe: int
+
+
+def recorded() -> Mapping[str, Sequence[Recorded]]:
+    """The compilers that were seen, by what was built."""
+    found = json.loads(UNITS.read_text())
+    return {
+        name: [Recorded(seconds, tuple(size * MIB for size in curve)) for seconds, curve in rows]
+        for name, rows in found.items()
+    }
+
+
+def drawn(seed: int, *, late: bool = False) -> Drawn:
+    """Twelve to sixteen compilers a processor, of those that were seen; `late`: each swells at its very end.
+
+    The memory is enough for the largest, and for a fifth to all of the others at their mean. What the recipe
+    says is right, or nothing, or far too little, or too much.
+    """
+    chance = random.Random(seed)
+    cores = (2, 4, 8, 16)[seed % 4]
+    known = list(recorded().values())[seed // 4 % 2]
+    units = [chance.choice(known) for _ in range(cores * chance.randint(12, 16))]
+    peaks = [one.curve[-1] for one in units]
+    mean = sum(peaks) / len(peaks)
+    others = chance.uniform(0.2, 1.0) * (cores - 1) * mean
+    return Drawn(
+        compilers=[Compiler(one.curve[-1], one.seconds, 0.95) for one in units] if late else units,
+        peaks=peaks,
+        memory=round(512 * MIB + 1.15 * max(peaks) + others),
+        cores=cores,
+        recipe=chance.choice((0, 100 * MIB, round(mean), 2 * GIB)),
+    )
+
+
 @dataclass(slots=True)
 class _Running:
     pid: int
-    compiler: Compiler
+    compiler: Works
     begun: float
     done: float = 0
     paused: bool = False
@@ -95,7 +167,7 @@ class Machine:
 
 
 def build(
-    compilers: Sequence[Compiler],
+    compilers: Sequence[Works],
     memory: int,
     cores: int,
     most: int,
@@ -147,11 +219,21 @@ def build(
     return told
 
 
-def best_fixed(compilers: Sequence[Compiler], memory: int, cores: int, most: int) -> tuple[int, Told]:
+def best_fixed(compilers: Sequence[Works], memory: int, cores: int, most: int) -> tuple[int, Told]:
     """The quickest number of jobs that is not killed, of all up to `most`; 0 where there is none."""
     found = [(jobs, build(compilers, memory, cores, jobs, fixed=True)) for jobs in range(1, most + 1)]
     alive = [(jobs, told) for jobs, told in found if not told.killed]
     return min(alive, key=lambda pair: pair[1].seconds, default=(0, Told(killed=True)))
+
+
+def against_best(work: Drawn, *, learnt: bool = False) -> tuple[Told, float]:
+    """How it goes under the policy, and how many times the best fixed number's time that takes."""
+    known = Learnt()
+    for peak in work.peaks if learnt else ():
+        known.note("part", "step", Kind.COMPILE, peak)
+    told = build(work.compilers, work.memory, work.cores, work.cores, learnt=known, recipe=work.recipe)
+    _, best = best_fixed(work.compilers, work.memory, work.cores, work.cores)
+    return told, told.seconds / best.seconds
 
 
 def compilers(seed: int, count: int = 64, least: int = 100 * MIB, most: int = 2 * GIB) -> list[Compiler]:
