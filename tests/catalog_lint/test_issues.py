@@ -56,6 +56,17 @@ def test_an_issue_of_ones_own_stands_in_place_of_the_carried_one(tmp_path: Path)
         ('["a report"]', "[]", "at least 1 item"),
         ('["a report"]', '[" "]', "source"),
         ('"compile"', '"bad luck"', "class"),
+        (
+            "means",
+            'quotes = [{ line = "bang 1", source = "https://a.example/1" }]\nmeans',
+            "a program printed",
+        ),
+        (
+            "means",
+            'quotes = [{ line = "boom 1\\nx", source = "https://a.b/1" }]\nmeans',
+            "than a line",
+        ),
+        ("means", 'quotes = [{ line = "boom 1", source = "a thread" }]\nmeans', "quotes"),
         ("means", 'targets = ["gfx1"]\nmeans', "gfx1 is not known"),
         ("means", 'versions = { pytorch = "<2" }\nmeans', "pytorch is not among the components"),
         ("means", 'remedies = [{ kind = "packages", names = ["nosuch"] }]\nmeans', "nosuch is not known"),
@@ -91,3 +102,19 @@ def test_an_issue_of_ones_own_stands_in_place_of_the_carried_one(tmp_path: Path)
 def test_what_is_wrong_in_an_issue_is_named(tmp_path: Path, old: str, new: str, what: str) -> None:
     assert old in ISSUE
     assert what in told(tmp_path, ISSUE.replace(old, new, 1))
+
+
+def test_a_line_that_a_program_printed_is_taken_with_its_times(tmp_path: Path) -> None:
+    quote = 'quotes = [{ line = "[    7.02] boom 7", source = "https://a.example/1", made = true }]\nmeans'
+    assert told(tmp_path, ISSUE.replace("means", quote, 1)) == ""
+
+
+MOST_UNQUOTED = 40
+"""Issues that show no line to the letter. It may only be made smaller: the goal is none."""
+
+
+def test_no_more_issues_than_before_are_written_from_memory() -> None:
+    issues = read_issues(Reader((DATA,))).values()
+    unquoted = sorted(one.name for one in issues if not one.quotes)
+    assert len(unquoted) <= MOST_UNQUOTED, f"give them a quote, with its source: {', '.join(unquoted)}"
+    assert len(unquoted) == MOST_UNQUOTED, f"write {len(unquoted)} here: fewer are left"

@@ -28,6 +28,13 @@ def test_each_known_issue_is_found_in_a_log_by_its_example() -> None:
         assert one.place.line <= ISSUES.index(one.issue) + 1
 
 
+@pytest.mark.parametrize(
+    ("name", "line"), [pytest.param(one.name, quote.line) for one in ISSUES for quote in one.quotes]
+)
+def test_a_line_that_a_program_printed_is_told_as_the_issue_that_quotes_it(name: str, line: str) -> None:
+    assert name in names(told("[3/9] building", line, "done"))
+
+
 def test_the_first_error_is_told_and_not_what_follows_from_it() -> None:
     found = told(
         "[1/3] c++ -Werror -c error.cpp",

@@ -83,6 +83,17 @@ class FixedIn(Frozen):
     source: Text
 
 
+class Quote(Frozen):
+    """A line that a program printed, to the letter, and the address where it stands.
+
+    With `made` it was not seen in a log: it is the text in that source file, its places filled in.
+    """
+
+    line: Text
+    source: Annotated[str, Field(pattern=r"^https://[^\s<>]+$")]
+    made: bool = False
+
+
 class Issue(WithOldKeys, Signature):
     """A known failure: what it `means`, its likely `cause`, the `remedy` in words, and `remedies` that a
     machine can take, the likeliest first.
@@ -91,7 +102,8 @@ class Issue(WithOldKeys, Signature):
     `targets` the GPUs, `bases` the bases (by name, or one release of it), `phases` what was being done (none:
     any). With `ended` it stands for all that the machine itself ends for the reason of its class, whatever
     the log says. `fixed_in` says which versions of what have it no more, `upstream` are the addresses where
-    it is followed. `confidence` is how sure the facts are, by the words of the catalog.
+    it is followed. `quotes` are lines that a program printed: a pattern must match each. `confidence` is how
+    sure the facts are, by the words of the catalog.
     """
 
     OLD_KEYS = {"mend": "remedies"}
@@ -108,6 +120,7 @@ class Issue(WithOldKeys, Signature):
     ended: bool = False
     fixed_in: tuple[FixedIn, ...] = ()
     upstream: tuple[Text, ...] = ()
+    quotes: tuple[Quote, ...] = ()
     source: Annotated[tuple[Text, ...], Field(min_length=1)]
     confidence: Annotated[str, Field(pattern=r"^(high|medium|low)(: \S.*)?$")]
 

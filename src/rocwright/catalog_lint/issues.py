@@ -40,7 +40,8 @@ def check_issues(reader: Reader, catalog: Catalog) -> list[Fault]:
     faults = []
     for issue in issues.values():
         path, place = reader.where[Issue, issue.name]
-        found = (*_signature(issue, stamps(lines.before)), *_issue(issue, catalog))
+        stamp = stamps(lines.before)
+        found = (*_signature(issue, stamp), *_quotes(issue, stamp), *_issue(issue, catalog))
         faults += [Fault(path, f"{place} ({issue.name}).{where}", what) for where, what in found]
     path = reader.layers("error_lines.toml")[0]
     for line in lines.error_line:
@@ -51,23 +52,34 @@ def check_issues(reader: Reader, catalog: Catalog) -> list[Fault]:
     return faults
 
 
-def _signature(one: Signature, stamp: re2.Pattern | None) -> Found:
-    def fits(pattern: re2.Pattern, text: str) -> bool:
-        line = plain(text)
-        return bool(pattern.search(line) or pattern.search(bare(line, stamp)))
+def _fits(pattern: re2.Pattern, text: str, stamp: re2.Pattern | None) -> bool:
+    line = plain(text)
+    return bool(pattern.search(line) or pattern.search(bare(line, stamp)))
 
+
+def _quotes(issue: Issue, stamp: re2.Pattern | None) -> Found:
+    """A line that a program printed, and that the issue's own patterns miss."""
+    patterns = [re2.compile(text.encode(), options()) for text in issue.patterns]
+    for one in issue.quotes:
+        if "\n" in one.line:
+            yield "quotes", f"{one.line!r} is more than a line"
+        elif not any(_fits(pattern, one.line, stamp) for pattern in patterns):
+            yield "quotes", f"no pattern matches {one.line!r}, which a program printed ({one.source})"
+
+
+def _signature(one: Signature, stamp: re2.Pattern | None) -> Found:
     patterns = [(text, re2.compile(text.encode(), options())) for text in one.patterns]
     for text in one.examples:
-        if not any(fits(pattern, text) for _, pattern in patterns):
+        if not any(_fits(pattern, text, stamp) for _, pattern in patterns):
             yield "examples", f"no pattern matches {text!r}"
     for text in one.no_match:
         yield from (
             ("no_match", f"{pattern_text!r} matches {text!r}")
             for pattern_text, pattern in patterns
-            if fits(pattern, text)
+            if _fits(pattern, text, stamp)
         )
     for text, pattern in patterns:
-        if not any(fits(pattern, example) for example in one.examples):
+        if not any(_fits(pattern, example, stamp) for example in one.examples):
             yield "patterns", f"{text!r} has no example"
 
 

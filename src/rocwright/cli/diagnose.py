@@ -76,7 +76,7 @@ def command(
 
 
 def _data(found: Diagnosis) -> dict[str, Any]:
-    issue = {"examples", "no_match", "patterns"}
+    issue = {"examples", "no_match", "patterns", "quotes"}
     return {
         "failure": found.failure,
         "first": found.first.model_dump(mode="json") if found.first else None,

@@ -95,6 +95,7 @@ def _tell(one: Issue) -> None:
             for action in one.remedies
         ),
         *(("looks", line.strip()) for line in one.examples),
+        *(("printed", f"{quote.line.strip()}  ({quote.source})") for quote in one.quotes),
         *(("mended", f"{each.component} {each.versions}") for each in one.fixed_in),
         *(("follow", address) for address in one.upstream),
         *(("source", text) for text in one.source),

@@ -66,6 +66,8 @@ def _fields(issue: Issue) -> Iterator[Field]:
     yield Field("gpus", 5, ", ".join(issue.targets))
     for line in issue.examples:
         yield Field("looks", 4, line)
+    for quote in issue.quotes:
+        yield Field("printed", 4, quote.line)
     for line in issue.patterns:
         yield Field("pattern", 3, line)
     yield Field("cause", 3, issue.cause)

@@ -30,10 +30,12 @@ def _section(one: Issue) -> str:
     fixed = [f"{each.component} {each.versions} ({_text(each.source)})" for each in one.fixed_in]
     mended = f"**Fixed in** {'; '.join(fixed)}.\n\n" if fixed else ""
     watched = "".join(f"Followed: <{address}>\n\n" for address in one.upstream)
-    said = "\n".join(one.examples)
+    said = "\n".join(quote.line for quote in one.quotes) or "\n".join(one.examples)
+    seen_in = "; ".join(f"<{quote.source}>{' (the text in the source)' * quote.made}" for quote in one.quotes)
+    printed = f"Printed so: {seen_in}\n\n" if one.quotes else "Not to the letter.\n\n"
     return (
         f"### {one.name}\n\n{_text(one.means[0].upper() + one.means[1:])}{seen}.\n\n```\n{said}\n```\n\n"
-        f"**Cause.** {_text(one.cause)}\n\n**Fix.** {_text(one.remedy)}\n\n"
+        f"{printed}**Cause.** {_text(one.cause)}\n\n**Fix.** {_text(one.remedy)}\n\n"
         f"{mended}{watched}"
         f"Source: {_text('; '.join(one.source))} ({one.confidence}).\n"
     )
