@@ -43,6 +43,8 @@ ELSEWHERE = {
         "issue.remedies.*": "tests/remedies/test_choose.py",
         "issue.phases": "tests/diagnosis/test_diagnose.py",
         "issue.ended": "tests/diagnosis/test_diagnose.py",
+        "issue.since": "tests/diagnosis/test_diagnose.py",
+        "issue.filled.*": "tests/diagnosis/test_diagnose.py",
     },
     "package_managers.toml": {"manager.*": "tests/bases/test_roots.py"},
     "providers/*.toml": {

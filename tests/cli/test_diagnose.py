@@ -79,11 +79,11 @@ def test_the_known_issues_are_listed() -> None:
     assert "cmake-minimum" in CliRunner().invoke(cli, ["issues"]).output
     data = json.loads(CliRunner().invoke(cli, ["issues", "--json"]).stdout)
     assert len(data) >= 80
-    few = CliRunner().invoke(cli, ["issues", "cmake", "policy"]).output
+    few = CliRunner().invoke(cli, ["issues", "cmake", "minimum"]).output
     assert few.startswith("cmake-minimum")
     assert "remedy: Set CMAKE_POLICY_VERSION_MINIMUM=3.5" in few
     assert "hipblaslt" not in few
-    found = json.loads(CliRunner().invoke(cli, ["issues", "cmake", "policy", "--json"]).stdout)
+    found = json.loads(CliRunner().invoke(cli, ["issues", "cmake", "minimum", "--json"]).stdout)
     assert found[0]["name"] == "cmake-minimum" and found[0]["score"] > 0 and found[0]["lines"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
 from functools import cache
 from typing import Annotated, Literal
 
@@ -94,6 +95,13 @@ class Quote(Frozen):
     made: bool = False
 
 
+class Filled(Frozen):
+    """What to say when the line is there: `{name}` is what the pattern's group of that name matched."""
+
+    means: Text
+    remedy: str = ""
+
+
 class Issue(WithOldKeys, Signature):
     """A known failure: what it `means`, its likely `cause`, the `remedy` in words, and `remedies` that a
     machine can take, the likeliest first.
@@ -102,8 +110,9 @@ class Issue(WithOldKeys, Signature):
     `targets` the GPUs, `bases` the bases (by name, or one release of it), `phases` what was being done (none:
     any). With `ended` it stands for all that the machine itself ends for the reason of its class, whatever
     the log says. `fixed_in` says which versions of what have it no more, `upstream` are the addresses where
-    it is followed. `quotes` are lines that a program printed: a pattern must match each. `confidence` is how
-    sure the facts are, by the words of the catalog.
+    it is followed, and before the day `since` nobody had it. With `filled` it is a family, of whose lines
+    each names another thing; an issue of one thing goes before it. `quotes` are lines that a program printed:
+    a pattern must match each. `confidence` is how sure the facts are, by the words of the catalog.
     """
 
     OLD_KEYS = {"mend": "remedies"}
@@ -120,6 +129,8 @@ class Issue(WithOldKeys, Signature):
     ended: bool = False
     fixed_in: tuple[FixedIn, ...] = ()
     upstream: tuple[Text, ...] = ()
+    since: date | None = None
+    filled: Filled | None = None
     quotes: tuple[Quote, ...] = ()
     source: Annotated[tuple[Text, ...], Field(min_length=1)]
     confidence: Annotated[str, Field(pattern=r"^(high|medium|low)(: \S.*)?$")]
@@ -127,10 +138,13 @@ class Issue(WithOldKeys, Signature):
 
 class ErrorLines(Frozen):
     """error_lines.toml: what may stand `before` a line (times, numbers of steps, names), which lines are
-    `calm`, no error whatever words are in them, and what errors look like."""
+    `calm`, no error whatever words are in them, where `days` and `cards` stand (each a group), and what
+    errors look like."""
 
     before: tuple[Pattern, ...] = ()
     calm: tuple[Pattern, ...] = ()
+    days: tuple[Pattern, ...] = ()
+    cards: tuple[Pattern, ...] = ()
     error_line: tuple[ErrorLine, ...] = ()
 
 
@@ -162,6 +176,8 @@ def read_error_lines(reader: Reader) -> ErrorLines:
     return ErrorLines(
         before=tuple(text for one in read for text in one.before),
         calm=tuple(text for one in read for text in one.calm),
+        days=tuple(text for one in read for text in one.days),
+        cards=tuple(text for one in read for text in one.cards),
         error_line=tuple(kinds.values()),
     )
 
@@ -186,7 +202,12 @@ MOST_BEFORE = 4
 def anywhere(pattern: str) -> str:
     """A pattern for whole logs that finds a line wherever in it the pattern begins: what stands before the
     line's own begin is not known yet."""
-    return f"(?m:{pattern.removeprefix('^')})"
+    return f"(?m:{unnamed(pattern).removeprefix('^')})"
+
+
+def unnamed(pattern: str) -> str:
+    """A pattern whose groups have no names, so that many can stand in one."""
+    return re.sub(r"\(\?P<\w+>", "(?:", pattern)
 
 
 def stamps(before: Iterable[str]) -> re2.Pattern | None:
@@ -198,6 +219,27 @@ def stamps(before: Iterable[str]) -> re2.Pattern | None:
 def any_of(patterns: Sequence[str]) -> re2.Pattern | None:
     """What finds lines with any of these; None where there are none."""
     return re2.compile("|".join(f"(?:{one})" for one in patterns).encode(), options()) if patterns else None
+
+
+def groups_of(pattern: str) -> set[str]:
+    """The names of a pattern's groups."""
+    return {name.decode() for name in re2.compile(pattern.encode(), options()).groupindex}
+
+
+def slots_in(pattern: str, line: str) -> dict[str, str] | None:
+    """What a pattern's named groups matched in a line; None where it does not match."""
+    found = re2.compile(pattern.encode(), options()).search(plain(line))
+    if found is None:
+        return None
+    return {
+        name.decode(): (text or b"?").decode(errors="replace") for name, text in found.groupdict().items()
+    }
+
+
+def any_in_lines(patterns: Sequence[str]) -> re2.Pattern | None:
+    """What finds these in whole logs, with their groups; None where there are none."""
+    each = [f"(?m:{one})" for one in patterns]
+    return re2.compile("|".join(each).encode(), options()) if each else None
 
 
 def bare(line: bytes, stamp: re2.Pattern | None) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from string import Formatter
 
 import re2
 
@@ -11,6 +12,7 @@ from rocwright.catalog.issue import (
     Issue,
     Signature,
     bare,
+    groups_of,
     options,
     plain,
     read_error_lines,
@@ -41,7 +43,7 @@ def check_issues(reader: Reader, catalog: Catalog) -> list[Fault]:
     for issue in issues.values():
         path, place = reader.where[Issue, issue.name]
         stamp = stamps(lines.before)
-        found = (*_signature(issue, stamp), *_quotes(issue, stamp), *_issue(issue, catalog))
+        found = (*_signature(issue, stamp), *_quotes(issue, stamp), *_filled(issue), *_issue(issue, catalog))
         faults += [Fault(path, f"{place} ({issue.name}).{where}", what) for where, what in found]
     path = reader.layers("error_lines.toml")[0]
     for line in lines.error_line:
@@ -65,6 +67,23 @@ def _quotes(issue: Issue, stamp: re2.Pattern | None) -> Found:
             yield "quotes", f"{one.line!r} is more than a line"
         elif not any(_fits(pattern, one.line, stamp) for pattern in patterns):
             yield "quotes", f"no pattern matches {one.line!r}, which a program printed ({one.source})"
+
+
+def _filled(issue: Issue) -> Found:
+    """Words that name what no pattern matches, and names that no words use."""
+    groups = [groups_of(text) for text in issue.patterns]
+    if issue.filled is None:
+        yield from (("patterns", f"{', '.join(sorted(one))}: no filled words") for one in groups if one)
+        return
+    try:
+        words = issue.filled.means + issue.filled.remedy
+        names = {name for _, name, _, _ in Formatter().parse(words) if name is not None}
+    except ValueError as error:
+        yield "filled", str(error)
+        return
+    for text, has in zip(issue.patterns, groups, strict=True):
+        if names - has:
+            yield "filled", f"{text!r} has no group {', '.join(sorted(names - has))}"
 
 
 def _signature(one: Signature, stamp: re2.Pattern | None) -> Found:

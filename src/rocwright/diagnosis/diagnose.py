@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import date
 
 from packaging.specifiers import SpecifierSet
 
 from rocwheel.errors import FailureClass
 from rocwheel.model import Frozen
-from rocwright.catalog.issue import ErrorLine, Issue, the_issues
+from rocwright.catalog.issue import ErrorLine, Issue, slots_in, the_issues
 from rocwright.catalog.phase import Phase
+from rocwright.diagnosis.log_facts import LogFacts
 from rocwright.diagnosis.novel import Novelty
+from rocwright.diagnosis.read_log import MOST_LINES
 from rocwright.diagnosis.scan import Hit, Scan
 
 MOST_LAST = 500
 """Characters of a log's last line that are kept."""
+
+MOST_SLOT = 120
+"""Characters of what a line names."""
 
 _ROLES = ("cause", "follows", "warns")
 
@@ -40,10 +46,12 @@ class LogLocation(Frozen):
 
 
 class Known(Frozen):
-    """A known issue and the first line where it was seen."""
+    """A known issue and the first line where it was seen; where it is a family, `slots` are what that line
+    names, and the issue's words have them."""
 
     issue: Issue
     place: LogLocation
+    slots: dict[str, str] = {}
 
 
 class RuledOut(Frozen):
@@ -88,25 +96,32 @@ class Search:
         issues, lines = the_issues()
         self._where = where or Where()
         self._last = b""
+        self._facts = LogFacts(lines.days, lines.cards)
         self._scan = Scan((*issues.values(), *lines.error_line), lines.before, lines.calm)
 
     def feed(self, piece: bytes) -> None:
         """Read one more piece."""
         self._scan.feed(piece)
+        self._facts.feed(piece)
         if not piece.isspace():
             self._last = piece
 
     def told(self) -> Diagnosis:
         """What was found so far."""
+        where = self._where
+        if not where.targets and self._facts.cards:
+            where = where.model_copy(update={"targets": self._facts.cards})
         known: list[Known] = []
         out: list[RuledOut] = []
         for hit in self._scan.hits:
             if isinstance(hit.signature, Issue):
-                why = _not_here(hit.signature, self._where)
+                why = _not_here(hit.signature, where) or _not_then(hit.signature, self._facts.newest)
                 if why:
                     out.append(RuledOut(issue=hit.signature.name, line=hit.line, why=why))
                 else:
-                    known.append(Known(issue=hit.signature, place=_place(hit)))
+                    known.append(_known(hit.signature, hit))
+        taken = {one.place.line for one in known if one.issue.filled is None}
+        known = [one for one in known if one.issue.filled is None or one.place.line not in taken]
         known.sort(key=lambda one: _rank(one, self._where))
         return Diagnosis(
             first=_first(self._scan.hits, {one.issue for one in out}),
@@ -143,11 +158,35 @@ def _place(hit: Hit) -> LogLocation:
     )
 
 
+def _known(issue: Issue, hit: Hit) -> Known:
+    """An issue, its words filled with what the line names."""
+    slots = _slots(issue, hit.text) if issue.filled is not None else {}
+    if issue.filled is not None and slots:
+        said = {"means": issue.filled.means.format_map(slots)}
+        if issue.filled.remedy:
+            said["remedy"] = issue.filled.remedy.format_map(slots)
+        issue = issue.model_copy(update=said)
+    return Known(issue=issue, place=_place(hit), slots=slots)
+
+
+def _slots(issue: Issue, line: str) -> dict[str, str]:
+    """What the named groups of the first pattern that fits matched, cut."""
+    for pattern in issue.patterns:
+        found = slots_in(pattern, line)
+        if found is not None:
+            return {name: text[:MOST_SLOT] for name, text in found.items()}
+    return {}
+
+
 def _rank(known: Known, where: Where) -> tuple[int, bool, int, bool, str]:
-    """What is a cause first, then what was seen in this component, then by line, the particular first."""
+    """What is a cause first, then what was seen in this component, then by line, the particular first.
+
+    A family waits for the lines that belong to its own: one of them may say more.
+    """
     issue = known.issue
     elsewhere = bool(where.component and issue.components) and where.component not in issue.components
-    return (_ROLES.index(issue.role), elsewhere, known.place.line, not issue.components, issue.name)
+    line = known.place.line + (MOST_LINES if issue.filled is not None else 0)
+    return (_ROLES.index(issue.role), elsewhere, line, not issue.components, issue.name)
 
 
 def _not_here(issue: Issue, where: Where) -> str:
@@ -166,3 +205,10 @@ def _not_here(issue: Issue, where: Where) -> str:
         if fixed.component == where.component and mended.contains(where.version):
             return f"it is fixed in {where.component} {fixed.versions}, so also in {where.version}"
     return ""
+
+
+def _not_then(issue: Issue, newest: date | None) -> str:
+    """Why an issue cannot be in a log that ends before its time, or ""."""
+    if issue.since is None or newest is None or newest >= issue.since:
+        return ""
+    return f"nobody had it before {issue.since}, and the log's last day is {newest}"

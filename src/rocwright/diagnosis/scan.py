@@ -8,7 +8,17 @@ from dataclasses import dataclass, field
 import re2
 
 from rocwheel.units import printable
-from rocwright.catalog.issue import ErrorLine, Signature, any_of, anywhere, bare, options, stamps
+from rocwright.catalog.issue import (
+    ErrorLine,
+    Issue,
+    Signature,
+    any_of,
+    anywhere,
+    bare,
+    options,
+    stamps,
+    unnamed,
+)
 from rocwright.diagnosis.read_log import MOST_LINES
 
 MOST_WIDE = 300
@@ -93,7 +103,7 @@ class Scan:
             if one.name in self._found and one.role != "follows":
                 continue
             for pattern in one.patterns:
-                self._all.Add(pattern.encode())
+                self._all.Add(unnamed(pattern).encode())
                 self._each.append(one)
                 if one.name not in self._found:
                     missing.append(anywhere(pattern).encode())
@@ -108,11 +118,7 @@ class Scan:
         found = {self._each[index].name: self._each[index] for index in sorted(indices)}.values()
         follows = any(one.role == "follows" for one in found)
         calm = self._calm is not None and bool(self._calm.search(line) or self._calm.search(own))
-        return [
-            one
-            for one in found
-            if not ((follows or calm) and isinstance(one, ErrorLine) and one.role == "cause")
-        ]
+        return [one for one in found if not ((follows or calm) and _general(one) and one.role == "cause")]
 
     def _note(self, signature: Signature, piece: bytes, begin: int, end: int, line: int) -> None:
         above = (
@@ -139,3 +145,8 @@ class Scan:
         text = bare(line[:LONGEST], self._stamp)[: 4 * MOST_WIDE].decode(errors="replace").rstrip()
         text = printable(text, keep="\t")
         return text if len(text) <= MOST_WIDE else f"{text[: MOST_WIDE - 3]}..."
+
+
+def _general(one: Signature) -> bool:
+    """Whether a line alone does not say that this is meant."""
+    return isinstance(one, ErrorLine) or (isinstance(one, Issue) and one.filled is not None)

@@ -1,0 +1,54 @@
+"""What a log tells of itself: its days and its cards, so that causes of others are ruled out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+
+import re2
+
+from rocwright.catalog.issue import any_in_lines
+
+END = 4 * 1024
+"""Bytes at each end of a piece that are read: a log is long, and its times go up."""
+
+MOST_CARDS = 16
+"""Cards that are kept."""
+
+
+class LogFacts:
+    """The newest day and the cards that a log names, from pieces of whole lines.
+
+    `days` and `cards` are patterns with one group: a day as YYYY-MM-DD, and a target.
+    """
+
+    def __init__(self, days: Sequence[str], cards: Sequence[str]) -> None:
+        self.newest: date | None = None
+        self.cards: tuple[str, ...] = ()
+        self._days, self._cards = any_in_lines(days), any_in_lines(cards)
+
+    def feed(self, piece: bytes) -> None:
+        """Read one more piece."""
+        for part in (piece,) if len(piece) <= 2 * END else (piece[:END], piece[-END:]):
+            for text in _found(self._days, part):
+                day = _day(text)
+                if day is not None and (self.newest is None or day > self.newest):
+                    self.newest = day
+            for text in _found(self._cards, part):
+                if text not in self.cards and len(self.cards) < MOST_CARDS:
+                    self.cards = (*self.cards, text)
+
+
+def _found(pattern: re2.Pattern | None, piece: bytes) -> list[str]:
+    """The groups that matched, each once."""
+    if pattern is None:
+        return []
+    groups = (group for found in pattern.finditer(piece) for group in found.groups() if group)
+    return list(dict.fromkeys(group.decode(errors="replace") for group in groups))
+
+
+def _day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
