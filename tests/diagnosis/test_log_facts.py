@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 
-from rocwright.diagnosis.log_facts import END, MOST_CARDS, LogFacts
+from rocwright.diagnosis.log_facts import END, FIRST, MOST_CARDS, LogFacts
 
 DAYS, CARDS = [r"^(20[0-9]{2}-[0-9]{2}-[0-9]{2})T"], [r"^ +Name: +(gfx[0-9a-f]+)", r"arch : (gfx[0-9a-f]+)"]
 
@@ -13,6 +13,7 @@ def read(*pieces: bytes) -> LogFacts:
     facts = LogFacts(DAYS, CARDS)
     for piece in pieces:
         facts.feed(piece)
+    facts.finish()
     return facts
 
 
@@ -43,3 +44,9 @@ def test_where_no_pattern_is_known_nothing_is_told() -> None:
     facts = LogFacts((), ())
     facts.feed(b"2024-01-12T a\n  Name:  gfx1103\n")
     assert (facts.newest, facts.cards) == (None, ())
+
+
+def test_of_a_long_log_the_begin_and_the_end_are_read() -> None:
+    pieces = [b"2024-01-01T a\n  Name:  gfx1103\n", *[b"nothing\n"] * (FIRST + 3), b"2024-02-01T z\n"]
+    facts = read(*pieces)
+    assert (facts.newest, facts.cards) == (date(2024, 2, 1), ("gfx1103",))

@@ -109,6 +109,7 @@ class Search:
     def told(self) -> Diagnosis:
         """What was found so far."""
         where = self._where
+        self._facts.finish()
         if not where.targets and self._facts.cards:
             where = where.model_copy(update={"targets": self._facts.cards})
         known: list[Known] = []

@@ -12,6 +12,9 @@ from rocwright.catalog.issue import any_in_lines
 END = 4 * 1024
 """Bytes at each end of a piece that are read: a log is long, and its times go up."""
 
+FIRST, EVERY = 64, 32
+"""So many pieces at the begin are read, and of the others one in so many, and the last."""
+
 MOST_CARDS = 16
 """Cards that are kept."""
 
@@ -25,10 +28,22 @@ class LogFacts:
     def __init__(self, days: Sequence[str], cards: Sequence[str]) -> None:
         self.newest: date | None = None
         self.cards: tuple[str, ...] = ()
+        self._pieces, self._last = 0, b""
         self._days, self._cards = any_in_lines(days), any_in_lines(cards)
 
     def feed(self, piece: bytes) -> None:
-        """Read one more piece."""
+        """Take one more piece in."""
+        self._pieces += 1
+        self._last = piece
+        if self._pieces <= FIRST or self._pieces % EVERY == 0:
+            self._read(piece)
+
+    def finish(self) -> None:
+        """Read the end, where a long log was passed over."""
+        if self._pieces > FIRST:
+            self._read(self._last)
+
+    def _read(self, piece: bytes) -> None:
         for part in (piece,) if len(piece) <= 2 * END else (piece[:END], piece[-END:]):
             for text in _found(self._days, part):
                 day = _day(text)
