@@ -11,7 +11,7 @@ from benchmarks.measure import Took, paired, processor, seconds, timed
 from benchmarks.place import BIN, bench_home
 from benchmarks.results import Measured
 from rocwright.bases.roots import remove_tree
-from rocwright.catalog.issue import the_issues
+from rocwright.catalog.issue import the_issues, unnamed
 
 SIZE = 1024**3
 MIB = 1024**2
@@ -75,8 +75,9 @@ def _extended() -> list[str]:
     """Every signature as grep -E reads it: no named or silent groups."""
     issues, lines = the_issues()
     found = [text for one in (*issues.values(), *lines.error_line) for text in one.patterns]
+    silent = r"\(\?(?:i?:|i\))"
     return [
-        re.sub(r"\(\?[:i]\)?", lambda match: "" if match[0].endswith(")") else "(", text) for text in found
+        re.sub(silent, lambda match: "" if match[0].endswith(")") else "(", unnamed(text)) for text in found
     ]
 
 

@@ -1,0 +1,100 @@
+"""What `diagnose` finds in failures of public threads: the first error, and its cause."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.results import Measured
+from rocwright.catalog.issue import plain
+from rocwright.diagnosis.diagnose import Diagnosis, diagnose
+
+THREADS = Path(__file__).parents[1] / "threads.toml"
+HALVES = ("written", "once")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What was found in a thread's lines: its first error, that among the three likeliest lines, its cause;
+    or a wrong cause. `knows` is whether any issue names the cause."""
+
+    source: str
+    first: bool
+    three: bool
+    knows: bool
+    right: bool
+    wrong: bool
+
+
+def threads(half: str) -> list[Judged]:
+    """The threads of a half, judged."""
+    return [_judge(one) for one in _read()["thread"] if one["half"] == half]
+
+
+def false_alarms() -> list[str]:
+    """The clean parts in which an error or a cause was found."""
+    found = ((str(one["source"]), _found(one["lines"])) for one in _read()["clean"])
+    return [source for source, told in found if told.first is not None or told.cause is not None]
+
+
+def measure(runs: int | None) -> Sequence[Measured]:
+    """Two rows a half: the true first error, and the right cause, in percent."""
+    rows = []
+    for half in HALVES:
+        judged = threads(half)
+        knows, wrong = sum(one.knows for one in judged), sum(one.wrong for one in judged)
+        three = sum(one.three for one in judged)
+        rows += [
+            Measured(
+                name=f"diagnose:first-{half}",
+                what=f"`diagnose` of failures of public threads ({half}): the true first error is named",
+                values=[_percent(one.first for one in judged)],
+                unit="%",
+                note=f"of {len(judged)}; among three lines in {three}; false alarms on clean parts: "
+                f"{len(false_alarms())}",
+            ),
+            Measured(
+                name=f"diagnose:cause-{half}",
+                what=f"`diagnose` of failures of public threads ({half}): the right cause is named",
+                values=[_percent(one.right for one in judged)],
+                unit="%",
+                note=f"of {len(judged)}; the catalog knows the cause of {knows}; a wrong one in {wrong}",
+            ),
+        ]
+    return rows
+
+
+def _read() -> dict[str, list[dict[str, Any]]]:
+    return tomllib.loads(THREADS.read_text())
+
+
+def _found(lines: Iterable[str]) -> Diagnosis:
+    return diagnose([b"".join(plain(line) + b"\n" for line in lines)])
+
+
+def _judge(thread: dict[str, Any]) -> Judged:
+    found = _found(thread["lines"])
+    shown = [found.first.text] if found.first else []
+    shown += [one.place.text for one in found.known]
+
+    def is_first(text: str) -> bool:
+        return any(plain(true).decode() in text for true in thread["first"])
+
+    named = found.cause.issue.name if found.cause else ""
+    right = bool(named) and named in thread["causes"]
+    return Judged(
+        source=str(thread["source"]),
+        first=bool(shown) and is_first(shown[0]),
+        three=any(is_first(text) for text in shown[:3]),
+        knows=bool(thread["causes"]),
+        right=right,
+        wrong=bool(named) and not right,
+    )
+
+
+def _percent(hits: Iterable[bool]) -> float:
+    each = list(hits)
+    return 100 * sum(each) / len(each)
