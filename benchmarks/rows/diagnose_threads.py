@@ -40,6 +40,16 @@ def false_alarms() -> list[str]:
     return [source for source, told in found if told.first is not None or told.cause is not None]
 
 
+def first_look() -> str:
+    """What was found in the half that was unseen until then."""
+    look = tomllib.loads(THREADS.read_text())["first_look"]
+    return (
+        f"at the first look, {look['day']}, the half `once` was unseen: first error {look['first']} of "
+        f"{look['of']}, right cause {look['right']} (of {look['known']} that the catalog knew), "
+        f"wrong {look['wrong']}; it was read since"
+    )
+
+
 def measure(runs: int | None) -> Sequence[Measured]:
     """Two rows a half: the true first error, and the right cause, in percent."""
     rows = []
@@ -61,7 +71,8 @@ def measure(runs: int | None) -> Sequence[Measured]:
                 what=f"`diagnose` of failures of public threads ({half}): the right cause is named",
                 values=[_percent(one.right for one in judged)],
                 unit="%",
-                note=f"of {len(judged)}; the catalog knows the cause of {knows}; a wrong one in {wrong}",
+                note=f"of {len(judged)}; the catalog knows the cause of {knows}; a wrong one in {wrong}"
+                + (f"; {first_look()}" if half == "once" else ""),
             ),
         ]
     return rows

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from benchmarks.rows.diagnose_threads import HALVES, Judged, false_alarms, threads
 
-LEAST = {"written": (22, 22, 20), "once": (20, 20, 8)}
-"""First errors found, those among three lines, right causes. At the first look, once, the half `once` had
-these; of its causes 12 are known to the catalog."""
+LEAST = {"written": (21, 21, 20), "once": (26, 26, 21)}
+"""First errors found, those among three lines, right causes; threads.toml has what the half `once` had at its
+first look."""
 
-MOST_WRONG = {"written": 1, "once": 1}
+MOST_WRONG = {"written": 1, "once": 0}
 
 
 @pytest.fixture(params=HALVES)
