@@ -38,13 +38,14 @@ _PATTERNS = (
 _FIRST_BYTES = re.compile(b"[" + b"".join(re.escape(magic[:1]) for magic in KEPT) + b"]")
 
 
-def marks(data: bytes) -> list[int]:
-    """Every place in `data` where code may begin, in order."""
-    found = [match.start() for pattern in _PATTERNS for match in pattern.finditer(data)]
-    at = data.find(BUNDLE)
+def marks(data: bytes, begin: int = 0, end: int | None = None) -> list[int]:
+    """Every place in bytes `begin` to `end` of `data` where code may begin, in order."""
+    end = len(data) if end is None else end
+    found = [match.start() for pattern in _PATTERNS for match in pattern.finditer(data, begin, end)]
+    at = data.find(BUNDLE, begin, end)
     while at >= 0:
         found.append(at)
-        at = data.find(BUNDLE, at + 1)
+        at = data.find(BUNDLE, at + 1, end)
     return sorted(found)
 
 
@@ -100,9 +101,12 @@ class Passing:
         """The places in bytes `begin` to `end`, and those that begin in the piece before and end here."""
         if begin >= end:
             return []
-        tail = self._tail if begin == at else b""
-        first = begin - len(tail)
-        found = [first + one for one in marks(tail + data[begin - at : end - at])]
+        found = [at + one for one in marks(data, begin - at, end - at)]
+        if begin == at:
+            # only where the pieces meet are they joined: a copy of each takes as long as the search
+            tail = self._tail
+            meeting = marks(tail + data[: min(LONGEST - 1, end - at)])
+            found = [at - len(tail) + one for one in meeting if one < len(tail)] + found
         self.found += found
         return found
 

@@ -26,9 +26,6 @@ BLOCK = 256 * 1024
 BLOCKS_KEPT = 64
 """What is kept of inflated data: the blocks that came last."""
 
-A_LITTLE = 16
-"""Blocks that are not worth a thread of their own."""
-
 BLOCKS_EXPECTED = 128
 """What is kept besides of what was said to be read again."""
 
@@ -227,7 +224,7 @@ class Inflated(Source):
     def _pin_expected(self, number: int, data: bytes) -> None:
         """Keep a block that goes by for the first time, if it is expected or has to do with names."""
         behind = number * BLOCK + len(data) > self._names_behind
-        if behind and (self._before + data).find(NAMES) >= 0:
+        if behind and (NAMES in data or NAMES in self._before + data[: len(NAMES)]):
             self._expected |= {number, number + 1}
             if number - 1 in self._blocks:
                 self._pin(number - 1, self._blocks[number - 1])
@@ -275,19 +272,17 @@ class Inflated(Source):
             return known
         if number < self._next:
             self._restart()
-        from rocwheel.wheels.beside import Beside
-
-        with Beside(little=number - self._next < A_LITTLE) as beside:
-            while self._next <= number:
-                data = self._inflate_block(min(BLOCK, self.size - self._next * BLOCK))
-                if self._next == self._seen:
-                    beside.do(self._passing.see, self._next * BLOCK, data)
-                    self._pin_expected(self._next, data)
-                    self._seen += 1
-                self._blocks[self._next] = data
-                self._next += 1
-                if len(self._blocks) > BLOCKS_KEPT:
-                    self._blocks.popitem(last=False)
+        while self._next <= number:
+            data = self._inflate_block(min(BLOCK, self.size - self._next * BLOCK))
+            if self._next == self._seen:
+                # not in a thread beside: isal inflates without letting another run
+                self._passing.see(self._next * BLOCK, data)
+                self._pin_expected(self._next, data)
+                self._seen += 1
+            self._blocks[self._next] = data
+            self._next += 1
+            if len(self._blocks) > BLOCKS_KEPT:
+                self._blocks.popitem(last=False)
         return data
 
     def _inflate_block(self, size: int) -> bytes:
