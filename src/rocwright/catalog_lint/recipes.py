@@ -32,7 +32,7 @@ from rocwright.catalog_lint.issues import check_issues
 FOLDERS = ("bases", "components", "downloads", "edits", "issues", "providers", "stacks")
 _TABLES = (
     "bench channels clean elf_machines emulators error_lines evidence for_people "
-    "generic_targets gpu_names host isas job_kinds job_tools launchers leftovers libraries "
+    "generic_targets gpu_names host isas job_kinds job_tools launchers leftovers libraries lint_rules "
     "loose_kernels machine_code models notebook overrides package_managers package_names rehearsals "
     "system targets watchlist"
 )

@@ -16,6 +16,7 @@ from rocwheel.wheels.audit.facts import Table as MachineCode
 from rocwheel.wheels.devicecode.loose import LooseFile
 from rocwheel.wheels.emulators import EmulatorsFile
 from rocwheel.wheels.lint.leftovers import LeftoversFile
+from rocwheel.wheels.lint.rules import LintRulesFile
 from rocwheel.wheels.overrides import OverridesFile
 from rocwheel.wheels.repair.facts import LibrariesFile
 from rocwright.bench.model import BENCH, BenchFile
@@ -218,6 +219,7 @@ TABLES: dict[str, Table] = {
     "job_tool": Table("job_tools.toml", JobTools, _job_tools),
     "leftover": Table("leftovers.toml", LeftoversFile),
     "library": Table("libraries.toml", LibrariesFile),
+    "lint_rule": Table("lint_rules.toml", LintRulesFile),
     "loose_kernel": Table("loose_kernels.toml", LooseFile),
     "machine_code": Table("machine_code.toml", MachineCode),
     "model": Table("models.toml", ModelsFile),

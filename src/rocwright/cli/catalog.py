@@ -30,6 +30,7 @@ KINDS = (
     "job_tool",
     "leftover",
     "library",
+    "lint_rule",
     "loose_kernel",
     "machine_code",
     "model",

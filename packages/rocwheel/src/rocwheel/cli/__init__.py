@@ -16,6 +16,7 @@ VERBS = {
     "slim": "Write a wheel, library or folder with only the machine code that your GPUs need.",
     "split": "Split a wheel into a neutral one and one for each GPU target.",
     "merge": "Put pieces that split wrote together again, for all targets or some.",
+    "lint": "Judge wheels before they are published: tags, RECORD, libraries, leftovers; SARIF, JUnit.",
     "repair": "Bundle into a wheel what it needs of ROCm.",
     "canonicalize": "Rewrite wheels so that the same content is the same bytes, whoever packed it.",
     "diff": "Show what differs between two wheels, from the name down to the kernel.",

@@ -1,0 +1,55 @@
+"""Findings as the XML that JUnit writes and CI systems read: a suite for each file, a case for each rule.
+
+Source: the schema of Apache Ant's JUnitReport, and what Jenkins and GitLab say that they read of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from xml.etree.ElementTree import Element, SubElement, tostring
+
+from rocwheel.wheels.lint.model import Finding
+from rocwheel.wheels.lint.rules import Linted, LintRule
+
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def junit(linted: Sequence[Linted], rules: Sequence[LintRule], *, strict: bool) -> bytes:
+    """The document. A case fails where `Linted.failing` has a finding of its rule; others are its output."""
+    root = Element("testsuites", name="rocwheel lint")
+    failures = 0
+    for file in linted:
+        suite = SubElement(root, "testsuite", name=_text(file.path.as_posix()), errors="0")
+        failing = {one.kind for one in file.failing(strict)}
+        for rule in rules:
+            found = [one for one in file.findings if one.kind == rule.name]
+            _case(suite, rule, found, fails=rule.name in failing)
+        suite.set("tests", str(len(rules)))
+        suite.set("failures", str(len(failing)))
+        failures += len(failing)
+    root.set("tests", str(len(rules) * len(linted)))
+    root.set("failures", str(failures))
+    return bytes(tostring(root, encoding="utf-8", xml_declaration=True))
+
+
+def _case(suite: Element, rule: LintRule, found: Sequence[Finding], *, fails: bool) -> None:
+    case = SubElement(suite, "testcase", name=rule.id, classname="rocwheel.lint")
+    if not found:
+        return
+    told = "\n".join(_line(one) for one in found)
+    if fails:
+        failure = SubElement(case, "failure", type=rule.id, message=_text(found[0].what))
+        failure.text = _text(f"{told}\nwhy: {rule.why}\nsource: {'; '.join(rule.source)}")
+    else:
+        SubElement(case, "system-out").text = _text(told)
+
+
+def _line(one: Finding) -> str:
+    next_step = f" (next: {one.next_step})" if one.next_step else ""
+    return f"{one.grade}: {f'{one.path}: ' if one.path else ''}{one.what}{next_step}"
+
+
+def _text(text: str) -> str:
+    """Without the characters that XML cannot hold: names in a wheel are anybody's."""
+    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)

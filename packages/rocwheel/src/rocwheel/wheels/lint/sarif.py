@@ -1,0 +1,67 @@
+"""Findings as SARIF 2.1.0, which code scanning services show beside a change.
+
+Source: OASIS, Static Analysis Results Interchange Format 2.1.0, sections 3.13 (sarifLog) to 3.49 (rule).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import quote
+
+from rocwheel.version import __version__
+from rocwheel.wheels.lint.model import Finding
+from rocwheel.wheels.lint.rules import Linted, LintRule, Profile
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+
+
+def sarif(linted: Sequence[Linted], rules: Sequence[LintRule], profile: Profile) -> dict[str, Any]:
+    """One run, with every rule of the profile, and a result for each finding; paths as they were given."""
+    number = {rule.name: index for index, rule in enumerate(rules)}
+    results = [
+        _result(one, number[one.kind], rules[number[one.kind]], quote(file.path.as_posix()))
+        for file in linted
+        for one in file.findings
+    ]
+    driver = {"name": "rocwheel", "version": __version__, "rules": [_rule(one) for one in rules]}
+    run = {
+        "tool": {"driver": driver},
+        "automationDetails": {"id": f"rocwheel-lint/{profile}/"},
+        "results": results,
+    }
+    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _rule(rule: LintRule) -> dict[str, Any]:
+    return {
+        "id": rule.id,
+        "name": rule.name,
+        "shortDescription": {"text": rule.name},
+        "fullDescription": {"text": rule.why},
+        "help": {"text": f"{rule.why}. Source: {'; '.join(rule.source)}"},
+    }
+
+
+def _result(one: Finding, index: int, rule: LintRule, uri: str) -> dict[str, Any]:
+    location: dict[str, Any] = {"physicalLocation": {"artifactLocation": {"uri": uri}}}
+    if one.path:
+        location["logicalLocations"] = [{"fullyQualifiedName": _plain(one.path)}]
+    next_step = f". Next: {one.next_step}" if one.next_step else ""
+    text = f"{f'{one.path}: ' if one.path else ''}{one.what}{next_step}"
+    # the same finding in the next build of a wheel is the same alert
+    same = "\0".join((one.kind, one.path, one.what)).encode("utf-8", "replace")
+    return {
+        "ruleId": rule.id,
+        "ruleIndex": index,
+        "level": str(one.grade),
+        "message": {"text": _plain(text)},
+        "locations": [location],
+        "partialFingerprints": {"finding/v1": hashlib.sha256(same).hexdigest()},
+    }
+
+
+def _plain(text: str) -> str:
+    """Names in a wheel may be no Unicode text."""
+    return text.encode("utf-8", "replace").decode()
