@@ -6,7 +6,7 @@ BIN    := .venv/bin
 # as a user has it: what was imported once need not be compiled again by each process
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: quickstart test fast real nightly test-pythons lint format docs docs-outputs bench farm faults mutants coverage reliability requirements dist clean
+.PHONY: quickstart test fast real nightly truth test-pythons lint format docs docs-outputs bench farm faults mutants coverage reliability requirements dist clean
 
 quickstart: .venv/ready
 	@tools/prepare build
@@ -28,6 +28,11 @@ real: .venv/ready
 nightly: .venv/ready
 	@tools/prepare test
 	tools/pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m nightly --durations=20
+
+# real wheels as LLVM's tools and a second reader see them, 1.2 GB of downloads; TRUTH="NAME ..." for some of them
+truth: .venv/ready
+	@tools/prepare test
+	tools/pytest -q -rP -n 0 -m "real" tests/real/test_truth.py
 
 # the fast tests with Python 3.11, 3.13 and the newest of Debian, in roots of their own; as root, some 12 GiB
 test-pythons:

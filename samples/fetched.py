@@ -19,7 +19,10 @@ FOLDER = Path(os.environ.get("ROCWRIGHT_TEST_HOME") or Home.default().path) / "t
 
 
 PYTHON = "311"
-PLATFORMS = tuple(f"manylinux_2_{minor}_x86_64" for minor in (34, 31, 28, 27, 24, 17))
+PLATFORMS = (
+    *(f"manylinux_2_{minor}_x86_64" for minor in (34, 31, 28, 27, 24, 17)),
+    *(f"manylinux{old}_x86_64" for old in (2014, 2010, 1)),
+)
 """What the wheels are for, whatever runs the tests."""
 
 
