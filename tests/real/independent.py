@@ -37,6 +37,7 @@ def code_in_wheel(wheel: Path, folder: Path, readelf: str) -> Seen:
             for target, code in _code(data, folder / "piece", readelf):
                 found[info.filename, target, hashlib.sha256(code).hexdigest()] += 1
             path.unlink()
+            (folder / "piece").unlink(missing_ok=True)
     return found
 
 
