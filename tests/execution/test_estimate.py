@@ -15,7 +15,7 @@ from rocwright.execution.jobs.room import MemoryBudget
 from rocwright.execution.overall import Whole
 from rocwright.execution.requirements import outlook, outlook_line
 from rocwright.home import Home
-from rocwright.model.steps import Input, OutputSpec, Resources, RunAction, Step
+from rocwright.model.steps import FetchAction, Input, OutputSpec, Resources, RunAction, Step
 from rocwright.plan.decide import Decision, State
 from rocwright.records.model import Run, StepRun
 from rocwright.records.opening import open_records
@@ -238,3 +238,11 @@ def test_the_line_says_what_there_is_too_little_of_and_what_has_no_history() -> 
         "this machine: 1.00 GiB of disk are free; 1.00 GiB of memory are available"
     )
     assert needs(A, expected={}).startswith("no history of a, 1.00 GiB disk      this machine: ok, 16 jobs")
+
+
+def test_what_is_not_locked_yet_is_not_said_to_take_no_disk() -> None:
+    expected = {"wheels/vllm": Expected(work=5, source="recipe")}
+    fetch = Step(name="wheels/vllm", component="vllm", action=FetchAction(pending="the sha256 of vllm 1"))
+    assert ", disk not known (wheels/vllm not locked)      this" in needs(fetch, expected=expected)
+    said = needs(fetch, A, expected=expected)
+    assert ", at least 1.00 GiB disk (wheels/vllm not locked)      this" in said

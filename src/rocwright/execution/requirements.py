@@ -14,12 +14,14 @@ from rocwright.execution.jobs.policy import fitting, per_job
 from rocwright.execution.jobs.room import MemoryBudget, read_room
 from rocwright.home import Home
 from rocwright.machine.architecture import cannot_build
+from rocwright.model.steps import FetchAction
 from rocwright.plan.decide import Decision, State
 
 
 class Outlook(Frozen):
     """Wall seconds, bytes of disk and memory that the steps to run need with `jobs` of `wanted` jobs.
 
+    `unlocked` are those of which the lock does not know the files yet: what they take comes on top of `disk`.
     `bound` says what keeps the jobs fewer than wanted; `short` what there is too little of; `cannot` why this
     machine can run none of it. `sources` are the ways in which the time is known.
     """
@@ -27,6 +29,7 @@ class Outlook(Frozen):
     left: Left
     sources: tuple[str, ...]
     disk: int
+    unlocked: tuple[str, ...] = ()
     memory: int
     jobs: int
     wanted: int
@@ -73,6 +76,9 @@ def outlook(
         ),
         sources=tuple(dict.fromkeys(expected[step.name].source for step in building if seconds[step.key])),
         disk=wanted_disk,
+        unlocked=tuple(
+            one.name for one in steps if isinstance(one.action, FetchAction) and one.action.pending
+        ),
         memory=wanted_memory,
         jobs=most,
         wanted=jobs,
@@ -106,7 +112,16 @@ def outlook_line(one: Outlook) -> str:
     memory = f", {size(one.memory)} memory" if one.memory else ""
     jobs = f"{one.jobs} jobs" if one.jobs == one.wanted else f"{one.jobs} jobs of {one.wanted} ({one.bound})"
     can = one.cannot or "; ".join(one.short) or f"ok, {jobs}"
-    return f"{_time(one)}, {size(one.disk)} disk{memory}      this machine: {can}"
+    return f"{_time(one)}, {_disk(one)}{memory}      this machine: {can}"
+
+
+def _disk(one: Outlook) -> str:
+    if not one.unlocked:
+        return f"{size(one.disk)} disk"
+    names = f"{', '.join(one.unlocked[:3])}{', ...' if len(one.unlocked) > 3 else ''}"
+    if not one.disk:
+        return f"disk not known ({names} not locked)"
+    return f"at least {size(one.disk)} disk ({names} not locked)"
 
 
 def _time(one: Outlook) -> str:
