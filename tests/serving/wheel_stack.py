@@ -61,10 +61,19 @@ def make_root(folder: Path) -> Path:
     return target
 
 
-def make_stack(home: Home, folder: Path, root: Path) -> TinyProject:
-    """The project: `alpha` is built, what it requires is locked and fetched."""
+SAYS = "import helper\nsaid = helper.word\ndef main():\n    print(said)\n"
+
+
+def make_stack(
+    home: Home,
+    folder: Path,
+    root: Path,
+    recipe: dict[str, dict[str, object]] = RECIPE,
+    text: str = SAYS,
+) -> TinyProject:
+    """The project: `alpha`, whose module is `text`, is built, what it requires is locked and fetched."""
     sources = folder / "sources"
-    make_sources(sources, RECIPE)
+    make_sources(sources, recipe)
     targets = sources / "catalog" / "targets.toml"
     targets.write_text(targets.read_text() + QUIRK)
     store = LocalStore(home.store)
@@ -77,9 +86,8 @@ def make_stack(home: Home, folder: Path, root: Path) -> TinyProject:
     write_lock(sources / "rocwright.lock", lock.model_copy(update={"python_run": run_wheels}))
     project = open_project(sources, home.path)
     put_roots(project, root)
-    alpha = "import helper\nsaid = helper.word\ndef main():\n    print(said)\n"
     script = {"entry_points.txt": "[console_scripts]\nalpha-says = alpha:main\n"}
-    built = wheel(folder, "alpha", alpha, "helper>=1", more=script)
+    built = wheel(folder, "alpha", text, "helper>=1", more=script)
     steps = {one.name: one for one in make_plan(project.locked, project.catalog).steps}
     for name, path in (("alpha", built), (RUN_WHEELS, helper)):
         sha256, size = store.put_file(path)

@@ -122,7 +122,7 @@ def _run_chosen(
     from rocwright.catalog.load import the_catalog
     from rocwright.catalog.server import GPU
     from rocwright.execution.progress import PlainProgress
-    from rocwright.serving import check, choose, known, laid, start, state
+    from rocwright.serving import check, choose, in_environment, known, laid, start, state
     from rocwright.serving.model_file import may_last, model_of
     from rocwright.serving.own_fit import own_need
 
@@ -136,7 +136,7 @@ def _run_chosen(
     if component is None or component.server is None:
         raise laid.not_served(project)
     wanted = replace(wanted, name=wanted.name or (f"{stack}.dry-run" if dry else stack))
-    compute = choose.compute_for(component, target if target in here else "", wanted.on)
+    compute = choose.compute_for(component, target if target in here else "", wanted.on, dry=dry)
     said = [
         f"stack: {stack}, for {target}" + ("" if target in here else ", which is not in this machine"),
         f"on: {compute.summary}",
@@ -144,6 +144,8 @@ def _run_chosen(
     ]
     for line in said:
         say(line)
+    if component.kind in in_environment.INSTALLED:
+        in_environment.check_place(stack, wanted)
     if not dry:
         port = start.check_wanted(component.server, wanted, state.servers(home), say)
         lasts = lasts and port == (wanted.port or component.server.port)
@@ -161,6 +163,15 @@ def _run_chosen(
         if found is not None:
             check.check_fit(found, room, None, silent)
 
+    if component.kind in in_environment.INSTALLED:
+        fits()
+        launch = in_environment.launch_of(
+            project, component, wanted, found, compute, told, engine=engine, stays=detach
+        )
+        if dry:
+            folder = state.folder_of(home, launch.state.name)
+            return Running(server=launch.state, key=launch.key, request=launch.server.request, folder=folder)
+        return started(launch, home, say)
     product = laid.product_of(project, engine, told, contained=contained, before=fits)
     most = 0
     if found is not None:

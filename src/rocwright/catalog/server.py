@@ -10,9 +10,9 @@ from pydantic import AfterValidator, Field, model_validator
 
 from rocwheel.model import Frozen
 
-ModelKind = Literal["gguf", "ggml", "safetensors", "names"]
-"""What a server takes as a model: a GGUF file, an older ggml file (.bin), safetensors, or only names that it
-looks up by itself."""
+ModelKind = Literal["gguf", "ggml", "safetensors", "transformers", "names"]
+"""What a server takes as a model: a GGUF file, an older ggml file (.bin), safetensors, a folder of
+transformers, or only names that it looks up by itself."""
 
 SLOTS = frozenset({"artifact", "model", "host", "port", "key_file", "page"})
 """What is filled in in a server's words and variables: folders and files as the server sees them."""
@@ -121,7 +121,8 @@ class Server(Frozen):
     that it takes, the one it likes best first; `tiny` is the small one that it is given for a trial. Where a
     model of several files is named in other words, `alone` are those for one that is whole in its file, and
     `parted` those for one that comes with `companion` files. `health` answers with 200 once it can be used,
-    within `seconds`. `key` are the words that make it ask for a key, which is in {key_file}; without them it
+    within `seconds`. `key` are the words that make it ask for a key, which is in {key_file}; `key_variable`
+    is a variable that does it, which is set inside alone, in no command that others see. Without either it
     cannot. `env` holds for every run; its caches go to XDG_CACHE_HOME, which is kept. `page` is a folder of
     the catalog whose files the server shows, in {page}. `compute` is what it can compute on beside the GPU
     that it finds, the first of which is taken where there is no GPU. `warnings` are said before each start.
@@ -137,6 +138,7 @@ class Server(Frozen):
     health: UrlPath
     seconds: Annotated[float, Field(gt=0)] = 600
     key: Words = ()
+    key_variable: Annotated[str, Field(pattern=r"^([A-Z_][A-Z0-9_]*)?$")] = ""
     page: str = ""
     env: dict[str, str] = {}
     address: tuple[Address, ...] = ()
@@ -154,12 +156,19 @@ class Server(Frozen):
             raise ValueError("it takes companions, and no words are given for a model that has some")
         if self.key and "{key_file}" not in " ".join(self.key):
             raise ValueError("{key_file} is not in its key")
+        if self.key and self.key_variable:
+            raise ValueError("it is told of a key in words or by a variable, not both")
         if bool(self.page) != ("{page}" in " ".join(self.command)):
             raise ValueError("page and {page} in its command go together")
         for names in ([GPU, *(one.name for one in self.compute)], [one.name for one in self.companion]):
             if len(set(names)) < len(names):
                 raise ValueError(f"two of one kind have one name: {', '.join(names)}")
         return self
+
+    @property
+    def can_ask_for_key(self) -> bool:
+        """Whether others can be kept out by a key."""
+        return bool(self.key or self.key_variable)
 
     def words_for(self, targets: tuple[str, ...]) -> tuple[str, ...]:
         """The words that these GPUs want."""

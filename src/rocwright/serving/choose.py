@@ -77,16 +77,16 @@ def _standing(catalog: Catalog, stack: Stack, target: str, seen: list[Evidence])
     return max(said, default=0), not needs_rocm, any(row.gpu == target for row in stack.row)
 
 
-def compute_for(component: Component, card: str, asked: str) -> Compute:
+def compute_for(component: Component, card: str, asked: str, *, dry: bool = False) -> Compute:
     """What a server computes on: what is asked for, else the `card` that is in this machine, else the first
-    that its recipe has beside a GPU. Raises InputError."""
+    that its recipe has beside a GPU. A `dry` run starts nothing, and needs no card. Raises InputError."""
     server = component.server
     assert server is not None, "it was looked for by that"
     if asked and asked != GPU:
         return compute_named(server, asked)
     devices = (component.serve or Serve()).devices
     missing = [name for name in devices if not Path(name).exists()]
-    if card and not missing:
+    if (card and not missing) or (dry and (asked == GPU or not server.compute)):
         return compute_named(server, GPU)
     if not asked and server.compute:
         return server.compute[0]

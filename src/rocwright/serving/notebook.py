@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable
 from pathlib import Path
 
-from rocwheel.files.atomic import write_atomic
 from rocwright.catalog.notebook import Notebook, the_notebook
 from rocwright.catalog.server import Server
 from rocwright.home import Home
-from rocwright.records.model import now
-from rocwright.sandbox.model import Mount
-from rocwright.serving import state
+from rocwright.sandbox.model import GPU_DEVICES
+from rocwright.serving import in_environment, state
 from rocwright.serving.environments import Environment
-from rocwright.serving.launch import Launch, boxed, new_mark
-from rocwright.serving.model import ServerState, Wanted, address
-from rocwright.serving.program import program_job
-from rocwright.serving.start import KEY, check_wanted
+from rocwright.serving.launch import Launch
+from rocwright.serving.model import Wanted
+from rocwright.serving.start import check_wanted
 
 
 def server_named(component: str) -> Server | None:
@@ -39,47 +35,16 @@ def prepare(
     Raises InputError for a name or port that is taken, and for a folder that cannot be shown.
     """
     notebook = the_notebook()
-    server = notebook.server
-    port = check_wanted(server, wanted, state.servers(home), say)
-    left = state.read(home, wanted.name)
-    if left is not None:
-        state.forget(home, left.name)
-    mark = new_mark(wanted.name)
-    token = secrets.token_urlsafe(24)
-    state.claim(home, wanted.name)
-    try:
-        key = state.key_of(home, wanted.name)
-        write_atomic(key, token, mode=0o600)
-        places = {"host": wanted.host, "port": str(port), "model": "", "artifact": "", "key_file": KEY}
-        words = [word.format_map(places) for word in server.command]
-        env = {name: value.format_map(places) for name, value in server.env.items()}
-        shown = (Mount(source=key, target=KEY),)
-        job = program_job(environment, home, words, env=env, folder=folder, more=shown)
-        ready = boxed(job, home, wanted.name, mark, stays=stays)
-    except BaseException:
-        state.forget(home, wanted.name)
-        raise
-    kept = ServerState(
-        name=wanted.name,
-        stack=environment.stack,
+    port = check_wanted(notebook.server, wanted, state.servers(home), say)
+    service = in_environment.Service(
         component=notebook.name,
         version=_version(environment, notebook),
-        gpu=environment.gpu,
-        base=environment.base,
-        on="gpu" if job.devices else "cpu",
-        model="",
-        place="host",
-        host=wanted.host,
-        port=port,
-        key=True,
-        health=server.health,
-        addresses={one.name: f"{address(wanted.host, port)}{one.path}" for one in server.address},
-        mark=mark,
-        boot=state.boot_id(),
-        begun=now(),
-        command=ready.argv,
+        server=notebook.server,
+        on=in_environment.on_what([one for one in GPU_DEVICES if Path(one).exists()]),
+        keyed=True,
+        folder=folder,
     )
-    return Launch(state=kept, argv=ready.argv, env=ready.env, server=server, key=token)
+    return in_environment.prepare(environment, home, wanted, service, port, stays=stays)
 
 
 def _version(environment: Environment, notebook: Notebook) -> str:

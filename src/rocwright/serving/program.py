@@ -45,22 +45,24 @@ def program_job(
     argv: Sequence[str],
     *,
     env: Mapping[str, str],
-    folder: Path,
+    folder: Path | None,
     more: Sequence[Mount] = (),
 ) -> Job:
-    """What is run, with all that it sees, `more` among it. Raises InputError."""
+    """What is run, with all that it sees, `more` among it; without a `folder` it sees none of the caller's.
+    Raises InputError."""
     root, own = home.roots / environment.root, environment.folder(home)
-    check_folder(folder, root)
+    if folder is not None:
+        check_folder(folder, root)
+        more = (Mount(source=folder, target=str(folder), writable=True), *more)
     os.utime(own)  # its last use, for clean
     return Job(
         root=root,
         argv=tuple(argv),
         env=program_environment(environment) | dict(env),
-        workdir=str(folder),
+        workdir=str(folder or AT_HOME),
         mounts=(
             Mount(source=own / INSIDE, target=PLACE),
             Mount(source=own / HOME, target=AT_HOME, writable=True),
-            Mount(source=folder, target=str(folder), writable=True),
             *more,
         ),
         network=True,

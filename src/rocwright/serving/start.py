@@ -40,7 +40,7 @@ def check_wanted(
     running = [one for one in home_servers if state.runs(one)]
     if any(one.name == wanted.name for one in running):
         raise state.taken(wanted.name)
-    if wanted.key and not server.key and not is_loopback(wanted.host):
+    if wanted.key and not server.can_ask_for_key and not is_loopback(wanted.host):
         raise InputError(
             f"others could use {wanted.name} without a key",
             cause=f"it cannot ask for one, and --host {wanted.host} lets others reach it",

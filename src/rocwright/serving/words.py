@@ -16,6 +16,9 @@ from rocwright.resolve.model import Lock
 CACHE = "/cache"
 """Where a server keeps what it compiles for a GPU, as it sees it."""
 
+_WITH_KEY = 'IFS= read -r key < "$2" || [ -n "$key" ]; export "$1=$key"; unset key; shift 2; exec "$@"'
+"""Sets a variable to the key in a file: in a command all users of the machine could read it."""
+
 
 def compute_named(server: Server, name: str) -> Compute:
     """What a server is to compute on. Raises InputError for a name that it does not know."""
@@ -44,10 +47,13 @@ def words_of(
     model = server.parted if beside else server.alone
     words = (*server.command, *model, *flags, *on.words, *(server.key if keyed else ()))
     companions = [one for one in server.companion if one.name in beside]
-    return (
+    found = (
         *(word.format_map(places) for word in words),
         *(word.format(file=beside[one.name]) for one in companions for word in one.words),
     )
+    if keyed and server.key_variable:
+        return ("/bin/sh", "-euc", _WITH_KEY, "sh", server.key_variable, places["key_file"], *found)
+    return found
 
 
 def environment_for(component: Component, catalog: Catalog, lock: Lock, on: Compute) -> dict[str, str]:
