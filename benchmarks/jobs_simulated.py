@@ -20,8 +20,8 @@ TICK = 0.02
 
 
 UNITS = Path(__file__).with_name("units.json")
-"""Compilers of real builds on Debian, seen four times a second on 2026-11-25: seconds of a processor, and MiB at
-each eighth of them. Device code of llama.cpp for gfx906 by clang 21, host code of torch 2.6 by GCC."""
+"""Compilers of real builds on Debian, seen four times a second on 2026-11-25: seconds of a processor, and
+MiB at each eighth of them. Device code of llama.cpp for gfx906 by clang 21, host code of torch 2.6 by GCC."""
 
 
 class Works(Protocol):

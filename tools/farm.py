@@ -65,8 +65,15 @@ def kill_one(address: str, workers: dict[str, Running], killed: list[str]) -> No
         time.sleep(0.5)
 
 
+def _interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
 def main(words: list[str]) -> int:
     """Build over a farm; the exit status."""
+    # also where it is asked to end, or began in a shell's background: what it started ends with it
+    for asked in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(asked, _interrupted)
     stack = next((word for word in words if not word.startswith("-")), "torch-extensions")
     root = Path(tempfile.mkdtemp(prefix="rocwright-farm-"))
     with ExitStack() as open_:
