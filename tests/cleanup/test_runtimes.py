@@ -69,6 +69,11 @@ def running(shown: Path, tmp_path: Path) -> Iterator[None]:
             yield
         finally:
             process.kill()
+            process.wait()
+            # what was in the sandbox is ended by the kernel, a moment after its starter
+            until = time.monotonic() + 60
+            while shown.parent.name in shown_in_sandboxes(shown.parents[1]) and time.monotonic() < until:
+                time.sleep(0.05)
 
 
 def left(place: Path) -> set[str]:

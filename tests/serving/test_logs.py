@@ -13,7 +13,7 @@ import pytest
 
 from rocwheel.errors import InputError, InternalError
 from rocwright.home import Home
-from rocwright.serving import logs, state
+from rocwright.serving import log_writer, logs, state
 from rocwright.serving.follow import follow
 
 KIB = 1024
@@ -91,6 +91,21 @@ def test_a_server_goes_on_where_its_log_cannot_be_written(
     log.parent.rmdir()
     assert running.wait(60) == 0
     assert not log.parent.exists()
+
+
+def test_the_writer_whose_folder_went_before_its_turn_reads_on(tmp_path: Path) -> None:
+    """Else the server's next line would end it: its pipe would have no reader."""
+    log = tmp_path / "folder" / "log"
+    log.parent.mkdir()
+    target = os.open(log, os.O_WRONLY | os.O_CREAT)
+    log.unlink()
+    log.parent.rmdir()
+    source, end = os.pipe()
+    with os.fdopen(end, "wb") as server:
+        server.write(b"a line\n" * 1000)
+    log_writer.write(source, str(log), target, 100)
+    assert os.read(source, 1) == b""
+    os.close(source)
 
 
 def test_the_starter_is_not_waited_for(home: Home, start: Callable[..., subprocess.Popen[bytes]]) -> None:

@@ -16,9 +16,9 @@ import sys
 PIECE = 64 * 1024
 
 
-def write(source: int, log: str, most: int) -> None:
-    """All of `source` into `log`; a full one becomes `log`.1, and that is gone. Lines stay whole."""
-    target = _opened(log)
+def write(source: int, log: str, target: int, most: int) -> None:
+    """All of `source` into `log`, open as `target`; a full one becomes `log`.1, and that is gone. Lines stay
+    whole."""
     size = os.fstat(target).st_size
     while piece := os.read(source, PIECE):
         with contextlib.suppress(OSError):
@@ -37,7 +37,7 @@ def _opened(log: str) -> int:
 def main() -> None:
     """LOG LOCK BYTES; standard input is what is written."""
     log, lock, most = sys.argv[1:]
-    os.close(_opened(log))
+    target = _opened(log)  # by the starter's time: its folder may be gone when this one's turn comes
     held = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     fcntl.flock(held, fcntl.LOCK_SH)
     if os.fork():
@@ -46,7 +46,7 @@ def main() -> None:
     for taken in (1, 2):
         os.dup2(nowhere, taken)
     os.chdir("/")  # the starter's folder may go
-    write(0, log, int(most))
+    write(0, log, target, int(most))
 
 
 if __name__ == "__main__":
