@@ -81,6 +81,12 @@ ROCBLAS = (
 install(TARGETS rocblas LIBRARY DESTINATION lib)
 """
 )
+GLOO = (
+    PROJECT
+    + """add_library(gloo STATIC a.c b.c c.c d.c e.c)
+install(TARGETS gloo ARCHIVE DESTINATION lib)
+"""
+)
 TORCH = (
     PROJECT
     + """add_library(torch_cpu SHARED a.c b.c c.c d.c e.c)
@@ -173,6 +179,7 @@ STANDINS = {
         env={"ROCM_PATH": "/build/src/rocm", "ROCBLAS_TARGETS": "gfx1", "ROCBLAS_VERSION": "1"},
         packs=r"\$ tar ",
     ),
+    "gloo": StandIn(files={"CMakeLists.txt": GLOO}, env={}, packs=r"\$ tar "),
     "pytorch": StandIn(
         files={"CMakeLists.txt": TORCH, "setup.py": SETUP, "LICENSE": "ours\n", "torch/__init__.py": ""},
         env={"PYTHONPATH": "/build/src/site"},
