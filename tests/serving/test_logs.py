@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -106,6 +107,24 @@ def test_the_writer_whose_folder_went_before_its_turn_reads_on(tmp_path: Path) -
     log_writer.write(source, str(log), target, 100)
     assert os.read(source, 1) == b""
     os.close(source)
+
+
+@pytest.mark.parametrize("last", [b"last\n", b"x" * 300])
+def test_a_line_that_comes_in_pieces_stays_whole_and_one_without_an_end_is_cut(
+    tmp_path: Path, last: bytes
+) -> None:
+    log = tmp_path / "log"
+    source, server = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with source:
+        with server:
+            for piece in (b"a" * 90 + b"\n", b"first half, ", b"second half\n", last, last, last):
+                server.send(piece)
+        log_writer.write(source.fileno(), str(log), os.open(log, os.O_WRONLY | os.O_CREAT), 100)
+    if last.endswith(b"\n"):
+        assert (tmp_path / "log.1").read_bytes() == b"a" * 90 + b"\nfirst half, second half\n"
+        assert log.read_bytes() == last * 3
+    else:
+        assert sum(one.stat().st_size for one in tmp_path.iterdir()) < 1000
 
 
 def test_the_starter_is_not_waited_for(home: Home, start: Callable[..., subprocess.Popen[bytes]]) -> None:

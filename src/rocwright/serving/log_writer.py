@@ -22,7 +22,9 @@ def write(source: int, log: str, target: int, most: int) -> None:
     size = os.fstat(target).st_size
     while piece := os.read(source, PIECE):
         with contextlib.suppress(OSError):
-            if size + len(piece) > most and (end := piece.rfind(b"\n") + 1 or len(piece)):
+            # of a line that came in pieces the first are not left behind, unless it has no end
+            end = piece.rfind(b"\n") + 1 or len(piece) * (size > 2 * most)
+            if size + len(piece) > most and end:
                 os.write(target, piece[:end])
                 os.rename(log, f"{log}.1")  # noqa: PTH104 - without pathlib it starts sooner
                 os.close(target)
