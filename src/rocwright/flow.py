@@ -17,7 +17,7 @@ from rocwright.execution.runs import UnderWay
 from rocwright.model.steps import Plan
 from rocwright.plan.decide import Decision, State, decide
 from rocwright.plan.make import make_plan
-from rocwright.project import Project, built_outputs, kept_keys, last_plan
+from rocwright.project import Project, built_outputs, kept_keys, last_plan, project_of
 from rocwright.records.model import Artifact as Made
 from rocwright.records.model import Run
 from rocwright.resolve.files import read_lock, write_lock
@@ -37,6 +37,7 @@ def lock(project: Project, on_line: Callable[[str], None], *, forget: bool = Fal
     from rocwright.resolve.lock import make_lock, relocks
     from rocwright.resolve.network import NetworkUpstream
     from rocwright.resolve.shipped import preferred
+    from rocwright.resolve.standing import kept_below
     from rocwright.resolve.validate import check_request
 
     request, catalog = project.request, project.catalog
@@ -58,13 +59,23 @@ def lock(project: Project, on_line: Callable[[str], None], *, forget: bool = Fal
         remedies = tuple(one.model_copy(update={"undo": ""}) for one in had)
         try:
             liked = preferred(catalog, request)
-            made = make_lock(request, catalog, outside, on_line, remedies=remedies, **liked)
+            below = kept_below(project.home, lambda one: make_plan(one, catalog))
+            made = make_lock(request, catalog, outside, on_line, remedies=remedies, below=below, **liked)
         except (ConflictError, InputError) as error:
             if any(relocks(one.action) and one.in_force for one in remedies):
                 error.next_step += ", or drop remedies: rocwright lock --forget-remedies"
             raise
+    if made.on is not None:
+        _share(made.on, project)
     write_lock(project.lock_path, made)
     return made
+
+
+def _share(below: Lock, project: Project) -> None:
+    """Keep a lock that another stands on as that of its own stack: what is built of it serves both."""
+    path = project_of(below.request, project.output.parent, project.home).lock_path
+    if not path.exists():
+        write_lock(path, below)
 
 
 def accept_lock(project: Project) -> Lock:
@@ -142,6 +153,7 @@ def known_lock(project: Project, on_line: Callable[[str], None], *, network: boo
     """
     from rocwright.resolve.lock import make_lock
     from rocwright.resolve.shipped import preferred, shipped_lock
+    from rocwright.resolve.standing import kept_below
     from rocwright.resolve.upstream import OfflineUpstream
 
     request, catalog = project.request, project.catalog
@@ -162,7 +174,8 @@ def known_lock(project: Project, on_line: Callable[[str], None], *, network: boo
                 "along are those seen when the catalog was written; rocwright lock asks for those of today"
             )
             outside, liked = OfflineUpstream(request.architecture), preferred(catalog, request)
-            return make_lock(request, catalog, outside, lambda _: None, **liked)
+            below = kept_below(project.home, lambda one: make_plan(one, catalog))
+            return make_lock(request, catalog, outside, lambda _: None, below=below, **liked)
     return current_lock(project, on_line)
 
 

@@ -23,6 +23,7 @@ from rocwright.model.steps import FetchAction, Input, Plan, RunAction
 from rocwright.plan.edits import edits_for
 from rocwright.plan.make import make_plan
 from rocwright.plan.values import expand
+from rocwright.resolve.aliases import base_of
 from rocwright.resolve.shipped import request_of, rows, shipped_lock
 
 if TYPE_CHECKING:
@@ -69,8 +70,10 @@ def test_the_artifacts_are_the_components_and_their_images(stack: str) -> None:
 def test_a_stack_has_one_root_for_each_role_and_its_builds_share_one(stack: str) -> None:
     plan, lock = plan_of(stack), lock_of(stack)
     roots = {step.name: step.key for step in plan.steps if step.kind == "base"}
-    assert set(roots) == {f"root/{root.role}" for root in lock.roots}
-    builds = [step for step in plan.steps if step.kind == "run"]
+    below = {one.name for one in lock.on.components} if lock.on is not None else set()
+    there = {f"root/build@{lock.on.request.stack}"} if lock.on is not None else set()
+    assert set(roots) == {f"root/{root.role}" for root in lock.roots} | there
+    builds = [step for step in plan.steps if step.kind == "run" and step.component not in below]
     used = {item.key for step in builds for item in step.inputs if item.name == "root"}
     assert used == ({roots["root/build"]} if builds else set())
 
@@ -275,9 +278,10 @@ def test_steps_on_a_base_take_the_python_that_the_base_names() -> None:
     taken = {step.name: step.action.python for step in plan.steps if isinstance(step.action, RunAction)}
     assert set(taken.values()) == {"python3.13"}
     for stack in STACKS:
+        lock = lock_of(stack)
+        _, release = base_of(lock, builtin_catalog())
         others = (step.action for step in plan_of(stack).steps if isinstance(step.action, RunAction))
-        if not lock_of(stack).request.base.startswith("fedora"):
-            assert {one.python for one in others} <= {""}, stack
+        assert {one.python for one in others} <= {"", release.interpreter}, stack
 
 
 def instructions(run: Callable[[], object]) -> int:

@@ -20,6 +20,7 @@ from rocwright.execution.fetch import fetch
 from rocwright.home import Home
 from rocwright.machine.architecture import host_architecture
 from rocwright.model.edits import Edit
+from rocwright.model.versions import version_in
 from rocwright.patching.check import check_tree
 from rocwright.patching.edits import EditOutcome, State, apply_edits
 from rocwright.sources import index
@@ -97,6 +98,11 @@ def judged(
         if one is not None:
             found.setdefault(one.edit.file, []).append(one)
     return found
+
+
+def for_version(name: str, version: str, *targets: str) -> list[Edit]:
+    """The edits of a component for one of its versions, whatever stands beside it."""
+    return [one.for_targets(targets) for one in load_edits(DATA, name) if version_in(version, one.versions)]
 
 
 def states(verdicts: list[EditOutcome]) -> set[State]:
@@ -193,8 +199,7 @@ def test_the_edits_of_vllm_fit_its_source_and_its_platform_is_found(
     tree = sdist("vllm", "0.10.2")
     found = judged("vllm", tree, "0.10.2", "gfx1151")
     assert {state for one in found.values() for state in states(one)} == {State.APPLIES}
-    edits = [edit.for_targets(("gfx1151", "gfx1103")) for edit in load_edits(DATA, "vllm")]
-    apply_edits(tree, edits, "vllm", "0.10.2")
+    apply_edits(tree, for_version("vllm", "0.10.2", "gfx1151", "gfx1103"), "vllm", "0.10.2")
     assert ';gfx1151;gfx1103")' in (tree / "CMakeLists.txt").read_text()
     platforms = tree / "vllm/platforms/__init__.py"
     compile(platforms.read_text(), str(platforms), "exec")
@@ -203,6 +208,23 @@ def test_the_edits_of_vllm_fit_its_source_and_its_platform_is_found(
     # a target that is in the list is there already
     (lists, *_) = judged("vllm", sdist("vllm", "0.10.2"), "0.10.2", "gfx1100")["CMakeLists.txt"]
     assert lists.state is State.ABSORBED
+
+
+def test_the_edits_of_vllm_0_8_fit_its_source(sdist: Callable[[str, str], Path]) -> None:
+    version = "0.8.5.post1"
+    tree = sdist("vllm", version)
+    found = judged("vllm", tree, version, "gfx1151")
+    assert {state for one in found.values() for state in states(one)} == {State.APPLIES}
+    apply_edits(tree, for_version("vllm", version, "gfx1151"), "vllm", version)
+    assert ';gfx1151")' in (tree / "CMakeLists.txt").read_text()
+    left = [
+        path.name
+        for path in (tree / "csrc").rglob("*")
+        if path.suffix in (".h", ".cu", ".cuh") and "WARP_SIZE warpSize" in path.read_text()
+    ]
+    assert not left
+    for name in ("__init__", "rocm"):
+        compile((tree / f"vllm/platforms/{name}.py").read_text(), name, "exec")
 
 
 def platform_of(function: str, hip: str | None, *, broken: bool) -> object:
@@ -333,7 +355,10 @@ def test_each_gpu_that_vllm_sends_to_its_attention_kernel_has_one(sdist: Callabl
     )
     assert [has_kernel(one) for one in ("gfx1100", "gfx1103", "gfx1151")] == [True, False, False]
     apply_edits(
-        tree, [one for one in load_edits(DATA, "vllm") if one.file.endswith("attention.cu")], "vllm", "0.10.2"
+        tree,
+        [one for one in for_version("vllm", "0.10.2") if one.file.endswith("rocm/attention.cu")],
+        "vllm",
+        "0.10.2",
     )
     served = [
         one

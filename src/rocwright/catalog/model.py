@@ -344,12 +344,14 @@ class Stack(Frozen):
     `optional` are components that are added only when asked for; `warning` is said before anything is done,
     `prefer` names the stack that is better where it can be had. One for `any_gpu` needs no ROCm, and no code
     for a target: it is named to who has a card on which nothing else was seen to run.
+    What the stack `on` has of its components is built as that stack alone builds it, and taken from there.
     """
 
     name: str
     summary: str
     components: tuple[str, ...]
     optional: tuple[str, ...] = ()
+    on: str = ""
     bases: tuple[str, ...]
     targets: tuple[str, ...] = ()
     row: tuple[Row, ...] = ()

@@ -60,8 +60,10 @@ class Subject:
 
     @classmethod
     def of(cls, lock: Lock, catalog: Catalog, sources: Mapping[str, bytes] | None = None) -> Subject:
-        """Raises InputError where the lock does not match the recipes."""
-        return cls(lock, catalog, make_plan(lock, catalog), sources or {})
+        """What a lock that it stands on builds is built with the rest.
+
+        Raises InputError where the lock does not match the recipes."""
+        return cls(lock, catalog, make_plan(lock, catalog, alone=True), sources or {})
 
     @property
     def roots(self) -> tuple[LockedRoot, ...]:

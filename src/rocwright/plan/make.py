@@ -7,13 +7,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from rocwheel.errors import InputError
 from rocwright.catalog.environment import for_recipe
 from rocwright.catalog.load import Catalog
-from rocwright.catalog.model import Component, Image
+from rocwright.catalog.model import Component
 from rocwright.model.edits import TARGETS
 from rocwright.model.steps import (
     PREPARE,
     About,
     FetchAction,
-    ImageAction,
     Input,
     OutputSpec,
     Plan,
@@ -22,8 +21,10 @@ from rocwright.model.steps import (
     Step,
     TreeAction,
 )
+from rocwright.plan.below import taken
 from rocwright.plan.domain import digests, domain_of
 from rocwright.plan.edits import edits_as_written, edits_for
+from rocwright.plan.image import image_step
 from rocwright.plan.labels import image_labels
 from rocwright.plan.packages import RUN_WHEELS, WHEEL_OUTPUT, fetched, wheel_steps
 from rocwright.plan.remedies import actions_for, check_remedies, edits_of, memory_of, remedied_commands
@@ -62,22 +63,26 @@ PACK_TREE = (
 """Hands the prepared tree on: the same tree, the same bytes."""
 
 
-def make_plan(lock: Lock, catalog: Catalog) -> Plan:
+def make_plan(lock: Lock, catalog: Catalog, *, alone: bool = False) -> Plan:
     """The steps that turn a lock into artifacts, each after what it needs.
 
+    What the lock that it stands on builds is taken from the plan of that one; planned `alone`, everything is
+    built with the packages of this lock.
     Raises InputError where the lock does not match the recipes.
     """
+    below = make_plan(lock.on, catalog) if lock.on is not None and not alone else None
     catalog = catalog_for(lock.request, catalog)
     check_fits(lock, catalog)
     check_remedies(lock, catalog)
-    return _Maker(lock, catalog).plan()
+    return _Maker(lock, catalog, below).plan()
 
 
 class _Maker:
     """A plan in the making: steps by name, and which output of each component others install."""
 
-    def __init__(self, lock: Lock, catalog: Catalog) -> None:
+    def __init__(self, lock: Lock, catalog: Catalog, below: Plan | None = None) -> None:
         self.lock, self.catalog = lock, catalog
+        self.below = {step.name: step for step in taken(below, lock)} if below is not None else {}
         self.base, self.release = base_of(lock, catalog)
         self.steps: list[Step] = []
         self.roots: dict[str, Step] = {}
@@ -95,6 +100,7 @@ class _Maker:
         """For trust domains, by name of an input: digests of what is fetched, domains of what is built."""
 
     def plan(self) -> Plan:
+        self.steps += self.below.values()
         for root in self.lock.roots:
             made = list(root_steps(root, self.catalog))
             self.roots[root.role] = made[-1]
@@ -141,6 +147,9 @@ class _Maker:
     def _component(self, locked: LockedComponent) -> list[str]:
         """Add a component's steps; gives the names of those whose outputs are asked for."""
         component = self.catalog.component(locked.name)
+        if (built := self.below.get(component.name)) is not None:
+            packed = f"image/{component.name}"
+            return [self._offered(component, built), *((packed,) if packed in self.below else ())]
         if component.kind in AS_PUBLISHED:
             pulled = _fetch_step(component, locked)
             self.steps.append(pulled)
@@ -155,22 +164,26 @@ class _Maker:
             made.append(self._tree(component, locked, made[-1], PREPARED))
         built = self._commands(component, locked, made[-1], sources)
         self.steps += [*made, built]
-        self.brings[component.name] = (built.domain,)
-        artifacts = [built.name]
-        if component.kind == "wheel":
-            self.wheels[component.name] = built
-        if component.kind == "archive":
-            self.archives[component.name] = built
+        artifacts = [self._offered(component, built)]
         if component.image is not None:
             run = _root(self.lock, "run")
             below = self._below(component, locked)
             inside = [one for one in self.lock.components if one.name in below]
             labels = image_labels(component, locked, self.lock, run, inside)
             root = self.roots["run"]
-            image = _image_step(component.image, component, locked, self.lock, run, built, root, labels)
+            image = image_step(component.image, component, locked, self.lock, run, built, root, labels)
             self.steps.append(image)
             artifacts.append(image.name)
         return artifacts
+
+    def _offered(self, component: Component, built: Step) -> str:
+        """Note what others install or lay in of a component; gives the name of its step."""
+        self.brings[component.name] = (built.domain,)
+        if component.kind == "wheel":
+            self.wheels[component.name] = built
+        if component.kind == "archive":
+            self.archives[component.name] = built
+        return built.name
 
     def _tree(self, component: Component, locked: LockedComponent, source: Step, phase: str = "") -> Step:
         """The source unpacked and edited; in the phase "prepared" the tree that the commands left, edited."""
@@ -368,33 +381,3 @@ def _downloads(component: Component, locked: LockedComponent) -> Iterator[Step]:
             ),
             resources=Resources(disk=sum(pin.size for pin in locked.downloads), seconds=30),
         )
-
-
-def _image_step(
-    image: Image,
-    component: Component,
-    locked: LockedComponent,
-    lock: Lock,
-    run: LockedRoot,
-    built: Step,
-    root: Step,
-    labels: dict[str, str],
-) -> Step:
-    return Step(
-        name=f"image/{component.name}",
-        component=component.name,
-        action=ImageAction(
-            name=f"{component.name}-{lock.request.stack}",
-            reference=f"rocwright/{lock.request.stack}:{locked.version}",
-            prefix=image.prefix,
-            entrypoint=image.entrypoint,
-            env=image.env,
-            architecture=run.architecture,
-            labels=labels,
-        ),
-        inputs=(
-            Input(name="root", key=root.key, output="root"),
-            Input(name="archive", key=built.key, output="archive"),
-        ),
-        resources=Resources(disk=1024**3, seconds=10, limit=3600),
-    )

@@ -98,7 +98,7 @@ def _run_packages(step: Step, steps: Iterable[Step]) -> frozenset[str]:
 
 
 def _materials(lock: Lock, run: frozenset[str]) -> Iterator[Material]:
-    """Every file of a lock with its role, sources first."""
+    """Every file of a lock with its role, sources first; then those of the lock that it stands on."""
     first = next(iter(lock.roots), None)
     for one in lock.components:
         for pin in one.files:
@@ -122,6 +122,8 @@ def _materials(lock: Lock, run: frozenset[str]) -> Iterator[Material]:
     for root in sorted(lock.roots, key=lambda root: root.role != "run"):
         for pin in root.packages:
             yield _package(pin, "packages to run" if pin.sha256 in run else "packages to build", root)
+    if lock.on is not None:
+        yield from _materials(lock.on, run)
 
 
 def _package(pin: FilePin, role: Role, root: LockedRoot | None = None) -> Material:

@@ -51,6 +51,12 @@ class Choice:
         return tuple(sorted({*tools, *named, INSTALLER})) if named else ()
 
     @property
+    def built_on(self) -> dict[str, str]:
+        """The versions of components, Python and ROCm: the tools of a build are its own affair."""
+        names = {*(one.name for one in self.components), PYTHON, ROCM}
+        return {name: version for name, version in self.versions.items() if name in names}
+
+    @property
     def run_wheels(self) -> tuple[str, ...]:
         """The Python requirements of checks that import what was built, beside the base's own packages."""
         if not any(check.wheels for one in self.components for check in one.check):

@@ -185,6 +185,12 @@ def lock_text(lock: Lock) -> str:
 
 def _document(lock: Lock) -> tomlkit.TOMLDocument:
     document = tomlkit.document()
+    _say(lock, document)
+    return document
+
+
+def _say(lock: Lock, document: tomlkit.TOMLDocument | tomlkit.items.Table) -> None:
+    """Say a lock in a document, or in a table of that of the lock above it."""
     document["schema"] = lock.schema_version
     document["rocwright"] = lock.rocwright
     document["created"] = lock.created
@@ -206,7 +212,9 @@ def _document(lock: Lock) -> tomlkit.TOMLDocument:
             row.update(one.model_dump(mode="json", by_alias=True, exclude_defaults=True))
             remedies.append(row)
         document["remedies"] = remedies
-    return document
+    if lock.on is not None:
+        document["on"] = tomlkit.table()
+        _say(lock.on, document["on"])
 
 
 def write_lock(path: Path, lock: Lock) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from types import MappingProxyType
 
-from rocwheel.errors import InputError
+from rocwheel.errors import ConflictError, InputError
 from rocwright import __version__
 from rocwright.catalog.base import Provided
 from rocwright.catalog.load import Catalog
@@ -26,6 +27,7 @@ from rocwright.resolve.model import (
     Remedy,
     Request,
 )
+from rocwright.resolve.standing import LocksOf, request_below
 from rocwright.resolve.upstream import Upstream
 from rocwright.resolve.validate import wanted_packages
 from rocwright.sources.places import describe
@@ -42,23 +44,39 @@ def make_lock(
     prefer: Mapping[str, str] = MappingProxyType({}),
     known: Sequence[LockedPython] = (),
     published: Sequence[LockedComponent] = (),
+    below: LocksOf = lambda request: (),
 ) -> Lock:
     """Answer a request with one exact version of everything, as its remedies want it; those for components
     that it has no more are dropped.
 
     What the lock `keep` has stays as it is, where it fits: only what must change is asked for outside.
     Without one, versions in `prefer` go before all others, where they fit, and of Python packages those that
-    are `known` for what is wanted are taken, and so are wheels that others `published`.
+    are `known` for what is wanted are taken, and so are wheels that others `published`. A stack that stands
+    on another takes what that one builds from the first lock that `below` tells and that fits, else from a
+    new one.
     Raises InputError, ConflictError (with the bases on which the request resolves), FetchError.
     """
     assert outside.architecture is request.architecture
-    catalog = catalog_for(request, catalog)
+    general, catalog = catalog, catalog_for(request, catalog)
     prefer = versions_in(keep) if keep is not None else prefer
     settled = keep is not None and not any(root.pending for root in keep.roots)
     ask: Version = outside.package_version
     version_of = brought(keep, catalog, ask) if keep is not None and settled else ask
+
+    def chosen(on: Lock | None = None) -> Choice:
+        return choose(request, catalog, version_of, (*held_by(remedies), *held_below(on)), prefer)
+
+    on = None
     with naming_bases(request, catalog):
-        choice = choose(request, catalog, version_of, held_by(remedies), prefer)
+        if (asked := request_below(request, catalog)) is not None:
+            had = keep.on if keep is not None and keep.on is not None and keep.on.request == asked else None
+            offered = chain((had,) if had is not None else (), below(asked))
+            on = next((one for one in offered if _fits(chosen, one)), None)
+            if on is None:
+                liked = {**prefer, **chosen().built_on}
+                on = make_lock(asked, general, outside, on_line, prefer=liked, known=known)
+            on_line(f"lock: on {on.request.name}, locked {on.created[:10]}")
+        choice = chosen(on)
     here = {one.name for one in choice.components}
     remedies = tuple(one for one in remedies if one.component in here)
     on_line("lock: choosing versions that fit together")
@@ -73,11 +91,22 @@ def make_lock(
         python=_python(choice, choice.tools, outside, (keep.python,) if keep else known),
         python_run=_python(choice, choice.run_wheels, outside, (keep.python_run,) if keep else known),
         components=tuple(
-            _component(one, choice, request, outside, on_line, keep, published) for one in choice.components
+            _component(one, choice, request, outside, on_line, (on, keep), published)
+            for one in choice.components
         ),
         roots=_roots(catalog, choice, outside, on_line, remedies, keep),
         remedies=remedies,
+        on=on,
     )
+
+
+def _fits(chosen: Callable[[Lock | None], Choice], on: Lock) -> bool:
+    """Whether versions fit together that take in those of a lock below."""
+    try:
+        chosen(on)
+    except ConflictError:
+        return False
+    return True
 
 
 def versions_in(lock: Lock) -> dict[str, str]:
@@ -119,6 +148,18 @@ def held_by(remedies: Sequence[Remedy]) -> list[Requirement]:
     ]
 
 
+def held_below(lock: Lock | None) -> list[Requirement]:
+    """The versions that a stack takes from the lock that it stands on."""
+    if lock is None:
+        return []
+    names = {one.name for one in lock.components} | {PYTHON, ROCM}
+    return [
+        Requirement(name, f"=={version}", f"the lock of {lock.request.stack}, on which it stands")
+        for name, version in lock.versions.items()
+        if name in names
+    ]
+
+
 def _rocm(choice: Choice, request: Request, outside: Upstream, keep: Lock | None) -> LockedProvider | None:
     if choice.provider is None:
         return None
@@ -146,11 +187,11 @@ def _component(
     request: Request,
     outside: Upstream,
     on_line: Callable[[str], None],
-    keep: Lock | None,
+    kept: Sequence[Lock | None],
     published: Sequence[LockedComponent],
 ) -> LockedComponent:
     version = choice.versions[component.name]
-    for had in keep.components if keep is not None else ():
+    for had in (one for lock in kept if lock is not None for one in lock.components):
         if (had.name, had.version, had.pending) == (component.name, version, ""):
             return had
     on_line(f"lock: the source of {component.name} {version}")
@@ -160,7 +201,7 @@ def _component(
         places = at_commit(component, places, wished.removeprefix("@"))
     python = choice.provided.get(PYTHON, choice.release.python)
     places = [one.of(request.gpu, python) if isinstance(one, WheelsPlace) else one for one in places]
-    for had in published if keep is None else ():
+    for had in published if kept[-1] is None else ():
         if (had.name, had.version, had.pending, had.place) == (
             component.name,
             version,

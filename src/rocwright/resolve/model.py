@@ -206,7 +206,8 @@ class Remedy(Frozen):
 class Lock(Frozen):
     """`rocwright.lock`: one exact version of everything.
 
-    `python_run` are the wheels that checks install beside what was built; no build sees them.
+    `python_run` are the wheels that checks install beside what was built; no build sees them. What `on` has
+    of the components is built by that lock, with its packages alone, and taken from there.
     """
 
     schema_version: int = Field(default=LOCK_SCHEMA, alias="schema")
@@ -220,13 +221,16 @@ class Lock(Frozen):
     roots: tuple[LockedRoot, ...]
     components: tuple[LockedComponent, ...]
     remedies: tuple[Remedy, ...] = ()
+    on: Lock | None = None
 
     @model_serializer(mode="wrap")
     def _said(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """A lock without wheels for checks has the text and the digest that it had before there were any."""
+        """A lock without wheels for checks, or on no other, has the text and the digest that it had before
+        there were any."""
         said: dict[str, Any] = handler(self)
-        if self.python_run is None:
-            said.pop("python_run", None)
+        for name in ("python_run", "on"):
+            if getattr(self, name) is None:
+                said.pop(name, None)
         return said
 
     @property
@@ -238,7 +242,14 @@ class Lock(Frozen):
     def pending(self) -> tuple[str, ...]:
         """What nobody could verify when the lock was made; an online `rocwright lock` fills it in."""
         parts = (*self.components, *self.roots, self.rocm, self.python, self.python_run)
-        return tuple(one.pending for one in parts if one is not None and one.pending)
+        open_ = [one.pending for one in parts if one is not None and one.pending]
+        return tuple(dict.fromkeys((*open_, *(self.on.pending if self.on is not None else ()))))
+
+    @property
+    def packages(self) -> tuple[LockedPython, ...]:
+        """The Python packages of builds and checks, and those of the lock that it stands on."""
+        own = tuple(one for one in (self.python, self.python_run) if one is not None)
+        return (*own, *(self.on.packages if self.on is not None else ()))
 
     @property
     def versions(self) -> dict[str, str]:
@@ -249,7 +260,8 @@ class Lock(Frozen):
     @property
     def digest(self) -> str:
         """The sha256 over what it says, whenever it was made: of its JSON without `created`."""
-        return sha256_bytes(self.model_dump_json(by_alias=True, exclude={"created"}).encode())
+        said = self.model_dump_json(by_alias=True, exclude={"created": True, "on": {"created"}})
+        return sha256_bytes(said.encode())
 
     def root(self, role: str) -> LockedRoot | None:
         """The root file system of that role, or None where the stack needs none."""

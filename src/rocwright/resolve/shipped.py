@@ -81,10 +81,9 @@ def preferred(catalog: Catalog, request: Request) -> Preferred:
             lock = shipped_lock(catalog, meant)
             if lock is None:
                 return Preferred(prefer=dict(meant.versions), known=(), published=())
-            parts = (lock.python, lock.python_run)
             return Preferred(
                 prefer=versions_in(lock),
-                known=tuple(one for one in parts if one is not None),
+                known=lock.packages,
                 published=tuple(one for one in lock.components if one.kind == "wheels"),
             )
     return Preferred(prefer={}, known=(), published=())

@@ -77,13 +77,13 @@ def ship(
     """
     changed = []
     there = {request.name: held(folder / name_of(request), request) for request in requests(catalog)}
-    had = [part for one in there.values() if one for part in (one.python, one.python_run) if part]
+    had = [part for one in there.values() if one for part in one.packages]
     has = [one for lock in there.values() if lock for one in lock.components]
     outside = WithHashes(had, resolve, has, find)
     for request in requests(catalog):
         path, old = folder / name_of(request), there[request.name]
         made = make_lock(request, catalog, outside, lambda _: None)
-        if old is None or old.model_copy(update={"created": made.created}) != made:
+        if old is None or old.digest != made.digest:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_lock(path, made)
             changed.append(path)

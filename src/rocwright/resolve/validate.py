@@ -146,6 +146,8 @@ def check_fits(lock: Lock, catalog: Catalog) -> None:
     if not asked <= locked:
         changed.append(f"the stack has {', '.join(sorted(asked - locked))} now")
     needed = {name for one in components for each in one.release for name in each.needs}
+    if (lock.on.request.stack if lock.on is not None else "") != stack.on:
+        changed.append(f"the stack stands on {stack.on or 'no other'} now")
     if idle := {one.name for one in lock.components} - asked - needed:
         changed.append(f"nothing needs {', '.join(sorted(idle))} now")
     if changed:

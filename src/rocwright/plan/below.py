@@ -1,0 +1,28 @@
+"""What a plan takes from the plan of the lock that its own stands on."""
+
+from __future__ import annotations
+
+from rocwright.model.steps import Plan, Step
+from rocwright.resolve.model import Lock
+
+ON = "@"
+"""Stands between a step's name and the stack that it is taken from, where both stacks have such a step."""
+
+
+def taken(below: Plan, lock: Lock) -> tuple[Step, ...]:
+    """The steps that build what the lock `lock` has of the components below it, and what they need, in order.
+
+    Packages, roots and whatever else each stack has a step of its own of carry the name of the stack.
+    """
+    assert lock.on is not None
+    stack = lock.on.request.stack
+    both = {one.name for one in lock.on.components} & {one.name for one in lock.components}
+    needed: set[str] = set()
+    for step in reversed(below.steps):
+        if step.key in needed or (step.name in below.artifacts and step.component in both):
+            needed |= {step.key, *(item.key for item in step.inputs)}
+    return tuple(
+        step if step.component in both else step.model_copy(update={"name": f"{step.name}{ON}{stack}"})
+        for step in below.steps
+        if step.key in needed
+    )
