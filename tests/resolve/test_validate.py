@@ -9,7 +9,8 @@ from tests.making import lock_of
 
 from rocwheel.errors import ConflictError, InputError
 from rocwright.catalog.load import builtin_catalog
-from rocwright.resolve.validate import check_fits, check_request, wanted_packages
+from rocwright.plan.make import make_plan
+from rocwright.resolve.validate import check_fits, check_request, lacks_root_to_run_in, wanted_packages
 
 CATALOG = builtin_catalog()
 
@@ -70,3 +71,36 @@ def test_what_is_wanted_of_a_root_is_sorted_and_named_once() -> None:
     wanted = wanted_packages(CATALOG, components, versions, base, release, ("pytorch",), rocm_packages=False)
     for names in wanted.values():
         assert list(names) == sorted(set(names))
+
+
+PUBLISHED = sorted(
+    name
+    for name, stack in CATALOG.stacks.items()
+    if any(CATALOG.component(one).kind == "wheels" for one in stack.components)
+)
+
+
+@pytest.mark.parametrize("stack", PUBLISHED)
+def test_wheels_that_others_published_have_a_root_with_a_python_to_run_in(stack: str) -> None:
+    root = lock_of(stack).root("check")
+    assert root is not None
+    assert {"python3", "python3-pip", "gcc"} <= {*root.wanted}
+
+
+@pytest.mark.parametrize("stack", PUBLISHED)
+def test_an_older_lock_of_theirs_without_it_is_planned_as_before(stack: str) -> None:
+    lock = lock_of(stack)
+    before = lock.model_copy(update={"roots": tuple(one for one in lock.roots if one.role != "check")})
+    assert lacks_root_to_run_in(before, CATALOG) and not lacks_root_to_run_in(lock, CATALOG)
+    new = {step.name: step.key for step in make_plan(lock, CATALOG).steps}
+    old = {step.name: step.key for step in make_plan(before, CATALOG).steps}
+    assert new.keys() - old.keys() == {"root/check", "packages/check"} & new.keys()
+    assert old == {name: key for name, key in new.items() if name in old}
+
+
+def test_a_lock_without_the_root_of_a_check_that_runs_a_script_does_not_fit() -> None:
+    lock = lock_of("llama-vulkan")
+    without = lock.model_copy(update={"roots": tuple(one for one in lock.roots if one.role != "check")})
+    assert without != lock and not lacks_root_to_run_in(without, CATALOG)
+    with pytest.raises(InputError, match="does not match the recipes"):
+        check_fits(without, CATALOG)

@@ -27,7 +27,7 @@ from rocwright.model.steps import FilePin, Plan
 from rocwright.plan.make import make_plan
 from rocwright.plan.packages import RUN_WHEELS
 from rocwright.plan.values import chosen_values, present
-from rocwright.project import Project, built_outputs
+from rocwright.project import Project, built_outputs, published_wheels
 from rocwright.resolve.aliases import ROCM, base_of
 from rocwright.resolve.model import Lock
 from rocwright.serving.environments import ABOUT, ENGINE, HOME, INSIDE, Environment, Installed, read
@@ -57,7 +57,8 @@ def prepare(
     wheels do not install, ConflictError and NetworkError where what they require cannot be had.
     """
     plan = make_plan(lock, project.catalog)
-    built = [one for one in built_outputs(project, plan).values() if one.filename.endswith(".whl")]
+    built = [*built_outputs(project, plan).values()]
+    built += [one for outputs in published_wheels(project, plan).values() for one in outputs]
     made = _made(project, lock, plan, say, progress or PlainProgress())
     if CHECK_ROOT not in made:
         raise InputError(

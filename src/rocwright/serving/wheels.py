@@ -11,7 +11,9 @@ from rocwright.execution.options import Options
 from rocwright.execution.progress import Progress
 from rocwright.plan.decide import State
 from rocwright.project import Project
+from rocwright.resolve.files import write_lock
 from rocwright.resolve.model import Lock
+from rocwright.resolve.validate import PUBLISHED_WHEELS, lacks_root_to_run_in
 
 
 def check_makes_wheels(project: Project) -> None:
@@ -27,13 +29,20 @@ def check_makes_wheels(project: Project) -> None:
 
 
 def _makes_wheels(catalog: Catalog, stack: str) -> bool:
-    return any(catalog.component(name).kind == "wheel" for name in catalog.stack(stack).components)
+    kinds = {catalog.component(name).kind for name in catalog.stack(stack).components}
+    return not kinds.isdisjoint({"wheel", PUBLISHED_WHEELS})
 
 
 def built_lock(project: Project, engine: str | None, progress: Progress, say: Callable[[str], None]) -> Lock:
     """The lock of a stack all of which is in the store: had from there, fetched or built. Raises what a build
-    does."""
+    does.
+
+    A lock that was made before such stacks had a root file system to run in gets one; all else in it stays.
+    """
     locked = flow.current_lock(project, say)
+    if lacks_root_to_run_in(locked, project.catalog):
+        locked = flow.lock_again(project, locked, say)
+        write_lock(project.lock_path, locked)
     _, decisions = flow.planned(project, locked)
     if any(one.state is State.RUN for one in decisions):
         say(f"{project.request.stack} is not built here yet: building it first")
