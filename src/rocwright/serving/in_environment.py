@@ -2,52 +2,29 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from rocwheel.errors import InputError
-from rocwheel.files.atomic import write_atomic
 from rocwright.catalog.model import Component
-from rocwright.catalog.server import GPU, Compute, Server
+from rocwright.catalog.server import GPU, Compute
 from rocwright.execution.progress import Progress
 from rocwright.home import Home
 from rocwright.project import Project
-from rocwright.records.model import now
 from rocwright.sandbox.model import Mount
-from rocwright.serving import state
 from rocwright.serving.environments import Environment
 from rocwright.serving.launch import Launch, boxed, new_mark
-from rocwright.serving.model import ServerState, Wanted, address
+from rocwright.serving.model import Wanted
 from rocwright.serving.models.model import Model
 from rocwright.serving.ports import is_loopback
 from rocwright.serving.prepare import prepare as environment_of
 from rocwright.serving.program import program_job
-from rocwright.serving.start import BESIDE, KEY, MODELS
+from rocwright.serving.service import KEY, Service, claimed, make_key
 from rocwright.serving.wheels import built_lock
-from rocwright.serving.words import words_of
 
 INSTALLED = ("wheel",)
 """Kinds of components that are installed into an environment, and served there."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Service:
-    """What is started in an environment: its server, what it is called in which version, what it computes on.
-
-    `keyed` says that it asks for a key. `folder` is one of the user's, which it sees and may change; `env`
-    and `shown` are variables and files beside those of the environment.
-    """
-
-    component: str
-    version: str
-    server: Server
-    on: Compute
-    keyed: bool
-    folder: Path | None = None
-    model: Model | None = None
-    env: Mapping[str, str] = field(default_factory=dict)
 
 
 def check_place(stack: str, wanted: Wanted) -> None:
@@ -78,88 +55,50 @@ def launch_of(
     lock = built_lock(project, engine, progress, progress.say)
     environment = environment_of(project, lock, progress.say, progress, engine=engine)
     service = Service(
+        stack=environment.stack,
         component=component.name,
         version=next(one.version for one in lock.components if one.name == component.name),
+        gpu=environment.gpu,
+        base=environment.base,
         server=server,
         on=on,
-        keyed=wanted.key and not is_loopback(wanted.host),
         model=model,
-        env=on.env,
     )
-    return prepare(environment, project.home, wanted, service, wanted.port or server.port, stays=stays)
+    keyed, port = wanted.key and not is_loopback(wanted.host), wanted.port or server.port
+    return prepare(environment, project.home, wanted, service, port, keyed=keyed, env=on.env, stays=stays)
 
 
 def prepare(
-    environment: Environment, home: Home, wanted: Wanted, service: Service, port: int, *, stays: bool
+    environment: Environment,
+    home: Home,
+    wanted: Wanted,
+    service: Service,
+    port: int,
+    *,
+    keyed: bool,
+    folder: Path | None = None,
+    env: Mapping[str, str] = MappingProxyType({}),
+    stays: bool,
 ) -> Launch:
-    """Lay everything out that it runs on; nothing is started yet. Raises InputError for a name that is taken,
-    and for a folder that cannot be shown."""
-    server, model = service.server, service.model
-    left = state.read(home, wanted.name)
-    if left is not None and state.runs(left):
-        raise state.taken(wanted.name)
-    state.forget(home, wanted.name)
-    mark = new_mark(wanted.name)
-    token = secrets.token_urlsafe(24) if service.keyed else ""
-    state.claim(home, wanted.name)
-    try:
-        shown = _shown(model)
-        if token:
-            key = state.key_of(home, wanted.name)
-            write_atomic(key, token, mode=0o600)
-            shown = (*shown, Mount(source=key, target=KEY))
-        places = {
-            "host": wanted.host,
-            "port": str(port),
-            "model": f"{MODELS}/{model.path.name}" if model is not None else "",
-            "artifact": "",
-            "key_file": KEY,
-            "page": "",
-        }
-        beside = _beside(model)
-        words = words_of(server, places, environment.gpu, service.on, keyed=bool(token), beside=beside)
-        env = {name: value.format_map(places) for name, value in server.env.items()} | dict(service.env)
-        job = program_job(environment, home, words, env=env, folder=service.folder, more=shown)
+    """Lay everything out that it runs on; nothing is started yet. `keyed` says that it asks for a key;
+    `folder` is one of the user's, which it sees and may change; `env` are variables beside those of the
+    environment.
+
+    Raises InputError for a name that is taken, and for a folder that cannot be shown.
+    """
+    server, mark = service.server, new_mark(wanted.name)
+    with claimed(home, wanted.name):
+        token, shown = "", service.model_mounts
+        if keyed:
+            token, key_file = make_key(home, wanted.name)
+            shown = (*shown, Mount(source=key_file, target=KEY))
+        places = service.places(wanted.host, port, "")
+        words = service.words(places, keyed=keyed)
+        env = {name: value.format_map(places) for name, value in server.env.items()} | dict(env)
+        job = program_job(environment, home, words, env=env, folder=folder, more=shown)
         ready = boxed(job, home, wanted.name, mark, stays=stays)
-    except BaseException:
-        state.forget(home, wanted.name)
-        raise
-    kept = ServerState(
-        name=wanted.name,
-        stack=environment.stack,
-        component=service.component,
-        version=service.version,
-        gpu=environment.gpu,
-        base=environment.base,
-        on=service.on.name,
-        model=str(model.path) if model is not None else "",
-        place="host",
-        host=wanted.host,
-        port=port,
-        key=bool(token),
-        health=server.health,
-        addresses={one.name: f"{address(wanted.host, port)}{one.path}" for one in server.address},
-        mark=mark,
-        boot=state.boot_id(),
-        begun=now(),
-        command=ready.argv,
-    )
+    kept = service.state(wanted, port, keyed=keyed, mark=mark, command=ready.argv)
     return Launch(state=kept, argv=ready.argv, env=ready.env, server=server, key=token)
-
-
-def _beside(model: Model | None) -> dict[str, str]:
-    found = model.companions if model is not None else {}
-    return {name: f"{BESIDE}/{name}/{path.name}" for name, path in found.items()}
-
-
-def _shown(model: Model | None) -> tuple[Mount, ...]:
-    """The model's files as the server sees them: they are read, and not written."""
-    if model is None:
-        return ()
-    own: Sequence[Mount] = [Mount(source=one.resolve(), target=f"{MODELS}/{one.name}") for one in model.paths]
-    at = _beside(model)
-    more = [Mount(source=path.resolve(), target=at[name]) for name, path in model.companions.items()]
-    return (*own, *more)
 
 
 def on_what(devices: Sequence[str]) -> Compute:

@@ -13,6 +13,7 @@ from rocwright.serving import in_environment, state
 from rocwright.serving.environments import Environment
 from rocwright.serving.launch import Launch
 from rocwright.serving.model import Wanted
+from rocwright.serving.service import Service
 from rocwright.serving.start import check_wanted
 
 
@@ -36,15 +37,18 @@ def prepare(
     """
     notebook = the_notebook()
     port = check_wanted(notebook.server, wanted, state.servers(home), say)
-    service = in_environment.Service(
+    service = Service(
+        stack=environment.stack,
+        gpu=environment.gpu,
+        base=environment.base,
         component=notebook.name,
         version=_version(environment, notebook),
         server=notebook.server,
         on=in_environment.on_what([one for one in GPU_DEVICES if Path(one).exists()]),
-        keyed=True,
-        folder=folder,
     )
-    return in_environment.prepare(environment, home, wanted, service, port, stays=stays)
+    return in_environment.prepare(
+        environment, home, wanted, service, port, keyed=True, folder=folder, stays=stays
+    )
 
 
 def _version(environment: Environment, notebook: Notebook) -> str:

@@ -14,7 +14,8 @@ from rocwright.serving.laid import Product, program_of, root_of
 from rocwright.serving.models.facts import model_facts
 from rocwright.serving.models.fit import SECONDS, Need, arguments, parse_answer
 from rocwright.serving.models.model import Model
-from rocwright.serving.start import ARTIFACT, MODELS, devices_for
+from rocwright.serving.service import ARTIFACT, MODELS
+from rocwright.serving.start import devices_for
 from rocwright.serving.words import environment_for
 
 

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Callable
 from pathlib import Path
 
 from rocwheel.errors import InputError
-from rocwheel.files.atomic import write_atomic
 from rocwheel.toml.folders import holder
 from rocwright import sandbox
 from rocwright.catalog.model import Component, Serve
 from rocwright.catalog.server import GPU, Compute, Server
 from rocwright.execution.progress import Progress
-from rocwright.records.model import now
 from rocwright.sandbox.model import Job, Mount
 from rocwright.serving import container, state
 from rocwright.serving.laid import Product, image_of, program_of, root_of
 from rocwright.serving.launch import Launch, boxed, new_mark
-from rocwright.serving.model import ServerState, Wanted, address
+from rocwright.serving.model import ServerState, Wanted
 from rocwright.serving.models.model import Model
 from rocwright.serving.ports import check_free, free_port, is_loopback
-from rocwright.serving.words import CACHE, environment_for, words_of
-
-ARTIFACT, MODELS, BESIDE, KEY, PAGE = "/artifact", "/models", "/beside", "/run/key", "/page"
-"""Where a server sees its program, its model and what belongs to that, its key and the page that it shows."""
+from rocwright.serving.service import ARTIFACT, KEY, PAGE, Service, claimed, make_key
+from rocwright.serving.words import CACHE, environment_for
 
 ANY = "0.0.0.0"  # noqa: S104 - within a container, of which one port is published
 
@@ -56,30 +51,8 @@ def prepare(
     product: Product, wanted: Wanted, model: Model | None, on: Compute, progress: Progress, *, stays: bool
 ) -> Launch:
     """Lay everything out that a server runs on, in its own folder. Nothing is started yet."""
-    server = product.component.server
-    assert server is not None, "it was looked for by that"
-    home = product.project.home
-    _clear(product, wanted.name)
-    state.claim(home, wanted.name)
-    try:
-        key = secrets.token_urlsafe(24) if wanted.key and not is_loopback(wanted.host) else ""
-        if key:
-            key_file = state.key_of(home, wanted.name)
-            write_atomic(key_file, f"{key}\n", mode=0o600)
-            sandbox.make_writable(key_file)
-        launch = _launch(product, wanted, model, on, progress, key, stays=stays)
-    except BaseException:
-        state.forget(home, wanted.name)
-        raise
-    return launch
-
-
-def _clear(product: Product, name: str) -> None:
-    """Remove what an ended server of that name has left."""
-    left = state.read(product.project.home, name)
-    if left is not None and state.runs(left):
-        raise state.taken(name)
-    state.forget(product.project.home, name)
+    with claimed(product.project.home, wanted.name):
+        return _launch(product, wanted, model, on, progress, stays=stays)
 
 
 def _launch(
@@ -88,40 +61,39 @@ def _launch(
     model: Model | None,
     on: Compute,
     progress: Progress,
-    key: str,
     *,
     stays: bool,
 ) -> Launch:
-    server, home = product.component.server, product.project.home
-    assert server is not None
+    server, home, request = product.component.server, product.project.home, product.lock.request
+    assert server is not None, "it was looked for by that"
+    service = Service(
+        stack=product.project.request.stack,
+        component=product.component.name,
+        version=product.version,
+        gpu=request.gpu,
+        base=request.base,
+        server=server,
+        on=on,
+        model=model,
+    )
     port = wanted.port or server.port
     mark = new_mark(wanted.name)
     contained = wanted.place != "host"
-    mounts, job = [Mount(source=_cache(product), target=CACHE, writable=True)], None
-    if model is not None:
-        mounts += [Mount(source=one.resolve(), target=f"{MODELS}/{one.name}") for one in model.paths]
-    found = model.companions if model is not None else {}
-    beside = {name: f"{BESIDE}/{name}/{path.name}" for name, path in found.items()}
-    mounts += [Mount(source=path.resolve(), target=beside[name]) for name, path in found.items()]
-    if key:
-        mounts.append(Mount(source=state.key_of(home, wanted.name), target=KEY))
+    mounts = [Mount(source=_cache(product), target=CACHE, writable=True), *service.model_mounts]
+    key = ""
+    if wanted.key and not is_loopback(wanted.host):
+        key, key_file = make_key(home, wanted.name)
+        sandbox.make_writable(key_file)
+        mounts.append(Mount(source=key_file, target=KEY))
     if server.page:
         mounts.append(Mount(source=_page(product, server.page), target=PAGE))
-    places = {
-        "artifact": ARTIFACT,
-        "model": f"{MODELS}/{model.path.name}" if model is not None else "",
-        "host": ANY if contained else wanted.host,
-        "port": str(server.port if contained else port),
-        "key_file": KEY,
-        "page": PAGE,
-    }
     devices = devices_for(product.component, on)
     env = environment_for(product.component, product.project.catalog, product.lock, on)
+    job = None
     if contained:
         archive, image = image_of(product)
         loaded = container.load(wanted.place, archive)
-        places["artifact"] = image.prefix
-        words = words_of(server, places, product.lock.request.gpu, on, keyed=bool(key), beside=beside)
+        words = service.words(service.places(ANY, server.port, image.prefix), keyed=bool(key))
         what = container.Contained(
             name=mark,
             image=loaded,
@@ -136,7 +108,7 @@ def _launch(
         )
         argv, around = container.command(wanted.place, what), container.environment(mark)
     else:
-        words = words_of(server, places, product.lock.request.gpu, on, keyed=bool(key), beside=beside)
+        words = service.words(service.places(wanted.host, port, ARTIFACT), keyed=bool(key))
         mounts.append(Mount(source=program_of(product, progress.say), target=ARTIFACT))
         job = Job(
             root=root_of(product, progress),
@@ -148,26 +120,7 @@ def _launch(
         )
         ready = boxed(job, home, wanted.name, mark, stays=stays)
         argv, around = ready.argv, dict(ready.env)
-    kept = ServerState(
-        name=wanted.name,
-        stack=product.project.request.stack,
-        component=product.component.name,
-        version=product.version,
-        gpu=product.lock.request.gpu,
-        base=product.lock.request.base,
-        on=on.name,
-        model=str(model.path) if model is not None else "",
-        place=wanted.place,
-        host=wanted.host,
-        port=port,
-        key=bool(key),
-        health=server.health,
-        addresses={one.name: f"{address(wanted.host, port)}{one.path}" for one in server.address},
-        mark=mark,
-        boot=state.boot_id(),
-        begun=now(),
-        command=argv,
-    )
+    kept = service.state(wanted, port, keyed=bool(key), mark=mark, command=argv)
     return Launch(state=kept, argv=argv, env=around, server=server, key=key, job=job)
 
 

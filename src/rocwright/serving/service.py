@@ -1,0 +1,116 @@
+"""What is the same of every server that is made ready: its name, key and model, and what is kept of it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rocwheel.files.atomic import write_atomic
+from rocwright.catalog.server import Compute, Server
+from rocwright.home import Home
+from rocwright.records.model import now
+from rocwright.sandbox.model import Mount
+from rocwright.serving import state
+from rocwright.serving.model import ServerState, Wanted, address
+from rocwright.serving.models.model import Model
+from rocwright.serving.words import words_of
+
+ARTIFACT, MODELS, BESIDE, KEY, PAGE = "/artifact", "/models", "/beside", "/run/key", "/page"
+"""Where a server sees its program, its model and what belongs to that, its key and the page that it shows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """What is started: which version of which component of which stack, for which GPUs, on which base, what
+    it computes on and what it serves."""
+
+    stack: str
+    component: str
+    version: str
+    gpu: tuple[str, ...]
+    base: str
+    server: Server
+    on: Compute
+    model: Model | None = None
+
+    @property
+    def beside(self) -> dict[str, str]:
+        """The files that belong to its model, by name, as it sees them."""
+        found = self.model.companions if self.model is not None else {}
+        return {name: f"{BESIDE}/{name}/{path.name}" for name, path in found.items()}
+
+    @property
+    def model_mounts(self) -> tuple[Mount, ...]:
+        """The files of its model as it sees them: they are read, and not written."""
+        if self.model is None:
+            return ()
+        at = self.beside
+        own = [Mount(source=one.resolve(), target=f"{MODELS}/{one.name}") for one in self.model.paths]
+        more = [Mount(source=path.resolve(), target=at[name]) for name, path in self.model.companions.items()]
+        return (*own, *more)
+
+    def places(self, host: str, port: int, artifact: str) -> dict[str, str]:
+        """What is filled in in its words and variables."""
+        return {
+            "artifact": artifact,
+            "model": f"{MODELS}/{self.model.path.name}" if self.model is not None else "",
+            "host": host,
+            "port": str(port),
+            "key_file": KEY,
+            "page": PAGE,
+        }
+
+    def words(self, places: dict[str, str], *, keyed: bool) -> tuple[str, ...]:
+        """Its whole command line."""
+        return words_of(self.server, places, self.gpu, self.on, keyed=keyed, beside=self.beside)
+
+    def state(
+        self, wanted: Wanted, port: int, *, keyed: bool, mark: str, command: tuple[str, ...]
+    ) -> ServerState:
+        """What is kept of it before it is started."""
+        return ServerState(
+            name=wanted.name,
+            stack=self.stack,
+            component=self.component,
+            version=self.version,
+            gpu=self.gpu,
+            base=self.base,
+            on=self.on.name,
+            model=str(self.model.path) if self.model is not None else "",
+            place=wanted.place,
+            host=wanted.host,
+            port=port,
+            key=keyed,
+            health=self.server.health,
+            addresses={one.name: f"{address(wanted.host, port)}{one.path}" for one in self.server.address},
+            mark=mark,
+            boot=state.boot_id(),
+            begun=now(),
+            command=command,
+        )
+
+
+@contextmanager
+def claimed(home: Home, name: str) -> Iterator[None]:
+    """A folder of its own for what is laid out under that name: what an ended server has left there goes, and
+    all of it where making ready fails. Raises InputError for a name that is taken."""
+    left = state.read(home, name)
+    if left is not None and state.runs(left):
+        raise state.taken(name)
+    state.forget(home, name)
+    state.claim(home, name)
+    try:
+        yield
+    except BaseException:
+        state.forget(home, name)
+        raise
+
+
+def make_key(home: Home, name: str) -> tuple[str, Path]:
+    """A new key, and the file that it is in, which its owner alone can read."""
+    key, path = secrets.token_urlsafe(24), state.key_of(home, name)
+    write_atomic(path, key, mode=0o600)
+    return key, path
