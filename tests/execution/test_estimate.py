@@ -240,9 +240,12 @@ def test_the_line_says_what_there_is_too_little_of_and_what_has_no_history() -> 
     assert needs(A, expected={}).startswith("no history of a, 1.00 GiB disk      this machine: ok, 16 jobs")
 
 
-def test_what_is_not_locked_yet_is_not_said_to_take_no_disk() -> None:
+def test_what_is_not_locked_yet_takes_a_time_and_a_disk_that_are_not_known() -> None:
     expected = {"wheels/vllm": Expected(work=5, source="recipe")}
     fetch = Step(name="wheels/vllm", component="vllm", action=FetchAction(pending="the sha256 of vllm 1"))
-    assert ", disk not known (wheels/vllm not locked)      this" in needs(fetch, expected=expected)
+    said = needs(fetch, expected=expected)
+    assert said.startswith("time not known, disk not known (wheels/vllm not locked)      this")
+    said = needs(fetch, A, expected=expected | {"a": Expected(work=64, source="recipe")})
+    assert said.startswith("at least 4.0 s, at least 1.00 GiB disk (wheels/vllm not locked)      this")
     said = needs(fetch, A, expected=expected)
-    assert ", at least 1.00 GiB disk (wheels/vllm not locked)      this" in said
+    assert said.startswith("no history of a, at least 1.00 GiB disk (wheels/vllm not locked)      this")

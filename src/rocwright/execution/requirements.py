@@ -21,9 +21,9 @@ from rocwright.plan.decide import Decision, State
 class Outlook(Frozen):
     """Wall seconds, bytes of disk and memory that the steps to run need with `jobs` of `wanted` jobs.
 
-    `unlocked` are those of which the lock does not know the files yet: what they take comes on top of `disk`.
-    `bound` says what keeps the jobs fewer than wanted; `short` what there is too little of; `cannot` why this
-    machine can run none of it. `sources` are the ways in which the time is known.
+    `unlocked` are those of which the lock does not know the files yet: what they take, and how long, comes on
+    top. `bound` says what keeps the jobs fewer than wanted; `short` what there is too little of; `cannot` why
+    this machine can run none of it. `sources` are the ways in which the time is known.
     """
 
     left: Left
@@ -56,9 +56,10 @@ def outlook(
         (fitting(room, learnt, one.component, one.name, one.resources.memory, jobs) for one in reckoned),
         default=jobs,
     )
+    unlocked = [one for one in steps if isinstance(one.action, FetchAction) and one.action.pending]
     seconds = {
         step.key: expected.get(step.name, Expected()).seconds(most_jobs(step, most)) or None for step in steps
-    }
+    } | {step.key: None for step in unlocked}
     left = whole(steps, seconds, most)
     wanted_disk = sum(step.resources.disk for step in steps)
     wanted_memory = max(
@@ -76,9 +77,7 @@ def outlook(
         ),
         sources=tuple(dict.fromkeys(expected[step.name].source for step in building if seconds[step.key])),
         disk=wanted_disk,
-        unlocked=tuple(
-            one.name for one in steps if isinstance(one.action, FetchAction) and one.action.pending
-        ),
+        unlocked=tuple(one.name for one in unlocked),
         memory=wanted_memory,
         jobs=most,
         wanted=jobs,
@@ -131,5 +130,7 @@ def _time(one: Outlook) -> str:
         return names
     if unknown:
         return f"at least {duration(one.left.seconds)} ({names})"
+    if one.unlocked:
+        return f"at least {duration(one.left.seconds)}" if one.left.seconds else "time not known"
     told = " by the recipes (nothing was built here yet)" if one.sources == ("recipe",) else ""
     return f"about {duration(one.left.seconds)}{told}"
