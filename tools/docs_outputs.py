@@ -2,7 +2,8 @@
 
 A mark is a comment above a block, `<!-- output: targets "RX 580" -->`: the block is what `rocwright` prints
 for these words in an empty folder, with an empty home folder, without a network, in 100 columns. Below
-`<!-- table: stacks --markdown -->` stands a table that is printed so.
+`<!-- refused: ... -->` stands what it prints where it refuses, below `<!-- table: stacks --markdown -->` a
+table that is printed so.
 """
 
 from __future__ import annotations
@@ -22,21 +23,23 @@ COLUMNS = 100
 NOWHERE = "http://127.0.0.1:1"
 
 _MARKED = re.compile(
-    r"<!-- output: (?P<words>[^\n]+) -->\n\n?```\n(?P<told>.*?)```\n"
+    r"<!-- (?P<kind>output|refused): (?P<words>[^\n]+) -->\n\n?```\n(?P<told>.*?)```\n"
     r"|<!-- table: (?P<row_words>[^\n]+) -->\n\n?(?P<rows>(?:\|[^\n]*\n)+)",
     re.DOTALL,
 )
-_MARK = re.compile(r"^ *<!-- (output|table):", re.MULTILINE)
+_MARK = re.compile(r"^ *<!-- (output|refused|table):", re.MULTILINE)
 
 
 class Marked(NamedTuple):
-    """A block of a page: the words behind `rocwright`, what it says now, and where that begins and ends."""
+    """A block of a page: the words behind `rocwright`, what it says now, where that begins and ends, and
+    whether it is a refusal."""
 
     page: Path
     words: str
     told: str
     begin: int
     end: int
+    refused: bool
 
 
 def marked(page: Path) -> list[Marked]:
@@ -45,14 +48,15 @@ def marked(page: Path) -> list[Marked]:
     found = []
     for one in _MARKED.finditer(text):
         words, told = ("words", "told") if one["words"] else ("row_words", "rows")
-        found.append(Marked(page, one[words], one[told], *one.span(told)))
+        found.append(Marked(page, one[words], one[told], *one.span(told), one["kind"] == "refused"))
     if len(found) != len(_MARK.findall(text)):
         raise ValueError(f"{page}: a mark is not followed by a block")
     return found
 
 
-def output(words: str) -> str:
-    """The command and what it prints, as a page shows it. Raises CalledProcessError where it fails."""
+def output(words: str, *, refused: bool = False) -> str:
+    """The command and what it prints, as a page shows it. Raises CalledProcessError where it fails,
+    ValueError where it was to be `refused` and is not."""
     proxies = dict.fromkeys(("http_proxy", "https_proxy", "all_proxy"), NOWHERE)
     with tempfile.TemporaryDirectory(prefix="rocwright-outputs-") as folder:
         done = subprocess.run(
@@ -62,8 +66,10 @@ def output(words: str) -> str:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            check=True,
+            check=not refused,
         )
+    if refused and done.returncode == 0:
+        raise ValueError(f"rocwright {words} was not refused")
     return done.stdout if "--markdown" in words else f"$ rocwright {words}\n{done.stdout}"
 
 
@@ -77,7 +83,7 @@ def rewrite(page: Path) -> bool:
     """Make the marked blocks of a page anew; whether it changed."""
     text = before = page.read_text()
     for one in reversed(marked(page)):
-        text = text[: one.begin] + output(one.words) + text[one.end :]
+        text = text[: one.begin] + output(one.words, refused=one.refused) + text[one.end :]
     if text != before:
         page.write_text(text)
     return text != before
