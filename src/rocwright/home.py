@@ -51,6 +51,12 @@ class Home(home.Home):
         return self.path / "environments"
 
     @property
+    def data(self) -> Path:
+        """What servers keep for their users, by stack: pictures, models that they fetched. Nothing removes
+        it."""
+        return self.path / "data"
+
+    @property
     def models(self) -> Path:
         """Models that rocwright makes or has fetched."""
         return self.path / "models"

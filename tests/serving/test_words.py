@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import shlex
 from pathlib import Path
 
@@ -217,7 +218,34 @@ def test_a_card_of_this_machine_is_needed_only_where_it_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize("name", SERVED)
-def test_the_page_that_a_server_shows_is_in_the_catalog(name: str) -> None:
+def test_the_files_that_a_server_shows_or_reads_are_in_the_catalog(name: str) -> None:
     server = the_catalog().component(name).server
     assert server is not None
-    assert not server.page or (DATA / server.page / "index.html").is_file()
+    told = [word.removeprefix("{page}") for word in server.command if "{page}" in word]
+    assert bool(told) == bool(server.page)
+    for one in told:
+        assert (DATA / server.page / (one.removeprefix("/") or "index.html")).is_file()
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"keeps": ("models",)}, "keeps and {data}"),
+        ({"env": {"KEPT": "{data}"}}, "keeps and {data}"),
+        ({"env": {"KEPT": "{elsewhere}"}}, "{elsewhere} is not one of"),
+        ({"keeps": ("../models",), "env": {"KEPT": "{data}"}}, "is not the name of a folder below another"),
+        ({"keeps": ("/models",), "env": {"KEPT": "{data}"}}, "is not the name of a folder below another"),
+        ({"models": ("safetensors",)}, "{model} is not in its command"),
+        ({"needs_model": False}, "it needs none anyway"),
+    ],
+    ids=["kept nowhere", "nothing kept", "no such place", "up", "elsewhere", "a model", "no model"],
+)
+def test_a_recipe_says_what_its_server_keeps_and_takes(more: dict[str, object], why: str) -> None:
+    with pytest.raises(ValidationError, match=re.escape(why)):
+        Server.model_validate({"command": ["x"], "port": 1, "health": "/", **more})
+
+
+def test_a_server_may_look_for_models_itself() -> None:
+    told = {"command": ["x", "{data}"], "keeps": ["models/one"], "models": ["safetensors"]}
+    found = Server.model_validate({**told, "needs_model": False, "port": 1, "health": "/"})
+    assert found.keeps == ("models/one",)

@@ -146,6 +146,7 @@ def _run_chosen(
         say(line)
     if component.kind in in_environment.INSTALLED:
         in_environment.check_place(stack, wanted)
+    laid.check_place(component, wanted.place)
     if not dry:
         port = start.check_wanted(component.server, wanted, state.servers(home), say)
         lasts = lasts and port == (wanted.port or component.server.port)

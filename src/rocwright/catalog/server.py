@@ -14,8 +14,9 @@ ModelKind = Literal["gguf", "ggml", "safetensors", "transformers", "names"]
 """What a server takes as a model: a GGUF file, an older ggml file (.bin), safetensors, a folder of
 transformers, or only names that it looks up by itself."""
 
-SLOTS = frozenset({"artifact", "model", "host", "port", "key_file", "page"})
-"""What is filled in in a server's words and variables: folders and files as the server sees them."""
+SLOTS = frozenset({"artifact", "model", "host", "port", "listen", "key_file", "page", "data"})
+"""What is filled in in a server's words and variables: folders and files as the server sees them. `listen` is
+host and port in one, an IPv6 address in brackets."""
 
 FILE = "file"
 """What is filled in in the words of a companion: its file."""
@@ -40,6 +41,18 @@ def _slots(words: tuple[str, ...]) -> set[str]:
     return {name for one in words for _, name, _, _ in string.Formatter().parse(one) if name is not None}
 
 
+def _check_variables(env: dict[str, str]) -> dict[str, str]:
+    _check_slots(tuple(env.values()))
+    return env
+
+
+def _check_folders(names: tuple[str, ...]) -> tuple[str, ...]:
+    for one in names:
+        if not all(part and not part.startswith(".") for part in one.split("/")):
+            raise ValueError(f"{one!r} is not the name of a folder below another")
+    return names
+
+
 def _check_path(path: str) -> str:
     if not path.startswith("/"):
         raise ValueError(f"{path!r} does not begin with a slash")
@@ -48,6 +61,8 @@ def _check_path(path: str) -> str:
 
 Words = Annotated[tuple[str, ...], AfterValidator(_check_slots)]
 FileWords = Annotated[tuple[str, ...], AfterValidator(_check_file)]
+Variables = Annotated[dict[str, str], AfterValidator(_check_variables)]
+Folders = Annotated[tuple[str, ...], AfterValidator(_check_folders)]
 UrlPath = Annotated[str, AfterValidator(_check_path)]
 
 
@@ -118,18 +133,22 @@ class Server(Frozen):
     """How a product is served.
 
     `command` are its words, with places: {artifact}, {model}, {host}, {port}. `models` are the kinds of model
-    that it takes, the one it likes best first; `tiny` is the small one that it is given for a trial. Where a
+    that it takes, the one it likes best first, without which it is not started unless `needs_model` is false;
+    `tiny` is the small one that it is given for a trial. Where a
     model of several files is named in other words, `alone` are those for one that is whole in its file, and
     `parted` those for one that comes with `companion` files. `health` answers with 200 once it can be used,
     within `seconds`. `key` are the words that make it ask for a key, which is in {key_file}; `key_variable`
     is a variable that does it, which is set inside alone, in no command that others see. Without either it
     cannot. `env` holds for every run; its caches go to XDG_CACHE_HOME, which is kept. `page` is a folder of
-    the catalog whose files the server shows, in {page}. `compute` is what it can compute on beside the GPU
-    that it finds, the first of which is taken where there is no GPU. `warnings` are said before each start.
+    the catalog whose files the server shows or reads, in {page}. `keeps` are folders in {data}, which is its
+    users' and is never removed: pictures, or models that it fetches itself. `compute` is what it can compute
+    on beside the GPU that it finds, the first of which is taken where there is no GPU. `warnings` are said
+    before each start.
     """
 
     command: Annotated[Words, Field(min_length=1)]
     models: tuple[ModelKind, ...] = ()
+    needs_model: bool = True
     tiny: str = ""
     alone: Words = ()
     parted: Words = ()
@@ -140,7 +159,8 @@ class Server(Frozen):
     key: Words = ()
     key_variable: Annotated[str, Field(pattern=r"^([A-Z_][A-Z0-9_]*)?$")] = ""
     page: str = ""
-    env: dict[str, str] = {}
+    keeps: Folders = ()
+    env: Variables = {}
     address: tuple[Address, ...] = ()
     request: FirstRequest | None = None
     flags: tuple[Flags, ...] = ()
@@ -150,8 +170,10 @@ class Server(Frozen):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         for also in (self.alone, self.parted):
-            if self.models and "{model}" not in " ".join((*self.command, *also)):
+            if self.models and self.needs_model and "{model}" not in " ".join((*self.command, *also)):
                 raise ValueError("it takes a model, and {model} is not in its command")
+        if not self.needs_model and not self.models:
+            raise ValueError("it takes no model, so it needs none anyway")
         if self.companion and not self.parted:
             raise ValueError("it takes companions, and no words are given for a model that has some")
         if self.key and "{key_file}" not in " ".join(self.key):
@@ -160,6 +182,8 @@ class Server(Frozen):
             raise ValueError("it is told of a key in words or by a variable, not both")
         if bool(self.page) != ("{page}" in " ".join(self.command)):
             raise ValueError("page and {page} in its command go together")
+        if bool(self.keeps) != ("{data}" in " ".join((*self.command, *self.env.values()))):
+            raise ValueError("keeps and {data} in its command or its variables go together")
         for names in ([GPU, *(one.name for one in self.compute)], [one.name for one in self.companion]):
             if len(set(names)) < len(names):
                 raise ValueError(f"two of one kind have one name: {', '.join(names)}")

@@ -31,9 +31,11 @@ def show(running: Running, *, detached: bool, answer: str | None = None) -> None
     server = running.server
     what = f"{server.component} {server.version} on {server.on}"
     click.echo(f"{server.name} runs: {what}, after {running.seconds:.1f} s")
-    wide = max((len(name) for name in server.addresses), default=0)
+    wide = max(map(len, (*server.addresses, "keeps" if server.keeps else "")), default=0)
     for name, url in server.addresses.items():
         click.echo(f"  {name:<{wide}}  {url}")
+    if server.keeps:
+        click.echo(f"  {'keeps':<{wide}}  {server.keeps}")
     if running.key:
         click.echo(f"  {'key':<{wide}}  {running.key}   (shown this once)")
     if running.request is not None:

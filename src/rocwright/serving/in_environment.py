@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from types import MappingProxyType
 
 from rocwheel.errors import InputError
 from rocwright.catalog.model import Component
 from rocwright.catalog.server import GPU, Compute
 from rocwright.execution.progress import Progress
 from rocwright.home import Home
+from rocwright.plan.make import make_plan
 from rocwright.project import Project
 from rocwright.sandbox.model import Mount
 from rocwright.serving.environments import Environment
+from rocwright.serving.laid import Product, program_of
 from rocwright.serving.launch import Launch, boxed, new_mark
 from rocwright.serving.model import Wanted
 from rocwright.serving.models.model import Model
 from rocwright.serving.ports import is_loopback
 from rocwright.serving.prepare import prepare as environment_of
 from rocwright.serving.program import program_job
-from rocwright.serving.service import KEY, Service, claimed, make_key
+from rocwright.serving.service import ARTIFACT, KEY, Service, claimed, make_key
 from rocwright.serving.wheels import built_lock
 
-INSTALLED = ("wheel",)
-"""Kinds of components that are installed into an environment, and served there."""
+APPLICATION = "application"
+"""The kind of components that are source trees, which run in an environment of the other components."""
+
+INSTALLED = ("wheel", "wheels", APPLICATION)
+"""Kinds of components that are served in an environment."""
 
 
 def check_place(stack: str, wanted: Wanted) -> None:
@@ -64,8 +68,13 @@ def launch_of(
         on=on,
         model=model,
     )
+    shown = [*service.shown_of_catalog(project.catalog), *service.kept(project.home)]
+    if component.kind == APPLICATION:
+        plan = make_plan(lock, project.catalog)
+        product = Product(project=project, lock=lock, plan=plan, component=component, version=service.version)
+        shown.append(Mount(source=program_of(product, progress.say), target=ARTIFACT))
     keyed, port = wanted.key and not is_loopback(wanted.host), wanted.port or server.port
-    return prepare(environment, project.home, wanted, service, port, keyed=keyed, env=on.env, stays=stays)
+    return prepare(environment, project.home, wanted, service, port, keyed=keyed, shown=shown, stays=stays)
 
 
 def prepare(
@@ -77,27 +86,25 @@ def prepare(
     *,
     keyed: bool,
     folder: Path | None = None,
-    env: Mapping[str, str] = MappingProxyType({}),
+    shown: Sequence[Mount] = (),
     stays: bool,
 ) -> Launch:
     """Lay everything out that it runs on; nothing is started yet. `keyed` says that it asks for a key;
-    `folder` is one of the user's, which it sees and may change; `env` are variables beside those of the
-    environment.
+    `folder` is one of the user's, which it sees and may change; `shown` is what else it sees.
 
     Raises InputError for a name that is taken, and for a folder that cannot be shown.
     """
     server, mark = service.server, new_mark(wanted.name)
     with claimed(home, wanted.name):
-        token, shown = "", service.model_mounts
+        token, shown = "", [*shown, *service.model_mounts]
         if keyed:
             token, key_file = make_key(home, wanted.name)
-            shown = (*shown, Mount(source=key_file, target=KEY))
-        places = service.places(wanted.host, port, "")
-        words = service.words(places, keyed=keyed)
-        env = {name: value.format_map(places) for name, value in server.env.items()} | dict(env)
+            shown.append(Mount(source=key_file, target=KEY))
+        places = service.places(wanted.host, port, ARTIFACT)
+        words, env = service.words(places, keyed=keyed), service.variables(places)
         job = program_job(environment, home, words, env=env, folder=folder, more=shown)
         ready = boxed(job, home, wanted.name, mark, stays=stays)
-    kept = service.state(wanted, port, keyed=keyed, mark=mark, command=ready.argv)
+    kept = service.state(home, wanted, port, keyed=keyed, mark=mark, command=ready.argv)
     return Launch(state=kept, argv=ready.argv, env=ready.env, server=server, key=token)
 
 

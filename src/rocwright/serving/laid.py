@@ -26,11 +26,15 @@ from rocwright.plan.make import make_plan
 from rocwright.project import Project
 from rocwright.resolve.model import Lock
 from rocwright.serving.choose import served_component
+from rocwright.serving.model import Place
 from rocwright.sources.archive import unpack
 from rocwright.store.model import Output
 from rocwright.verify.prepare import CHECK_ROOT, made_steps
 
 RUN_ROOT = "root/run"
+
+IMAGE = "image"
+"""The kind of components that are images of others: such a server runs on the image's own root."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +77,16 @@ def product_of(
     return Product(project=project, lock=locked, plan=plan, component=component, version=version)
 
 
+def check_place(component: Component, place: Place) -> None:
+    """Raise InputError for an image of others in a container: it is unpacked, and its name is not theirs."""
+    if component.kind == IMAGE and place != "host":
+        raise InputError(
+            f"{component.name} is not served in {place}",
+            cause="the image of its project is unpacked, and its server runs in a sandbox",
+            next_step=f"leave --in out, or rocwright export run, which writes the line for {place}",
+        )
+
+
 def not_served(project: Project) -> InputError:
     """The refusal of a stack that has nothing to serve."""
     stacks = [name for name in project.catalog.stacks if served_component(project.catalog, name)]
@@ -86,6 +100,9 @@ def not_served(project: Project) -> InputError:
 def root_of(product: Product, progress: Progress) -> Path:
     """The folder of the base's root file system that the product runs on: the one that it is checked in where
     there is none for runs alone. Raises InputError where there is neither."""
+    if product.component.kind == IMAGE:
+        output = _output(product, _step(product.plan, product.component))
+        return unpacked_root(product.project.store, output.sha256, product.project.home.roots, progress.say)
     steps = {step.name: step for step in product.plan.steps}
     name = next((one for one in (RUN_ROOT, CHECK_ROOT) if one in steps), "")
     project = product.project
@@ -151,7 +168,8 @@ def _image_step(plan: Plan, component: Component) -> tuple[Step, ImageAction]:
 
 
 def _step(plan: Plan, component: Component) -> Step:
-    return next(one for one in plan.steps if one.name == component.name)
+    name = f"{IMAGE}/{component.name}" if component.kind == IMAGE else component.name
+    return next(one for one in plan.steps if one.name == name)
 
 
 def _output(product: Product, step: Step) -> Output:

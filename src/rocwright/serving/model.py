@@ -22,8 +22,9 @@ class ServerState(Frozen):
 
     `mark` is the word that its processes carry, and its container's name. `pid` and `start` (clock ticks
     since boot `boot`) are those of the process that was started; 0 until it was. `begun` is UTC, ISO 8601.
-    `key` says that it asks for a key; `addresses` are what to open, by name. `ending` says that somebody is
-    stopping it, so that its end is no failure.
+    `key` says that it asks for a key; `addresses` are what to open, by name; `keeps` is the folder of its
+    users that it writes to, where it has one. `ending` says that somebody is stopping it, so that its end is
+    no failure.
     """
 
     name: Name
@@ -40,6 +41,7 @@ class ServerState(Frozen):
     key: bool = False
     health: str
     addresses: dict[str, str] = {}
+    keeps: str = ""
     mark: str
     boot: str
     pid: int = 0

@@ -46,6 +46,8 @@ def model_of(
                 next_step="leave --model out",
             )
         return None
+    if not asked and not server.needs_model:
+        return None
     if not asked:
         raise InputError(
             "no model named",

@@ -8,7 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from rocwheel.errors import InputError
 from rocwheel.files.atomic import write_atomic
+from rocwheel.toml.folders import holder
+from rocwright.catalog.load import Catalog
 from rocwright.catalog.server import Compute, Server
 from rocwright.home import Home
 from rocwright.records.model import now
@@ -18,8 +21,11 @@ from rocwright.serving.model import ServerState, Wanted, address
 from rocwright.serving.models.model import Model
 from rocwright.serving.words import words_of
 
-ARTIFACT, MODELS, BESIDE, KEY, PAGE = "/artifact", "/models", "/beside", "/run/key", "/page"
-"""Where a server sees its program, its model and what belongs to that, its key and the page that it shows."""
+ARTIFACT, MODELS, BESIDE = "/artifact", "/models", "/beside"
+"""Where a server sees its program, its model and what belongs to that."""
+
+KEY, PAGE, DATA = "/run/key", "/page", "/data"
+"""Where it sees its key, the page that it shows, and the folder that it keeps for its users."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,16 +65,49 @@ class Service:
             "model": f"{MODELS}/{self.model.path.name}" if self.model is not None else "",
             "host": host,
             "port": str(port),
+            "listen": f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
             "key_file": KEY,
             "page": PAGE,
+            "data": DATA,
         }
+
+    def shown_of_catalog(self, catalog: Catalog) -> tuple[Mount, ...]:
+        """The folder of the catalog that it shows or reads. Raises InputError where the catalog has none."""
+        name = self.server.page
+        if not name:
+            return ()
+        folder = holder(name, catalog.folders)
+        if folder is None:
+            raise InputError(
+                f"the catalog has no {name}",
+                cause=f"the server of {self.component} wants that folder",
+                next_step="rocwright catalog check",
+            )
+        return (Mount(source=folder / name, target=PAGE),)
+
+    def folder(self, home: Home) -> Path:
+        """The folder that it keeps for its users."""
+        return home.data / self.stack
+
+    def kept(self, home: Home) -> tuple[Mount, ...]:
+        """The folder that it keeps, with all that it wants to find there; what is there stays."""
+        if not self.server.keeps:
+            return ()
+        folder = self.folder(home)
+        for name in self.server.keeps:
+            (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+        return (Mount(source=folder, target=DATA, writable=True),)
+
+    def variables(self, places: dict[str, str]) -> dict[str, str]:
+        """What its recipe sets for every run, and what it computes on wants."""
+        return {name: one.format_map(places) for name, one in self.server.env.items()} | self.on.env
 
     def words(self, places: dict[str, str], *, keyed: bool) -> tuple[str, ...]:
         """Its whole command line."""
         return words_of(self.server, places, self.gpu, self.on, keyed=keyed, beside=self.beside)
 
     def state(
-        self, wanted: Wanted, port: int, *, keyed: bool, mark: str, command: tuple[str, ...]
+        self, home: Home, wanted: Wanted, port: int, *, keyed: bool, mark: str, command: tuple[str, ...]
     ) -> ServerState:
         """What is kept of it before it is started."""
         return ServerState(
@@ -86,6 +125,7 @@ class Service:
             key=keyed,
             health=self.server.health,
             addresses={one.name: f"{address(wanted.host, port)}{one.path}" for one in self.server.address},
+            keeps=str(self.folder(home)) if self.server.keeps else "",
             mark=mark,
             boot=state.boot_id(),
             begun=now(),

@@ -7,19 +7,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rocwheel.errors import InputError
-from rocwheel.toml.folders import holder
 from rocwright import sandbox
 from rocwright.catalog.model import Component, Serve
 from rocwright.catalog.server import GPU, Compute, Server
 from rocwright.execution.progress import Progress
 from rocwright.sandbox.model import Job, Mount
 from rocwright.serving import container, state
-from rocwright.serving.laid import Product, image_of, program_of, root_of
+from rocwright.serving.laid import IMAGE, Product, image_of, program_of, root_of
 from rocwright.serving.launch import Launch, boxed, new_mark
 from rocwright.serving.model import ServerState, Wanted
 from rocwright.serving.models.model import Model
 from rocwright.serving.ports import check_free, free_port, is_loopback
-from rocwright.serving.service import ARTIFACT, KEY, PAGE, Service, claimed, make_key
+from rocwright.serving.service import ARTIFACT, KEY, Service, claimed, make_key
 from rocwright.serving.words import CACHE, environment_for
 
 ANY = "0.0.0.0"  # noqa: S104 - within a container, of which one port is published
@@ -85,15 +84,18 @@ def _launch(
         key, key_file = make_key(home, wanted.name)
         sandbox.make_writable(key_file)
         mounts.append(Mount(source=key_file, target=KEY))
-    if server.page:
-        mounts.append(Mount(source=_page(product, server.page), target=PAGE))
+    mounts += service.shown_of_catalog(product.project.catalog)
+    for one in service.kept(home):
+        sandbox.make_writable(one.source)
+        mounts.append(one)
     devices = devices_for(product.component, on)
     env = environment_for(product.component, product.project.catalog, product.lock, on)
     job = None
     if contained:
         archive, image = image_of(product)
         loaded = container.load(wanted.place, archive)
-        words = service.words(service.places(ANY, server.port, image.prefix), keyed=bool(key))
+        places = service.places(ANY, server.port, image.prefix)
+        words, env = service.words(places, keyed=bool(key)), env | service.variables(places)
         what = container.Contained(
             name=mark,
             image=loaded,
@@ -108,8 +110,10 @@ def _launch(
         )
         argv, around = container.command(wanted.place, what), container.environment(mark)
     else:
-        words = service.words(service.places(wanted.host, port, ARTIFACT), keyed=bool(key))
-        mounts.append(Mount(source=program_of(product, progress.say), target=ARTIFACT))
+        places = service.places(wanted.host, port, ARTIFACT)
+        words, env = service.words(places, keyed=bool(key)), env | service.variables(places)
+        if product.component.kind != IMAGE:
+            mounts.append(Mount(source=program_of(product, progress.say), target=ARTIFACT))
         job = Job(
             root=root_of(product, progress),
             argv=words,
@@ -120,7 +124,7 @@ def _launch(
         )
         ready = boxed(job, home, wanted.name, mark, stays=stays)
         argv, around = ready.argv, dict(ready.env)
-    kept = service.state(wanted, port, keyed=bool(key), mark=mark, command=argv)
+    kept = service.state(home, wanted, port, keyed=bool(key), mark=mark, command=argv)
     return Launch(state=kept, argv=argv, env=around, server=server, key=key, job=job)
 
 
@@ -130,19 +134,6 @@ def devices_for(component: Component, on: Compute) -> tuple[str, ...]:
         return ()
     serve = component.serve or Serve()
     return tuple(name for name in serve.devices if Path(name).exists())
-
-
-def _page(product: Product, name: str) -> Path:
-    """The folder of the catalog with a page."""
-    folders = product.project.catalog.folders
-    folder = holder(name, folders)
-    if folder is None:
-        raise InputError(
-            f"the catalog has no {name}",
-            cause=f"the server of {product.component.name} shows that page",
-            next_step="rocwright catalog check",
-        )
-    return folder / name
 
 
 def _cache(product: Product) -> Path:

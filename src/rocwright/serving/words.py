@@ -57,7 +57,8 @@ def words_of(
 
 
 def environment_for(component: Component, catalog: Catalog, lock: Lock, on: Compute) -> dict[str, str]:
-    """The server's whole environment: what the card wants, what the recipe says, a place for caches."""
+    """The environment of a server's programs, without its own variables: what the card wants, what the recipe
+    says of each run, a place for caches."""
     assert component.server is not None
     found = {
         "PATH": "/usr/local/bin:/usr/bin:/bin",
@@ -72,4 +73,4 @@ def environment_for(component: Component, catalog: Catalog, lock: Lock, on: Comp
             found |= {one.variable: one.value for one in quirks if one.need != "optional"}
     if component.serve is not None:
         found |= chosen_values(component.serve.env, present(lock))
-    return found | component.server.env | on.env
+    return found | on.env
