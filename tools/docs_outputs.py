@@ -3,7 +3,8 @@
 A mark is a comment above a block, `<!-- output: targets "RX 580" -->`: the block is what `rocwright` prints
 for these words in an empty folder, with an empty home folder, without a network, in 100 columns. Below
 `<!-- refused: ... -->` stands what it prints where it refuses, below `<!-- table: stacks --markdown -->` a
-table that is printed so.
+table that is printed so. Below `<!-- served: ... -->` stands what it prints of a server that must be built
+before: the tests that build it compare that.
 """
 
 from __future__ import annotations
@@ -27,6 +28,16 @@ _MARKED = re.compile(
     r"|<!-- table: (?P<row_words>[^\n]+) -->\n\n?(?P<rows>(?:\|[^\n]*\n)+)",
     re.DOTALL,
 )
+_SERVED = re.compile(r"<!-- served: (?P<words>[^\n]+) -->\n\n?```\n(?P<told>.*?)```\n", re.DOTALL)
+_STARTED = re.compile(r".*?^starting [^\n]*\n", re.DOTALL | re.MULTILINE)
+_VARIES = (
+    (re.compile(r"(127\.0\.0\.1):\d+"), r"\1:PORT"),
+    (re.compile(r"after [\d.]+ s$", re.MULTILINE), "after SECONDS"),
+    (re.compile(r"[\d,]+ bytes"), "BYTES"),
+    (re.compile(r"@/\S*/servers/"), "@HOME/servers/"),
+)
+"""What is another from one start of a server to the next."""
+
 _MARK = re.compile(r"^ *<!-- (output|refused|table):", re.MULTILINE)
 
 
@@ -52,6 +63,23 @@ def marked(page: Path) -> list[Marked]:
     if len(found) != len(_MARK.findall(text)):
         raise ValueError(f"{page}: a mark is not followed by a block")
     return found
+
+
+def served(page: Path) -> dict[str, str]:
+    """What a page shows of servers once they are started, by the words behind `rocwright`, without what
+    varies from one start to the next. Raises ValueError for a mark without such a block."""
+    text = page.read_text()
+    found = {one["words"]: unvarying(_STARTED.sub("", one["told"], 1)) for one in _SERVED.finditer(text)}
+    if len(found) != text.count("<!-- served:"):
+        raise ValueError(f"{page}: a mark is not followed by a block, or there twice")
+    return found
+
+
+def unvarying(text: str) -> str:
+    """What is printed of a server, without its port, seconds, sizes and folder."""
+    for pattern, instead in _VARIES:
+        text = pattern.sub(instead, text)
+    return text
 
 
 def output(words: str, *, refused: bool = False) -> str:

@@ -17,6 +17,8 @@ from tests.real.chatting import chat
 from tests.real.served import containers, served
 from tests.real.stacks import build_and_verify, rocwright
 from tests.serving.conftest import free_port
+from tools.docs_outputs import ROOT, unvarying
+from tools.docs_outputs import served as shown_of_servers
 
 from rocwright import sandbox
 from rocwright.catalog.load import the_catalog
@@ -85,6 +87,13 @@ def test_the_software_device_answers_as_the_processor_does(home: Home, serving: 
     assert told["cpu"]["usage"]["completion_tokens"] == 8
     assert told["cpu"]["choices"][0]["message"]["content"]
     assert _text(told["software"]) == _text(told["cpu"])
+
+
+def test_the_page_shows_what_is_printed(home: Home, serving: Path) -> None:
+    words = ("run", "llama-vulkan", "--model", "tiny", "--detach")
+    said = rocwright(home, serving, *words, "--gpu", "gfx1151", "--on", "cpu", "--port", str(free_port()))
+    rocwright(home, serving, "stop", "llama-vulkan")
+    assert unvarying(said) == shown_of_servers(ROOT / "docs" / "run.md")[" ".join(words)]
 
 
 def test_podman_runs_the_image_that_was_built_and_it_answers_as_the_host(

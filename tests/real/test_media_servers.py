@@ -16,6 +16,7 @@ import pytest
 from tests.engines import must_work
 from tests.real.stacks import build_and_verify, rocwright
 from tests.serving.conftest import free_port
+from tools.docs_outputs import ROOT, served, unvarying
 
 import rocwright as package
 from rocwright import sandbox
@@ -102,6 +103,8 @@ def test_try_tells_what_came(home: Home, tmp_path: Path, stack: str) -> None:
     with running(home, tmp_path, stack, "--on", "cpu", "--try") as said:
         wanted = "This model is tiny and random." if stack == SPEECH else "a picture of 128x128, "
         assert wanted in said
+        shown = served(ROOT / "docs" / "run.md")[f"run {stack} --model tiny --detach --try"]
+        assert unvarying(said) == shown, "docs/run.md shows it"
 
 
 def test_it_is_shown_restarted_and_ended(home: Home, tmp_path: Path, stack: str) -> None:
