@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import random
 import struct
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from rocwheel.errors import CheckError
+from rocwheel.wheels.elf import FRONT
 from rocwheel.wheels.inspection import inspect
-from rocwheel.wheels.source import BLOCK, Inflated
+from rocwheel.wheels.marks import MOST
+from rocwheel.wheels.source import BLOCK, Held, Inflated
 from rocwheel_samples.fatbin import (
     compressed_bundle,
     entry_id,
@@ -67,3 +71,29 @@ def test_all_of_it_takes_two(tmp_path: Path, passes: list[int]) -> None:
     found = inspect(wheel)
     assert {one.target_id: one.count for one in found.totals} == {"gfx1100": 3, "gfx1151": 3, "gfx803": 3}
     assert len(passes) <= 1
+
+
+def test_wrappers_far_from_both_ends_take_no_second_pass(tmp_path: Path, passes: list[int]) -> None:
+    body = random.Random(3).randbytes(FRONT + BLOCK)
+    library = bytearray(linked_elf([plain_bundle([(entry_id("gfx1151"), gpu_elf(0x4A, body=body))])]))
+    (table_at,) = struct.unpack_from("<Q", library, 40)
+    (data_at,) = struct.unpack_from("<Q", library, table_at + 2 * 64 + 24)  # of .hipFatBinSegment
+    table = library[table_at:]
+    library += random.Random(4).randbytes(70 * BLOCK)
+    # of what is loaded, data are the last segment, and begin with the wrappers
+    end = len(library)
+    struct.pack_into("<QQQQ", library, 64 + 8, data_at, 0x10000 + data_at, 0, end - data_at)
+    struct.pack_into("<Q", library, 40, end)
+    wheel = write_wheel(tmp_path / "x.whl", {"x.so": bytes(library + table)})
+    (found,) = inspect(wheel).libraries
+    assert (found.wrappers, [one.target_id for one in found.targets]) == (1, ["gfx1151"])
+    assert passes == []
+
+
+def test_a_file_made_of_beginnings_of_code_does_not_fill_the_memory() -> None:
+    data = b"CCOB\1\0\0\0" * (MOST + BLOCK)
+    packed = zlib.compress(data, wbits=-15)
+    source = Inflated(Held(packed), len(data), zlib.crc32(data), "x.so")
+    with pytest.raises(CheckError, match="more than 200,000 places"):
+        source.read_at(len(data) - 1, 1)
+    assert len(source._passing.found) < MOST + BLOCK

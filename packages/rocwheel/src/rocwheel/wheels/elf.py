@@ -28,8 +28,9 @@ MOST_NAMES = 64 * 1024 * 1024
 MOST_NAMES_SHARED = 4
 """How often the bytes of a table of names may be used over: a name may be the end of another."""
 
-FRONT, BACK = 12 * 1024 * 1024, 4 * 1024 * 1024
-"""Bytes of the beginning, and of the end of what is loaded: what is read of a library mostly lies there."""
+FRONT, BACK, DATA = 12 * 1024 * 1024, 4 * 1024 * 1024, 1024 * 1024
+"""Bytes of the beginning, of the end of what is loaded, and of where data begin that the program may change:
+what is read of a library mostly lies there."""
 
 RELOCATABLE = 1
 """e_type of an object file, whose addresses are offsets into sections."""
@@ -41,7 +42,7 @@ _RELA = struct.Struct("<QQq")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _CLASS64, _LITTLE = 2, 1
 _SHN_UNDEF, _SHN_LORESERVE, _SHN_XINDEX = 0, 0xFF00, 0xFFFF
-_PT_LOAD, _PT_DYNAMIC = 1, 2
+_PT_LOAD, _PT_DYNAMIC, _PF_W = 1, 2, 2
 _SHT_SYMTAB, _SHT_RELA, _SHT_NOBITS, _SHT_DYNSYM, _SHT_RELR = 2, 4, 8, 11, 19
 _SHF_COMPRESSED = 0x800
 
@@ -165,8 +166,10 @@ class Elf:
             loaded = max((one.offset + one.file_size for one in self._loaded), default=0)
         except CheckError:
             return  # whoever needs the segments hears of it
-        # relocations lie at the beginning, and the wrappers of bundles at the end of what is loaded
-        self.source.expect([(0, FRONT), (max(0, loaded - BACK), loaded)], loaded)
+        # relocations lie at the beginning; the wrappers of bundles at the end of what is loaded, or among the
+        # first data, with all bundles behind them
+        data = [(one.offset, one.offset + DATA) for one in self._loaded if one.flags & _PF_W]
+        self.source.expect([(0, FRONT), *data, (max(0, loaded - BACK), loaded)], loaded)
 
     def named(self, name: str) -> list[Section]:
         """The sections called `name` that have bytes in the file, which are all inside it, in their order."""

@@ -9,6 +9,8 @@ import re
 import struct
 from bisect import bisect_right
 
+import re2
+
 BUNDLE = b"__CLANG_OFFLOAD_BUNDLE__"
 COMPRESSED = b"CCOB"
 CODE = b"\x7fELF\x02\x01\x01\x40"
@@ -26,14 +28,14 @@ PACKED_HEADS = 32 * 1024 * 1024
 of them together."""
 
 MOST = 200_000
-"""Places of which the beginning is kept."""
+"""Places in a file that are remembered, and of which the beginning is kept."""
 
 MOST_ENTRIES = 4096
 _ROW = struct.Struct("<QQQ")
-# each alone: an alternation is searched a tenth as fast; a long text is found faster by `find`
-_PATTERNS = (
-    re.compile(rb"CCOB[\x01-\x0f]\0[\0-\x03]\0", re.DOTALL),
-    re.compile(re.escape(CODE)),
+# each alone: an alternation is searched a tenth as fast. RE2 takes a third of the time that `re` takes, and
+# lets other threads run meanwhile, as `re` and `find` do not
+_PATTERNS = tuple(
+    re2.compile(one) for one in (rb"CCOB[\x01-\x0f]\x00[\x00-\x03]\x00", rb"\x7fELF\x02\x01\x01@", BUNDLE)
 )
 _FIRST_BYTES = re.compile(b"[" + b"".join(re.escape(magic[:1]) for magic in KEPT) + b"]")
 
@@ -41,12 +43,7 @@ _FIRST_BYTES = re.compile(b"[" + b"".join(re.escape(magic[:1]) for magic in KEPT
 def marks(data: bytes, begin: int = 0, end: int | None = None) -> list[int]:
     """Every place in bytes `begin` to `end` of `data` where code may begin, in order."""
     end = len(data) if end is None else end
-    found = [match.start() for pattern in _PATTERNS for match in pattern.finditer(data, begin, end)]
-    at = data.find(BUNDLE, begin, end)
-    while at >= 0:
-        found.append(at)
-        at = data.find(BUNDLE, at + 1, end)
-    return sorted(found)
+    return sorted(match.start() for pattern in _PATTERNS for match in pattern.finditer(data, begin, end))
 
 
 class Passing:

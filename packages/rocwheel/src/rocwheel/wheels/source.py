@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from rocwheel.errors import CheckError
-from rocwheel.wheels.marks import LONGEST, Passing, marks
+from rocwheel.wheels.marks import LONGEST, MOST, Passing, marks
 
 CHUNK = 1024 * 1024
 """Bytes read at a time."""
@@ -23,7 +23,7 @@ MOST_UNPACKED = 128
 """Work granted to any file, in bytes, and the work granted for each of its bytes."""
 
 BLOCK = 256 * 1024
-BLOCKS_KEPT = 64
+BLOCKS_KEPT = 24
 """What is kept of inflated data: the blocks that came last."""
 
 BLOCKS_EXPECTED = 128
@@ -198,7 +198,10 @@ class Inflated(Source):
         super().__init__(size, packed.budget, subject)
         from isal import isal_zlib
 
-        self._zlib = isal_zlib
+        from rocwheel.wheels.inflating import Inflating
+
+        self._new_pass = Inflating
+        self._crc32 = isal_zlib.crc32
         self._packed = packed
         self._crc = crc
         self._expected: set[int] = set()
@@ -233,8 +236,7 @@ class Inflated(Source):
             self._pin(number, data)
 
     def _restart(self) -> None:
-        self._inflate = self._zlib.decompressobj(-15)
-        self._packed_position = 0
+        self._inflate = self._new_pass(self._packed.chunks(0, self._packed.size), BLOCK)
         self._next = 0
         self._sum = 0
 
@@ -275,8 +277,9 @@ class Inflated(Source):
         while self._next <= number:
             data = self._inflate_block(min(BLOCK, self.size - self._next * BLOCK))
             if self._next == self._seen:
-                # not in a thread beside: isal inflates without letting another run
                 self._passing.see(self._next * BLOCK, data)
+                if len(self._passing.found) > MOST:
+                    raise damaged(self.subject, f"more than {MOST:,} places in it begin like GPU code")
                 self._pin_expected(self._next, data)
                 self._seen += 1
             self._blocks[self._next] = data
@@ -287,46 +290,27 @@ class Inflated(Source):
 
     def _inflate_block(self, size: int) -> bytes:
         """The next `size` bytes."""
-        data = self._inflate_some(size)
+        data = self._inflated()
         if len(data) < size:
-            parts = [data]
-            while size > (held := sum(map(len, parts))):
-                part = self._inflate_some(size - held)
-                if not part:
-                    raise cut_short(self.subject, f"it decompresses to less than {self.size:,} bytes")
-                parts.append(part)
-            data = b"".join(parts)
-        self.budget.spend(len(data))
-        self._sum = self._zlib.crc32(data, self._sum)
-        if self._next * BLOCK + size == self.size:
-            self._check_end()
-        return data
-
-    def _inflate_some(self, most: int) -> bytes:
-        """At most so many bytes; none at the end."""
-        while not self._inflate.eof:
-            packed = self._inflate.unconsumed_tail or self._take_packed()
-            try:
-                data = self._inflate.decompress(packed, most)
-            except Exception as error:  # IsalError, which has no type
-                raise damaged(self.subject, f"it cannot be decompressed: {error}") from error
-            if data:
-                return bytes(data)
-            if not packed:
-                raise cut_short(self.subject, "its compressed data end early")
-        return b""
-
-    def _take_packed(self) -> bytes:
-        count = min(BLOCK, self._packed.size - self._packed_position)
-        data = self._packed.read_at(self._packed_position, count)
-        self._packed_position += count
-        return data
-
-    def _check_end(self) -> None:
-        if self._inflate_some(1):
+            raise cut_short(self.subject, f"it decompresses to less than {self.size:,} bytes")
+        self.budget.spend(size)
+        self._sum = self._crc32(data, self._sum)
+        if self._next * BLOCK + size == self.size and (len(data) > size or self._inflated()):
             raise damaged(self.subject, f"it decompresses to more than {self.size:,} bytes")
-        if self._sum != self._crc:
+        if self._next * BLOCK + size == self.size and self._sum != self._crc:
             raise damaged(self.subject, "its checksum (CRC-32) does not match its content")
+        return data
+
+    def _inflated(self) -> bytes:
+        try:
+            data = self._inflate.block()
+        except CheckError:
+            raise
+        except Exception as error:  # IsalError, which has no type
+            raise damaged(self.subject, f"it cannot be decompressed: {error}") from error
+        if len(data) < BLOCK and not self._inflate.is_whole:
+            raise cut_short(self.subject, "its compressed data end early")
+        return data
 
 
 def cut_short(subject: str, why: str) -> CheckError:
